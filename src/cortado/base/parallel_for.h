@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cortado {
+
+// Number of compute threads (OpenMP); set once at start from --threads.
+int compute_threads();
+void set_compute_threads(int threads);
+
+// Calls work(begin, end) on each compute thread for a balanced contiguous share of [0, count).
+// Shares depend only on `count` and the number of threads. `work` must not throw.
+template <typename Work>
+void parallel_ranges(int64_t count, Work&& work) {
+  int threads = compute_threads();
+  if (threads == 1 || count <= 1) {
+    if (count > 0) work(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+  for (int t = 0; t < threads; ++t) {
+    int64_t begin = count * t / threads, end = count * (t + 1) / threads;
+    if (begin < end) work(begin, end);
+  }
+}
+
+// Calls work(i) for each i in [0, count), one contiguous share a thread.
+template <typename Work>
+void parallel_for(int64_t count, Work&& work) {
+  parallel_ranges(count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) work(i);
+  });
+}
+
+}  // namespace cortado

@@ -1,0 +1,39 @@
+#include "cortado/base/random.h"
+
+namespace cortado {
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
+    uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+uint32_t RandomStream::owner_of(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+// Counter layout: {index low, index high, iteration low, draw block}; key: {seed low ^ owner, seed high ^
+// iteration high}. Each Philox call yields four draws.
+uint32_t RandomStream::bits(uint64_t index, uint32_t draw) const {
+  auto four = philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                      static_cast<uint32_t>(iteration), draw / 4},
+                     {static_cast<uint32_t>(seed) ^ owner,
+                      static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(iteration >> 32)});
+  return four[draw % 4];
+}
+
+double RandomStream::normal(uint64_t index, uint32_t draw, double mean, double deviation) const {
+  double u = (bits(index, 2 * draw) + 1.0) * 0x1p-32;  // in (0, 1]
+  double v = bits(index, 2 * draw + 1) * 0x1p-32;
+  return mean + deviation * std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+}
+
+}  // namespace cortado

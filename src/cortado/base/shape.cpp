@@ -1,0 +1,65 @@
+#include "cortado/base/shape.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+
+Shape::Shape(std::span<const int64_t> extents) {
+  for (int64_t extent : extents) append(extent);
+}
+
+void Shape::append(int64_t extent) {
+  if (rank_ == max_rank) throw UserError(fmt::format("a tensor has more than {} axes", max_rank));
+  if (extent < 0) throw UserError(fmt::format("a tensor extent is negative: {}", extent));
+  extents_[rank_++] = extent;
+}
+
+int64_t Shape::count(int begin, int end) const {
+  int64_t product = 1;
+  for (int axis = begin; axis < end; ++axis) {
+    if (__builtin_mul_overflow(product, extents_[axis], &product)) {
+      throw UserError(fmt::format("tensor {} has more elements than 64 bits count", text()));
+    }
+  }
+  return product;
+}
+
+int Shape::canonical_axis(int axis) const {
+  if (axis < -rank_ || axis >= rank_) {
+    throw UserError(fmt::format("axis {} is outside a tensor of shape {}", axis, text()));
+  }
+  return axis < 0 ? axis + rank_ : axis;
+}
+
+std::string Shape::text() const {
+  return rank_ == 0 ? "scalar" : fmt::format("{}", fmt::join(extents(), "x"));
+}
+
+Strides row_major_strides(const Shape& shape) {
+  Strides strides;
+  int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides.of[axis] = step;
+    step *= shape[axis];
+  }
+  return strides;
+}
+
+Strides channels_last_strides(const Shape& shape) {
+  if (shape.rank() <= 2) return row_major_strides(shape);
+  Strides strides;
+  int64_t step = 1;
+  strides.of[1] = step;
+  step *= shape[1];
+  for (int axis = shape.rank() - 1; axis >= 2; --axis) {
+    strides.of[axis] = step;
+    step *= shape[axis];
+  }
+  strides.of[0] = step;
+  return strides;
+}
+
+}  // namespace cortado

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cortado/base/random.h"
+#include "cortado/base/units.h"
+#include "cortado/layers/task.h"
+
+namespace cortado {
+
+// Pointers for one run of a kernel. Tensors are dense, channels last (base/shape.h), of the task's local
+// shapes. T is float; double in the tests that compare reference kernels with finite differences.
+template <typename T>
+struct ArgumentsOf {
+  std::vector<const T*> inputs;
+  std::vector<T*> outputs;
+  std::vector<const T*> output_gradients;  // backward; a scalar loss finds its loss weight here
+  std::vector<T*> input_gradients;         // backward; null where none is wanted; overwritten, not added to
+  std::vector<T*> parameters;              // in parameter_format order; forward may write non-learnable ones
+  std::vector<T*> parameter_gradients;     // null where none is wanted; *overwritten*
+  std::byte* saved = nullptr;    // saved_bytes(), kept from forward to backward (argmax, dropout mask)
+  std::byte* scratch = nullptr;  // scratch_bytes(), contents undefined between calls
+  RandomStream random;           // owner = layer name; draw per *global* element index (see Task boxes)
+};
+
+// Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
+// row-major in the shape of ParameterSpec, the order of Caffe's files.
+struct ParameterFormat {
+  std::string name = "canonical";
+  int64_t elements = 0;  // including padding, which from_canonical sets to zero and updates keep at zero
+  std::function<void(const float* canonical, float* own)> from_canonical;  // null: the same order
+  std::function<void(const float* own, float* canonical)> to_canonical;
+  bool operator==(const ParameterFormat& other) const { return name == other.name; }
+};
+
+// Which tensors the backward pass reads besides output gradients and parameters: all others may be freed
+// or overwritten as soon as the forward pass has used them.
+struct BackwardReads {
+  bool inputs = true;
+  bool outputs = true;
+};
+
+// The local mathematics of one task on one device. A kernel is made once for its task (all set-up happens
+// in the constructor) and run many times; it owns no tensor memory.
+template <typename T>
+class KernelOf {
+ public:
+  virtual ~KernelOf() = default;
+  virtual std::string name() const = 0;  // for --verbose: "reference", "onednn jit:avx2", "implicit-gemm avx2"
+
+  virtual void forward(const ArgumentsOf<T>& arguments) = 0;
+  // Gradients of the inputs; for a layer whose backward pass is not split (Layer::splits_backward), also
+  // those of the parameters.
+  virtual void backward(const ArgumentsOf<T>& arguments) = 0;
+  // Gradients of the parameters, for layers whose backward pass is split. Runs before backward().
+  virtual void backward_weights(const ArgumentsOf<T>&) {}
+
+  virtual Bytes saved_bytes() const { return {}; }
+  virtual Bytes scratch_bytes() const { return {}; }
+  virtual BackwardReads backward_reads() const { return {}; }
+  // True when output 0 may use the memory of input 0 (and, backward, gradient of input 0 that of output 0).
+  virtual bool in_place() const { return false; }
+  virtual ParameterFormat parameter_format(int) const { return {}; }  // elements 0: the canonical size
+};
+
+using Arguments = ArgumentsOf<float>;
+using Kernel = KernelOf<float>;
+
+// One way to compute a task: makes the kernel or gives the reason for its refusal.
+struct KernelOffer {
+  std::unique_ptr<Kernel> kernel;  // null when refused
+  std::string refusal;             // "group 2 is not supported"
+};
+struct Implementation {
+  std::string name;  // "implicit-gemm", "onednn", "im2col-gemm", "reference"
+  std::function<KernelOffer(const Task&)> make;
+};
+
+// What select_kernel found: the kernel and, for --verbose, why each faster implementation refused.
+struct Selection {
+  std::unique_ptr<Kernel> kernel;
+  std::string implementation;
+  std::vector<std::string> refusals;  // "onednn: dilation on a 1-D tensor"
+};
+
+// All implementations, fastest first, `reference` last. `only` (optional) restricts to the implementation of
+// that name. Throws UserError when none accepts.
+Selection select_kernel(const Task& task, const std::string& only = "");
+
+}  // namespace cortado

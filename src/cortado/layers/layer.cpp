@@ -1,0 +1,35 @@
+#include "cortado/layers/layer.h"
+
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+
+Box Layer::input_box(std::span<const Shape> inputs, int input, int, const Box&) const {
+  return Box::whole(inputs[input]);
+}
+
+Cuts Layer::cuts(std::span<const Shape>) const { return {}; }
+
+std::vector<ParameterSpec> Layer::parameters(std::span<const Shape>) const { return {}; }
+
+Flops Layer::forward_flops(std::span<const Shape>, std::span<const Shape> outputs) const {
+  Flops total;
+  for (const Shape& shape : outputs) total += Flops{static_cast<double>(shape.size())};
+  return total;
+}
+
+bool Layer::differentiable(int) const { return true; }
+
+double Layer::default_loss_weight(int) const { return 0; }
+
+void check_count(std::string_view what, size_t count, int low, int high) {
+  int n = static_cast<int>(count);
+  if (n >= low && (high < 0 || n <= high)) return;
+  if (high < 0) throw UserError(fmt::format("needs at least {} {}, has {}", low, what, n));
+  if (low == high) throw UserError(fmt::format("needs {} {}, has {}", low, what, n));
+  throw UserError(fmt::format("needs {} to {} {}, has {}", low, high, what, n));
+}
+
+}  // namespace cortado

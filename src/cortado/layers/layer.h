@@ -1,0 +1,96 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cortado/base/box.h"
+#include "cortado/base/shape.h"
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+enum class Phase { train, test };
+
+// How a parameter is first filled; Caffe's FillerParameter. fan_in = size / extent(0),
+// fan_out = size / extent(1) (Caffe's definition), scaled as `variance_norm` says.
+struct Filler {
+  enum class Type { constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear };
+  enum class VarianceNorm { fan_in, fan_out, average };
+  Type type = Type::constant;
+  double value = 0;          // constant
+  double min = 0, max = 1;   // uniform
+  double mean = 0, std = 1;  // gaussian
+  int sparse = -1;           // gaussian: expected number of non-zero inputs per output; -1: dense
+  VarianceNorm variance_norm = VarianceNorm::fan_in;  // xavier, msra
+  bool operator==(const Filler&) const = default;
+};
+
+// One of a layer's parameters (Caffe: a blob). Shapes are Caffe's own, so files need no translation.
+struct ParameterSpec {
+  std::string role;  // "weight", "bias", "mean", ...
+  Shape shape;
+  Filler filler;
+  bool learnable = true;  // false: written by forward (running statistics), never by the solver
+};
+
+// The dimensions along which a configuration may cut a layer's output (docs/design.md, section 3).
+struct Cuts {
+  bool n = false, c = false, d = false, h = false, w = false, r = false;
+  static Cuts sample() { return {.n = true}; }
+  static Cuts pointwise() { return {true, true, true, true, true, false}; }
+  bool operator==(const Cuts&) const = default;
+};
+
+// What a layer *is*, free of devices and threads: shapes, parameters, dependencies, cost. The mathematics
+// lives in kernels/. Options are plain structs held by the concrete class (`const ConvolutionOptions&
+// options() const`), so kernels read them after a dynamic_cast to the concrete type.
+//
+// `inputs` are global shapes in spoken order (N, C, D, H, W). Every function throws UserError, naming
+// value and remedy but not the layer (the network adds name and line), when the inputs do not fit.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // Caffe's type name: "Convolution".
+  virtual std::string_view type() const = 0;
+
+  // Shapes of all outputs. `outputs` is the number of tops the model file gives (layers with a variable
+  // number, like Split and Slice, need it; others check it).
+  virtual std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const = 0;
+
+  // The part of input `input` that computing `output_box` of output `output` reads, clipped to the tensor.
+  // This one function yields halos for every kernel, stride, padding, dilation and group.
+  // Default: the whole input.
+  virtual Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const;
+
+  // Along which dimensions of output 0 this layer may be cut. Default: none.
+  virtual Cuts cuts(std::span<const Shape> inputs) const;
+
+  virtual std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const;
+
+  // Multiply-adds and the like of the forward pass of the whole layer. Default: one per output element.
+  virtual Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const;
+
+  // False where no gradient exists (labels, indices, outputs of Accuracy). Default: true.
+  virtual bool differentiable(int input) const;
+
+  // Caffe's default loss_weight of output `output`: 1 for output 0 of a loss layer, else 0.
+  virtual double default_loss_weight(int output) const;
+
+  // True when the gradient of the parameters is a computation apart from that of the inputs (convolution,
+  // deconvolution, inner product), so that a program makes two steps of the backward pass.
+  virtual bool splits_backward() const { return false; }
+
+  // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData, Input).
+  virtual bool is_source() const { return false; }
+};
+
+using LayerPtr = std::shared_ptr<const Layer>;
+
+// Throws UserError "needs 2 inputs, has 1" unless low <= count <= high (high < 0: any number).
+void check_count(std::string_view what, size_t count, int low, int high);
+
+}  // namespace cortado

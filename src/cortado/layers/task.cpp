@@ -1,0 +1,22 @@
+#include "cortado/layers/task.h"
+
+namespace cortado {
+
+Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs) {
+  Task task;
+  task.phase = phase;
+  task.inputs.assign(inputs.begin(), inputs.end());
+  task.outputs = layer->output_shapes(inputs, outputs);
+  for (const Shape& shape : task.inputs) task.input_boxes.push_back(Box::whole(shape));
+  for (const Shape& shape : task.outputs) task.output_boxes.push_back(Box::whole(shape));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    task.input_gradients.push_back(phase == Phase::train && layer->differentiable(static_cast<int>(i)));
+  }
+  for (const ParameterSpec& spec : layer->parameters(inputs)) {
+    task.parameter_gradients.push_back(phase == Phase::train && spec.learnable);
+  }
+  task.layers = {std::move(layer)};
+  return task;
+}
+
+}  // namespace cortado

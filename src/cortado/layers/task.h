@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+// One device's share of one layer (or of a chain of layers run as one kernel): what a kernel is made for and
+// what a cost model prices. On one device every box is the whole tensor.
+struct Task {
+  // The layer, then the layers fused behind it, e.g. {Convolution, ReLU} or {BatchNorm, Scale, ReLU}.
+  // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
+  std::vector<LayerPtr> layers;
+  Phase phase = Phase::train;
+  std::vector<Shape> inputs;   // global shapes
+  std::vector<Shape> outputs;  // global shapes (of the chain's last layer)
+  std::vector<Box> input_boxes;   // held by this device, clipped to the tensor: image borders are padding
+  std::vector<Box> output_boxes;  // computed by this device
+  std::vector<bool> input_gradients;      // which inputs want a gradient
+  std::vector<bool> parameter_gradients;  // which parameters want a gradient
+  bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
+
+  const Layer& layer() const { return *layers.front(); }
+  bool has_backward() const {
+    for (bool wanted : input_gradients) if (wanted) return true;
+    for (bool wanted : parameter_gradients) if (wanted) return true;
+    return false;
+  }
+  Shape local_input(int i) const { return input_boxes[i].shape(); }
+  Shape local_output(int i) const { return output_boxes[i].shape(); }
+};
+
+// The task of a whole layer on a single device.
+Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs);
+
+}  // namespace cortado

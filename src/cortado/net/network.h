@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+// Where something was written, for messages: "lenet.prototxt:12".
+struct SourceLocation {
+  std::string file;
+  int line = 0;  // 1-based; 0: unknown
+  std::string text() const;
+};
+
+// One `layer { }` of a model file, before shapes are known.
+struct LayerDeclaration {
+  struct Parameter {
+    std::string shared_name;  // equal names share one parameter; empty: its own
+    double lr_mult = 1, decay_mult = 1;
+  };
+  std::string name;
+  LayerPtr layer;
+  std::vector<std::string> bottoms, tops;
+  std::vector<Parameter> parameters;           // param { }: may be shorter than the layer's
+  std::vector<double> loss_weights;            // empty: the layer's defaults
+  std::vector<std::optional<bool>> propagate_down;  // empty: as needed
+  SourceLocation where;
+};
+
+// A network: an immutable directed acyclic graph in single-assignment form. Layers stand in execution order.
+// An in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer.
+class Network {
+ public:
+  struct Tensor {
+    std::string name;  // the blob's name in the file
+    Shape shape;       // global, spoken order
+    int producer = -1;         // node
+    int producer_output = 0;
+    std::vector<int> consumers;  // nodes, in order; one entry per use
+    bool needs_gradient = false;  // a loss depends on it and a learnable parameter lies before it
+  };
+  struct Parameter {
+    std::string name;  // "conv1/weight", or the shared name
+    ParameterSpec spec;
+    double lr_mult = 1, decay_mult = 1;
+    int owner = -1;             // the node that declares it first
+    std::vector<int> users;     // nodes
+    bool wants_gradient = false;  // learnable, lr_mult != 0, and a loss depends on it
+  };
+  struct Node {
+    std::string name;
+    LayerPtr layer;
+    std::vector<int> inputs, outputs;  // tensors
+    std::vector<int> parameters;       // in the layer's order
+    std::vector<double> loss_weights;  // per output
+    std::vector<bool> propagate_down;  // per input: its gradient is computed
+    SourceLocation where;
+    bool has_backward = false;  // some propagate_down or parameter gradient
+  };
+
+  // Shapes of what a source layer brings in, which only its file or database knows.
+  using SourceShapes = std::function<std::vector<Shape>(const LayerDeclaration&)>;
+
+  // Resolves names, shapes and gradients. Throws UserError naming file, line, layer and remedy: unknown or
+  // doubly produced blob, cycle, shape mismatch, unequal shared parameters.
+  static Network build(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
+                       const SourceShapes& source_shapes);
+
+  const std::string& name() const { return name_; }
+  Phase phase() const { return phase_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  // Tensors that no layer consumes, in order: what a test prints (Caffe's net outputs).
+  std::vector<int> outputs() const;
+  // Latest tensor of that blob name; -1 when there is none.
+  int tensor(const std::string& name) const;
+  int node(const std::string& name) const;
+  int64_t parameter_count() const;  // elements of all distinct learnable parameters
+  Flops forward_flops(int node) const;
+
+ private:
+  std::string name_;
+  Phase phase_ = Phase::train;
+  std::vector<Node> nodes_;
+  std::vector<Tensor> tensors_;
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace cortado
