@@ -18,7 +18,7 @@ template <typename T>
 struct ArgumentsOf {
   std::vector<const T*> inputs;
   std::vector<T*> outputs;
-  std::vector<const T*> output_gradients;  // backward; a scalar loss finds its loss weight here
+  std::vector<T*> output_gradients;  // backward; a scalar loss finds its loss weight here
   std::vector<T*> input_gradients;         // backward; null where none is wanted; overwritten, not added to
   std::vector<T*> parameters;              // in parameter_format order; forward may write non-learnable ones
   std::vector<T*> parameter_gradients;     // null where none is wanted; *overwritten*
@@ -64,6 +64,9 @@ class KernelOf {
   virtual BackwardReads backward_reads() const { return {}; }
   // True when output 0 may use the memory of input 0 (and, backward, gradient of input 0 that of output 0).
   virtual bool in_place() const { return false; }
+  // True when a backward step writes into output_gradients (a fused ReLU masks them); then nobody else uses
+  // that memory. Whatever backward_weights() leaves there, backward() finds.
+  virtual bool overwrites_output_gradients() const { return false; }
   virtual ParameterFormat parameter_format(int) const { return {}; }  // elements 0: the canonical size
 };
 
