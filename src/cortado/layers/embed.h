@@ -1,0 +1,31 @@
+#pragma once
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+struct EmbedOptions {
+  int num_output = 0;
+  int input_dim = 0;
+  bool bias_term = true;
+  Filler weight_filler, bias_filler;
+};
+
+// y[..., :] = weight[x[...], :] + bias. Input: integers in [0, input_dim) of any shape; output: that shape
+// with an axis of num_output behind it. Parameters: weight (input_dim x num_output), bias (num_output).
+class Embed : public Layer {
+ public:
+  explicit Embed(EmbedOptions options);
+  const EmbedOptions& options() const { return options_; }
+  std::string_view type() const override { return "Embed"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape> inputs) const override;
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  bool differentiable(int) const override { return false; }
+
+ private:
+  EmbedOptions options_;
+};
+
+}  // namespace cortado

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+// loss = sum((a - b)^2) / (2 N). Inputs: a and b, N samples of equally many elements, both with gradient.
+class EuclideanLoss : public Layer {
+ public:
+  std::string_view type() const override { return "EuclideanLoss"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
+};
+
+}  // namespace cortado

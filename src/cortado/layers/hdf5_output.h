@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+struct Hdf5OutputOptions {
+  std::string file_name;
+};
+
+// Writes its two inputs as the data sets "data" and "label" of a HDF5 file. No outputs.
+class Hdf5Output : public Layer {
+ public:
+  explicit Hdf5Output(Hdf5OutputOptions options);
+  const Hdf5OutputOptions& options() const { return options_; }
+  std::string_view type() const override { return "HDF5Output"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  bool differentiable(int) const override { return false; }
+
+ private:
+  Hdf5OutputOptions options_;
+};
+
+}  // namespace cortado
