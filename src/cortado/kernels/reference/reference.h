@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+
+#include "cortado/kernels/kernel.h"
+
+namespace cortado {
+
+// Naive kernels that everything else is compared with: loops over spoken indices, one thread, sums in double.
+// T is float or double.
+
+// The reference kernel of a task; of a chain of layers, the composite of their kernels.
+// Throws UserError when a layer type has none or the kernel refuses the task.
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_reference_kernel(const Task& task);
+
+// One factory per layer class; they take tasks of a single layer. Convolution, deconvolution, pooling, inner
+// product, pointwise, PReLU, Scale, Bias and dropout also take tasks whose boxes are parts of the tensors. A
+// weight is then the slice of the output box's channels by the input box's (ungrouped), a bias the output
+// box's.
+template <typename T>
+using ReferenceFactory = std::unique_ptr<KernelOf<T>> (*)(const Task& task);
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_convolution_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_deconvolution_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_pooling_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_inner_product_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_lrn_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_batch_norm_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_scale_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_bias_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_prelu_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_pointwise_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_dropout_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_mvn_reference(const Task& task);
+
+// A task of several layers: each layer's reference kernel in turn, through temporaries.
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_chain_reference(const Task& task);
+
+}  // namespace cortado

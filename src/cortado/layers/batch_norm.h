@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+struct BatchNormOptions {
+  std::optional<bool> use_global_stats;  // absent: in testing only
+  double moving_average_fraction = 0.999;
+  double eps = 1e-5;
+
+  bool global_statistics(Phase phase) const { return use_global_stats.value_or(phase == Phase::test); }
+  bool operator==(const BatchNormOptions&) const = default;
+};
+
+// y = (x - mean) / sqrt(variance + eps) per channel (axis 1), without learned scale and shift (Scale has
+// them). Batch statistics: mean and biased variance over all axes but 1, m elements a channel. Then, with f =
+// moving_average_fraction: factor = f*factor + 1, mean' = f*mean' + mean, variance' = f*variance' + variance
+// * m/(m-1) (m = 1: unscaled). Global statistics: mean'/factor and variance'/factor (0 while factor is 0),
+// constants to the gradient. Parameters, not learnable: mean' C, variance' C, factor 1.
+class BatchNorm : public Layer {
+ public:
+  explicit BatchNorm(BatchNormOptions options) : options_(options) {}
+  const BatchNormOptions& options() const { return options_; }
+
+  std::string_view type() const override { return "BatchNorm"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  // The same box: batch statistics travel as sums of their own.
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+
+ private:
+  BatchNormOptions options_;
+};
+
+}  // namespace cortado

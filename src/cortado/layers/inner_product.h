@@ -1,0 +1,35 @@
+#pragma once
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+struct InnerProductOptions {
+  int64_t num_output = 0;
+  bool bias_term = true;
+  bool transpose = false;  // the weight is stored K x num_output
+  int axis = 1;            // this axis and all after it are summed over
+  Filler weight_filler, bias_filler;
+  bool operator==(const InnerProductOptions&) const = default;
+};
+
+// y[..., o] = b[o] + sum over k of w[o,k] * x[..., k], k running over the summed axes in spoken order.
+// Parameters: weight num_output x K (K x num_output when transposed), bias num_output.
+class InnerProduct : public Layer {
+ public:
+  explicit InnerProduct(InnerProductOptions options) : options_(std::move(options)) {}
+  const InnerProductOptions& options() const { return options_; }
+
+  std::string_view type() const override { return "InnerProduct"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape> inputs) const override;
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  bool splits_backward() const override { return true; }
+
+ private:
+  InnerProductOptions options_;
+};
+
+}  // namespace cortado

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+struct PReluOptions {
+  bool channel_shared = false;
+  Filler filler{.value = 0.25};
+  bool operator==(const PReluOptions&) const = default;
+};
+
+// y = max(x, 0) + slope[c] * min(x, 0), c on axis 1. Parameter: slope C, or a scalar when channel_shared.
+class PRelu : public Layer {
+ public:
+  explicit PRelu(PReluOptions options) : options_(options) {}
+  const PReluOptions& options() const { return options_; }
+
+  std::string_view type() const override { return "PReLU"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+
+ private:
+  PReluOptions options_;
+};
+
+}  // namespace cortado

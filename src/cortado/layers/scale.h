@@ -1,0 +1,33 @@
+#pragma once
+
+#include "cortado/layers/broadcast.h"
+
+namespace cortado {
+
+struct ScaleOptions {
+  Broadcast broadcast;
+  bool bias_term = false;
+  Filler filler{.value = 1};
+  Filler bias_filler;
+  bool operator==(const ScaleOptions&) const = default;
+};
+
+// y = x * scale (+ bias), scale broadcast over x. The scale is the second input, or with one input a
+// parameter. Parameters: weight (one input only), bias (bias_term), both of the operand's shape.
+class Scale : public Layer {
+ public:
+  explicit Scale(ScaleOptions options) : options_(options) {}
+  const ScaleOptions& options() const { return options_; }
+
+  std::string_view type() const override { return "Scale"; }
+  std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+
+ private:
+  ScaleOptions options_;
+};
+
+}  // namespace cortado
