@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+namespace cortado::native {
+
+// Eight floats, or the one float of a remainder: kernels write each loop body once, for both
+// (docs/design.md, section 7). Arithmetic, comparison and ?: are the compiler's own on either type.
+using floats = float __attribute__((vector_size(32)));
+using ints = int32_t __attribute__((vector_size(32)));
+inline constexpr int64_t lanes = 8;
+
+template <typename V>
+inline constexpr int64_t lanes_of = sizeof(V) / sizeof(float);
+// The integer type as wide as V; comparisons of V can be kept in it.
+template <typename V>
+using ints_of = std::conditional_t<std::is_same_v<V, float>, int32_t, ints>;
+
+template <typename V>
+inline V load(const float* address) {
+  V value;
+  std::memcpy(&value, address, sizeof(V));
+  return value;
+}
+
+template <typename V>
+inline V splat(float value) {
+  return value - V{};
+}
+
+// Stores below this size are worth keeping in the last-level cache for the next layer; larger tensors are
+// written past the caches, which saves reading the lines that are overwritten.
+inline constexpr int64_t streaming_bytes = int64_t{24} << 20;
+
+// Whether a tensor of `count` floats is written past the caches: large, and every group of lanes aligned
+// (`row`: floats between the starts of rows that are walked by lanes).
+inline bool wants_streaming(const float* address, int64_t count, int64_t row = lanes) {
+  return count * int64_t{sizeof(float)} >= streaming_bytes && row % lanes == 0 &&
+         reinterpret_cast<uintptr_t>(address) % sizeof(floats) == 0;
+}
+
+template <bool streaming, typename V>
+inline void store(float* address, V value) {
+#ifdef __AVX__
+  if constexpr (streaming && std::is_same_v<V, floats>) {
+    _mm256_stream_ps(address, reinterpret_cast<__m256>(value));
+    return;
+  }
+#endif
+  std::memcpy(address, &value, sizeof(V));
+}
+template <typename V>
+inline void store(float* address, V value) {
+  store<false>(address, value);
+}
+
+// Orders streaming stores before whatever the thread does next; each thread calls it after its last one.
+inline void finish_streaming() {
+#ifdef __AVX__
+  _mm_sfence();
+#endif
+}
+
+// body.template operator()<V>(i) over [begin, end): by eight lanes, then one by one.
+template <typename Body>
+inline void by_lanes(int64_t begin, int64_t end, Body&& body) {
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) body.template operator()<floats>(i);
+  for (; i < end; ++i) body.template operator()<float>(i);
+}
+
+template <typename V>
+inline V maximum(V a, V b) {
+  return a < b ? b : a;  // a when either is not a number
+}
+
+}  // namespace cortado::native

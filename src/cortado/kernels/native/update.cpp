@@ -1,0 +1,121 @@
+#include "cortado/kernels/native/update.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <vector>
+
+#include "cortado/base/error.h"
+#include "cortado/kernels/native/elementwise.h"
+
+namespace cortado::native {
+
+namespace {
+
+constexpr int64_t block = 8192;
+
+// work(first, last) for each block of fixed size, in parallel: which blocks there are does not depend on
+// threads.
+template <typename Work>
+void for_each_block(int64_t count, Work&& work) {
+  parallel_for((count + block - 1) / block,
+               [&](int64_t b) { work(b, b * block, std::min(count, (b + 1) * block)); });
+}
+
+template <size_t terms_count>
+void sum_fixed(float* target, const float* const* terms, int64_t count) {
+  std::array<const float*, terms_count> from;
+  std::copy_n(terms, terms_count, from.begin());
+  bool in_place = std::find(from.begin(), from.end(), target) != from.end();
+  map_elements(target, count, in_place, [from]<typename V>(int64_t i) {
+    V total = load<V>(from[0] + i);
+    for (size_t t = 1; t < terms_count; ++t) total += load<V>(from[t] + i);
+    return total;
+  });
+}
+
+bool nonfinite(float value) { return (std::bit_cast<uint32_t>(value) & 0x7F800000u) == 0x7F800000u; }
+
+bool any_nonfinite(const float* x, int64_t first, int64_t last) {
+  ints bad{};
+  int64_t i = first;
+  for (; i + lanes <= last; i += lanes) {
+    ints exponent = std::bit_cast<ints>(load<floats>(x + i)) & 0x7F800000;
+    bad |= exponent == 0x7F800000;
+  }
+  bool any = false;
+  for (int64_t lane = 0; lane < lanes; ++lane) any |= bad[lane] != 0;
+  for (; i < last; ++i) any |= nonfinite(x[i]);
+  return any;
+}
+
+double block_sum_of_squares(const float* x, int64_t first, int64_t last) {
+  using doubles = double __attribute__((vector_size(8 * sizeof(double))));
+  doubles totals[2] = {};
+  int64_t i = first;
+  for (; i + 2 * lanes <= last; i += 2 * lanes) {
+    for (int half = 0; half < 2; ++half) {
+      doubles value = __builtin_convertvector(load<floats>(x + i + half * lanes), doubles);
+      totals[half] += value * value;
+    }
+  }
+  double total = 0;
+  for (int64_t lane = 0; lane < lanes; ++lane) total += totals[0][lane] + totals[1][lane];
+  for (; i < last; ++i) total += double{x[i]} * double{x[i]};
+  return total;
+}
+
+}  // namespace
+
+void add(float* target, const float* a, const float* b, int64_t count) {
+  sum(target, std::array{a, b}, count);
+}
+
+void sum(float* target, std::span<const float* const> terms, int64_t count) {
+  ensure(!terms.empty(), "a sum of no terms");
+  switch (terms.size()) {
+    case 1:
+      return sum_fixed<1>(target, terms.data(), count);
+    case 2:
+      return sum_fixed<2>(target, terms.data(), count);
+    case 3:
+      return sum_fixed<3>(target, terms.data(), count);
+    case 4:
+      return sum_fixed<4>(target, terms.data(), count);
+    default:
+      break;
+  }
+  map_elements(target, count, true, [terms]<typename V>(int64_t i) {
+    V total = load<V>(terms[0] + i);
+    for (size_t t = 1; t < terms.size(); ++t) total += load<V>(terms[t] + i);
+    return total;
+  });
+}
+
+void add_relu_mask(float* target, const float* a, const float* b, const float* y, int64_t count) {
+  bool in_place = target == a || target == b || target == y;
+  map_elements(target, count, in_place, [=]<typename V>(int64_t i) {
+    V total = load<V>(a + i) + load<V>(b + i);
+    return load<V>(y + i) > 0 ? total : V{};
+  });
+}
+
+double sum_of_squares(const float* x, int64_t count) {
+  std::vector<double> sums((count + block - 1) / block);
+  for_each_block(
+      count, [&](int64_t b, int64_t first, int64_t last) { sums[b] = block_sum_of_squares(x, first, last); });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+int64_t first_nonfinite(const float* x, int64_t count) {
+  std::vector<uint8_t> found((count + block - 1) / block);
+  for_each_block(count,
+                 [&](int64_t b, int64_t first, int64_t last) { found[b] = any_nonfinite(x, first, last); });
+  auto hit = std::find(found.begin(), found.end(), 1);
+  if (hit == found.end()) return -1;
+  int64_t first = (hit - found.begin()) * block;
+  return std::find_if(x + first, x + count, nonfinite) - x;
+}
+
+}  // namespace cortado::native

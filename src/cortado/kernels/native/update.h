@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace cortado::native {
+
+// Elementwise passes over whole buffers, parallel over the compute threads, each element read and written
+// once. Results do not depend on the number of threads. `target` may be one of the operands.
+
+// target = a + b.
+void add(float* target, const float* a, const float* b, int64_t count);
+
+// target = terms[0] + terms[1] + ..., added in that order; at least one term.
+void sum(float* target, std::span<const float* const> terms, int64_t count);
+
+// target = y > 0 ? a + b : 0: the gradient of a ReLU with output y that two consumers read.
+void add_relu_mask(float* target, const float* a, const float* b, const float* y, int64_t count);
+
+// Sum of x^2, accumulated in double by blocks of fixed size.
+double sum_of_squares(const float* x, int64_t count);
+
+// Index of the first element that is infinite or not a number; -1 when there is none.
+int64_t first_nonfinite(const float* x, int64_t count);
+
+}  // namespace cortado::native
