@@ -4,12 +4,29 @@
 
 namespace cortado {
 
-// A layer of a single input and output computes each part of the output from the same part of the input along
-// all axes but `axis`, of which it reads everything.
+// A tensor seen around one axis: extents before it, of it, and behind it, each multiplied together. In spoken
+// row-major order element (i, c, j) has index (i * extent + c) * behind + j.
+struct AxisView {
+  int64_t before = 1, extent = 1, behind = 1;
+  AxisView() = default;
+  AxisView(const Shape& shape, int axis);  // negative axes count from the end
+};
+
+// Throws UserError unless there is one label for every position outside the class axis of the scores.
+void check_labels(const Shape& scores, int axis, const Shape& labels);
+
+// Throws UserError unless both have equally many samples, which hold equally many elements.
+void check_same_samples(const Shape& a, const Shape& b);
+
+// For a layer that computes each part of the output from the same part of the input along all axes but
+// `axis`, of which it reads everything.
 Box box_with_whole_axis(const Shape& input, const Box& output_box, int axis);
 
-// All cuts of a tensor of that rank except those along axes [begin, end). Axis 0 is n, axis 1 c, the last
-// w, the one before it h, and so on; tensors of more than five axes are not cut behind the channel axis.
+// For a layer whose output has the input's leading `axes` axes: those of the output box, the others whole.
+Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes);
+
+// All cuts of a tensor of that rank except along the axes [begin, end). Axis 0 is n, axis 1 c, the last one
+// w, the one before it h, then d; tensors of more than five axes are not cut behind the channels.
 Cuts cuts_outside(int rank, int begin, int end);
 
 }  // namespace cortado

@@ -1,0 +1,21 @@
+#include "cortado/layers/softmax_loss.h"
+
+#include "cortado/layers/axes.h"
+
+namespace cortado {
+
+SoftmaxLoss::SoftmaxLoss(SoftmaxLossOptions options) : options_(options) {}
+
+std::vector<Shape> SoftmaxLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
+  check_count("inputs", inputs.size(), 2, 2);
+  check_count("outputs", outputs, 1, 2);
+  check_labels(inputs[0], options_.axis, inputs[1]);
+  if (outputs == 1) return {Shape{}};
+  return {Shape{}, inputs[0]};
+}
+
+Flops SoftmaxLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {
+  return {5 * static_cast<double>(inputs[0].size())};
+}
+
+}  // namespace cortado
