@@ -13,7 +13,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
-#include "cortado/base/nearest.h"
+#include "cortado/base/nearest_name.h"
 
 namespace cortado {
 namespace {
@@ -44,7 +44,7 @@ std::string explain_unknown_field(const std::string& message) {
   const pb::Descriptor* descriptor = pb::DescriptorPool::generated_pool()->FindMessageTypeByName(*type);
   constexpr size_t longest_name = 100;
   if (!descriptor || field->size() > longest_name) return message;
-  std::vector<std::string> fields;
+  std::vector<std::string_view> fields;
   for (int i = 0; i < descriptor->field_count(); ++i) fields.push_back(descriptor->field(i)->name());
   return fmt::format("{} has no field '{}'{}", descriptor->name(), *field, did_you_mean(*field, fields));
 }

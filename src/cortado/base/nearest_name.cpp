@@ -1,4 +1,4 @@
-#include "cortado/base/nearest.h"
+#include "cortado/base/nearest_name.h"
 
 #include <algorithm>
 #include <vector>
@@ -26,22 +26,22 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest_name(std::string_view word, std::span<const std::string> known) {
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> known) {
   std::string_view nearest;
   size_t least = word.size() / 3 + 2;
-  for (const std::string& name : known) {
+  for (std::string_view name : known) {
     size_t distance = edit_distance(word, name);
     if (distance < least) {
       least = distance;
       nearest = name;
     }
   }
-  return std::string(nearest);
+  return nearest;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
-  std::string name = nearest_name(word, known);
-  return name.empty() ? "" : "; did you mean '" + name + "'?";
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
+  std::string_view name = nearest_name(word, known);
+  return name.empty() ? "" : "; did you mean '" + std::string(name) + "'?";
 }
 
 }  // namespace cortado
