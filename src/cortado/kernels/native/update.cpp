@@ -51,17 +51,18 @@ bool any_nonfinite(const float* x, int64_t first, int64_t last) {
 }
 
 double block_sum_of_squares(const float* x, int64_t first, int64_t last) {
-  using doubles = double __attribute__((vector_size(8 * sizeof(double))));
-  doubles totals[2] = {};
+  using four_floats = float __attribute__((vector_size(16)));
+  using four_doubles = double __attribute__((vector_size(32)));
+  four_doubles totals[4] = {};
   int64_t i = first;
-  for (; i + 2 * lanes <= last; i += 2 * lanes) {
-    for (int half = 0; half < 2; ++half) {
-      doubles value = __builtin_convertvector(load<floats>(x + i + half * lanes), doubles);
-      totals[half] += value * value;
+  for (; i + 16 <= last; i += 16) {
+    for (int part = 0; part < 4; ++part) {
+      four_doubles value = __builtin_convertvector(load<four_floats>(x + i + 4 * part), four_doubles);
+      totals[part] += value * value;
     }
   }
-  double total = 0;
-  for (int64_t lane = 0; lane < lanes; ++lane) total += totals[0][lane] + totals[1][lane];
+  four_doubles sum = (totals[0] + totals[1]) + (totals[2] + totals[3]);
+  double total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   for (; i < last; ++i) total += double{x[i]} * double{x[i]};
   return total;
 }

@@ -1,0 +1,265 @@
+#include "cortado/layers/batch_norm.h"
+
+#include <cmath>
+#include <optional>
+
+#include "cortado/kernels/native/channels.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/scale.h"
+
+namespace cortado {
+
+namespace native {
+
+namespace {
+
+// What stands behind the BatchNorm of a chain.
+struct BatchNormChain {
+  BatchNormOptions options;
+  bool scale = false, bias = false, relu = false;
+};
+
+// y = relu(gamma * (x - mean) * inverse + beta), inverse = 1 / sqrt(variance + eps), per channel.
+//   backward, g = dy where y > 0:  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
+//   dx = gamma*inverse * (g - dbeta/m - (x - mean)*inverse*dgamma/m); global statistics: gamma*inverse * g
+// Saved: mean and inverse, 2 x C. Parameters: mean', variance', factor, then gamma, then beta.
+class BatchNormKernel : public Kernel {
+ public:
+  BatchNormKernel(const BatchNormChain& chain, const Task& task)
+      : chain_(chain),
+        x_(task.local_input(0)),
+        batch_statistics_(!chain.options.global_statistics(task.phase)),
+        backward_(task.has_backward()) {}
+
+  std::string name() const override { return "native batch-norm"; }
+  Bytes saved_bytes() const override { return {backward_ ? 2 * row_bytes() : 0}; }
+  Bytes scratch_bytes() const override {
+    return channel_sums_scratch<2>(x_.channels) + Bytes{coefficient_rows * row_bytes()};
+  }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+  bool in_place() const override { return true; }
+
+  void forward(const Arguments& arguments) override;
+  void backward(const Arguments& arguments) override;
+
+ private:
+  static constexpr int coefficient_rows = 6;
+
+  // Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
+  struct Coefficients {
+    float *mean, *inverse, *slope, *shift, *constant, *linear;
+  };
+
+  int64_t row_bytes() const { return x_.channels * int64_t{sizeof(float)}; }
+  std::byte* sums_scratch(const Arguments& arguments) const {
+    return arguments.scratch + coefficient_rows * row_bytes();
+  }
+  Coefficients coefficients(const Arguments& arguments) const;
+  void set_affine(const Arguments& arguments, const Coefficients& per_channel) const;
+  void measure(const Arguments& arguments, const Coefficients& per_channel) const;
+  void recall(const Arguments& arguments, const Coefficients& per_channel) const;
+  void reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const;
+  template <bool relu>
+  void normalize(const Arguments& arguments, const Coefficients& per_channel) const;
+  template <bool relu>
+  double* gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const;
+  template <bool relu>
+  void write_gradient(const Arguments& arguments, const Coefficients& per_channel) const;
+
+  BatchNormChain chain_;
+  ChannelRows x_;
+  bool batch_statistics_;
+  bool backward_;
+};
+
+// The gradient that passes the ReLU behind an output of that value.
+template <bool relu, typename V>
+inline V through_relu(V gradient, [[maybe_unused]] V before) {
+  if constexpr (relu) return before > 0 ? gradient : V{};
+  return gradient;
+}
+
+// Memory of the coefficients; mean and inverse lie in `saved` when there is a backward pass.
+BatchNormKernel::Coefficients BatchNormKernel::coefficients(const Arguments& arguments) const {
+  float* rows = reinterpret_cast<float*>(arguments.scratch);
+  float* statistics = backward_ ? reinterpret_cast<float*>(arguments.saved) : rows;
+  auto row = [&](int i) { return rows + i * x_.channels; };
+  return {statistics, statistics + x_.channels, row(2), row(3), row(4), row(5)};
+}
+
+void BatchNormKernel::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
+  for (int64_t c = 0; c < x_.channels; ++c) {
+    per_channel.slope[c] = per_channel.inverse[c] * (chain_.scale ? arguments.parameters[3][c] : 1.0f);
+    per_channel.shift[c] = chain_.bias ? arguments.parameters[4][c] : 0.0f;
+  }
+}
+
+// Mean and deviation of the batch, and the running ones. Each block of rows is summed around its own first
+// row (which bounds the cancellation by the number of rows) and moved to the tensor's first row in double.
+void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& per_channel) const {
+  const float* x = arguments.inputs[0];
+  const int64_t channels = x_.channels;
+  const double* sums = channel_sums<2>(
+      x_, sums_scratch(arguments),
+      [x, channels]<typename V>(int64_t first, int64_t row, int64_t c) {
+        V difference = load<V>(x + row * channels + c) - load<V>(x + first * channels + c);
+        return std::array<V, 2>{difference, difference * difference};
+      },
+      [x, channels](int64_t first, int64_t rows, const float* block, double* sums) {
+        for (int64_t c = 0; c < channels; ++c) {
+          double offset = double{x[first * channels + c]} - double{x[c]}, sum = block[c];
+          sums[c] += sum + rows * offset;
+          sums[channels + c] += block[channels + c] + offset * (2 * sum + rows * offset);
+        }
+      });
+  const double count = static_cast<double>(x_.rows);
+  const double unbiased = x_.rows > 1 ? count / (count - 1) : 1;
+  const double kept = chain_.options.moving_average_fraction;
+  float *mean = arguments.parameters[0], *variance = arguments.parameters[1],
+        *factor = arguments.parameters[2];
+  *factor = static_cast<float>(kept * *factor + 1);
+  for (int64_t c = 0; c < channels; ++c) {
+    double offset = sums[c] / count;
+    double batch_mean = x[c] + offset;
+    double batch_variance = std::max(0.0, sums[channels + c] / count - offset * offset);
+    per_channel.mean[c] = static_cast<float>(batch_mean);
+    per_channel.inverse[c] = static_cast<float>(1 / std::sqrt(batch_variance + chain_.options.eps));
+    mean[c] = static_cast<float>(kept * mean[c] + batch_mean);
+    variance[c] = static_cast<float>(kept * variance[c] + unbiased * batch_variance);
+  }
+}
+
+// Mean and deviation from the running statistics.
+void BatchNormKernel::recall(const Arguments& arguments, const Coefficients& per_channel) const {
+  const float factor = *arguments.parameters[2];
+  const double weight = factor == 0 ? 0 : 1.0 / factor;
+  for (int64_t c = 0; c < x_.channels; ++c) {
+    double variance = weight * arguments.parameters[1][c];
+    per_channel.mean[c] = static_cast<float>(weight * arguments.parameters[0][c]);
+    per_channel.inverse[c] = static_cast<float>(1 / std::sqrt(variance + chain_.options.eps));
+  }
+}
+
+template <bool relu>
+void BatchNormKernel::normalize(const Arguments& arguments, const Coefficients& per_channel) const {
+  const float* x = arguments.inputs[0];
+  float* y = arguments.outputs[0];
+  map_rows(y, x_, x == y, [=]<typename V>(int64_t i, int64_t c) {
+    V normal = (load<V>(x + i) - load<V>(per_channel.mean + c)) * load<V>(per_channel.slope + c) +
+               load<V>(per_channel.shift + c);
+    if constexpr (relu) return maximum(normal, V{});
+    return normal;
+  });
+}
+
+void BatchNormKernel::forward(const Arguments& arguments) {
+  const Coefficients per_channel = coefficients(arguments);
+  if (batch_statistics_) {
+    measure(arguments, per_channel);
+  } else {
+    recall(arguments, per_channel);
+  }
+  set_affine(arguments, per_channel);
+  chain_.relu ? normalize<true>(arguments, per_channel) : normalize<false>(arguments, per_channel);
+}
+
+// Per channel: sum of g, sum of g * (x - mean).
+template <bool relu>
+double* BatchNormKernel::gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const {
+  const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
+  return channel_sums<2>(x_, sums_scratch(arguments), [=, this]<typename V>(int64_t, int64_t row, int64_t c) {
+    const int64_t i = row * x_.channels + c;
+    V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
+    V before = centred * load<V>(per_channel.slope + c) + load<V>(per_channel.shift + c);
+    V gradient = through_relu<relu>(load<V>(dy + i), before);
+    return std::array<V, 2>{gradient, gradient * centred};
+  });
+}
+
+// Gradients of gamma and beta, and the coefficients of dx that depend on the sums.
+void BatchNormKernel::reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const {
+  const int64_t channels = x_.channels;
+  std::fill_n(per_channel.constant, channels, 0.0f);
+  std::fill_n(per_channel.linear, channels, 0.0f);
+  if (!batch_statistics_ && !chain_.scale) return;
+  const double* sums = chain_.relu ? gradient_sums<true>(arguments, per_channel)
+                                   : gradient_sums<false>(arguments, per_channel);
+  float* gamma_gradient = chain_.scale ? arguments.parameter_gradients[3] : nullptr;
+  float* beta_gradient = chain_.bias ? arguments.parameter_gradients[4] : nullptr;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double inverse = per_channel.inverse[c], slope = per_channel.slope[c];
+    const double beta = sums[c], gamma = inverse * sums[channels + c];
+    if (gamma_gradient) gamma_gradient[c] = static_cast<float>(gamma);
+    if (beta_gradient) beta_gradient[c] = static_cast<float>(beta);
+    if (!batch_statistics_) continue;
+    per_channel.constant[c] = static_cast<float>(slope * beta / x_.rows);
+    per_channel.linear[c] = static_cast<float>(slope * inverse * gamma / x_.rows);
+  }
+}
+
+template <bool relu>
+void BatchNormKernel::write_gradient(const Arguments& arguments, const Coefficients& per_channel) const {
+  const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
+  float* dx = arguments.input_gradients[0];
+  map_rows(dx, x_, dx == dy, [=]<typename V>(int64_t i, int64_t c) {
+    V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
+    V slope = load<V>(per_channel.slope + c);
+    V gradient = through_relu<relu>(load<V>(dy + i), centred * slope + load<V>(per_channel.shift + c));
+    return slope * gradient - (centred * load<V>(per_channel.linear + c) + load<V>(per_channel.constant + c));
+  });
+}
+
+void BatchNormKernel::backward(const Arguments& arguments) {
+  const Coefficients per_channel = coefficients(arguments);
+  set_affine(arguments, per_channel);
+  reduce_gradients(arguments, per_channel);
+  if (!arguments.input_gradients[0]) return;
+  chain_.relu ? write_gradient<true>(arguments, per_channel) : write_gradient<false>(arguments, per_channel);
+}
+
+// The chain, or the reason why it is none of this kernel's.
+std::optional<BatchNormChain> match_chain(const Task& task, std::string& refusal) {
+  auto* norm = dynamic_cast<const BatchNorm*>(task.layers.front().get());
+  if (!norm) return refusal = "not a BatchNorm", std::nullopt;
+  BatchNormChain chain{.options = norm->options()};
+  size_t next = 1;
+  if (next < task.layers.size()) {
+    if (auto* scale = dynamic_cast<const Scale*>(task.layers[next].get())) {
+      if (scale->options().broadcast.operand(task.inputs) != Shape{task.inputs[0][1]} ||
+          scale->options().broadcast.first_axis(task.inputs) != 1) {
+        return refusal = "the Scale is not per channel", std::nullopt;
+      }
+      chain.scale = true;
+      chain.bias = scale->options().bias_term;
+      ++next;
+    }
+  }
+  if (next < task.layers.size()) {
+    auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[next].get());
+    if (pointwise && pointwise->function() == PointwiseFunction(ReluOptions{})) {
+      chain.relu = true;
+      ++next;
+    }
+  }
+  if (next < task.layers.size()) return refusal = "a layer behind BatchNorm does not fuse", std::nullopt;
+  return chain;
+}
+
+}  // namespace
+
+}  // namespace native
+
+KernelOffer make_native_batch_norm(const Task& task) {
+  std::string refusal;
+  if (task.inputs.size() != 1) return {nullptr, "more than one input"};
+  if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
+  auto chain = native::match_chain(task, refusal);
+  if (!chain) return {nullptr, refusal};
+  if (!chain->options.global_statistics(task.phase) && task.input_boxes[0] != Box::whole(task.inputs[0])) {
+    return {nullptr, "batch statistics of a part of the tensor"};
+  }
+  return {std::make_unique<native::BatchNormKernel>(*chain, task), ""};
+}
+
+}  // namespace cortado
