@@ -67,6 +67,9 @@ class KernelOf {
   // True when a backward step writes into output_gradients (a fused ReLU masks them); then nobody else uses
   // that memory. Whatever backward_weights() leaves there, backward() finds.
   virtual bool overwrites_output_gradients() const { return false; }
+  // True when, after backward(), the gradient of every input is what lies in output_gradients[0] (a sum of
+  // inputs): then input_gradients point to that same memory and nothing is copied.
+  virtual bool passes_output_gradient() const { return false; }
   virtual ParameterFormat parameter_format(int) const { return {}; }  // elements 0: the canonical size
 };
 

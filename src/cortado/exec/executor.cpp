@@ -1,0 +1,293 @@
+#include "cortado/exec/executor.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
+#include "cortado/exec/lane_thread.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+Seconds since(Clock::time_point start) { return {std::chrono::duration<double>(Clock::now() - start).count()}; }
+
+bool finite(std::span<const float> values) {
+  for (float value : values) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+std::string chain_name(const Network& network, const Work& work) {
+  std::string name;
+  for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
+  return name;
+}
+
+}  // namespace
+
+struct Executor::Bound {
+  Kernel* kernel = nullptr;
+  Arguments arguments;
+};
+
+Executor::Executor(const Network& network, ParameterStore& parameters, std::map<std::string, BatchSource> sources,
+                   ExecutorOptions options)
+    : network_(network), parameters_(parameters), sources_(std::move(sources)), options_(std::move(options)) {
+  LowerOptions lowering{.keep_tensors = options_.keep_tensors, .fuse = options_.fuse, .after_pass = options_.after_pass};
+  program_ = lower(network_, [this](const Task& task) { return offer(task); }, lowering);
+  entries_ = parameters_.add(network_, parameter_formats(), options_.seed);
+  arena_ = Memory(program_.arena);
+  batches_.assign(program_.buffers.size(), nullptr);
+  bind();
+
+  std::vector<int> steps;
+  std::vector<std::vector<int>> waits;
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    waits.push_back(program_.steps[s].waits);
+    if (program_.steps[s].lane == Lane::communication) steps.push_back(static_cast<int>(s));
+  }
+  timeline_.resize(program_.steps.size());
+  communication_ = std::make_unique<LaneThread>(std::move(steps), std::move(waits), [this](int s) { run_step(s, {}); });
+}
+
+Executor::~Executor() = default;
+
+std::optional<TaskFacts> Executor::offer(const Task& task) {
+  Selection selection = select_kernel(task, options_.only_kernel);
+  // A reference kernel runs a chain layer by layer: nothing would be gained.
+  if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
+  const Kernel& kernel = *selection.kernel;
+  BackwardReads reads = kernel.backward_reads();
+  TaskFacts facts;
+  facts.saved = kernel.saved_bytes();
+  facts.scratch = kernel.scratch_bytes();
+  facts.backward_reads_inputs = reads.inputs;
+  facts.backward_reads_outputs = reads.outputs;
+  facts.in_place = kernel.in_place();
+  facts.overwrites_output_gradients = kernel.overwrites_output_gradients();
+  facts.passes_output_gradient = kernel.passes_output_gradient();
+  facts.kernel = static_cast<int>(selections_.size());
+  selections_.push_back(std::move(selection));
+  return facts;
+}
+
+std::vector<ParameterFormat> Executor::parameter_formats() const {
+  std::vector<ParameterFormat> formats(network_.parameters().size());
+  for (const Work& work : program_.works) {
+    for (size_t p = 0; p < work.parameters.size(); ++p) {
+      ParameterFormat format = selections_[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));
+      ensure(!work.task.canonical_parameters || format == ParameterFormat{}, "a shared parameter is not canonical");
+      formats[work.parameters[p]] = std::move(format);
+    }
+  }
+  return formats;
+}
+
+float* Executor::pointer(int buffer) const {
+  if (buffer < 0) return nullptr;
+  if (program_.buffers[buffer].kind == Buffer::Kind::batch) return const_cast<float*>(batches_[buffer]);
+  return program_.buffers[buffer].offset < 0 ? nullptr : arena_.floats(program_.buffers[buffer].offset);
+}
+
+void Executor::bind() {
+  for (const Work& work : program_.works) {
+    Bound bound;
+    if (work.facts.kernel >= 0) {
+      bound.kernel = selections_[work.facts.kernel].kernel.get();
+      Arguments& arguments = bound.arguments;
+      for (int buffer : work.inputs) arguments.inputs.push_back(pointer(buffer));
+      for (int buffer : work.outputs) arguments.outputs.push_back(pointer(buffer));
+      for (int buffer : work.output_gradients) arguments.output_gradients.push_back(pointer(buffer));
+      for (int buffer : work.input_gradients) arguments.input_gradients.push_back(pointer(buffer));
+      for (size_t p = 0; p < work.parameters.size(); ++p) {
+        const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
+        arguments.parameters.push_back(entry.value);
+        int partial = work.partial_gradients[p];
+        float* gradient = partial >= 0 ? pointer(partial) : entry.gradient;
+        arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
+      }
+      arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved));
+      arguments.random = {options_.seed, 0, RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
+    }
+    bound_.push_back(std::move(bound));
+  }
+}
+
+double Executor::run(uint64_t iteration, const Update& update) {
+  iteration_ = iteration;
+  iteration_start_ = Clock::now();
+  data_wait_ = {};
+  communication_->start_iteration();
+  try {
+    run_compute_lane(0, program_.forward_steps, update);
+    double total = loss();
+    if (std::isfinite(total)) run_compute_lane(program_.forward_steps, static_cast<int>(program_.steps.size()), update);
+    communication_->finish_iteration();
+    return total;
+  } catch (...) {
+    communication_->abandon_iteration();
+    throw;
+  }
+}
+
+void Executor::run_compute_lane(int begin, int end, const Update& update) {
+  for (int s = begin; s < end; ++s) {
+    if (program_.steps[s].lane != Lane::compute) continue;
+    auto start = Clock::now();
+    communication_->wait_for(s);
+    data_wait_ += since(start);
+    run_step(s, update);
+    communication_->done(s);
+  }
+}
+
+void Executor::run_step(int index, const Update& update) {
+  const Step& step = program_.steps[index];
+  TimelineEntry& entry = timeline_[index];
+  entry = {.rank = 0, .lane = step.lane, .step = index, .begin = since(iteration_start_), .end = {}};
+  switch (step.kind) {
+    case Step::Kind::load: load(program_.works[step.work]); break;
+    case Step::Kind::forward:
+    case Step::Kind::backward_weights:
+    case Step::Kind::backward: run_work(step); break;
+    case Step::Kind::seed: {
+      const Buffer& buffer = program_.buffers[step.writes[0]];
+      std::fill_n(pointer(step.writes[0]), buffer.size.count / sizeof(float), static_cast<float>(step.value));
+      break;
+    }
+    case Step::Kind::accumulate:
+    case Step::Kind::accumulate_parameter: accumulate(step); break;
+    case Step::Kind::update:
+      if (update) update(entries_[step.parameter]);
+      break;
+  }
+  entry.end = since(iteration_start_);
+}
+
+void Executor::run_work(const Step& step) {
+  const Work& work = program_.works[step.work];
+  Bound& bound = bound_[step.work];
+  bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
+  bound.arguments.random.iteration = iteration_;
+  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
+  try {
+    switch (step.kind) {
+      case Step::Kind::forward: bound.kernel->forward(bound.arguments); break;
+      case Step::Kind::backward_weights: bound.kernel->backward_weights(bound.arguments); break;
+      default: bound.kernel->backward(bound.arguments); break;
+    }
+  } catch (const UserError& error) {
+    const auto& node = network_.nodes()[work.nodes.front()];
+    throw UserError(fmt::format("{}: layer '{}': {}", node.where.text(), node.name, error.what()));
+  }
+}
+
+void Executor::load(const Work& work) {
+  const std::string& name = network_.nodes()[work.nodes.front()].name;
+  auto source = sources_.find(name);
+  ensure(source != sources_.end(), "a source layer has no reader");
+  std::vector<const float*> batch = source->second();
+  ensure(batch.size() == work.outputs.size(), "a reader brings another number of tensors");
+  for (size_t i = 0; i < batch.size(); ++i) batches_[work.outputs[i]] = batch[i];
+}
+
+void Executor::accumulate(const Step& step) {
+  bool parameter = step.kind == Step::Kind::accumulate_parameter;
+  float* to = parameter ? parameters_.entries()[entries_[step.parameter]].gradient : pointer(step.writes[0]);
+  std::vector<const float*> from;
+  for (int buffer : step.reads) from.push_back(pointer(buffer));
+  if (parameter) from.push_back(to);
+  int64_t count = program_.buffers[step.reads[0]].size.count / static_cast<int64_t>(sizeof(float));
+  parallel_ranges(count, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; block += 4096) {
+      int64_t stop = std::min(block + 4096, end);
+      float sums[4096];
+      std::copy(from[0] + block, from[0] + stop, sums);
+      for (size_t k = 1; k < from.size(); ++k) {
+        for (int64_t i = block; i < stop; ++i) sums[i - block] += from[k][i];
+      }
+      std::copy(sums, sums + (stop - block), to + block);
+    }
+  });
+}
+
+double Executor::loss() const {
+  double total = 0;
+  for (const auto& node : network_.nodes()) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.loss_weights[i] == 0) continue;
+      double sum = 0;
+      for (float value : tensor(node.outputs[i])) sum += value;
+      total += node.loss_weights[i] * sum;
+    }
+  }
+  return total;
+}
+
+std::span<const float> Executor::tensor(int tensor) const {
+  int buffer = program_.tensor_buffers[tensor];
+  if (buffer < 0) return {};
+  return {pointer(buffer), static_cast<size_t>(network_.tensors()[tensor].shape.size())};
+}
+
+std::span<const float> Executor::gradient(int tensor) const {
+  int buffer = program_.gradient_buffers[tensor];
+  if (buffer < 0) return {};
+  return {pointer(buffer), static_cast<size_t>(network_.tensors()[tensor].shape.size())};
+}
+
+std::vector<float> Executor::canonical_tensor(int index) const {
+  const Shape& shape = network_.tensors()[index].shape;
+  std::span<const float> own = tensor(index);
+  if (shape.rank() <= 2 || own.empty()) return {own.begin(), own.end()};
+  std::vector<float> values(own.size());
+  int64_t channels = shape[1], space = shape.spatial_size();
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    for (int64_t s = 0; s < space; ++s) {
+      for (int64_t c = 0; c < channels; ++c) {
+        values[(n * channels + c) * space + s] = own[(n * space + s) * channels + c];
+      }
+    }
+  }
+  return values;
+}
+
+std::string Executor::first_non_finite() {
+  for (int index : entries_) {
+    const auto& entry = parameters_.entries()[index];
+    if (!finite({entry.value, static_cast<size_t>(entry.elements)})) return fmt::format("parameter '{}'", entry.name);
+  }
+  for (int s = 0; s < program_.forward_steps; ++s) {
+    const Step& step = program_.steps[s];
+    const Work& work = program_.works[step.work];
+    if (step.lane == Lane::compute) run_step(s, {});
+    for (size_t i = 0; i < work.outputs.size(); ++i) {
+      const Buffer& buffer = program_.buffers[work.outputs[i]];
+      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)})) continue;
+      const auto& node = network_.nodes()[work.nodes.back()];
+      return fmt::format("layer '{}' ({}), output '{}'", chain_name(network_, work), node.where.text(),
+                         network_.tensors()[node.outputs[i]].name);
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> Executor::kernel_report() const {
+  std::vector<std::string> lines;
+  for (const Work& work : program_.works) {
+    if (work.facts.kernel < 0) continue;
+    const Selection& selection = selections_[work.facts.kernel];
+    std::string line = fmt::format("{:28} {}", chain_name(network_, work), selection.kernel->name());
+    for (const std::string& refusal : selection.refusals) line += "; not " + refusal;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace cortado

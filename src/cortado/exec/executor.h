@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cortado/exec/memory.h"
+#include "cortado/exec/parameters.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/program/program.h"
+#include "cortado/program/timeline.h"
+
+namespace cortado {
+
+class LaneThread;
+
+// Brings in the next batch of a source layer: one pointer per top, valid until the next call.
+using BatchSource = std::function<std::vector<const float*>()>;
+
+struct ExecutorOptions {
+  uint64_t seed = 1;
+  bool keep_tensors = false;      // every tensor and gradient can be read after run()
+  bool fuse = true;
+  std::string only_kernel;        // restrict to one implementation (tests, `--kernels`)
+  std::function<void(std::string_view pass, const Program&)> after_pass;
+};
+
+// Runs the Program of one net: compute steps in order on the calling thread (and the compute threads inside
+// kernels), communication steps in order on a thread of their own; a step starts when what it waits for
+// has ended (docs/design.md, section 5).
+class Executor {
+ public:
+  // `weights` and `gradient` lie in the kernel's order, `entry.elements` long. Called as soon as the gradient
+  // is complete and no later step of this iteration reads the weights.
+  using Update = std::function<void(int entry)>;
+
+  // `sources`: per source node name. The network and the store must outlive the executor.
+  Executor(const Network& network, ParameterStore& parameters, std::map<std::string, BatchSource> sources,
+           ExecutorOptions options);
+  ~Executor();
+
+  // One iteration: forward and, for a train net, backward; `update` may be empty. Returns the loss (the sum of
+  // loss_weight * output). A loss that is not finite stops before the backward pass: see non_finite().
+  double run(uint64_t iteration, const Update& update = {});
+
+  // Runs the forward pass again over the batch in hand and names the first layer whose output is not finite
+  // ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"), or the first such parameter; empty when all are finite.
+  std::string first_non_finite();
+
+  const Network& network() const { return network_; }
+  const Program& program() const { return program_; }
+  const ParameterStore& parameters() const { return parameters_; }
+  const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
+
+  // Value of a tensor after run(), channels last; only of outputs and losses unless keep_tensors.
+  std::span<const float> tensor(int tensor) const;
+  std::span<const float> gradient(int tensor) const;
+  // The same in spoken (row-major) order.
+  std::vector<float> canonical_tensor(int tensor) const;
+
+  const Timeline& timeline() const { return timeline_; }  // of the last run
+  Seconds data_wait() const { return data_wait_; }        // compute lane waiting for batches, last run
+  Bytes arena() const { return program_.arena; }
+
+  // For --verbose: one line per task: kernel and why faster ones refused.
+  std::vector<std::string> kernel_report() const;
+
+ private:
+  friend class LaneThread;
+  struct Bound;  // a work's kernel and arguments
+
+  std::optional<TaskFacts> offer(const Task& task);
+  std::vector<ParameterFormat> parameter_formats() const;
+  void bind();
+  void run_step(int index, const Update& update);
+  void run_work(const Step& step);
+  void load(const Work& work);
+  void accumulate(const Step& step);
+  void run_compute_lane(int begin, int end, const Update& update);
+  double loss() const;
+  float* pointer(int buffer) const;
+
+  const Network& network_;
+  ParameterStore& parameters_;
+  std::map<std::string, BatchSource> sources_;
+  ExecutorOptions options_;
+  std::vector<Selection> selections_;  // all kernels made; TaskFacts::kernel indexes it
+  Program program_;
+  std::vector<int> entries_;
+  Memory arena_;
+  std::vector<const float*> batches_;  // per buffer of kind batch
+  std::vector<Bound> bound_;           // per work
+  std::unique_ptr<LaneThread> communication_;
+  Timeline timeline_;
+  Seconds data_wait_;
+  uint64_t iteration_ = 0;
+  std::chrono::steady_clock::time_point iteration_start_;
+};
+
+}  // namespace cortado

@@ -1,0 +1,124 @@
+#include "cortado/exec/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/filler.h"
+
+namespace cortado {
+namespace {
+
+int64_t bytes_of(const ParameterStore::Entry& entry) {
+  return (entry.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+}
+
+}  // namespace
+
+std::vector<int> ParameterStore::add(const Network& network, const std::vector<ParameterFormat>& formats,
+                                     uint64_t seed) {
+  size_t first = entries_.size();
+  std::vector<int> indices;
+  for (size_t p = 0; p < formats.size(); ++p) indices.push_back(add_entry(network.name(), network.parameters()[p], formats[p]));
+  allocate(first);
+  fill(first, seed);
+  return indices;
+}
+
+int ParameterStore::add_entry(const std::string& net, const Network::Parameter& parameter,
+                              const ParameterFormat& format) {
+  Entry entry;
+  entry.name = parameter.name;
+  entry.spec = parameter.spec;
+  entry.format = format;
+  entry.lr_mult = parameter.lr_mult;
+  entry.decay_mult = parameter.decay_mult;
+  entry.wants_gradient = parameter.wants_gradient;
+  entry.elements = format.elements > 0 ? format.elements : parameter.spec.shape.size();
+  if (auto found = originals_.find(parameter.name); found != originals_.end()) {
+    const Entry& original = entries_[found->second];
+    if (original.spec.shape != parameter.spec.shape) {
+      throw UserError(fmt::format("parameter {} has shape {} in net '{}' but {} in the net before",
+                                  parameter.name, parameter.spec.shape.text(), net, original.spec.shape.text()));
+    }
+    if (original.format == format) return found->second;
+    entry.copy_of = found->second;
+  } else {
+    originals_[parameter.name] = static_cast<int>(entries_.size());
+  }
+  entries_.push_back(std::move(entry));
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+void ParameterStore::allocate(size_t first) {
+  Bytes total;
+  for (size_t i = first; i < entries_.size(); ++i) {
+    total.count += bytes_of(entries_[i]) * (entries_[i].wants_gradient ? 2 : 1);
+  }
+  memory_.emplace_back(total);
+  int64_t offset = 0;
+  for (size_t i = first; i < entries_.size(); ++i) {
+    entries_[i].value = memory_.back().floats(offset);
+    offset += bytes_of(entries_[i]);
+  }
+  for (size_t i = first; i < entries_.size(); ++i) {
+    if (!entries_[i].wants_gradient) continue;
+    entries_[i].gradient = memory_.back().floats(offset);
+    offset += bytes_of(entries_[i]);
+  }
+}
+
+void ParameterStore::fill(size_t first, uint64_t seed) {
+  for (size_t i = first; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.copy_of >= 0) continue;
+    std::vector<float> values(entry.spec.shape.size());
+    RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
+    cortado::fill(entry.spec.filler, entry.spec.shape, stream, values.data());
+    from_canonical(static_cast<int>(i), values.data(), entry.value);
+  }
+  refresh();
+}
+
+int ParameterStore::find(const std::string& name) const {
+  auto found = originals_.find(name);
+  return found == originals_.end() ? -1 : found->second;
+}
+
+void ParameterStore::to_canonical(int index, const float* own, float* canonical) const {
+  const Entry& entry = entries_[index];
+  if (entry.format.to_canonical) {
+    entry.format.to_canonical(own, canonical);
+  } else {
+    std::copy_n(own, entry.spec.shape.size(), canonical);
+  }
+}
+
+void ParameterStore::from_canonical(int index, const float* canonical, float* own) const {
+  const Entry& entry = entries_[index];
+  if (entry.format.from_canonical) {
+    entry.format.from_canonical(canonical, own);
+  } else {
+    std::copy_n(canonical, entry.spec.shape.size(), own);
+  }
+}
+
+std::vector<float> ParameterStore::canonical(int entry) const {
+  std::vector<float> values(entries_[entry].spec.shape.size());
+  to_canonical(entry, entries_[entry].value, values.data());
+  return values;
+}
+
+void ParameterStore::set(int entry, std::span<const float> canonical) {
+  ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].spec.shape.size(), "parameter of another size");
+  from_canonical(entry, canonical.data(), entries_[entry].value);
+}
+
+void ParameterStore::refresh() {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].copy_of >= 0) set(static_cast<int>(i), canonical(entries_[i].copy_of));
+  }
+}
+
+}  // namespace cortado

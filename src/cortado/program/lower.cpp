@@ -1,0 +1,39 @@
+#include "cortado/program/lower.h"
+
+#include "cortado/program/passes.h"
+
+namespace cortado {
+
+namespace {
+
+// Tensors that are to be looked at later must not be overwritten.
+TaskOracle without_in_place(const TaskOracle& oracle) {
+  return [&oracle](const Task& task) {
+    auto facts = oracle(task);
+    if (facts) facts->in_place = false;
+    return facts;
+  };
+}
+
+}  // namespace
+
+Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options) {
+  Program program;
+  auto done = [&](std::string_view pass) {
+    if (options.after_pass) options.after_pass(pass, program);
+  };
+  place_works(program, network, options.keep_tensors ? without_in_place(oracle) : oracle, options.fuse);
+  done("place works");
+  place_forward(program, network);
+  done("place forward");
+  if (network.phase() == Phase::train) place_backward(program, network);
+  done("place backward");
+  add_waits(program);
+  done("add waits");
+  plan_buffers(program, network, options.keep_tensors);
+  done("plan buffers");
+  verify(program, network);
+  return program;
+}
+
+}  // namespace cortado

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+std::string_view name_of(Step::Kind kind) {
+  switch (kind) {
+    case Step::Kind::load: return "load";
+    case Step::Kind::forward: return "forward";
+    case Step::Kind::seed: return "seed";
+    case Step::Kind::backward_weights: return "backward-weights";
+    case Step::Kind::backward: return "backward";
+    case Step::Kind::accumulate: return "accumulate";
+    case Step::Kind::accumulate_parameter: return "accumulate-parameter";
+    case Step::Kind::update: return "update";
+  }
+  return "?";
+}
+
+namespace {
+
+std::string subject(const Program& program, const Network& network, const Step& step) {
+  if (step.parameter >= 0) return network.parameters()[step.parameter].name;
+  if (step.work < 0) return "";
+  std::string text;
+  for (int node : program.works[step.work].nodes) text += (text.empty() ? "" : "+") + network.nodes()[node].name;
+  return text;
+}
+
+}  // namespace
+
+std::string Program::text(const Network& network) const {
+  std::string text;
+  auto list = [&](std::string_view title, const std::vector<int>& indices) {
+    if (indices.empty()) return;
+    text += fmt::format("  {}", title);
+    for (int index : indices) text += fmt::format(" {}#{}", buffers[index].name, index);
+  };
+  for (size_t index = 0; index < steps.size(); ++index) {
+    const Step& step = steps[index];
+    text += fmt::format("{:4} {} {:20} {}", index, step.lane == Lane::compute ? "compute" : "comm   ",
+                        name_of(step.kind), subject(*this, network, step));
+    list("reads", step.reads);
+    list("writes", step.writes);
+    for (int wait : step.waits) text += fmt::format("  waits {}", wait);
+    text += "\n";
+  }
+  for (size_t index = 0; index < buffers.size(); ++index) {
+    const Buffer& buffer = buffers[index];
+    text += fmt::format("buffer #{} {} {} bytes, steps [{},{}], offset {}\n", index, buffer.name, buffer.size.count,
+                        buffer.first_step, buffer.last_step, buffer.offset);
+  }
+  return text;
+}
+
+}  // namespace cortado

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+void check(bool holds, std::string message) {
+  if (!holds) throw InternalError("program: " + message);
+}
+
+void verify_reads(const Program& program) {
+  std::vector<bool> written(program.buffers.size(), false);
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    const Step& step = program.steps[index];
+    for (int buffer : step.reads) {
+      check(written[buffer], fmt::format("step {} ({}) reads {} before it is written", index, name_of(step.kind),
+                                         program.buffers[buffer].name));
+    }
+    for (int buffer : step.writes) written[buffer] = true;
+  }
+}
+
+void verify_waits(const Program& program) {
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    for (int other : program.steps[index].waits) {
+      check(other < static_cast<int>(index), fmt::format("step {} waits for the later step {}", index, other));
+      check(program.steps[other].lane != program.steps[index].lane,
+            fmt::format("step {} waits for step {} of its own lane", index, other));
+    }
+  }
+}
+
+// No step touches a buffer outside the buffer's life, and buffers with common lives have disjoint memory.
+void verify_memory(const Program& program) {
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    auto alive = [&](int b) {
+      const Buffer& buffer = program.buffers[b];
+      int step = static_cast<int>(index);
+      check(buffer.first_step <= step && step <= buffer.last_step,
+            fmt::format("step {} touches {} outside its life", index, buffer.name));
+    };
+    for (int buffer : program.steps[index].reads) alive(buffer);
+    for (int buffer : program.steps[index].writes) alive(buffer);
+  }
+  for (size_t a = 0; a < program.buffers.size(); ++a) {
+    for (size_t b = a + 1; b < program.buffers.size(); ++b) {
+      const Buffer &one = program.buffers[a], &other = program.buffers[b];
+      if (one.offset < 0 || other.offset < 0) continue;
+      bool together = one.first_step <= other.last_step && other.first_step <= one.last_step;
+      bool overlap = one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+      check(!(together && overlap), fmt::format("{} and {} share memory while both live", one.name, other.name));
+    }
+  }
+}
+
+void verify_updates(const Program& program, const Network& network) {
+  std::vector<int> updates(network.parameters().size(), 0);
+  for (const Step& step : program.steps) {
+    if (step.kind == Step::Kind::update) ++updates[step.parameter];
+    if (step.work < 0 || step.kind == Step::Kind::forward || step.kind == Step::Kind::load) continue;
+    for (int parameter : program.works[step.work].parameters) {
+      check(updates[parameter] == 0,
+            fmt::format("parameter {} is used after its update", network.parameters()[parameter].name));
+    }
+  }
+  if (network.phase() != Phase::train) return;
+  for (size_t p = 0; p < updates.size(); ++p) {
+    const auto& parameter = network.parameters()[p];
+    check(updates[p] == (parameter.wants_gradient ? 1 : 0),
+          fmt::format("parameter {} is updated {} times", parameter.name, updates[p]));
+  }
+}
+
+}  // namespace
+
+void verify(const Program& program, const Network& network) {
+  verify_reads(program);
+  verify_waits(program);
+  verify_memory(program);
+  verify_updates(program, network);
+}
+
+}  // namespace cortado
