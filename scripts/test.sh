@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds with warnings as errors, and runs every test.
+#   scripts/test.sh [CTEST-ARGUMENT...]    e.g. scripts/test.sh -R kernels
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/install.sh libgtest-dev clang-format
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+cmake --preset dev "${launcher[@]}"
+cmake --build --preset dev
+ctest --test-dir build/dev --output-on-failure --no-tests=error "$@"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Which room may include which (docs/design.md, "Rooms"): fails on the first include that is not allowed.
+set -euo pipefail
+root=$1
+
+declare -A uses=(
+  [base]=""
+  [proto]=""
+  [layers]="base"
+  [net]="base proto layers"
+  [program]="base layers net"
+  [kernels]="base layers"
+  [exec]="base layers net program kernels"
+  [data]="base proto layers"
+  [report]="base layers net program"
+  [train]="base proto layers net program kernels exec data report"
+  [app]="base proto layers net program kernels exec data train report"
+)
+
+bad=0
+for folder in "$root"/*/; do
+  room=$(basename "$folder")
+  if [[ -z ${uses[$room]+known} ]]; then
+    echo "room '$room' is not in the table of allowed includes"
+    bad=1
+    continue
+  fi
+  while IFS=: read -r file line include; do
+    target=$(sed -E 's|.*"cortado/([a-z]+)/.*|\1|' <<<"$include")
+    [[ $target == "$room" || " ${uses[$room]} " == *" $target "* ]] && continue
+    echo "$file:$line: room '$room' must not include '$target'"
+    bad=1
+  done < <(grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/[a-z]+/' "$folder" || true)
+done
+exit $bad

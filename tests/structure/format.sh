@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Every C++ source is as clang-format would write it.
+set -euo pipefail
+cd "$1"
+find src tests bench -name '*.h' -o -name '*.cpp' | sort | xargs clang-format --dry-run -Werror
