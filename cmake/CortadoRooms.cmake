@@ -4,7 +4,7 @@ find_package(fmt REQUIRED)
 find_package(OpenMP REQUIRED)
 
 add_library(cortado_flags INTERFACE)
-target_compile_options(cortado_flags INTERFACE -Wall -Wextra -fno-math-errno -march=${CORTADO_ARCH})
+target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
 target_include_directories(cortado_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
 if(CORTADO_WERROR)
