@@ -45,6 +45,43 @@ template <typename T>
 std::unique_ptr<KernelOf<T>> make_dropout_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_mvn_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_softmax_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_softmax_loss_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_euclidean_loss_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_sigmoid_cross_entropy_loss_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_hinge_loss_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_contrastive_loss_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_accuracy_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_concat_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_slice_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_split_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_eltwise_reference(const Task& task);
+// Also of Flatten.
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_reshape_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_crop_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_reduction_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_arg_max_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_tile_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);
 
 // A task of several layers: each layer's reference kernel in turn, through temporaries.
 template <typename T>

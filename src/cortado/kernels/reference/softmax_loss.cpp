@@ -1,0 +1,104 @@
+#include "cortado/layers/softmax_loss.h"
+
+#include <cmath>
+#include <limits>
+
+#include "cortado/kernels/labels.h"
+#include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/reference/spoken.h"
+#include "cortado/layers/axes.h"
+
+namespace cortado {
+namespace {
+
+using reference::Spoken;
+
+template <typename T>
+class SoftmaxLossReference : public KernelOf<T> {
+ public:
+  explicit SoftmaxLossReference(const Task& task)
+      : options_(dynamic_cast<const SoftmaxLoss&>(task.layer()).options()),
+        scores_(task.local_input(0)),
+        labels_(task.local_input(1)),
+        view_(scores_, options_.axis) {}
+  std::string name() const override { return "reference"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+
+  void forward(const ArgumentsOf<T>& arguments) override {
+    std::vector<double> probabilities = softmax(arguments.inputs[0]);
+    double loss = 0;
+    int64_t valid = for_each_position(arguments.inputs[1], [&](int64_t i, int64_t j, auto label) {
+      if (!label) return;
+      double probability = probabilities[index(i, *label, j)];
+      loss -= std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
+    });
+    arguments.outputs[0][0] = static_cast<T>(loss / normalizer(valid));
+    if (arguments.outputs.size() < 2) return;
+    Spoken<T> output(scores_, arguments.outputs[1]);
+    for (int64_t k = 0; k < scores_.size(); ++k) output[k] = static_cast<T>(probabilities[k]);
+  }
+
+  // dx = (softmax(x) - [class is the label]) * loss weight / normalizer, 0 where the label is ignored
+  void backward(const ArgumentsOf<T>& arguments) override {
+    if (!arguments.input_gradients[0]) return;
+    std::vector<double> gradient = softmax(arguments.inputs[0]);
+    int64_t valid = for_each_position(arguments.inputs[1], [&](int64_t i, int64_t j, auto label) {
+      if (label) gradient[index(i, *label, j)] -= 1;
+      for (int64_t c = 0; c < view_.extent && !label; ++c) gradient[index(i, c, j)] = 0;
+    });
+    double scale = static_cast<double>(arguments.output_gradients[0][0]) / normalizer(valid);
+    Spoken<T> dx(scores_, arguments.input_gradients[0]);
+    for (int64_t k = 0; k < scores_.size(); ++k) dx[k] = static_cast<T>(gradient[k] * scale);
+  }
+
+ private:
+  int64_t index(int64_t i, int64_t c, int64_t j) const { return (i * view_.extent + c) * view_.behind + j; }
+
+  double normalizer(int64_t valid) const {
+    return loss_normalizer(options_.normalization, view_.before, view_.behind, valid);
+  }
+
+  // Probabilities in spoken order.
+  std::vector<double> softmax(const T* memory) const {
+    Spoken<const T> x(scores_, memory);
+    std::vector<double> y(scores_.size());
+    for (int64_t i = 0; i < view_.before; ++i) {
+      for (int64_t j = 0; j < view_.behind; ++j) {
+        double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t c = 0; c < view_.extent; ++c) maximum = std::max<double>(maximum, x[index(i, c, j)]);
+        for (int64_t c = 0; c < view_.extent; ++c)
+          sum += y[index(i, c, j)] = std::exp(x[index(i, c, j)] - maximum);
+        for (int64_t c = 0; c < view_.extent; ++c) y[index(i, c, j)] /= sum;
+      }
+    }
+    return y;
+  }
+
+  // work(i, j, class or nothing) for every position; returns the number of labels that are not ignored.
+  template <typename Work>
+  int64_t for_each_position(const T* memory, Work&& work) const {
+    Spoken<const T> labels(labels_, memory);
+    int64_t valid = 0;
+    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
+      std::optional<int64_t> label = class_of_label(labels[k], view_.extent, options_.ignore_label);
+      if (label) ++valid;
+      work(k / view_.behind, k % view_.behind, label);
+    }
+    return valid;
+  }
+
+  SoftmaxLossOptions options_;
+  Shape scores_, labels_;
+  AxisView view_;
+};
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_softmax_loss_reference(const Task& task) {
+  return std::make_unique<SoftmaxLossReference<T>>(task);
+}
+template std::unique_ptr<KernelOf<float>> make_softmax_loss_reference<float>(const Task&);
+template std::unique_ptr<KernelOf<double>> make_softmax_loss_reference<double>(const Task&);
+
+}  // namespace cortado
