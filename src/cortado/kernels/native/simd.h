@@ -67,6 +67,30 @@ inline void finish_streaming() {
 #endif
 }
 
+// Eight bytes as ints, and back (values in [0, 256)).
+inline ints widen(const uint8_t* bytes) {
+#ifdef __AVX2__
+  int64_t packed;
+  std::memcpy(&packed, bytes, sizeof(packed));
+  return reinterpret_cast<ints>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(packed)));
+#else
+  ints wide;
+  for (int64_t lane = 0; lane < lanes; ++lane) wide[lane] = bytes[lane];
+  return wide;
+#endif
+}
+inline void narrow(uint8_t* bytes, ints wide) {
+#ifdef __AVX2__
+  const __m256i lowest = _mm256_set1_epi32(0x0C080400);
+  const __m256i packed = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(wide), lowest);
+  const int64_t both = _mm_cvtsi128_si64(
+      _mm_unpacklo_epi32(_mm256_castsi256_si128(packed), _mm256_extracti128_si256(packed, 1)));
+  std::memcpy(bytes, &both, sizeof(both));
+#else
+  for (int64_t lane = 0; lane < lanes; ++lane) bytes[lane] = static_cast<uint8_t>(wide[lane]);
+#endif
+}
+
 // body.template operator()<V>(i) over [begin, end): by eight lanes, then one by one.
 template <typename Body>
 inline void by_lanes(int64_t begin, int64_t end, Body&& body) {
