@@ -22,6 +22,7 @@ struct LayerDeclaration {
   struct Parameter {
     std::string shared_name;  // equal names share one parameter; empty: its own
     double lr_mult = 1, decay_mult = 1;
+    bool permissive = false;  // sharing needs equal sizes only, not equal shapes
   };
   std::string name;
   LayerPtr layer;
@@ -33,7 +34,8 @@ struct LayerDeclaration {
 };
 
 // A network: an immutable directed acyclic graph in single-assignment form. Layers stand in execution order.
-// An in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer.
+// An in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer. A loss
+// layer without tops gets one of its own name. Networks for testing have no gradients.
 class Network {
  public:
   struct Tensor {

@@ -1,0 +1,68 @@
+#include "cortado/net/gradients.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+bool is_trained(const Network::Parameter& parameter) {
+  return parameter.spec.learnable && parameter.lr_mult != 0;
+}
+
+// Per tensor: whether a trained parameter lies before it.
+std::vector<bool> behind_trained_parameters(const std::vector<Network::Node>& nodes,
+                                            const std::vector<Network::Parameter>& parameters,
+                                            size_t tensor_count) {
+  std::vector<bool> behind(tensor_count);
+  for (const Network::Node& node : nodes) {
+    bool trained = std::ranges::any_of(node.parameters, [&](int p) { return is_trained(parameters[p]); }) ||
+                   std::ranges::any_of(node.inputs, [&](int t) { return behind[t]; });
+    for (int output : node.outputs) behind[output] = trained;
+  }
+  return behind;
+}
+
+}  // namespace
+
+void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
+                      std::vector<Network::Parameter>& parameters,
+                      const std::vector<std::vector<std::optional<bool>>>& requested) {
+  std::vector<bool> behind = behind_trained_parameters(nodes, parameters, tensors.size());
+  std::vector<bool> reached(tensors.size());  // a gradient arrives at the tensor
+  for (size_t n = nodes.size(); n-- > 0;) {
+    Network::Node& node = nodes[n];
+    bool under_loss = false;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      under_loss = under_loss || reached[node.outputs[o]] || node.loss_weights[o] != 0;
+    }
+    node.propagate_down.assign(node.inputs.size(), false);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      bool differentiable = node.layer->differentiable(static_cast<int>(i));
+      std::optional<bool> request = i < requested[n].size() ? requested[n][i] : std::nullopt;
+      if (request.value_or(false) && !differentiable) {
+        throw UserError(
+            fmt::format("{}: layer '{}' has no gradient for bottom '{}'; remove its propagate_down",
+                        node.where.text(), node.name, tensors[node.inputs[i]].name));
+      }
+      bool wanted = request.value_or(behind[node.inputs[i]]) && differentiable && under_loss;
+      node.propagate_down[i] = wanted;
+      node.has_backward = node.has_backward || wanted;
+      if (wanted) reached[node.inputs[i]] = true;
+    }
+    for (int p : node.parameters) {
+      if (!under_loss || !is_trained(parameters[p])) continue;
+      parameters[p].wants_gradient = true;
+      node.has_backward = true;
+    }
+  }
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const Network::Node& producer = nodes[tensors[t].producer];
+    bool is_loss = producer.has_backward && producer.loss_weights[tensors[t].producer_output] != 0;
+    tensors[t].needs_gradient = reached[t] || is_loss;
+  }
+}
+
+}  // namespace cortado
