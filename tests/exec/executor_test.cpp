@@ -1,0 +1,135 @@
+#include "cortado/exec/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/filler.h"
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using testing::NetBuilder;
+using testing::random_net;
+
+// Batches of random numbers, another one each iteration.
+std::map<std::string, BatchSource> random_source(std::vector<float>& batch) {
+  auto iteration = std::make_shared<uint64_t>(0);
+  return {{"data", [&batch, iteration] {
+             RandomStream stream{.seed = 5, .iteration = ++*iteration};
+             fill({.type = Filler::Type::gaussian}, Shape{static_cast<int64_t>(batch.size())}, stream, batch.data());
+             return std::vector<const float*>{batch.data()};
+           }}};
+}
+
+struct Training {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> weights;  // canonical
+};
+
+// A few steps of plain gradient descent.
+Training train(const Network& net, ExecutorOptions options, int iterations = 3) {
+  std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
+  ParameterStore store;
+  Executor executor(net, store, random_source(batch), std::move(options));
+  Training training;
+  for (int i = 0; i < iterations; ++i) {
+    training.losses.push_back(executor.run(i, [&](int index) {
+      const auto& entry = store.entries()[index];
+      for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 0.01f * entry.gradient[k];
+    }));
+  }
+  for (size_t i = 0; i < store.entries().size(); ++i) training.weights.push_back(store.canonical(static_cast<int>(i)));
+  return training;
+}
+
+// Sharing memory, writing in place, passing gradients through and fusing change nothing but speed.
+TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Network net = random_net(seed);
+    Training plain = train(net, {.keep_tensors = true, .fuse = false, .only_kernel = "reference", .after_pass = {}});
+    Training planned = train(net, {.after_pass = {}});
+    ASSERT_EQ(plain.weights.size(), planned.weights.size());
+    for (size_t i = 0; i < plain.losses.size(); ++i) {
+      EXPECT_NEAR(plain.losses[i], planned.losses[i], 1e-4 * (1 + std::abs(plain.losses[i])));
+    }
+    for (size_t p = 0; p < plain.weights.size(); ++p) {
+      for (size_t k = 0; k < plain.weights[p].size(); ++k) {
+        ASSERT_NEAR(plain.weights[p][k], planned.weights[p][k], 2e-4 * (1 + std::abs(plain.weights[p][k])));
+      }
+    }
+  }
+}
+
+TEST(Executor, TrainsTheSameTwice) {
+  Network net = random_net(11);
+  Training first = train(net, {.after_pass = {}}), second = train(net, {.after_pass = {}});
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.weights, second.weights);
+}
+
+TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
+  NetBuilder builder;
+  builder.conv("a", "data").relu("a").loss("a", "data");
+  Network train_net = builder.build(), test_net = builder.build(Phase::test);
+  std::vector<float> batch(2 * 4 * 6 * 6);
+  ParameterStore store;
+  Executor trainer(train_net, store, random_source(batch), {.after_pass = {}});
+  Executor tester(test_net, store, random_source(batch), {.only_kernel = "reference", .after_pass = {}});
+  double before = tester.run(0);
+  trainer.run(0, [&](int index) {
+    const auto& entry = store.entries()[index];
+    for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 0.1f * entry.gradient[k];
+  });
+  store.refresh();
+  Executor again(test_net, store, random_source(batch), {.only_kernel = "reference", .after_pass = {}});
+  EXPECT_NE(before, again.run(0));
+}
+
+TEST(Executor, NamesTheFirstLayerThatIsNotFinite) {
+  Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
+  std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
+  ParameterStore store;
+  Executor executor(net, store, {{"data", [&] { return std::vector<const float*>{batch.data()}; }}}, {.after_pass = {}});
+  EXPECT_TRUE(std::isfinite(executor.run(0)));
+  EXPECT_EQ(executor.first_non_finite(), "");
+  batch[0] = 1e38f;
+  EXPECT_FALSE(std::isfinite(executor.run(1)));
+  EXPECT_NE(executor.first_non_finite(), "");
+}
+
+TEST(Executor, AReaderThatFailsEndsTheIteration) {
+  Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
+  std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
+  bool broken = true;
+  ParameterStore store;
+  Executor executor(net, store,
+                    {{"data",
+                      [&]() -> std::vector<const float*> {
+                        if (broken) throw UserError("train_lmdb: record 17 is corrupt");
+                        return {batch.data()};
+                      }}},
+                    {.after_pass = {}});
+  EXPECT_THROW(executor.run(0), UserError);
+  broken = false;
+  EXPECT_TRUE(std::isfinite(executor.run(1)));
+}
+
+TEST(ParameterStore, RoundTripsThroughTheCanonicalOrder) {
+  Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
+  std::vector<float> batch(2 * 4 * 6 * 6);
+  ParameterStore store;
+  Executor executor(net, store, random_source(batch), {.after_pass = {}});
+  int entry = store.find("a/weight");
+  ASSERT_GE(entry, 0);
+  std::vector<float> values = store.canonical(entry);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  store.set(entry, values);
+  EXPECT_EQ(store.canonical(entry), values);
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,166 @@
+#include "cortado/program/lower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cortado/base/error.h"
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NetBuilder;
+
+// Kernels as a fast backend would have them, so that every pass has something to do.
+std::optional<TaskFacts> facts_of(const Task& task) {
+  TaskFacts facts;
+  bool pointwise = task.layer().type() == "ReLU" || task.layer().type() == "TanH";
+  facts.in_place = pointwise;
+  facts.backward_reads_inputs = !pointwise;
+  facts.backward_reads_outputs = pointwise || task.layers.size() > 1;
+  facts.passes_output_gradient = task.layer().type() == "Eltwise";
+  facts.overwrites_output_gradients = task.layers.size() > 1;
+  if (task.layer().type() == "Eltwise") facts.backward_reads_inputs = false;
+  facts.scratch = {100};
+  return facts;
+}
+
+int count(const Program& program, Step::Kind kind) {
+  return static_cast<int>(std::ranges::count(program.steps, kind, &Step::kind));
+}
+
+TEST(Lower, FusesActivationsBehindConvolutions) {
+  Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
+  Program program = lower(net, facts_of);
+  ASSERT_EQ(program.works.size(), 4u);  // data, a + relu, b, loss
+  EXPECT_EQ(program.works[1].task.layers.size(), 2u);
+  EXPECT_EQ(program.works[1].nodes.size(), 2u);
+  Program plain = lower(net, facts_of, {.fuse = false, .after_pass = {}});
+  EXPECT_EQ(plain.works.size(), 5u);
+}
+
+TEST(Lower, DoesNotFuseWhatOthersRead) {
+  Network net = NetBuilder().conv("a", "data").tanh("a", "b").sum("c", {"a", "b"}).loss("c", "data").build();
+  Program program = lower(net, facts_of);
+  for (const Work& work : program.works) EXPECT_LE(work.task.layers.size(), 1u);
+  // a is read by the sum after tanh: tanh may not overwrite it.
+  EXPECT_NE(program.tensor_buffers[net.tensor("a")], program.tensor_buffers[net.tensor("b")]);
+}
+
+TEST(Lower, WritesInPlaceWhereNobodyNeedsTheOldValue) {
+  Network net = NetBuilder().conv("a", "data").tanh("a", "b").conv("c", "b").loss("c", "data").build();
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(program.tensor_buffers[net.tensor("a")], program.tensor_buffers[net.tensor("b")]);
+  Program kept = lower(net, facts_of, {.keep_tensors = true, .after_pass = {}});
+  EXPECT_NE(kept.tensor_buffers[net.tensor("a")], kept.tensor_buffers[net.tensor("b")]);
+}
+
+TEST(Lower, SkipsTheGradientOfTheData) {
+  Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(count(program, Step::Kind::backward_weights), 1);
+  EXPECT_EQ(count(program, Step::Kind::backward), 1);  // of the loss; the convolution has none
+  EXPECT_EQ(program.gradient_buffers[net.tensor("data")], -1);
+}
+
+TEST(Lower, SumsTheGradientsOfSeveralConsumers) {
+  Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "a").loss("b", "c").build();
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(count(program, Step::Kind::accumulate), 1);
+}
+
+TEST(Lower, PassesTheGradientOfASumThrough) {
+  Network net = NetBuilder().conv("a", "data").conv("b", "a").sum("c", {"a", "b"}).loss("c", "data").build();
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(program.gradient_buffers[net.tensor("c")], program.gradient_buffers[net.tensor("b")]);
+}
+
+TEST(Lower, UpdatesASharedParameterOnce) {
+  Network net = NetBuilder().conv("a", "data", "s").conv("b", "a", "s").loss("b", "data").build();
+  ASSERT_EQ(net.parameters().size(), 2u);
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(count(program, Step::Kind::update), 2);
+  EXPECT_EQ(count(program, Step::Kind::accumulate_parameter), 2);
+}
+
+TEST(Lower, TestNetsHaveNoBackwardPass) {
+  Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build(Phase::test);
+  Program program = lower(net, facts_of);
+  EXPECT_EQ(program.forward_steps, static_cast<int>(program.steps.size()));
+}
+
+TEST(Lower, SharesMemoryBetweenTensorsThatDoNotLiveTogether) {
+  NetBuilder builder;
+  std::string last = "data";
+  for (int i = 0; i < 20; ++i) {
+    builder.conv("c" + std::to_string(i), last);
+    last = "c" + std::to_string(i);
+  }
+  Network net = builder.loss(last, "data").build(Phase::test);
+  Program program = lower(net, facts_of);
+  int64_t one = net.tensors()[net.tensor("c0")].shape.size() * 4;
+  EXPECT_LE(program.arena.count, 4 * one);
+}
+
+TEST(Verify, HoldsOnRandomNets) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Network net = testing::random_net(seed);
+    for (bool fuse : {false, true}) {
+      for (bool keep : {false, true}) {
+        EXPECT_NO_THROW(lower(net, facts_of, {.keep_tensors = keep, .fuse = fuse, .after_pass = {}}));
+      }
+    }
+  }
+}
+
+class BrokenProgram : public ::testing::Test {
+ protected:
+  void expect_caught(const Program& program, const std::string& law) {
+    try {
+      verify(program, net_);
+      FAIL() << "the broken program passed";
+    } catch (const InternalError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(law));
+    }
+  }
+  Network net_ = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
+  Program program_ = lower(net_, facts_of);
+};
+
+TEST_F(BrokenProgram, MissingWriterIsCaught) {
+  program_.steps[0].writes.clear();
+  expect_caught(program_, "before it is written");
+}
+
+TEST_F(BrokenProgram, WaitingForTheFutureIsCaught) {
+  program_.steps[1].waits = {static_cast<int>(program_.steps.size()) - 1};
+  expect_caught(program_, "waits for the later step");
+}
+
+TEST_F(BrokenProgram, OverlappingMemoryIsCaught) {
+  for (Buffer& buffer : program_.buffers) buffer.offset = buffer.offset < 0 ? -1 : 0;
+  expect_caught(program_, "share memory");
+}
+
+TEST_F(BrokenProgram, MissingUpdateIsCaught) {
+  std::erase_if(program_.steps, [](const Step& step) { return step.kind == Step::Kind::update; });
+  for (Buffer& buffer : program_.buffers) buffer.last_step = 1000;
+  for (Step& step : program_.steps) step.waits.clear();
+  for (Buffer& buffer : program_.buffers) buffer.offset = -1, buffer.first_step = 0;
+  expect_caught(program_, "is updated 0 times");
+}
+
+TEST(Program, PrintsItsSteps) {
+  Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
+  std::string text = lower(net, facts_of).text(net);
+  EXPECT_THAT(text, HasSubstr("load"));
+  EXPECT_THAT(text, HasSubstr("forward              a+relu_a"));
+  EXPECT_THAT(text, HasSubstr("backward-weights     a+relu_a"));
+}
+
+}  // namespace
+}  // namespace cortado
