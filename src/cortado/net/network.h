@@ -27,8 +27,8 @@ struct LayerDeclaration {
   std::string name;
   LayerPtr layer;
   std::vector<std::string> bottoms, tops;
-  std::vector<Parameter> parameters;           // param { }: may be shorter than the layer's
-  std::vector<double> loss_weights;            // empty: the layer's defaults
+  std::vector<Parameter> parameters;                // param { }: may be shorter than the layer's
+  std::vector<double> loss_weights;                 // empty: the layer's defaults
   std::vector<std::optional<bool>> propagate_down;  // empty: as needed
   SourceLocation where;
 };
@@ -39,19 +39,19 @@ struct LayerDeclaration {
 class Network {
  public:
   struct Tensor {
-    std::string name;  // the blob's name in the file
-    Shape shape;       // global, spoken order
-    int producer = -1;         // node
+    std::string name;   // the blob's name in the file
+    Shape shape;        // global, spoken order
+    int producer = -1;  // node
     int producer_output = 0;
-    std::vector<int> consumers;  // nodes, in order; one entry per use
+    std::vector<int> consumers;   // nodes, in order; one entry per use
     bool needs_gradient = false;  // a loss depends on it and a learnable parameter lies before it
   };
   struct Parameter {
     std::string name;  // "conv1/weight", or the shared name
     ParameterSpec spec;
     double lr_mult = 1, decay_mult = 1;
-    int owner = -1;             // the node that declares it first
-    std::vector<int> users;     // nodes
+    int owner = -1;               // the node that declares it first
+    std::vector<int> users;       // nodes
     bool wants_gradient = false;  // learnable, lr_mult != 0, and a loss depends on it
   };
   struct Node {

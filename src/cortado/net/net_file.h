@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cortado/net/network.h"
+#include "cortado/proto/caffe.pb.h"
+
+namespace cortado {
+
+// A model file: its message, always in the newest generation, and where each layer stood.
+struct NetFile {
+  std::string path;  // for messages
+  caffe::NetParameter net;
+  std::vector<int> layer_lines;  // line of net.layer(i); 0: unknown
+
+  SourceLocation where(int layer) const { return {path, layer_lines[layer]}; }
+};
+
+// Reads a prototxt, or a net that stands within another message (`net_param` of a solver file; lines are
+// then unknown), and upgrades it. Throws UserError naming file, line, column and field.
+NetFile read_net(const std::string& path);
+NetFile parse_net(std::string_view text, const std::string& path);
+NetFile net_of_message(caffe::NetParameter net, const std::string& path);
+
+// The layers that `state` asks for, as declarations ready for Network::build, after Caffe's include and
+// exclude rules; force_backward of the net becomes propagate_down of its layers.
+struct DeclaredNet {
+  caffe::NetParameter net;  // filtered and upgraded: what a caffemodel of this network says
+  std::vector<LayerDeclaration> layers;
+};
+DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state);
+
+// All of it: filter, declare, build. `source_shapes` is asked once for each source layer.
+struct LoadedNetwork {
+  caffe::NetParameter net;
+  Network network;
+};
+LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
+                           const Network::SourceShapes& source_shapes);
+
+// Writes a prototxt of the newest generation, without weights.
+void write_net(const std::string& path, const caffe::NetParameter& net);
+
+// Shapes of a source layer that its own options tell: Input, DummyData and MemoryData. Others need a reader:
+// UserError. Enough for `show`, `time` on nets without data, and tests.
+std::vector<Shape> declared_source_shapes(const LayerDeclaration& layer);
+
+caffe::NetState net_state(Phase phase, int level = 0, const std::vector<std::string>& stages = {});
+
+}  // namespace cortado
