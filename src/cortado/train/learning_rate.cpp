@@ -1,0 +1,50 @@
+#include "cortado/train/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+double policy_rate(const LearningRateOptions& o, int64_t iteration) {
+  using Policy = LearningRateOptions::Policy;
+  double t = static_cast<double>(iteration);
+  switch (o.policy) {
+    case Policy::fixed:
+      return o.base;
+    case Policy::step:
+    case Policy::multistep:
+      return o.base * std::pow(o.gamma, learning_rate_step(o, iteration));
+    case Policy::exp:
+      return o.base * std::pow(o.gamma, t);
+    case Policy::inv:
+      return o.base * std::pow(1 + o.gamma * t, -o.power);
+    case Policy::poly: {
+      double left = 1 - t / static_cast<double>(o.max_iterations);
+      return o.base * std::pow(std::max(0.0, left), o.power);
+    }
+    case Policy::sigmoid:
+      return o.base / (1 + std::exp(-o.gamma * (t - static_cast<double>(o.stepsize))));
+  }
+  throw InternalError("unknown learning-rate policy");
+}
+
+}  // namespace
+
+int learning_rate_step(const LearningRateOptions& o, int64_t iteration) {
+  if (o.policy == LearningRateOptions::Policy::step) return static_cast<int>(iteration / o.stepsize);
+  if (o.policy != LearningRateOptions::Policy::multistep) return 0;
+  auto next = std::upper_bound(o.stepvalues.begin(), o.stepvalues.end(), iteration);
+  return static_cast<int>(next - o.stepvalues.begin());
+}
+
+double learning_rate(const LearningRateOptions& o, int64_t iteration) {
+  double rate = policy_rate(o, iteration);
+  if (iteration >= o.warmup_iterations) return rate;
+  double grown = static_cast<double>(iteration) / static_cast<double>(o.warmup_iterations);
+  return o.warmup_start + (rate - o.warmup_start) * grown;
+}
+
+}  // namespace cortado

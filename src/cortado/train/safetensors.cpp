@@ -1,0 +1,204 @@
+#include "cortado/train/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+
+namespace cortado {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "tensors are copied to and from little-endian files");
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t largest_header = 100'000'000;  // the limit of the format's own library
+
+// A file open for reading, its parsed header, and where the data begins.
+struct OpenFile {
+  std::string path;
+  std::ifstream stream;
+  Json header;
+  uint64_t data_begin = 0, data_size = 0;
+
+  [[noreturn]] void refuse(const std::string& fault) const {
+    throw UserError(fmt::format("{}: not a sound safetensors file: {}", path, fault));
+  }
+};
+
+Json parse_header(const OpenFile& file, const std::string& text) {
+  std::set<std::string> names;
+  std::string doubled;
+  auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::key && depth == 1) {
+      auto name = parsed.get<std::string>();
+      if (!names.insert(name).second) doubled = name;
+    }
+    return true;
+  };
+  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
+  if (!header.is_object()) file.refuse("its header is no JSON object");
+  if (!doubled.empty()) file.refuse(fmt::format("'{}' stands twice in its header", doubled));
+  return header;
+}
+
+OpenFile open_safetensors(const std::string& path) {
+  OpenFile file{path, std::ifstream(path, std::ios::binary), {}};
+  if (!file.stream) throw UserError(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  file.stream.seekg(0, std::ios::end);
+  auto size = static_cast<uint64_t>(std::max<std::streamoff>(0, file.stream.tellg()));
+  file.stream.seekg(0);
+  uint64_t header_size = 0;
+  if (size < sizeof header_size) file.refuse(fmt::format("it ends after {} bytes", size));
+  file.stream.read(reinterpret_cast<char*>(&header_size), sizeof header_size);
+  if (header_size > largest_header || header_size > size - sizeof header_size) {
+    file.refuse(fmt::format("its header says {} bytes, the file has {}", header_size, size));
+  }
+  std::string text(header_size, '\0');
+  file.stream.read(text.data(), static_cast<std::streamsize>(header_size));
+  if (!file.stream) file.refuse("reading its header failed");
+  file.header = parse_header(file, text);
+  file.data_begin = sizeof header_size + header_size;
+  file.data_size = size - file.data_begin;
+  return file;
+}
+
+std::map<std::string, std::string> metadata_of(const OpenFile& file) {
+  std::map<std::string, std::string> metadata;
+  auto found = file.header.find("__metadata__");
+  if (found == file.header.end()) return metadata;
+  if (!found->is_object()) file.refuse("__metadata__ is no object");
+  for (const auto& [key, value] : found->items()) {
+    if (!value.is_string()) file.refuse(fmt::format("__metadata__ '{}' is no text", key));
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+// Where a tensor's bytes lie, behind data_begin.
+struct TensorEntry {
+  std::string name;
+  Shape shape;
+  uint64_t begin = 0, end = 0;
+};
+
+bool is_count(const Json& value) { return value.is_number_unsigned(); }
+
+TensorEntry tensor_entry(const OpenFile& file, const std::string& name, const Json& json) {
+  auto refuse_unless = [&](bool right, const char* fault) {
+    if (!right) file.refuse(fmt::format("tensor '{}': {}", name, fault));
+  };
+  refuse_unless(json.is_object() && json.contains("dtype") && json.contains("shape") &&
+                    json.contains("data_offsets") && json.size() == 3,
+                "needs dtype, shape and data_offsets and nothing else");
+  refuse_unless(json["dtype"] == "F32", "its dtype is not F32; convert it to float32");
+  const Json &shape = json["shape"], &offsets = json["data_offsets"];
+  refuse_unless(shape.is_array() && shape.size() <= Shape::max_rank,
+                "shape is no array of at most 8 extents");
+  refuse_unless(offsets.is_array() && offsets.size() == 2 && is_count(offsets[0]) && is_count(offsets[1]),
+                "data_offsets are not two byte counts");
+  TensorEntry entry{name, {}, offsets[0].get<uint64_t>(), offsets[1].get<uint64_t>()};
+  refuse_unless(entry.begin <= entry.end && entry.end <= file.data_size, "data_offsets lie outside the file");
+  uint64_t elements = 1;
+  for (const Json& extent : shape) {
+    refuse_unless(is_count(extent), "an extent is no count");
+    auto value = extent.get<uint64_t>();
+    refuse_unless(value == 0 || elements <= file.data_size / value, "shape is larger than the file");
+    elements *= value;
+    entry.shape.append(static_cast<int64_t>(value));
+  }
+  refuse_unless(entry.end - entry.begin == elements * sizeof(float), "data_offsets do not fit the shape");
+  return entry;
+}
+
+// All tensors in the order of their data, which must be covered without holes and overlaps.
+std::vector<TensorEntry> tensor_entries(const OpenFile& file) {
+  std::vector<TensorEntry> entries;
+  for (const auto& [name, json] : file.header.items()) {
+    if (name != "__metadata__") entries.push_back(tensor_entry(file, name, json));
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  uint64_t covered = 0;
+  for (const TensorEntry& entry : entries) {
+    if (entry.begin != covered)
+      file.refuse(fmt::format("tensor '{}' overlaps another or leaves a hole", entry.name));
+    covered = entry.end;
+  }
+  if (covered != file.data_size) {
+    file.refuse(
+        fmt::format("tensors cover {} bytes of {}; it is truncated or has more", covered, file.data_size));
+  }
+  return entries;
+}
+
+std::string header_text(const SafetensorsFile& file) {
+  Json header = Json::object();
+  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  uint64_t offset = 0;
+  for (const auto& tensor : file.tensors) {
+    ensure(static_cast<size_t>(tensor.shape.size()) == tensor.values.size(),
+           "a tensor's values fill its shape");
+    ensure(!header.contains(tensor.name), "tensor names of one file differ");
+    uint64_t end = offset + tensor.values.size() * sizeof(float);
+    auto extents = tensor.shape.extents();
+    header[tensor.name] = {{"dtype", "F32"},
+                           {"shape", std::vector<int64_t>(extents.begin(), extents.end())},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that tensors are aligned
+  return text;
+}
+
+}  // namespace
+
+const SafetensorsFile::Tensor* SafetensorsFile::find(const std::string& name) const {
+  auto found = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {
+  return metadata_of(open_safetensors(path));
+}
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  OpenFile file = open_safetensors(path);
+  SafetensorsFile result{{}, metadata_of(file)};
+  for (const TensorEntry& entry : tensor_entries(file)) {
+    std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+    file.stream.seekg(static_cast<std::streamoff>(file.data_begin + entry.begin));
+    file.stream.read(reinterpret_cast<char*>(values.data()),
+                     static_cast<std::streamsize>(entry.end - entry.begin));
+    if (!file.stream) file.refuse(fmt::format("reading tensor '{}' failed", entry.name));
+    result.tensors.push_back({entry.name, entry.shape, std::move(values)});
+  }
+  return result;
+}
+
+void write_safetensors(const std::string& path, const SafetensorsFile& file) {
+  std::string header = header_text(file);
+  uint64_t header_size = header.size();
+  write_file_atomically(path, [&](const std::string& temporary) {
+    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
+    stream.write(reinterpret_cast<const char*>(&header_size), sizeof header_size);
+    stream << header;
+    for (const auto& tensor : file.tensors) {
+      stream.write(reinterpret_cast<const char*>(tensor.values.data()),
+                   static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
+    }
+    stream.close();
+    if (!stream) throw UserError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  });
+}
+
+}  // namespace cortado

@@ -1,0 +1,177 @@
+#include "cortado/train/solver_options.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+
+#include "cortado/base/error.h"
+#include "cortado/base/nearest_name.h"
+#include "cortado/base/text.h"
+#include "cortado/proto/caffe.pb.h"
+
+namespace cortado {
+namespace {
+
+using Policy = LearningRateOptions::Policy;
+using Solver = UpdateOptions::Solver;
+
+template <typename Value>
+struct Named {
+  const char* name;
+  Value value;
+};
+
+constexpr Named<Policy> policies[] = {
+    {"fixed", Policy::fixed},    {"step", Policy::step},           {"exp", Policy::exp},
+    {"inv", Policy::inv},        {"multistep", Policy::multistep}, {"poly", Policy::poly},
+    {"sigmoid", Policy::sigmoid}};
+
+constexpr Named<Solver> solvers[] = {{"SGD", Solver::sgd},           {"Nesterov", Solver::nesterov},
+                                     {"AdaGrad", Solver::adagrad},   {"RMSProp", Solver::rmsprop},
+                                     {"AdaDelta", Solver::adadelta}, {"Adam", Solver::adam},
+                                     {"LARS", Solver::lars}};
+
+constexpr Named<UpdateOptions::Regularization> regularizations[] = {
+    {"L2", UpdateOptions::Regularization::l2}, {"L1", UpdateOptions::Regularization::l1}};
+
+// Reads checked values of one solver file; every complaint names the file and the field.
+class SolverChecker {
+ public:
+  explicit SolverChecker(const std::string& file) : file_(file) {}
+
+  void require(bool right, std::string_view field, const std::string& complaint) const {
+    if (!right) throw UserError(fmt::format("{}: {}: {}", file_, field, complaint));
+  }
+
+  template <typename Number>
+  Number at_least(std::string_view field, Number value, Number least) const {
+    require(value >= least, field, fmt::format("{} is less than {}", value, least));
+    return value;
+  }
+
+  double between(std::string_view field, double value, double low, double high) const {
+    require(value >= low && value < high, field,
+            fmt::format("{:g} is not in [{:g}, {:g})", value, low, high));
+    return value;
+  }
+
+  template <typename Value, size_t Count>
+  Value named(std::string_view field, const std::string& name, const Named<Value> (&known)[Count]) const {
+    std::vector<std::string_view> names;
+    for (const auto& entry : known) {
+      if (entry.name == name) return entry.value;
+      names.emplace_back(entry.name);
+    }
+    throw UserError(fmt::format("{}: {}: '{}' is unknown{} (known: {})", file_, field, name,
+                                did_you_mean(name, names), joined(names)));
+  }
+
+ private:
+  const std::string& file_;
+};
+
+LearningRateOptions rate_options(const caffe::SolverParameter& s, const SolverChecker& check) {
+  LearningRateOptions o;
+  check.require(s.has_base_lr(), "base_lr", "missing; give the learning rate");
+  check.require(s.has_lr_policy(), "lr_policy", "missing; for example lr_policy: \"fixed\"");
+  o.base = check.at_least("base_lr", double{s.base_lr()}, 0.0);
+  o.policy = check.named("lr_policy", s.lr_policy(), policies);
+  auto needs = [&](bool present, std::string_view field) {
+    check.require(present, field, fmt::format("missing; lr_policy \"{}\" needs it", s.lr_policy()));
+  };
+  bool has_gamma = o.policy != Policy::fixed && o.policy != Policy::poly;
+  if (has_gamma) needs(s.has_gamma(), "gamma");
+  if (o.policy == Policy::step || o.policy == Policy::sigmoid) needs(s.has_stepsize(), "stepsize");
+  if (o.policy == Policy::inv || o.policy == Policy::poly) needs(s.has_power(), "power");
+  if (o.policy == Policy::multistep) needs(s.stepvalue_size() > 0, "stepvalue");
+  o.gamma = s.gamma();
+  o.power = s.power();
+  o.stepsize = o.policy == Policy::step ? check.at_least("stepsize", s.stepsize(), 1) : s.stepsize();
+  o.stepvalues.assign(s.stepvalue().begin(), s.stepvalue().end());
+  check.require(std::is_sorted(o.stepvalues.begin(), o.stepvalues.end()), "stepvalue",
+                "values must not decrease");
+  o.max_iterations = s.max_iter();
+  if (o.policy == Policy::poly) check.at_least("max_iter", s.max_iter(), 1);
+  o.warmup_iterations = check.at_least("warmup_iter", s.warmup_iter(), 0);
+  o.warmup_start = check.at_least("warmup_start_lr", double{s.warmup_start_lr()}, 0.0);
+  return o;
+}
+
+Solver solver_of(const caffe::SolverParameter& s, const SolverChecker& check) {
+  if (!s.has_solver_type()) return check.named("type", s.type(), solvers);
+  check.require(!s.has_type(), "solver_type", "the old form of 'type'; give only one of the two");
+  switch (s.solver_type()) {
+    case caffe::SolverParameter::SGD:
+      return Solver::sgd;
+    case caffe::SolverParameter::NESTEROV:
+      return Solver::nesterov;
+    case caffe::SolverParameter::ADAGRAD:
+      return Solver::adagrad;
+    case caffe::SolverParameter::RMSPROP:
+      return Solver::rmsprop;
+    case caffe::SolverParameter::ADADELTA:
+      return Solver::adadelta;
+    case caffe::SolverParameter::ADAM:
+      return Solver::adam;
+  }
+  throw InternalError("solver_type outside its enumeration");
+}
+
+UpdateOptions update_options(const caffe::SolverParameter& s, const SolverChecker& check) {
+  UpdateOptions o;
+  o.solver = solver_of(s, check);
+  o.regularization = check.named("regularization_type", s.regularization_type(), regularizations);
+  o.momentum = check.between("momentum", s.momentum(), 0, 1);
+  o.momentum2 = check.between("momentum2", s.momentum2(), 0, 1);
+  o.rms_decay = check.between("rms_decay", s.rms_decay(), 0, 1);
+  o.delta = s.delta();
+  check.require(o.delta > 0, "delta", fmt::format("{:g} is not above 0", o.delta));
+  o.weight_decay = check.at_least("weight_decay", double{s.weight_decay()}, 0.0);
+  o.lars_eta = s.lars_eta();
+  check.require(o.lars_eta > 0, "lars_eta", fmt::format("{:g} is not above 0", o.lars_eta));
+  bool plain = o.solver == Solver::adagrad || o.solver == Solver::rmsprop;
+  check.require(!plain || o.momentum == 0, "momentum",
+                fmt::format("{} has none; leave it out", solver_name(o.solver)));
+  return o;
+}
+
+}  // namespace
+
+const char* solver_name(Solver solver) {
+  auto entry =
+      std::find_if(std::begin(solvers), std::end(solvers), [&](const auto& e) { return e.value == solver; });
+  return entry->name;
+}
+
+SolverOptions solver_options(const caffe::SolverParameter& s, const std::string& file) {
+  SolverChecker check(file);
+  SolverOptions o;
+  o.file = file;
+  o.learning_rate = rate_options(s, check);
+  o.update = update_options(s, check);
+  check.require(s.has_max_iter(), "max_iter", "missing; give the number of iterations");
+  o.max_iterations = check.at_least("max_iter", s.max_iter(), 0);
+  o.iter_size = check.at_least("iter_size", s.iter_size(), 1);
+  o.clip_gradients = s.clip_gradients();
+  check.require(o.clip_gradients != 0, "clip_gradients",
+                "0 would erase every gradient; leave it out to clip nothing");
+  for (int count : s.test_iter()) o.test_iterations.push_back(check.at_least("test_iter", count, 1));
+  o.test_interval = check.at_least("test_interval", s.test_interval(), 0);
+  check.require(o.test_interval == 0 || !o.test_iterations.empty(), "test_iter",
+                "missing; test_interval asks for tests, so give the batches of one");
+  o.test_initialization = s.test_initialization();
+  o.test_compute_loss = s.test_compute_loss();
+  o.display = check.at_least("display", s.display(), 0);
+  o.average_loss = check.at_least("average_loss", s.average_loss(), 1);
+  o.snapshot = check.at_least("snapshot", s.snapshot(), 0);
+  o.snapshot_prefix = s.snapshot_prefix();
+  o.snapshot_format =
+      s.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::hdf5 : SnapshotFormat::caffe;
+  o.snapshot_after_train = s.snapshot_after_train();
+  o.debug_info = s.debug_info();
+  if (s.random_seed() >= 0) o.seed = static_cast<uint64_t>(s.random_seed());
+  o.weights.assign(s.weights().begin(), s.weights().end());
+  return o;
+}
+
+}  // namespace cortado
