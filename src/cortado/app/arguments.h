@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// Command-line words in one form: "-solver=F" and "--sighup_effect" become "--solver=F" and
+// "--sighup-effect". Words behind "--" and negative numbers stay as they are.
+std::vector<std::string> normalized_arguments(int count, const char* const* words);
+
+// Throws UserError for the first word that `app` or its chosen subcommand did not take, with the nearest
+// option or subcommand.
+void refuse_unknown_arguments(const CLI::App& app);
+
+}  // namespace cortado

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace cortado {
+
+// A subcommand of `cortado`: its options, and what it does once they are parsed. `run` throws UserError for
+// wrong input; main() turns exceptions into the exit codes of base/error.h.
+struct Command {
+  CLI::App* options = nullptr;
+  std::function<void()> run;
+};
+
+// Option names are written with dashes ("--sighup-effect"); main() also takes Caffe's way to write them
+// ("-sighup_effect").
+Command add_train_command(CLI::App& app);
+Command add_test_command(CLI::App& app);
+Command add_time_command(CLI::App& app);
+Command add_show_command(CLI::App& app);
+Command add_data_command(CLI::App& app);
+
+}  // namespace cortado
