@@ -11,10 +11,19 @@ namespace cortado {
 KernelOffer make_native_batch_norm(const Task& task);
 KernelOffer make_native_scale(const Task& task);  // Scale and Bias
 KernelOffer make_native_prelu(const Task& task);
-KernelOffer make_native_activation(
-    const Task& task);  // ReLU, ELU, Sigmoid, TanH and the other pointwise ones
+// ReLU, ELU, Sigmoid, TanH and the other pointwise functions.
+KernelOffer make_native_activation(const Task& task);
 KernelOffer make_native_dropout(const Task& task);
 KernelOffer make_native_pooling(const Task& task);
 KernelOffer make_native_lrn(const Task& task);
+
+KernelOffer make_native_softmax(const Task& task);       // along an axis that is contiguous in memory
+KernelOffer make_native_softmax_loss(const Task& task);  // the same
+KernelOffer make_native_accuracy(const Task& task);      // the same
+KernelOffer make_native_concat(const Task& task);
+KernelOffer make_native_slice(const Task& task);
+KernelOffer make_native_eltwise(const Task& task);  // {Eltwise} and {Eltwise SUM, ReLU}
+KernelOffer make_native_reshape(const Task& task);  // Reshape and Flatten
+KernelOffer make_native_crop(const Task& task);
 
 }  // namespace cortado

@@ -14,6 +14,7 @@ namespace cortado::native {
 // (docs/design.md, section 7). Arithmetic, comparison and ?: are the compiler's own on either type.
 using floats = float __attribute__((vector_size(32)));
 using ints = int32_t __attribute__((vector_size(32)));
+using uints = uint32_t __attribute__((vector_size(32)));
 inline constexpr int64_t lanes = 8;
 
 template <typename V>
@@ -64,6 +65,19 @@ inline void store(float* address, V value) {
 inline void finish_streaming() {
 #ifdef __AVX__
   _mm_sfence();
+#endif
+}
+
+// Upper halves of the 64-bit products.
+inline uints multiply_high(uints a, uint32_t b) {
+#ifdef __AVX2__
+  const __m256i factor = _mm256_set1_epi32(static_cast<int32_t>(b)), both = reinterpret_cast<__m256i>(a);
+  const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(both, factor), 32);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(both, 32), factor);
+  return reinterpret_cast<uints>(_mm256_blend_epi32(even, odd, 0xAA));
+#else
+  for (int64_t lane = 0; lane < lanes; ++lane) a[lane] = static_cast<uint32_t>(uint64_t{a[lane]} * b >> 32);
+  return a;
 #endif
 }
 

@@ -1,0 +1,229 @@
+#include <cmath>
+
+#include "cortado/kernels/native/elementwise.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/kernels/native/vector_math.h"
+#include "cortado/layers/pointwise.h"
+
+namespace cortado {
+
+namespace native {
+
+namespace {
+
+// What the derivative of a function is computed from.
+enum class DerivativeOf { input, output };
+
+// y = value(x), dx = gradient(dy, x or y) with `from` saying which.
+struct Relu {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  float slope;
+  explicit Relu(const ReluOptions& options) : slope(static_cast<float>(options.negative_slope)) {}
+  template <typename V>
+  V value(V x) const {
+    return x > 0 ? x : slope * x;
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return y > 0 ? dy : slope * dy;
+  }
+};
+
+struct Elu {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  float alpha;
+  explicit Elu(const EluOptions& options) : alpha(static_cast<float>(options.alpha)) {}
+  template <typename V>
+  V value(V x) const {
+    return x > 0 ? x : alpha * (exp(x) - 1);
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return y > 0 ? dy : dy * (y + alpha);
+  }
+};
+
+struct Sigmoid {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  explicit Sigmoid(const SigmoidOptions&) {}
+  template <typename V>
+  V value(V x) const {
+    return sigmoid(x);
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return dy * y * (1 - y);
+  }
+};
+
+struct Tanh {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  explicit Tanh(const TanhOptions&) {}
+  template <typename V>
+  V value(V x) const {
+    return tanh(x);
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return dy * (1 - y * y);
+  }
+};
+
+struct Absolute {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  explicit Absolute(const AbsOptions&) {}
+  template <typename V>
+  V value(V x) const {
+    return absolute(x);
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    return x > 0 ? dy : x < 0 ? -dy : 0 * dy;
+  }
+};
+
+struct Bnll {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  explicit Bnll(const BnllOptions&) {}
+  template <typename V>
+  V value(V x) const {
+    return maximum(x, V{}) + by_lane(exp(-absolute(x)), [](float e) { return std::log1p(e); });
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    return dy * sigmoid(x);
+  }
+};
+
+struct Power {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  float power, scale, shift;
+  explicit Power(const PowerOptions& options)
+      : power(static_cast<float>(options.power)),
+        scale(static_cast<float>(options.scale)),
+        shift(static_cast<float>(options.shift)) {}
+  template <typename V>
+  V value(V x) const {
+    return raise(shift + scale * x, power);
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    if (power == 0) return V{};
+    return dy * (power * scale) * raise(shift + scale * x, power - 1);
+  }
+  template <typename V>
+  static V raise(V base, float exponent) {
+    if (exponent == 0) return splat<V>(1);
+    if (exponent == 1) return base;
+    if (exponent == 2) return base * base;
+    return by_lane(base, [exponent](float value) { return std::pow(value, exponent); });
+  }
+};
+
+float logarithm_of_base(double base) { return base == -1 ? 1.0f : static_cast<float>(std::log(base)); }
+
+struct Exponential {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  float scale, shift;  // base^(shift + scale*x) = e^(log(base) * (shift + scale*x))
+  explicit Exponential(const ExpOptions& options)
+      : scale(static_cast<float>(options.scale) * logarithm_of_base(options.base)),
+        shift(static_cast<float>(options.shift) * logarithm_of_base(options.base)) {}
+  template <typename V>
+  V value(V x) const {
+    return by_lane(shift + scale * x, [](float exponent) { return std::exp(exponent); });
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return dy * y * scale;
+  }
+};
+
+struct Logarithm {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  float scale, shift, factor;
+  explicit Logarithm(const LogOptions& options)
+      : scale(static_cast<float>(options.scale)),
+        shift(static_cast<float>(options.shift)),
+        factor(1 / logarithm_of_base(options.base)) {}
+  template <typename V>
+  V value(V x) const {
+    return factor * by_lane(shift + scale * x, [](float value) { return std::log(value); });
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    return dy * (factor * scale) / (shift + scale * x);
+  }
+};
+
+template <typename Function>
+class PointwiseKernel : public Kernel {
+ public:
+  PointwiseKernel(const Function& function, const Task& task)
+      : function_(function), count_(task.local_output(0).size()), type_(task.layer().type()) {}
+
+  std::string name() const override { return "native " + type_; }
+  BackwardReads backward_reads() const override {
+    return {.inputs = Function::from == DerivativeOf::input,
+            .outputs = Function::from == DerivativeOf::output};
+  }
+  bool in_place() const override { return true; }
+
+  void forward(const Arguments& arguments) override {
+    const float* x = arguments.inputs[0];
+    float* y = arguments.outputs[0];
+    map_elements(y, count_, x == y,
+                 [=, this]<typename V>(int64_t i) { return function_.value(load<V>(x + i)); });
+  }
+  void backward(const Arguments& arguments) override {
+    const float* dy = arguments.output_gradients[0];
+    const float* source = arguments.outputs[0];
+    if constexpr (Function::from == DerivativeOf::input) source = arguments.inputs[0];
+    float* dx = arguments.input_gradients[0];
+    if (!dx) return;
+    map_elements(dx, count_, dx == dy, [=, this]<typename V>(int64_t i) {
+      return function_.gradient(load<V>(dy + i), load<V>(source + i));
+    });
+  }
+
+ private:
+  Function function_;
+  int64_t count_;
+  std::string type_;
+};
+
+// Which function object computes which options.
+Relu native_function(const ReluOptions& options) { return Relu(options); }
+Elu native_function(const EluOptions& options) { return Elu(options); }
+Sigmoid native_function(const SigmoidOptions& options) { return Sigmoid(options); }
+Tanh native_function(const TanhOptions& options) { return Tanh(options); }
+Absolute native_function(const AbsOptions& options) { return Absolute(options); }
+Bnll native_function(const BnllOptions& options) { return Bnll(options); }
+Power native_function(const PowerOptions& options) { return Power(options); }
+Exponential native_function(const ExpOptions& options) { return Exponential(options); }
+Logarithm native_function(const LogOptions& options) { return Logarithm(options); }
+
+// The sign of the input must show in the output, from which the derivative is computed.
+bool hides_sign(const PointwiseFunction& function) {
+  if (auto* relu = std::get_if<ReluOptions>(&function)) return relu->negative_slope < 0;
+  if (auto* elu = std::get_if<EluOptions>(&function)) return elu->alpha < 0;
+  return false;
+}
+
+}  // namespace
+
+}  // namespace native
+
+KernelOffer make_native_activation(const Task& task) {
+  auto* pointwise = dynamic_cast<const Pointwise*>(&task.layer());
+  if (!pointwise) return {nullptr, "not a pointwise function"};
+  if (task.layers.size() > 1) return {nullptr, "a layer behind a pointwise function does not fuse"};
+  if (native::hides_sign(pointwise->function())) return {nullptr, "a negative slope or alpha"};
+  return std::visit(
+      [&](const auto& options) -> KernelOffer {
+        auto function = native::native_function(options);
+        return {std::make_unique<native::PointwiseKernel<decltype(function)>>(function, task), ""};
+      },
+      pointwise->function());
+}
+
+}  // namespace cortado

@@ -1,0 +1,157 @@
+#include "cortado/layers/lrn.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "cortado/kernels/native/channels.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/kernels/native/vector_math.h"
+
+namespace cortado {
+
+namespace native {
+
+namespace {
+
+// s^-0.75 within 5e-7 for normal positive s: the third power of y = s^-0.25, which starts at a linear guess
+// in the exponent (within 3 %) and takes Newton steps on y^-4 = s.
+template <typename V>
+inline V power_minus_three_quarters(V s) {
+  V y = std::bit_cast<V>(0x4F586000 - (std::bit_cast<ints_of<V>>(s) >> 2));
+  const V quarter = s * 0.25f;
+  for (int step = 0; step < 3; ++step) {
+    const V square = y * y;
+    y = y * (1.25f - quarter * (square * square));
+  }
+  return y * y * y;
+}
+
+// Across channels: y = x * s^-beta, s[c] = k + alpha/size * sum over the window around c of x^2.
+//   dx[c] = dy[c]*s[c]^-beta - 2*alpha*beta/size * x[c] * sum over the window of dy*y/s
+// The channels of one position are worked on in the first-level cache; s is computed anew in the backward
+// pass.
+class LrnKernel : public Kernel {
+ public:
+  LrnKernel(const LrnOptions& options, const Task& task)
+      : x_(task.local_input(0)),
+        half_(options.local_size / 2),
+        k_(static_cast<float>(options.k)),
+        share_(static_cast<float>(options.alpha / options.local_size)),
+        beta_(static_cast<float>(options.beta)) {}
+
+  std::string name() const override { return "native lrn"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+  bool in_place() const override { return true; }
+
+  void forward(const Arguments& arguments) override {
+    const float* x = arguments.inputs[0];
+    float* y = arguments.outputs[0];
+    const bool streaming = x != y && wants_streaming(y, x_.size(), x_.channels);
+    with_power(
+        [&](auto power) { streaming ? run_forward<true>(x, y, power) : run_forward<false>(x, y, power); });
+  }
+
+  void backward(const Arguments& arguments) override {
+    const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
+    float* dx = arguments.input_gradients[0];
+    if (!dx) return;
+    const bool streaming = dx != dy && wants_streaming(dx, x_.size(), x_.channels);
+    with_power([&](auto power) {
+      streaming ? run_backward<true>(x, dy, dx, power) : run_backward<false>(x, dy, dx, power);
+    });
+  }
+
+ private:
+  // run(power) with power.operator()<V>(s) = s^-beta.
+  template <typename Run>
+  void with_power(Run&& run) const {
+    if (beta_ == 0.75f) {
+      run([]<typename V>(V s) { return power_minus_three_quarters(s); });
+    } else {
+      run([beta = beta_]<typename V>(V s) {
+        return by_lane(s, [beta](float value) { return std::pow(value, -beta); });
+      });
+    }
+  }
+
+  // Room for the channels of one position with the zeros that surround them.
+  std::vector<float> padded_row() const { return std::vector<float>(x_.channels + 2 * half_); }
+
+  // Sum of the window around channel c.
+  template <typename V>
+  V window_sum(const float* padded, int64_t c) const {
+    V total = load<V>(padded + c);
+    for (int64_t j = 1; j <= 2 * half_; ++j) total += load<V>(padded + c + j);
+    return total;
+  }
+
+  void set_squares(const float* x, float* squares) const {
+    by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
+      V value = load<V>(x + c);
+      store(squares + half_ + c, value * value);
+    });
+  }
+
+  template <bool streaming, typename Power>
+  void run_forward(const float* inputs, float* outputs, Power power) const {
+    parallel_ranges(x_.rows, [&](int64_t begin, int64_t end) {
+      std::vector<float> squares = padded_row();
+      for (int64_t row = begin; row < end; ++row) {
+        const float* x = inputs + row * x_.channels;
+        float* y = outputs + row * x_.channels;
+        set_squares(x, squares.data());
+        by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
+          V s = k_ + share_ * window_sum<V>(squares.data(), c);
+          store<streaming>(y + c, load<V>(x + c) * power(s));
+        });
+      }
+      finish_streaming();
+    });
+  }
+
+  template <bool streaming, typename Power>
+  void run_backward(const float* inputs, const float* gradients, float* targets, Power power) const {
+    const float factor = 2 * share_ * beta_;
+    parallel_ranges(x_.rows, [&](int64_t begin, int64_t end) {
+      std::vector<float> squares = padded_row(), ratios = padded_row(), powers(x_.channels);
+      for (int64_t row = begin; row < end; ++row) {
+        const float *x = inputs + row * x_.channels, *dy = gradients + row * x_.channels;
+        float* dx = targets + row * x_.channels;
+        set_squares(x, squares.data());
+        by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
+          V s = k_ + share_ * window_sum<V>(squares.data(), c), p = power(s);
+          store(powers.data() + c, p);
+          store(ratios.data() + half_ + c, load<V>(dy + c) * load<V>(x + c) * p / s);
+        });
+        by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
+          V spread = factor * load<V>(x + c) * window_sum<V>(ratios.data(), c);
+          store<streaming>(dx + c, load<V>(dy + c) * load<V>(powers.data() + c) - spread);
+        });
+      }
+      finish_streaming();
+    });
+  }
+
+  ChannelRows x_;
+  int64_t half_;
+  float k_, share_, beta_;
+};
+
+}  // namespace
+
+}  // namespace native
+
+KernelOffer make_native_lrn(const Task& task) {
+  auto* lrn = dynamic_cast<const Lrn*>(&task.layer());
+  if (!lrn) return {nullptr, "not an LRN"};
+  if (task.layers.size() > 1) return {nullptr, "a layer behind LRN does not fuse"};
+  if (lrn->options().region != LrnOptions::Region::across_channels) return {nullptr, "within-channel region"};
+  if (task.input_boxes[0] != task.output_boxes[0] || task.input_boxes[0][1].size() != task.inputs[0][1]) {
+    return {nullptr, "a cut channel axis"};
+  }
+  return {std::make_unique<native::LrnKernel>(lrn->options(), task), ""};
+}
+
+}  // namespace cortado
