@@ -46,8 +46,7 @@ using PointwiseFunction = std::variant<ReluOptions, EluOptions, SigmoidOptions, 
 // ReLU, ELU, Sigmoid, TanH, AbsVal, BNLL, Power, Exp and Log: one input, one output of its shape.
 class Pointwise : public Layer {
  public:
-  explicit Pointwise(
-      PointwiseFunction function);  // throws UserError on an Exp or Log base that is not -1 or > 0
+  explicit Pointwise(PointwiseFunction function);  // throws UserError on a base that is not -1 or > 0
   const PointwiseFunction& function() const { return function_; }
 
   std::string_view type() const override;

@@ -27,8 +27,8 @@ using Window = std::vector<WindowAxis>;
 enum class Rounding { up, down };
 
 // Number of windows on an image axis of `image` positions. Rounding down counts the windows that lie inside
-// the padded image. Rounding up lets the last one run over its end; when padded, that last window
-// is dropped unless it starts inside the image or its left padding (Caffe's clipping rule).
+// the padded image. Rounding up lets the last one run over its end, unless it would start behind the image:
+// Caffe's clipping rule, applied also without padding, where Caffe would pool an empty window.
 // Throws UserError when no window fits.
 int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding = Rounding::down);
 

@@ -1,0 +1,119 @@
+#include "cortado/layers/batch_norm.h"
+
+#include <cmath>
+#include <vector>
+
+#include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/reference/view.h"
+#include "cortado/kernels/reference/whole.h"
+
+namespace cortado {
+namespace {
+
+template <typename T>
+class BatchNormReference : public KernelOf<T> {
+ public:
+  explicit BatchNormReference(const Task& task)
+      : options_(dynamic_cast<const BatchNorm&>(task.layer()).options()),
+        global_(options_.global_statistics(task.phase)),
+        place_(tensor_place(Box::whole(task.inputs[0]))),
+        channels_(task.inputs[0].rank() > 1 ? task.inputs[0][1] : 1),
+        per_channel_(place_.size() / channels_) {
+    require_whole_tensors(task);
+  }
+
+  std::string name() const override { return "reference"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+
+  void forward(const ArgumentsOf<T>& a) override {
+    Statistics statistics = global_ ? running(a) : of_batch(a.inputs[0]);
+    for_each_index(place_.box(), [&](const Index& index) {
+      a.outputs[0][place_(index)] = normalized(a.inputs[0], index, statistics);
+    });
+    if (!global_) update_running(a, statistics);
+  }
+
+  void backward(const ArgumentsOf<T>& a) override {
+    if (!a.input_gradients[0]) return;
+    Statistics statistics = global_ ? running(a) : of_batch(a.inputs[0]);
+    const T* dy = a.output_gradients[0];
+    std::vector<double> mean(channels_), correlation(channels_);  // of dy, and of dy with y
+    if (!global_) {
+      mean = channel_means([&](const Index& index) { return dy[place_(index)]; });
+      correlation = channel_means(
+          [&](const Index& index) { return dy[place_(index)] * normalized(a.inputs[0], index, statistics); });
+    }
+    for_each_index(place_.box(), [&](const Index& index) {
+      int64_t c = channel(index);
+      double y = normalized(a.inputs[0], index, statistics);
+      a.input_gradients[0][place_(index)] =
+          (dy[place_(index)] - mean[c] - correlation[c] * y) / statistics.deviation(c, options_.eps);
+    });
+  }
+
+ private:
+  struct Statistics {
+    std::vector<double> mean, variance;
+    double deviation(int64_t c, double eps) const { return std::sqrt(variance[c] + eps); }
+  };
+
+  int64_t channel(const Index& index) const { return place_.box().rank() > 1 ? index[1] : 0; }
+  double normalized(const T* x, const Index& index, const Statistics& statistics) const {
+    int64_t c = channel(index);
+    return (x[place_(index)] - statistics.mean[c]) / statistics.deviation(c, options_.eps);
+  }
+
+  template <typename Value>
+  std::vector<double> channel_means(Value&& value) const {
+    std::vector<double> sums(channels_);
+    for_each_index(place_.box(), [&](const Index& index) { sums[channel(index)] += value(index); });
+    for (double& sum : sums) sum /= per_channel_;
+    return sums;
+  }
+
+  Statistics of_batch(const T* x) const {
+    Statistics result;
+    result.mean = channel_means([&](const Index& index) { return x[place_(index)]; });
+    result.variance = channel_means([&](const Index& index) {
+      double difference = x[place_(index)] - result.mean[channel(index)];
+      return difference * difference;
+    });
+    return result;
+  }
+
+  Statistics running(const ArgumentsOf<T>& a) const {
+    double factor = a.parameters[2][0], scale = factor == 0 ? 0 : 1 / factor;
+    Statistics result{std::vector<double>(channels_), std::vector<double>(channels_)};
+    for (int64_t c = 0; c < channels_; ++c) {
+      result.mean[c] = scale * a.parameters[0][c];
+      result.variance[c] = scale * a.parameters[1][c];
+    }
+    return result;
+  }
+
+  void update_running(const ArgumentsOf<T>& a, const Statistics& batch) const {
+    double fraction = options_.moving_average_fraction, m = per_channel_;
+    double correction = m > 1 ? m / (m - 1) : 1;
+    for (int64_t c = 0; c < channels_; ++c) {
+      a.parameters[0][c] = fraction * a.parameters[0][c] + batch.mean[c];
+      a.parameters[1][c] = fraction * a.parameters[1][c] + correction * batch.variance[c];
+    }
+    a.parameters[2][0] = fraction * a.parameters[2][0] + 1;
+  }
+
+  BatchNormOptions options_;
+  bool global_;
+  Place place_;
+  int64_t channels_, per_channel_;
+};
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_batch_norm_reference(const Task& task) {
+  return std::make_unique<BatchNormReference<T>>(task);
+}
+template std::unique_ptr<KernelOf<float>> make_batch_norm_reference<float>(const Task&);
+template std::unique_ptr<KernelOf<double>> make_batch_norm_reference<double>(const Task&);
+
+}  // namespace cortado

@@ -1,0 +1,176 @@
+#include "cortado/kernels/reference/chain.h"
+
+#include "cortado/base/error.h"
+#include "cortado/kernels/reference/reference.h"
+
+namespace cortado {
+namespace {
+
+// The layer that takes inputs 1, 2, .. of the task; 0 where layer 0 takes all.
+size_t extra_taker(const std::vector<LayerPtr>& layers) {
+  for (size_t i = 1; i < layers.size(); ++i) {
+    if (layers[i]->type() == "Eltwise") return i;
+  }
+  return 0;
+}
+
+// Input shapes of each layer of a chain, and as a last entry the chain's output.
+std::vector<std::vector<Shape>> chain_shapes(const std::vector<LayerPtr>& layers,
+                                             std::span<const Shape> inputs) {
+  size_t taker = extra_taker(layers);
+  std::vector<std::vector<Shape>> shapes;
+  Shape flowing = inputs[0];
+  for (size_t i = 0; i < layers.size(); ++i) {
+    shapes.push_back({flowing});
+    if (i == taker) shapes.back().insert(shapes.back().end(), inputs.begin() + 1, inputs.end());
+    flowing = layers[i]->output_shapes(shapes.back(), 1)[0];
+  }
+  shapes.push_back({flowing});
+  return shapes;
+}
+
+// Boxes of the tensors between the layers, from the last layer's output box back.
+void set_boxes(const Task& whole, std::vector<ChainLink>& links) {
+  links.back().task.output_boxes = whole.output_boxes;
+  for (size_t i = links.size(); i-- > 0;) {
+    Task& task = links[i].task;
+    if (i > 0) {
+      Box box = task.layer().input_box(task.inputs, 0, 0, task.output_boxes[0]);
+      links[i - 1].task.output_boxes = {box};
+      task.input_boxes = {box};
+    } else {
+      task.input_boxes = {whole.input_boxes[0]};
+    }
+    for (int k = 0; k < links[i].extra_inputs; ++k) task.input_boxes.push_back(whole.input_boxes[k + 1]);
+  }
+}
+
+template <typename T>
+class ChainReference : public KernelOf<T> {
+ public:
+  explicit ChainReference(const Task& task) : split_(task.layer().splits_backward()) {
+    for (ChainLink& link : chain_links(task)) {
+      Stage stage{link, make_reference_kernel<T>(link.task)};
+      stage.output.resize(link.task.local_output(0).size());
+      stage.output_gradient.resize(stage.output.size());
+      stage.saved.resize(stage.kernel->saved_bytes().count);
+      stage.scratch.resize(stage.kernel->scratch_bytes().count);
+      stages_.push_back(std::move(stage));
+    }
+  }
+
+  std::string name() const override { return "reference chain"; }
+
+  void forward(const ArgumentsOf<T>& a) override {
+    for (size_t i = 0; i < stages_.size(); ++i) stages_[i].kernel->forward(stage_arguments(a, i));
+  }
+
+  void backward(const ArgumentsOf<T>& a) override {
+    backward_behind(a);
+    stages_[0].kernel->backward(stage_arguments(a, 0));
+  }
+
+  void backward_weights(const ArgumentsOf<T>& a) override {
+    if (!split_) return;
+    backward_behind(a);
+    stages_[0].kernel->backward_weights(stage_arguments(a, 0));
+  }
+
+ private:
+  struct Stage {
+    ChainLink link;
+    std::unique_ptr<KernelOf<T>> kernel;
+    std::vector<T> output, output_gradient;  // unused in the last stage
+    std::vector<std::byte> saved, scratch;
+  };
+
+  // The backward passes of all stages but the first.
+  void backward_behind(const ArgumentsOf<T>& a) {
+    for (size_t i = stages_.size() - 1; i > 0; --i) {
+      ArgumentsOf<T> arguments = stage_arguments(a, i);
+      if (stages_[i].link.task.layer().splits_backward()) stages_[i].kernel->backward_weights(arguments);
+      stages_[i].kernel->backward(arguments);
+    }
+  }
+
+  ArgumentsOf<T> stage_arguments(const ArgumentsOf<T>& a, size_t i) {
+    Stage& stage = stages_[i];
+    const ChainLink& link = stage.link;
+    bool first = i == 0, last = i + 1 == stages_.size(), backward = !a.output_gradients.empty();
+    ArgumentsOf<T> result{.saved = stage.saved.data(), .scratch = stage.scratch.data(), .random = a.random};
+    result.inputs = {first ? a.inputs[0] : stages_[i - 1].output.data()};
+    result.outputs = {last ? a.outputs[0] : stage.output.data()};
+    for (int k = 1; k <= link.extra_inputs; ++k) result.inputs.push_back(a.inputs[k]);
+    if (backward) {
+      result.output_gradients = {last ? a.output_gradients[0] : stage.output_gradient.data()};
+      result.input_gradients = {first ? a.input_gradients[0] : stages_[i - 1].output_gradient.data()};
+      for (int k = 1; k <= link.extra_inputs; ++k) result.input_gradients.push_back(a.input_gradients[k]);
+    }
+    for (int p = 0; p < link.parameter_count; ++p) {
+      result.parameters.push_back(a.parameters[link.first_parameter + p]);
+      if (backward) result.parameter_gradients.push_back(a.parameter_gradients[link.first_parameter + p]);
+    }
+    return result;
+  }
+
+  bool split_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+std::vector<ChainLink> chain_links(const Task& task) {
+  size_t taker = extra_taker(task.layers);
+  auto shapes = chain_shapes(task.layers, task.inputs);
+  std::vector<ChainLink> links;
+  int parameters = 0;
+  for (size_t i = 0; i < task.layers.size(); ++i) {
+    ChainLink link{.first_parameter = parameters};
+    if (i == taker) link.extra_inputs = static_cast<int>(task.inputs.size()) - 1;
+    link.task.layers = {task.layers[i]};
+    link.task.phase = task.phase;
+    link.task.inputs = shapes[i];
+    link.task.outputs = {shapes[i + 1][0]};
+    link.task.input_gradients = {i == 0 ? bool{task.input_gradients[0]} : task.has_backward()};
+    for (int k = 1; k <= link.extra_inputs; ++k) link.task.input_gradients.push_back(task.input_gradients[k]);
+    link.parameter_count = static_cast<int>(task.layers[i]->parameters(shapes[i]).size());
+    for (int p = 0; p < link.parameter_count; ++p) {
+      link.task.parameter_gradients.push_back(task.parameter_gradients[parameters + p]);
+    }
+    parameters += link.parameter_count;
+    links.push_back(std::move(link));
+  }
+  set_boxes(task, links);
+  return links;
+}
+
+Task chain_task(std::vector<LayerPtr> layers, Phase phase, std::span<const Shape> inputs) {
+  Task task{.layers = std::move(layers), .phase = phase, .inputs = {inputs.begin(), inputs.end()}};
+  task.outputs = chain_shapes(task.layers, inputs).back();
+  for (const Shape& shape : task.inputs) task.input_boxes.push_back(Box::whole(shape));
+  for (const Shape& shape : task.outputs) task.output_boxes.push_back(Box::whole(shape));
+  task.input_gradients.assign(inputs.size(), phase == Phase::train);
+  for (const ParameterSpec& spec : task_parameters(task)) {
+    task.parameter_gradients.push_back(phase == Phase::train && spec.learnable);
+  }
+  return task;
+}
+
+std::vector<ParameterSpec> task_parameters(const Task& task) {
+  if (task.layers.size() == 1) return task.layer().parameters(task.inputs);
+  auto shapes = chain_shapes(task.layers, task.inputs);
+  std::vector<ParameterSpec> specs;
+  for (size_t i = 0; i < task.layers.size(); ++i) {
+    for (ParameterSpec& spec : task.layers[i]->parameters(shapes[i])) specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_chain_reference(const Task& task) {
+  return std::make_unique<ChainReference<T>>(task);
+}
+template std::unique_ptr<KernelOf<float>> make_chain_reference<float>(const Task&);
+template std::unique_ptr<KernelOf<double>> make_chain_reference<double>(const Task&);
+
+}  // namespace cortado

@@ -1,0 +1,96 @@
+#include "cortado/layers/mvn.h"
+
+#include <cmath>
+
+#include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/reference/view.h"
+#include "cortado/kernels/reference/whole.h"
+
+namespace cortado {
+namespace {
+
+template <typename T>
+class MvnReference : public KernelOf<T> {
+ public:
+  explicit MvnReference(const Task& task)
+      : options_(dynamic_cast<const Mvn&>(task.layer()).options()),
+        shape_(task.inputs[0]),
+        place_(tensor_place(Box::whole(shape_))) {
+    require_whole_tensors(task);
+  }
+
+  std::string name() const override { return "reference"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+
+  void forward(const ArgumentsOf<T>& a) override {
+    for_each_group([&](const Box& group) {
+      double mean = mean_of(group, [&](int64_t i) { return a.inputs[0][i]; });
+      double divisor = options_.normalize_variance ? deviation(group, a.inputs[0], mean) + options_.eps : 1;
+      for_each_index(group, [&](const Index& index) {
+        int64_t i = place_(index);
+        a.outputs[0][i] = (a.inputs[0][i] - mean) / divisor;
+      });
+    });
+  }
+
+  // With s the deviation: dx = (dy - mean dy) / (s + eps) - (x - mean) * mean(dy * (x - mean)) / (s * (s +
+  // eps)^2).
+  void backward(const ArgumentsOf<T>& a) override {
+    if (!a.input_gradients[0]) return;
+    const T *x = a.inputs[0], *dy = a.output_gradients[0];
+    for_each_group([&](const Box& group) {
+      double mean = mean_of(group, [&](int64_t i) { return x[i]; });
+      double gradient_mean = mean_of(group, [&](int64_t i) { return dy[i]; });
+      double s = deviation(group, x, mean);
+      double divisor = options_.normalize_variance ? s + options_.eps : 1;
+      bool varies = options_.normalize_variance && s > 0;
+      double correlation = mean_of(group, [&](int64_t i) { return dy[i] * (x[i] - mean); });
+      double pull = varies ? correlation / (s * divisor * divisor) : 0;
+      for_each_index(group, [&](const Index& index) {
+        int64_t i = place_(index);
+        a.input_gradients[0][i] = (dy[i] - gradient_mean) / divisor - (x[i] - mean) * pull;
+      });
+    });
+  }
+
+ private:
+  // The elements that share a mean: a sample's channel, or a sample.
+  template <typename Work>
+  void for_each_group(Work&& work) const {
+    int64_t channels = options_.across_channels ? 1 : shape_[1];
+    for (int64_t n = 0; n < shape_[0]; ++n) {
+      for (int64_t c = 0; c < channels; ++c) {
+        Box group = place_.box();
+        group[0] = {n, n + 1};
+        if (!options_.across_channels) group[1] = {c, c + 1};
+        work(group);
+      }
+    }
+  }
+
+  template <typename Value>
+  double mean_of(const Box& group, Value&& value) const {
+    double sum = 0;
+    for_each_index(group, [&](const Index& index) { sum += value(place_(index)); });
+    return sum / group.shape().size();
+  }
+
+  double deviation(const Box& group, const T* x, double mean) const {
+    return std::sqrt(mean_of(group, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); }));
+  }
+
+  MvnOptions options_;
+  Shape shape_;
+  Place place_;
+};
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_mvn_reference(const Task& task) {
+  return std::make_unique<MvnReference<T>>(task);
+}
+template std::unique_ptr<KernelOf<float>> make_mvn_reference<float>(const Task&);
+template std::unique_ptr<KernelOf<double>> make_mvn_reference<double>(const Task&);
+
+}  // namespace cortado

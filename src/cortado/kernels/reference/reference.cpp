@@ -1,0 +1,62 @@
+#include "cortado/kernels/reference/reference.h"
+
+#include <fmt/format.h>
+#include <typeinfo>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/bias.h"
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/dropout.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/lrn.h"
+#include "cortado/layers/mvn.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/scale.h"
+
+namespace cortado {
+namespace {
+
+template <typename T>
+struct ReferenceEntry {
+  const std::type_info& layer;
+  ReferenceFactory<T> make;
+};
+
+template <typename T>
+std::span<const ReferenceEntry<T>> reference_table() {
+  static const ReferenceEntry<T> table[] = {
+      {typeid(Convolution), make_convolution_reference<T>},
+      {typeid(Deconvolution), make_deconvolution_reference<T>},
+      {typeid(Pooling), make_pooling_reference<T>},
+      {typeid(InnerProduct), make_inner_product_reference<T>},
+      {typeid(Lrn), make_lrn_reference<T>},
+      {typeid(BatchNorm), make_batch_norm_reference<T>},
+      {typeid(Scale), make_scale_reference<T>},
+      {typeid(Bias), make_bias_reference<T>},
+      {typeid(PRelu), make_prelu_reference<T>},
+      {typeid(Pointwise), make_pointwise_reference<T>},
+      {typeid(Dropout), make_dropout_reference<T>},
+      {typeid(Mvn), make_mvn_reference<T>},
+  };
+  return table;
+}
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_reference_kernel(const Task& task) {
+  if (task.layers.size() > 1) return make_chain_reference<T>(task);
+  const Layer& layer = task.layer();
+  for (const ReferenceEntry<T>& entry : reference_table<T>()) {
+    if (entry.layer == typeid(layer)) return entry.make(task);
+  }
+  throw UserError(fmt::format("layer type {} has no kernel", layer.type()));
+}
+
+template std::unique_ptr<KernelOf<float>> make_reference_kernel<float>(const Task&);
+template std::unique_ptr<KernelOf<double>> make_reference_kernel<double>(const Task&);
+
+}  // namespace cortado

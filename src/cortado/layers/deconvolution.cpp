@@ -1,0 +1,45 @@
+#include "cortado/layers/deconvolution.h"
+
+namespace cortado {
+
+std::vector<Shape> Deconvolution::output_shapes(std::span<const Shape> inputs, int outputs) const {
+  check_convolution(options_, inputs, outputs);
+  Window window = options_.resolve(inputs[0].rank());
+  Shape output{inputs[0][0], options_.num_output};
+  for (size_t i = 0; i < window.size(); ++i) output.append(spread_extent(inputs[0][i + 2], window[i]));
+  return {output};
+}
+
+Box Deconvolution::input_box(std::span<const Shape> inputs, int, int, const Box& output_box) const {
+  const Shape& input = inputs[0];
+  Window window = options_.resolve(input.rank());
+  Box box = output_box;
+  box[1] = group_inputs(output_box[1], input[1], options_.num_output, options_.group);
+  for (size_t i = 0; i < window.size(); ++i) {
+    box[i + 2] = spread_reads(output_box[i + 2], window[i], input[i + 2]);
+  }
+  return box;
+}
+
+Cuts Deconvolution::cuts(std::span<const Shape>) const {
+  Cuts cuts = Cuts::pointwise();
+  cuts.r = options_.group == 1;
+  return cuts;
+}
+
+std::vector<ParameterSpec> Deconvolution::parameters(std::span<const Shape> inputs) const {
+  Shape weight{inputs[0][1], options_.num_output / options_.group};
+  for (const WindowAxis& axis : options_.resolve(inputs[0].rank())) weight.append(axis.kernel);
+  std::vector<ParameterSpec> specs{{"weight", weight, options_.weight_filler}};
+  if (options_.bias_term) specs.push_back({"bias", {options_.num_output}, options_.bias_filler});
+  return specs;
+}
+
+Flops Deconvolution::forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const {
+  double per_input = 2.0 * options_.num_output / options_.group;
+  for (const WindowAxis& axis : options_.resolve(inputs[0].rank())) per_input *= axis.kernel;
+  double bias = options_.bias_term ? outputs[0].size() : 0;
+  return {per_input * inputs[0].size() + bias};
+}
+
+}  // namespace cortado

@@ -1,0 +1,45 @@
+#include "cortado/layers/pointwise.h"
+
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+std::string_view type_of(const ReluOptions&) { return "ReLU"; }
+std::string_view type_of(const EluOptions&) { return "ELU"; }
+std::string_view type_of(const SigmoidOptions&) { return "Sigmoid"; }
+std::string_view type_of(const TanhOptions&) { return "TanH"; }
+std::string_view type_of(const AbsOptions&) { return "AbsVal"; }
+std::string_view type_of(const BnllOptions&) { return "BNLL"; }
+std::string_view type_of(const PowerOptions&) { return "Power"; }
+std::string_view type_of(const ExpOptions&) { return "Exp"; }
+std::string_view type_of(const LogOptions&) { return "Log"; }
+
+void check_base(double base, bool one_allowed) {
+  if (base == -1 || (base > 0 && (one_allowed || base != 1))) return;
+  throw UserError(
+      fmt::format("base is {}, must be positive{}, or -1 for e", base, one_allowed ? "" : " and not 1"));
+}
+
+}  // namespace
+
+Pointwise::Pointwise(PointwiseFunction function) : function_(function) {
+  if (auto* exp = std::get_if<ExpOptions>(&function_)) check_base(exp->base, true);
+  if (auto* log = std::get_if<LogOptions>(&function_)) check_base(log->base, false);
+}
+
+std::string_view Pointwise::type() const {
+  return std::visit([](const auto& options) { return type_of(options); }, function_);
+}
+
+std::vector<Shape> Pointwise::output_shapes(std::span<const Shape> inputs, int outputs) const {
+  check_count("inputs", inputs.size(), 1, 1);
+  check_count("outputs", outputs, 1, 1);
+  return {inputs[0]};
+}
+
+Box Pointwise::input_box(std::span<const Shape>, int, int, const Box& output_box) const { return output_box; }
+
+}  // namespace cortado

@@ -1,0 +1,116 @@
+#include "cortado/layers/window.h"
+
+#include <fmt/format.h>
+#include <limits>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+int64_t ceil_divide(int64_t a, int64_t b) { return -floor_divide(-a, b); }
+
+// Smallest position at or above 0 that windows from `first` on read; `windows` is not empty.
+int64_t first_read(Range windows, const WindowAxis& axis) {
+  int64_t best = axis.first(windows.end - 1) + axis.extent();
+  for (int64_t w = windows.begin; w < windows.end; ++w) {
+    int64_t start = axis.first(w);
+    if (start >= 0) return std::min(best, start);
+    int64_t tap = ceil_divide(-start, axis.dilation);
+    if (tap < axis.kernel) best = std::min(best, start + tap * axis.dilation);
+    if (best == 0) return 0;
+  }
+  return best;
+}
+
+// One past the largest position below `image` that the windows read.
+int64_t last_read(Range windows, const WindowAxis& axis, int64_t image) {
+  int64_t best = 0;
+  for (int64_t w = windows.end - 1; w >= windows.begin; --w) {
+    int64_t start = axis.first(w);
+    if (start + axis.extent() <= image) return std::max(best, start + axis.extent());
+    int64_t tap = floor_divide(image - 1 - start, axis.dilation);
+    if (tap >= 0) best = std::max(best, start + tap * axis.dilation + 1);
+    if (best == image) return image;
+  }
+  return best;
+}
+
+}  // namespace
+
+int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding) {
+  int64_t room = image + 2 * axis.pad - axis.extent();
+  int64_t count;
+  if (rounding == Rounding::down) {
+    count = floor_divide(room, axis.stride) + 1;
+  } else {
+    count = ceil_divide(room, axis.stride) + 1;
+    if ((count - 1) * axis.stride >= image + axis.pad) --count;
+  }
+  if (image < 1 || count < 1) {
+    throw UserError(
+        fmt::format("a window of {} positions does not fit an axis of {} padded by {} on both sides; use a "
+                    "smaller kernel, a larger input or more padding",
+                    axis.extent(), image, axis.pad));
+  }
+  return count;
+}
+
+Range window_reads(Range windows, const WindowAxis& axis, int64_t image) {
+  if (windows.size() == 0) return {};
+  Range reads{first_read(windows, axis), last_read(windows, axis, image)};
+  return reads.size() == 0 ? Range{} : reads;
+}
+
+int64_t spread_extent(int64_t windows, const WindowAxis& axis) {
+  int64_t extent = axis.stride * (windows - 1) + axis.extent() - 2 * axis.pad;
+  if (windows < 1 || extent < 1) {
+    throw UserError(
+        fmt::format("padding {} leaves nothing of a deconvolution's output of {} positions; use less",
+                    axis.pad, extent + 2 * axis.pad));
+  }
+  return extent;
+}
+
+Range spread_reads(Range positions, const WindowAxis& axis, int64_t windows) {
+  Range reads{windows, 0};
+  for (int64_t k = 0; k < axis.kernel; ++k) {
+    int64_t offset = axis.pad - k * axis.dilation;
+    int64_t begin = std::max<int64_t>(0, ceil_divide(positions.begin + offset, axis.stride));
+    int64_t end = std::min(windows, floor_divide(positions.end - 1 + offset, axis.stride) + 1);
+    if (begin >= end) continue;
+    reads = {std::min(reads.begin, begin), std::max(reads.end, end)};
+  }
+  return reads.size() == 0 ? Range{} : reads;
+}
+
+std::vector<int64_t> per_axis(std::string_view what, const std::vector<int64_t>& given, int axes,
+                              int64_t fallback, int64_t minimum) {
+  std::vector<int64_t> values = given;
+  if (given.empty()) {
+    if (fallback < 0) throw UserError(fmt::format("{} is not given", what));
+    values = {fallback};
+  }
+  if (values.size() == 1) values.resize(axes, values[0]);
+  if (static_cast<int>(values.size()) != axes) {
+    throw UserError(fmt::format("{} has {} values for {} spatial axes; give one, or one per axis", what,
+                                values.size(), axes));
+  }
+  for (int64_t value : values) {
+    if (value < minimum || value > std::numeric_limits<int32_t>::max()) {
+      throw UserError(fmt::format("{} is {}, must be at least {}", what, value, minimum));
+    }
+  }
+  return values;
+}
+
+void check_spatial(const Shape& shape) {
+  if (shape.rank() < 3 || shape.rank() > 5) {
+    throw UserError(
+        fmt::format("input of shape {} must have a batch axis, a channel axis and one to three spatial axes",
+                    shape.text()));
+  }
+}
+
+}  // namespace cortado
