@@ -1,0 +1,227 @@
+#include "cortado/kernels/lowering/row_product.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/lowering/microkernel.h"
+
+namespace cortado::lowering {
+
+namespace {
+
+constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in the L1 cache
+constexpr int64_t max_row_block = 96;     // times max_depth_block floats: the left operand's part in L2
+
+// One tile's share of a depth block. `left` is [taps][tile_rows], `out` is [tile_rows].
+struct TileTask {
+  const float* const* left;
+  int64_t taps, offset, depth;
+  const float* panel;
+  float* const* out;
+  int64_t first_column;
+  int columns;         // at most tile_columns
+  const float* start;  // [tile_columns] initial sums; null: continue from what `out` holds
+  bool rectify;
+  float slope;
+};
+
+template <int Rows>
+void rectify_tile(Tile<Rows>& tile, float slope) {
+  for (int r = 0; r < Rows; ++r)
+    for (int v = 0; v < tile_vectors; ++v) {
+      Vector x = tile.value[r][v];
+      tile.value[r][v] = (x < 0 ? Vector{} : x) + slope * (x < 0 ? x : Vector{});
+    }
+}
+
+template <int Rows>
+void multiply_tile(const TileTask& task) {
+  Tile<Rows> tile;
+  float partial[tile_columns] = {};
+  const bool whole = task.columns == tile_columns;
+  if (task.start) {
+    tile.set_rows(task.start);
+  } else {
+    for (int r = 0; r < Rows; ++r) {
+      const float* from = task.out[r] + task.first_column;
+      if (!whole) from = static_cast<float*>(std::memcpy(partial, from, task.columns * sizeof(float)));
+      tile.load_row(r, from);
+    }
+  }
+  const float* panel = task.panel;
+  for (int64_t tap = 0; tap < task.taps; ++tap, panel += task.depth * tile_columns)
+    multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
+  if (task.rectify) rectify_tile(tile, task.slope);
+  for (int r = 0; r < Rows; ++r) {
+    float* to = task.out[r] + task.first_column;
+    tile.store_row(r, whole ? to : partial);
+    if (!whole) std::memcpy(to, partial, task.columns * sizeof(float));
+  }
+}
+
+using TileFunction = void (*)(const TileTask&);
+template <int... I>
+constexpr std::array<TileFunction, sizeof...(I) + 1> tile_functions(std::integer_sequence<int, I...>) {
+  return {nullptr, multiply_tile<I + 1>...};
+}
+constexpr auto multiply_tile_of_rows = tile_functions(std::make_integer_sequence<int, tile_rows>());
+
+}  // namespace
+
+// A thread's tables for one block of rows.
+struct RowProduct::Workspace {
+  const float** left;  // [tile][tap][tile_rows]
+  float** out;         // [row]
+  float* border;       // copies of runs that cross the border of the left tensor
+};
+
+RowProduct::RowProduct(Lattice lattice)
+    : lattice_(std::move(lattice)), zeros_(lattice_.depth + tile_columns) {
+  block_depth();
+  block_rows();
+}
+
+void RowProduct::block_depth() {
+  const int64_t depth = lattice_.depth, taps = lattice_.taps();
+  if (depth > max_depth_block) {
+    const int64_t parts = divide_up(depth, max_depth_block);
+    const int64_t part = round_up(divide_up(depth, parts), tile_columns);
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t begin = 0; begin < depth; begin += part)
+        depth_blocks_.push_back({tap, tap + 1, begin, std::min(part, depth - begin)});
+  } else if (taps > 0) {
+    const int64_t parts = divide_up(taps, max_depth_block / depth);
+    for (int64_t part = 0; part < parts; ++part)
+      depth_blocks_.push_back({taps * part / parts, taps * (part + 1) / parts, 0, depth});
+  }
+}
+
+void RowProduct::block_rows() {
+  const int64_t rows = lattice_.rows(), threads = compute_threads();
+  const int64_t tiles = divide_up(rows, tile_rows);
+  row_blocks_ = std::max<int64_t>(1, divide_up(rows, max_row_block));
+  if (row_blocks_ >= threads) {
+    row_blocks_ = std::min(tiles, round_up(row_blocks_, threads));
+  } else {
+    column_parts_ = std::min(divide_up(threads, row_blocks_), divide_up(lattice_.columns, tile_columns));
+  }
+  row_block_ = std::max<int64_t>(1, divide_up(tiles, row_blocks_)) * tile_rows;
+  row_blocks_ = divide_up(rows, row_block_);
+}
+
+size_t RowProduct::scratch_bytes() const {
+  const int64_t pointers = row_block_ * (lattice_.taps() + 1);
+  const int64_t border = lattice_.run > 1 ? row_block_ * lattice_.taps() * lattice_.depth : 0;
+  return compute_threads() * round_up(pointers * sizeof(void*) + border * sizeof(float), 64);
+}
+
+RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread) const {
+  std::byte* own = scratch + thread * (scratch_bytes() / compute_threads());
+  auto** left = reinterpret_cast<const float**>(own);
+  own += row_block_ * lattice_.taps() * sizeof(float*);
+  auto** out = reinterpret_cast<float**>(own);
+  return {left, out, reinterpret_cast<float*>(own + row_block_ * sizeof(float*))};
+}
+
+// A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
+const float* RowProduct::border_run(const float* line, int64_t position, Workspace& work) const {
+  const LatticeAxis& w = lattice_.axis[2];
+  const int64_t begin = std::max<int64_t>(0, position), end = std::min(w.extent, position + lattice_.run);
+  if (begin >= end) return zeros_.data();
+  if (lattice_.run == 1) return line + position * w.left_stride;
+  float* copy = work.border;
+  work.border += lattice_.depth;
+  std::fill(copy, copy + lattice_.depth, 0.0f);
+  std::copy(line + begin * w.left_stride, line + end * w.left_stride,
+            copy + (begin - position) * w.left_stride);
+  return copy;
+}
+
+void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
+                               Workspace& work) const {
+  const auto& [d, h, w] = lattice_.axis;
+  int64_t taps = lattice_.taps();
+  int64_t index = row_begin;
+  int64_t iw = index % w.rows;
+  index /= w.rows;
+  int64_t ih = index % h.rows;
+  index /= h.rows;
+  int64_t id = index % d.rows, n = index / d.rows;
+  for (int64_t row = 0; row < row_end - row_begin; ++row) {
+    const float** entry = work.left + row / tile_rows * taps * tile_rows + row % tile_rows;
+    const float* image = left + n * lattice_.left_batch_stride;
+    for (int64_t od : d.offset) {
+      const int64_t pd = id * d.step + od;
+      for (int64_t oh : h.offset) {
+        const int64_t ph = ih * h.step + oh;
+        const bool outside = pd < 0 || pd >= d.extent || ph < 0 || ph >= h.extent;
+        const float* line = image + pd * d.left_stride + ph * h.left_stride;
+        for (int64_t ow : w.offset) {
+          const int64_t pw = iw * w.step + ow;
+          const bool inside = pw >= 0 && pw + lattice_.run <= w.extent;
+          *entry = outside ? zeros_.data() : inside ? line + pw * w.left_stride : border_run(line, pw, work);
+          entry += tile_rows;
+        }
+      }
+    }
+    work.out[row] =
+        out + n * lattice_.out_batch_stride + id * d.out_stride + ih * h.out_stride + iw * w.out_stride;
+    if (++iw < w.rows) continue;
+    iw = 0;
+    if (++ih < h.rows) continue;
+    ih = 0;
+    if (++id < d.rows) continue;
+    id = 0;
+    ++n;
+  }
+}
+
+void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
+                                const Epilogue& epilogue, const Workspace& work) const {
+  const int64_t taps = lattice_.taps();
+  for (const DepthBlock& block : depth_blocks_) {
+    const bool first = &block == &depth_blocks_.front(), last = &block == &depth_blocks_.back();
+    for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+      const int64_t column = panel * tile_columns;
+      TileTask task{};
+      task.taps = block.tap_end - block.tap_begin;
+      task.offset = block.begin;
+      task.depth = block.length;
+      task.panel = right + (panel * taps * lattice_.depth + block.tap_begin * lattice_.depth + block.begin) *
+                               tile_columns;
+      task.first_column = column;
+      task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
+      task.rectify = last && epilogue.rectify;
+      task.slope = epilogue.slope;
+      float bias[tile_columns] = {};
+      if (first && epilogue.bias) std::copy_n(epilogue.bias + column, task.columns, bias);
+      task.start = first ? bias : nullptr;
+      for (int64_t row = 0; row < row_count; row += tile_rows) {
+        task.left = work.left + row * taps + block.tap_begin * tile_rows;
+        task.out = work.out + row;
+        multiply_tile_of_rows[std::min<int64_t>(tile_rows, row_count - row)](task);
+      }
+    }
+  }
+}
+
+void RowProduct::run(const float* left, const float* right, float* out, const Epilogue& epilogue,
+                     std::byte* scratch) const {
+  const int64_t rows = lattice_.rows(), panels = divide_up(lattice_.columns, tile_columns);
+  const int64_t items = row_blocks_ * column_parts_, threads = compute_threads();
+  parallel_for(threads, [&](int64_t thread) {
+    for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+      const int64_t row_begin = item / column_parts_ * row_block_;
+      const int64_t row_end = std::min(rows, row_begin + row_block_);
+      const int64_t part = item % column_parts_;
+      Workspace work = workspace(scratch, static_cast<int>(thread));
+      point_to_rows(left, out, row_begin, row_end, work);
+      multiply_block(row_end - row_begin, panels * part / column_parts_, panels * (part + 1) / column_parts_,
+                     right, epilogue, work);
+    }
+  });
+}
+
+}  // namespace cortado::lowering

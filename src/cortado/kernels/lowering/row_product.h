@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cortado/kernels/lowering/lattice.h"
+
+namespace cortado::lowering {
+
+// The matrix product behind forward, backward-data and the inner product: an *indirect* GEMM (implicit
+// lowering: no im2col matrix exists; Dukhan, "The indirect convolution algorithm", 2019).
+//
+//   out[row][column] = start[column] + sum over tap, k of left(row, tap)[k] * right[tap][k][column]
+//
+// A row is a point (sample, d, h, w) of a lattice in the output tensor; at each tap it reads `depth`
+// contiguous elements of the left tensor. Taps outside the left tensor read zeros. The right operand is
+// packed in panels [columns / tile_columns][tap][depth][tile_columns], zero padded.
+
+// What is done to a finished sum: bias first, then leaky ReLU.
+struct Epilogue {
+  const float* bias = nullptr;  // [columns]
+  bool rectify = false;
+  float slope = 0;
+};
+
+class RowProduct {
+ public:
+  explicit RowProduct(Lattice lattice);
+
+  void run(const float* left, const float* right, float* out, const Epilogue& epilogue,
+           std::byte* scratch) const;
+
+  size_t scratch_bytes() const;
+  int64_t panel_elements() const { return lattice_.taps() * lattice_.depth; }  // times tile_columns
+  const Lattice& lattice() const { return lattice_; }
+
+ private:
+  // Part of the sum done in one go, so that a panel's part stays in cache: whole taps, or a part of one.
+  struct DepthBlock {
+    int64_t tap_begin, tap_end, begin, length;
+  };
+  struct Workspace;
+
+  void block_depth();
+  void block_rows();
+  Workspace workspace(std::byte* scratch, int thread) const;
+  void point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
+                     Workspace& work) const;
+  const float* border_run(const float* line, int64_t position, Workspace& work) const;
+  void multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
+                      const Epilogue& epilogue, const Workspace& work) const;
+
+  Lattice lattice_;
+  std::vector<DepthBlock> depth_blocks_;
+  int64_t row_block_ = 1;  // rows of a block, a multiple of tile_rows
+  int64_t row_blocks_ = 1;
+  int64_t column_parts_ = 1;  // parts the panels are split in to occupy all threads
+  std::vector<float> zeros_;
+};
+
+}  // namespace cortado::lowering

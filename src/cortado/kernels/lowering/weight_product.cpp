@@ -1,0 +1,260 @@
+#include "cortado/kernels/lowering/weight_product.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/lowering/microkernel.h"
+
+namespace cortado::lowering {
+
+namespace {
+
+constexpr int64_t block_bytes = 4 << 20;  // of packed operands: a share of the last-level cache
+constexpr int64_t chunk_rows = 512;       // times tile_columns floats: a panel's part in cache
+constexpr int64_t pack_rows = 32;         // rows packed at a time, so that both sides stay in the L1 cache
+
+struct SumTask {
+  const float* left;
+  const float* right;
+  float* to;   // [rows][tile_columns]
+  bool first;  // overwrite `to` rather than add to it
+};
+
+template <int Rows, typename Segments>
+void sum_tile(const SumTask& task, const Segments& segments) {
+  Tile<Rows> tile;
+  for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
+  if (task.first) tile.set_rows(nullptr);
+  for (const auto& segment : segments)
+    multiply_columns<Rows>(tile, task.left + segment.left, tile_rows, segment.length,
+                           task.right + segment.right);
+  for (int r = 0; r < Rows; ++r) tile.store_row(r, task.to + r * tile_columns);
+}
+
+template <typename Segments, int... I>
+constexpr auto sum_functions(std::integer_sequence<int, I...>) {
+  using Function = void (*)(const SumTask&, const Segments&);
+  return std::array<Function, sizeof...(I) + 1>{nullptr, sum_tile<I + 1, Segments>...};
+}
+
+// columns[0, tile_columns) += sum of the rows of a panel.
+void add_rows(const float* panel, int64_t rows, float* columns) {
+  Tile<1> sum{};
+  for (int64_t row = 0; row < rows; ++row)
+    for (int v = 0; v < tile_vectors; ++v)
+      sum.value[0][v] += load(panel + row * tile_columns + v * vector_lanes);
+  for (int v = 0; v < tile_vectors; ++v) sum.value[0][v] += load(columns + v * vector_lanes);
+  sum.store_row(0, columns);
+}
+
+void mask_row(const float* rectified, float slope, int64_t columns, float* gradient) {
+  for (int64_t c = 0; c < columns; ++c) gradient[c] *= rectified[c] > 0 ? 1.0f : slope;
+}
+
+}  // namespace
+
+WeightProduct::WeightProduct(Lattice lattice)
+    : lattice_(std::move(lattice)),
+      tiles_(divide_up(lattice_.depth, tile_rows)),
+      panels_(divide_up(lattice_.columns, tile_columns)) {
+  choose_blocks();
+}
+
+int64_t WeightProduct::copies() const {
+  const auto& [d, h, w] = lattice_.axis;
+  return static_cast<int64_t>(d.offset.size() * (shifts_lines() ? 1 : h.offset.size()) * w.offset.size());
+}
+
+int64_t WeightProduct::packed_lines(int64_t out_lines) const {
+  const LatticeAxis& h = lattice_.axis[1];
+  return shifts_lines() ? out_lines + h.offset.back() - h.offset.front() : out_lines;
+}
+
+int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * tile_rows; }
+
+void WeightProduct::choose_blocks() {
+  const auto& [d, h, w] = lattice_.axis;
+  const int64_t row_bytes = (copies() * tiles_ * tile_rows + panels_ * tile_columns) * sizeof(float);
+  const int64_t block_lines = std::max<int64_t>(1, block_bytes / (row_bytes * w.rows));
+  const int64_t parts = divide_up(h.rows, block_lines);  // of a plane
+  const int64_t planes = parts > 1 ? 1 : std::max<int64_t>(1, block_lines / h.rows);
+  for (int64_t plane = 0; plane < lattice_.batch * d.rows; ++plane)
+    for (int64_t part = 0; part < parts; ++part) {
+      if (parts > 1 || plane % planes == 0) blocks_.emplace_back();
+      Block& block = blocks_.back();
+      const Piece piece{plane / d.rows, plane % d.rows, h.rows * part / parts, h.rows * (part + 1) / parts};
+      block.pieces.push_back(piece);
+      block.first_row.push_back(block.rows);
+      block.rows += (piece.end - piece.begin) * w.rows;
+      block_rows_ = std::max(block_rows_, block.rows);
+      block_pieces_ = std::max(block_pieces_, static_cast<int64_t>(block.pieces.size()));
+    }
+  lines_ = packed_lines(divide_up(h.rows, parts));
+}
+
+size_t WeightProduct::scratch_bytes() const {
+  return (block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns) * sizeof(float);
+}
+
+// Packs one input line, shifted by a tap's offset along w, to [tile][w][tile_rows] (tiles tile_elements()
+// apart). Positions outside the line are zero; a null line lies outside the tensor and is never read.
+void WeightProduct::pack_line(const float* line, int64_t offset, float* to) const {
+  const LatticeAxis& w = lattice_.axis[2];
+  const int64_t channels = lattice_.depth / lattice_.run;
+  for (int64_t block = 0; block < w.rows; block += pack_rows)
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const int64_t k = tile * tile_rows, count = std::min<int64_t>(tile_rows, lattice_.depth - k);
+      float* packed = to + tile * tile_elements() + block * tile_rows;
+      for (int64_t row = block; row < std::min(w.rows, block + pack_rows); ++row, packed += tile_rows) {
+        const int64_t position = row * w.step + offset;
+        const float* from = line + position * w.left_stride + k;
+        const bool inside = position >= 0 && position + lattice_.run <= w.extent;
+        if (inside && count == tile_rows) {
+          std::memcpy(packed, from, tile_rows * sizeof(float));
+        } else {
+          for (int64_t r = 0; r < count; ++r) {
+            const int64_t at = position + (k + r) / channels;
+            packed[r] = at >= 0 && at < w.extent ? from[r] : 0.0f;
+          }
+        }
+      }
+    }
+}
+
+void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
+  const auto& [d, h, w] = lattice_.axis;
+  const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
+                of_piece = copies();
+  const int64_t pieces = block.pieces.size();
+  parallel_for(pieces * of_piece * lines_, [&](int64_t item) {
+    const int64_t line = item % lines_, copy = item / lines_ % of_piece, index = item / lines_ / of_piece;
+    const Piece& piece = block.pieces[index];
+    const int64_t pd = piece.d * d.step + d.offset[copy / (w_taps * h_copies)];
+    const int64_t ph = (piece.begin + line) * h.step + h.offset[copy / w_taps % h_copies];
+    if (line >= packed_lines(piece.end - piece.begin) || pd < 0 || pd >= d.extent || ph < 0 || ph >= h.extent)
+      return;
+    pack_line(left + piece.sample * lattice_.left_batch_stride + pd * d.left_stride + ph * h.left_stride,
+              w.offset[copy % w_taps],
+              packed + index * piece_elements() + copy * tiles_ * tile_elements() + line * line_elements());
+  });
+}
+
+void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
+  const auto& [d, h, w] = lattice_.axis;
+  const int64_t panel_stride = block_rows_ * tile_columns, columns = lattice_.columns;
+  for (size_t index = 0; index < block.pieces.size(); ++index) {
+    const Piece& piece = block.pieces[index];
+    const int64_t plane = piece.sample * lattice_.out_batch_stride + piece.d * d.out_stride;
+    parallel_for((piece.end - piece.begin) * divide_up(w.rows, pack_rows), [&](int64_t item) {
+      const int64_t parts = divide_up(w.rows, pack_rows), line = item / parts;
+      const int64_t begin = item % parts * pack_rows, end = std::min(w.rows, begin + pack_rows);
+      const int64_t at = plane + (piece.begin + line) * h.out_stride;
+      float* to = packed + (block.first_row[index] + line * w.rows) * tile_columns;
+      float masked[tile_columns] = {};
+      for (int64_t panel = 0; panel < panels_; ++panel) {
+        const int64_t column = panel * tile_columns,
+                      count = std::min<int64_t>(tile_columns, columns - column);
+        for (int64_t row = begin; row < end; ++row) {
+          float* from = operands.out_gradient + at + row * w.out_stride + column;
+          std::memcpy(masked, from, count * sizeof(float));
+          if (operands.rectified) {
+            mask_row(operands.rectified + (from - operands.out_gradient), operands.slope, count, masked);
+            if (operands.keep_masked) std::memcpy(from, masked, count * sizeof(float));
+          }
+          std::memcpy(to + panel * panel_stride + row * tile_columns, masked, sizeof masked);
+        }
+      }
+    });
+  }
+}
+
+void WeightProduct::add_segments(Chunk& chunk, const Block& block, size_t index, int64_t begin,
+                                 int64_t end) const {
+  const auto& [d, h, w] = lattice_.axis;
+  const Piece& piece = block.pieces[index];
+  int64_t tap = 0;
+  for (size_t td = 0; td < d.offset.size(); ++td)
+    for (size_t th = 0; th < h.offset.size(); ++th)
+      for (size_t tw = 0; tw < w.offset.size(); ++tw, ++tap) {
+        const int64_t pd = piece.d * d.step + d.offset[td];
+        // Output lines whose input line lies inside the tensor.
+        const int64_t low = std::max(begin, divide_up(std::max<int64_t>(0, -h.offset[th]), h.step));
+        const int64_t high = std::min(end, divide_up(std::max<int64_t>(0, h.extent - h.offset[th]), h.step));
+        if (pd < 0 || pd >= d.extent || low >= high) continue;
+        const int64_t copy =
+            shifts_lines() ? td * w.offset.size() + tw : (td * h.offset.size() + th) * w.offset.size() + tw;
+        const int64_t line = low - piece.begin + (shifts_lines() ? h.offset[th] - h.offset.front() : 0);
+        chunk.taps[tap].push_back({static_cast<int64_t>(index) * piece_elements() +
+                                       copy * tiles_ * tile_elements() + line * line_elements(),
+                                   (block.first_row[index] + (low - piece.begin) * w.rows) * tile_columns,
+                                   (high - low) * w.rows});
+      }
+}
+
+std::vector<WeightProduct::Chunk> WeightProduct::chunks_of(const Block& block) const {
+  std::vector<Chunk> chunks;
+  const int64_t width = lattice_.axis[2].rows;
+  for (size_t index = 0; index < block.pieces.size(); ++index) {
+    const Piece& piece = block.pieces[index];
+    const int64_t lines = piece.end - piece.begin;
+    const int64_t parts = std::min(lines, divide_up(lines * width, chunk_rows));
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = lines * part / parts, end = lines * (part + 1) / parts;
+      const int64_t row = block.first_row[index] + begin * width;
+      if (chunks.empty() || row + (end - begin) * width - chunks.back().row_begin > chunk_rows)
+        chunks.push_back({row, row, std::vector<std::vector<Segment>>(lattice_.taps())});
+      add_segments(chunks.back(), block, index, piece.begin + begin, piece.begin + end);
+      chunks.back().row_end = row + (end - begin) * width;
+    }
+  }
+  return chunks;
+}
+
+void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const float* left, const float* right,
+                               bool first, float* gradient, float* bias_gradient) const {
+  static constexpr auto sum_tile_of_rows =
+      sum_functions<std::vector<Segment>>(std::make_integer_sequence<int, tile_rows>());
+  const int64_t taps = lattice_.taps(), depth = lattice_.depth;
+  parallel_ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin / tiles_; panel * tiles_ < end; ++panel) {
+      const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
+      const int64_t tile_end = std::min(tiles_, end - panel * tiles_);
+      const float* panel_right = right + panel * block_rows_ * tile_columns;
+      for (const Chunk& chunk : chunks) {
+        const bool overwrite = first && &chunk == &chunks.front();
+        for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+          const int64_t k = tile * tile_rows;
+          for (int64_t tap = 0; tap < taps; ++tap) {
+            float* to = gradient + ((panel * taps + tap) * depth + k) * tile_columns;
+            sum_tile_of_rows[std::min<int64_t>(tile_rows, depth - k)](
+                {left + tile * tile_elements(), panel_right, to, overwrite}, chunk.taps[tap]);
+          }
+        }
+        if (bias_gradient && tile_begin == 0) {
+          float sums[tile_columns] = {};
+          const int64_t column = panel * tile_columns;
+          const int64_t count = std::min<int64_t>(tile_columns, lattice_.columns - column);
+          if (!overwrite) std::copy_n(bias_gradient + column, count, sums);
+          add_rows(panel_right + chunk.row_begin * tile_columns, chunk.row_end - chunk.row_begin, sums);
+          std::copy_n(sums, count, bias_gradient + column);
+        }
+      }
+    }
+  });
+}
+
+void WeightProduct::run(const Operands& operands, float* gradient, float* bias_gradient,
+                        std::byte* scratch) const {
+  auto* left = reinterpret_cast<float*>(scratch);
+  float* right = left + block_pieces_ * piece_elements();
+  for (const Block& block : blocks_) {
+    pack_left(block, operands.left, left);
+    pack_gradient(block, operands, right);
+    sum_chunks(chunks_of(block), left, right, &block == &blocks_.front(), gradient, bias_gradient);
+  }
+}
+
+}  // namespace cortado::lowering

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cortado/kernels/lowering/lattice.h"
+
+namespace cortado::lowering {
+
+// The gradient of the right operand of a RowProduct over the same lattice:
+//
+//   gradient[tap][k][column] = sum over rows of left(row, tap)[k] * out_gradient[row][column]
+//
+// in the panel order of the right operand. Blocks of rows are packed, the left operand to
+// [piece][copy][k / tile_rows][line][w][tile_rows] and the gradient to [panel][row][tile_columns]. Taps along
+// w are copies; taps along h are shifts by lines (copies where strided), so that the sum over a piece is one
+// contiguous run. All threads pack, then share the tiles of the result: none has a partial sum, and the
+// order of summation does not depend on their number.
+class WeightProduct {
+ public:
+  explicit WeightProduct(Lattice lattice);
+
+  struct Operands {
+    const float* left = nullptr;
+    float* out_gradient = nullptr;
+    const float* rectified = nullptr;  // with a fused ReLU: its output, which masks `out_gradient`
+    float slope = 0;                   // of that ReLU
+    bool keep_masked = false;          // write the masked gradient back
+  };
+  // `bias_gradient` ([columns]) may be null.
+  void run(const Operands& operands, float* gradient, float* bias_gradient, std::byte* scratch) const;
+
+  size_t scratch_bytes() const;
+
+ private:
+  // Output lines [begin, end) along h of one plane (sample, d).
+  struct Piece {
+    int64_t sample, d, begin, end;
+  };
+  // Pieces packed together; piece i's rows begin at first_row[i].
+  struct Block {
+    std::vector<Piece> pieces;
+    std::vector<int64_t> first_row;
+    int64_t rows = 0;
+  };
+  // `length` rows of a sum, from these offsets in the packed left operand (of tile 0) and in a panel.
+  struct Segment {
+    int64_t left, right, length;
+  };
+  // What is summed while a tile of the result stays in registers: rows of the block, as segments of each tap.
+  struct Chunk {
+    int64_t row_begin, row_end;
+    std::vector<std::vector<Segment>> taps;
+  };
+
+  void choose_blocks();
+  std::vector<Chunk> chunks_of(const Block& block) const;
+  void add_segments(Chunk& chunk, const Block& block, size_t piece, int64_t begin, int64_t end) const;
+  void pack_left(const Block& block, const float* left, float* packed) const;
+  void pack_line(const float* line, int64_t offset, float* to) const;
+  void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
+  void sum_chunks(const std::vector<Chunk>& chunks, const float* left, const float* right, bool first,
+                  float* gradient, float* bias_gradient) const;
+
+  bool shifts_lines() const { return lattice_.axis[1].step == 1; }
+  int64_t copies() const;
+  int64_t packed_lines(int64_t out_lines) const;  // of a piece
+  int64_t line_elements() const;
+  int64_t tile_elements() const { return lines_ * line_elements(); }
+  int64_t piece_elements() const { return copies() * tiles_ * tile_elements(); }
+
+  Lattice lattice_;
+  int64_t tiles_, panels_;
+  std::vector<Block> blocks_;
+  int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
+  int64_t lines_ = 0;                          // packed lines of a piece
+};
+
+}  // namespace cortado::lowering
