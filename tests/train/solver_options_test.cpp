@@ -40,14 +40,6 @@ TEST(SolverOptions, DefaultsAreCaffes) {
   EXPECT_EQ(o.seed, 1u);
 }
 
-TEST(SolverOptions, OldSolverTypeIsUnderstood) {
-  caffe::SolverParameter solver = small_solver();
-  solver.set_solver_type(caffe::SolverParameter::ADAM);
-  EXPECT_EQ(solver_options(solver, "s").update.solver, UpdateOptions::Solver::adam);
-  solver.set_type("Adam");
-  EXPECT_NE(complaint_about(solver).find("solver_type"), std::string::npos);
-}
-
 TEST(SolverOptions, ComplaintsNameFileFieldAndRemedy) {
   struct Case {
     std::string assignment, complaint;

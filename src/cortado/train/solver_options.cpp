@@ -97,29 +97,9 @@ LearningRateOptions rate_options(const caffe::SolverParameter& s, const SolverCh
   return o;
 }
 
-Solver solver_of(const caffe::SolverParameter& s, const SolverChecker& check) {
-  if (!s.has_solver_type()) return check.named("type", s.type(), solvers);
-  check.require(!s.has_type(), "solver_type", "the old form of 'type'; give only one of the two");
-  switch (s.solver_type()) {
-    case caffe::SolverParameter::SGD:
-      return Solver::sgd;
-    case caffe::SolverParameter::NESTEROV:
-      return Solver::nesterov;
-    case caffe::SolverParameter::ADAGRAD:
-      return Solver::adagrad;
-    case caffe::SolverParameter::RMSPROP:
-      return Solver::rmsprop;
-    case caffe::SolverParameter::ADADELTA:
-      return Solver::adadelta;
-    case caffe::SolverParameter::ADAM:
-      return Solver::adam;
-  }
-  throw InternalError("solver_type outside its enumeration");
-}
-
 UpdateOptions update_options(const caffe::SolverParameter& s, const SolverChecker& check) {
   UpdateOptions o;
-  o.solver = solver_of(s, check);
+  o.solver = check.named("type", s.type(), solvers);
   o.regularization = check.named("regularization_type", s.regularization_type(), regularizations);
   o.momentum = check.between("momentum", s.momentum(), 0, 1);
   o.momentum2 = check.between("momentum2", s.momentum2(), 0, 1);

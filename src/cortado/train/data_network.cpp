@@ -1,0 +1,81 @@
+#include "cortado/train/data_network.h"
+
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/source.h"
+
+namespace cortado {
+
+DataNetwork::DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options)
+    : loaded_(load_network(file, state, [&](const LayerDeclaration& layer) {
+        return open(layer, state.phase() == caffe::TRAIN ? Phase::train : Phase::test, options);
+      })) {}
+
+std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, Phase phase, const Options& options) {
+  const auto& source = dynamic_cast<const Source&>(*layer.layer);
+  ReaderOptions reader{.seed = options.seed,
+                       .phase = phase,
+                       .tops = static_cast<int>(layer.tops.size()),
+                       .layer_name = layer.name,
+                       .threads = options.reader_threads};
+  try {
+    auto opened = open_reader(source.options(), reader);
+    std::vector<Shape> shapes = opened->shapes();
+    readers_[layer.name] = std::move(opened);
+    positions_[layer.name] = 0;
+    return shapes;
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: layer '{}': {}", layer.where.text(), layer.name, error.what()));
+  }
+}
+
+std::vector<const float*> DataNetwork::next(const std::string& layer) {
+  Reader& reader = *readers_.at(layer);
+  Batch batch = reader.next();
+  positions_[layer] = batch.first_sample + reader.shapes().front()[0];
+  return batch.tensors;
+}
+
+std::map<std::string, BatchSource> DataNetwork::sources() {
+  std::map<std::string, BatchSource> sources;
+  for (const auto& [layer, reader] : readers_) {
+    sources[layer] = [this, name = layer] { return next(name); };
+  }
+  return sources;
+}
+
+void DataNetwork::seek(const std::map<std::string, int64_t>& positions, int64_t otherwise) {
+  for (auto& [layer, reader] : readers_) {
+    auto known = positions.find(layer);
+    int64_t sample = known != positions.end() ? known->second : otherwise * reader->shapes().front()[0];
+    reader->seek(sample);
+    positions_[layer] = sample;
+  }
+}
+
+int64_t DataNetwork::batch_size() const {
+  for (const auto& node : network().nodes()) {
+    if (node.layer->is_source()) return network().tensors()[node.outputs.front()].shape[0];
+  }
+  return 0;
+}
+
+int64_t DataNetwork::skipped_records() const {
+  int64_t skipped = 0;
+  for (const auto& [layer, reader] : readers_) skipped += reader->skipped();
+  return skipped;
+}
+
+std::vector<OutputValue> output_values(const Executor& executor) {
+  std::vector<OutputValue> values;
+  const Network& network = executor.network();
+  for (int index : network.outputs()) {
+    const Network::Tensor& tensor = network.tensors()[index];
+    double weight = network.nodes()[tensor.producer].loss_weights[tensor.producer_output];
+    for (float value : executor.canonical_tensor(index)) values.push_back({tensor.name, value, weight});
+  }
+  return values;
+}
+
+}  // namespace cortado

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cortado/data/reader.h"
+#include "cortado/exec/executor.h"
+#include "cortado/net/net_file.h"
+
+namespace cortado {
+
+// A network together with the readers of its source layers.
+class DataNetwork {
+ public:
+  struct Options {
+    uint64_t seed = 1;
+    int reader_threads = 1;
+  };
+  // Builds the network that `state` asks for and opens a reader for each of its source layers.
+  DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options);
+
+  const Network& network() const { return loaded_.network; }
+  const LoadedNetwork& loaded() const { return loaded_; }
+
+  // What an Executor reads from; must not outlive this object.
+  std::map<std::string, BatchSource> sources();
+
+  // Per source layer, the stream position of the first sample of the next batch.
+  const std::map<std::string, int64_t>& positions() const { return positions_; }
+  // Continues there; layers that are not named begin at `otherwise` batches.
+  void seek(const std::map<std::string, int64_t>& positions, int64_t otherwise);
+
+  int64_t batch_size() const;       // of the first source layer; 0 when there is none
+  int64_t skipped_records() const;  // broken records passed over so far
+
+ private:
+  std::vector<Shape> open(const LayerDeclaration& layer, Phase phase, const Options& options);
+  std::vector<const float*> next(const std::string& layer);
+
+  std::map<std::string, std::unique_ptr<Reader>> readers_;
+  std::map<std::string, int64_t> positions_;
+  LoadedNetwork loaded_;
+};
+
+// One number that a network puts out.
+struct OutputValue {
+  std::string name;  // the blob's
+  double value = 0;
+  double loss_weight = 0;
+};
+
+// All elements of all outputs of the network, in order (Caffe's "net output #i").
+std::vector<OutputValue> output_values(const Executor& executor);
+
+}  // namespace cortado

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cortado/net/net_file.h"
+#include "cortado/net/weights.h"
+#include "cortado/train/solver_options.h"
+
+namespace cortado {
+
+// Everything a training needs to go on as if it had never stopped. Tensors are global and in the file's
+// order.
+struct Snapshot {
+  int64_t iteration = 0;       // iterations done
+  int learning_rate_step = 0;  // Caffe's current_step
+  std::string solver = "SGD";
+  uint64_t seed = 1;
+  bool has_positions = false;                // false: Caffe's files, which do not keep them
+  std::map<std::string, int64_t> positions;  // "train/data", "test0/data": next sample of each reader
+  std::vector<Blob> parameters;              // per Network::parameters()
+  std::vector<std::vector<Blob>> history;    // [round][parameter]; empty blobs where not trained
+};
+
+// Writes a snapshot and gives the file to resume from; each file is written under a temporary name, synced
+// and renamed, so a kill at any moment leaves all former snapshots and at most a new weights file.
+//   cortado  PREFIX_iter_N.safetensors: all tensors ("conv1/weight", "history0:conv1/weight") and, in the
+//            header's metadata "cortado", the rest as JSON: one file, so it is there or it is not
+//   caffe    PREFIX_iter_N.caffemodel, then PREFIX_iter_N.solverstate
+//   hdf5     PREFIX_iter_N.caffemodel.h5, then PREFIX_iter_N.solverstate.h5
+// Throws UserError: a full disk, a folder that is not there, a parameter that is not finite.
+std::string write_snapshot(const std::string& prefix, SnapshotFormat format, const LoadedNetwork& net,
+                           const Snapshot& snapshot);
+
+// Reads what write_snapshot's result names. `rounds`: history tensors the solver keeps for a parameter.
+// Throws UserError: of another solver or net, unsound.
+Snapshot read_snapshot(const std::string& path, const Network& network, const std::string& solver,
+                       int rounds);
+
+// Weights from .caffemodel, Caffe's HDF5 or .safetensors (whose histories are left out).
+Weights read_any_weights(const std::string& path, const Network& network);
+
+}  // namespace cortado

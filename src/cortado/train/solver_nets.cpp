@@ -1,0 +1,61 @@
+#include "cortado/train/solver_nets.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+// Caffe's users name nets from the folder they start in; a solver moved with its net works too.
+NetFile read_net_beside(const std::string& path, const std::string& solver_file) {
+  auto beside = std::filesystem::path(solver_file).parent_path() / std::filesystem::path(path).filename();
+  bool moved = !std::filesystem::exists(path) && std::filesystem::exists(beside);
+  return read_net(moved ? beside.string() : path);
+}
+
+NetFile train_file(const caffe::SolverParameter& s, const std::string& file) {
+  int named = s.has_net() + s.has_net_param() + s.has_train_net() + s.has_train_net_param();
+  if (named != 1) {
+    throw UserError(
+        fmt::format("{}: names {} train nets; give one of net, net_param, train_net, train_net_param", file,
+                    named == 0 ? "no" : "several"));
+  }
+  if (s.has_net()) return read_net_beside(s.net(), file);
+  if (s.has_train_net()) return read_net_beside(s.train_net(), file);
+  return net_of_message(s.has_net_param() ? s.net_param() : s.train_net_param(), file);
+}
+
+caffe::NetState state_in_phase(caffe::NetState state, Phase phase) {
+  state.set_phase(phase == Phase::train ? caffe::TRAIN : caffe::TEST);
+  return state;
+}
+
+}  // namespace
+
+SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file) {
+  NetFile train = train_file(s, file);
+  std::vector<NetFile> tests;
+  for (const auto& net : s.test_net_param()) tests.push_back(net_of_message(net, file));
+  for (const auto& net : s.test_net()) tests.push_back(read_net_beside(net, file));
+  auto wanted = static_cast<size_t>(s.test_iter_size());
+  bool generic = s.has_net() || s.has_net_param();
+  while (generic && tests.size() < wanted) tests.push_back(train);
+  if (tests.size() != wanted) {
+    throw UserError(fmt::format("{}: test_iter: {} given for {} test nets; give one for each", file, wanted,
+                                tests.size()));
+  }
+  if (s.test_state_size() != 0 && static_cast<size_t>(s.test_state_size()) != wanted) {
+    throw UserError(fmt::format("{}: test_state: {} given for {} test nets; give one for each, or none", file,
+                                s.test_state_size(), wanted));
+  }
+  SolverNets nets{{std::move(train), state_in_phase(s.train_state(), Phase::train)}, {}};
+  for (size_t i = 0; i < tests.size(); ++i) {
+    caffe::NetState state = s.test_state_size() != 0 ? s.test_state(static_cast<int>(i)) : caffe::NetState();
+    nets.tests.push_back({std::move(tests[i]), state_in_phase(std::move(state), Phase::test)});
+  }
+  return nets;
+}
+
+}  // namespace cortado

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/net/net_file.h"
+
+namespace cortado {
+
+// A net that a solver file asks for: its file and the state it is filtered by.
+struct SolverNet {
+  NetFile file;
+  caffe::NetState state;
+};
+
+struct SolverNets {
+  SolverNet train;
+  std::vector<SolverNet> tests;  // one for each test_iter, in Caffe's order
+};
+
+// The nets of a solver file by Caffe's rules. The train net is one of train_net, train_net_param, net,
+// net_param; the test nets are test_net_param, test_net, and then `net` or `net_param` for each test_iter
+// left. `file` is the solver's path: a net file that is not found from the working folder is looked for
+// beside it. Throws UserError naming `file`: no train net or two, test_iter or test_state of another number.
+SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file);
+
+}  // namespace cortado

@@ -1,0 +1,253 @@
+#include "cortado/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "cortado/base/error.h"
+#include "cortado/train/learning_rate.h"
+
+namespace cortado {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Seconds since(Clock::time_point start) {
+  return {std::chrono::duration<double>(Clock::now() - start).count()};
+}
+
+// Fails before hours of training do.
+void check_snapshot_folder(const SolverOptions& solver) {
+  std::filesystem::path folder = std::filesystem::path(solver.snapshot_prefix).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder)) return;
+  throw UserError(fmt::format("{}: snapshot_prefix: there is no folder '{}'; make it first", solver.file,
+                              folder.string()));
+}
+
+// Adds the values of one batch to the sums of a test.
+void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& values) {
+  if (sums.empty()) {
+    sums = values;
+    return;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) sums[i].value += values[i].value;
+}
+
+}  // namespace
+
+std::vector<std::string> load_weights(const std::string& path, const Executor& executor,
+                                      ParameterStore& parameters) {
+  const Network& network = executor.network();
+  Weights weights = read_any_weights(path, network);
+  WeightMatch match = match_weights(network, weights, path);
+  size_t matched = 0;
+  for (size_t p = 0; p < match.of_parameter.size(); ++p) {
+    if (!match.of_parameter[p]) continue;
+    parameters.set(executor.parameter_entries()[p], match.of_parameter[p]->values);
+    ++matched;
+  }
+  if (matched == 0 && !network.parameters().empty()) {
+    throw UserError(fmt::format("{}: none of its layers is in net '{}'; these are weights of another net",
+                                path, network.name()));
+  }
+  parameters.refresh();
+  return match.unmatched_layers;
+}
+
+Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
+    : solver_(std::move(solver)) {
+  check_snapshot_folder(solver_);
+  DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads};
+  ExecutorOptions execution;
+  execution.seed = solver_.seed;
+  execution.only_kernel = options.only_kernel;
+  train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
+  train_executor_ = std::make_unique<Executor>(train_->network(), parameters_, train_->sources(), execution);
+  for (const SolverNet& net : nets.tests) {
+    TestNet test;
+    test.data = std::make_unique<DataNetwork>(net.file, net.state, data);
+    test.executor =
+        std::make_unique<Executor>(test.data->network(), parameters_, test.data->sources(), execution);
+    tests_.push_back(std::move(test));
+  }
+  optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, train_executor_->parameter_entries());
+}
+
+void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
+  for (TrainingObserver* observer : observers_) event(*observer);
+}
+
+void Trainer::load_weights(const std::string& path) {
+  cortado::load_weights(path, *train_executor_, parameters_);
+}
+
+void Trainer::run(SignalWatch& signals) {
+  const int64_t begin = iteration_;
+  while (iteration_ < solver_.max_iterations) {
+    bool wanted = iteration_ > begin || begin > 0 || solver_.test_initialization;
+    if (due(solver_.test_interval) && wanted) test_all(signals);
+    if (signals.stop_asked()) break;
+    train_iteration();
+    if (due(solver_.snapshot) || signals.take_snapshot_request()) save();
+    if (signals.stop_asked()) break;
+  }
+  bool stopped = signals.stop_asked();
+  if ((stopped || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
+  if (stopped) return;
+  if (due(solver_.display)) closing_look();
+  if (due(solver_.test_interval)) test_all(signals);
+}
+
+double Trainer::smoothed(double loss) {
+  recent_losses_.push_back(loss);
+  if (recent_losses_.size() > static_cast<size_t>(solver_.average_loss)) recent_losses_.pop_front();
+  return std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+         static_cast<double>(recent_losses_.size());
+}
+
+void Trainer::train_iteration() {
+  auto start = Clock::now();
+  IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
+  report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
+  report.images = train_->batch_size() * solver_.iter_size;
+  optimizer_->begin(iteration_, report.learning_rate);
+  double loss = 0;
+  for (int batch = 0; batch < solver_.iter_size; ++batch) {
+    optimizer_->begin_batch(batch);
+    auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch);
+    double batch_loss = train_executor_->run(index, [&](int entry) { optimizer_->gradient(entry); });
+    if (!std::isfinite(batch_loss)) refuse_loss(batch_loss);
+    report.data_wait += train_executor_->data_wait();
+    loss += batch_loss;
+  }
+  optimizer_->end();
+  report.loss = loss / solver_.iter_size;
+  report.smoothed_loss = smoothed(report.loss);
+  report.display = due(solver_.display);
+  if (report.display) report.outputs = output_values(*train_executor_);
+  report.duration = since(start);
+  tell([&](TrainingObserver& o) { o.iteration(report); });
+  ++iteration_;
+}
+
+// Caffe ends with one more look at the training loss, without an update.
+void Trainer::closing_look() {
+  IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
+  report.loss = train_executor_->run(static_cast<uint64_t>(iteration_ * solver_.iter_size));
+  report.smoothed_loss = smoothed(report.loss);
+  report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
+  report.display = true;
+  report.updated = false;
+  report.outputs = output_values(*train_executor_);
+  tell([&](TrainingObserver& o) { o.iteration(report); });
+}
+
+void Trainer::test_all(const SignalWatch& signals) {
+  parameters_.refresh();
+  for (size_t net = 0; net < tests_.size() && !signals.stop_asked(); ++net) test(net, signals);
+}
+
+void Trainer::test(size_t net, const SignalWatch& signals) {
+  auto start = Clock::now();
+  TestNet& test = tests_[net];
+  TestReport report{.iteration = iteration_, .net = static_cast<int>(net)};
+  tell([&](TrainingObserver& o) { o.test_begins(iteration_, report.net); });
+  double loss = 0;
+  int count = solver_.test_iterations[net];
+  for (int batch = 0; batch < count; ++batch) {
+    if (signals.stop_asked()) return;
+    loss += test.executor->run(static_cast<uint64_t>(test.batches++));
+    add_values(report.outputs, output_values(*test.executor));
+  }
+  for (OutputValue& output : report.outputs) output.value /= count;
+  if (solver_.test_compute_loss) report.loss = loss / count;
+  report.duration = since(start);
+  tell([&](TrainingObserver& o) { o.test(report); });
+}
+
+void Trainer::refuse_loss(double loss) {
+  std::string where = train_executor_->first_non_finite();
+  std::string kept =
+      last_snapshot_.empty() ? "no snapshot was made yet" : "the last snapshot is " + last_snapshot_;
+  throw UserError(fmt::format(
+      "iteration {}: the loss is {}; the first value that is not finite is in {}; {}; lower base_lr, or set "
+      "warmup_iter or clip_gradients",
+      iteration_, loss, where.empty() ? "the sum of the losses" : where, kept));
+}
+
+Snapshot Trainer::snapshot() const {
+  Snapshot snapshot{.iteration = iteration_,
+                    .learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_),
+                    .solver = solver_name(solver_.update.solver),
+                    .seed = solver_.seed,
+                    .has_positions = true};
+  for (const auto& [layer, position] : train_->positions()) snapshot.positions["train/" + layer] = position;
+  for (size_t net = 0; net < tests_.size(); ++net) {
+    for (const auto& [layer, position] : tests_[net].data->positions()) {
+      snapshot.positions[fmt::format("test{}/{}", net, layer)] = position;
+    }
+  }
+  snapshot.history.resize(static_cast<size_t>(optimizer_->rounds()));
+  for (int entry : train_executor_->parameter_entries()) {
+    const Shape& shape = parameters_.entries()[static_cast<size_t>(entry)].spec.shape;
+    snapshot.parameters.push_back({shape, parameters_.canonical(entry)});
+    for (int round = 0; round < optimizer_->rounds(); ++round) {
+      Blob blob;
+      if (const float* own = optimizer_->history(entry, round)) {
+        blob = {shape, std::vector<float>(static_cast<size_t>(shape.size()))};
+        parameters_.to_canonical(entry, own, blob.values.data());
+      }
+      snapshot.history[static_cast<size_t>(round)].push_back(std::move(blob));
+    }
+  }
+  return snapshot;
+}
+
+void Trainer::save() {
+  last_snapshot_ =
+      write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), snapshot());
+  last_snapshot_iteration_ = iteration_;
+  tell([&](TrainingObserver& o) { o.snapshot(iteration_, last_snapshot_); });
+}
+
+void Trainer::restore(const std::string& path) {
+  const Network& network = train_->network();
+  Snapshot snapshot = read_snapshot(path, network, solver_name(solver_.update.solver), optimizer_->rounds());
+  if (snapshot.has_positions && snapshot.seed != solver_.seed) {
+    throw UserError(
+        fmt::format("{}: was made with random_seed {}, the solver file says {}; give --set random_seed={}",
+                    path, snapshot.seed, solver_.seed, snapshot.seed));
+  }
+  iteration_ = last_snapshot_iteration_ = snapshot.iteration;
+  last_snapshot_ = path;
+  for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
+    int entry = train_executor_->parameter_entries()[p];
+    parameters_.set(entry, snapshot.parameters[p].values);
+    for (int round = 0; round < optimizer_->rounds(); ++round) {
+      const Blob& blob = snapshot.history[static_cast<size_t>(round)][p];
+      float* own = optimizer_->history(entry, round);
+      if (own && !blob.values.empty()) parameters_.from_canonical(entry, blob.values.data(), own);
+    }
+  }
+  parameters_.refresh();
+  auto positions_of = [&](const std::string& prefix) {
+    std::map<std::string, int64_t> positions;
+    for (const auto& [name, position] : snapshot.positions) {
+      if (name.starts_with(prefix)) positions[name.substr(prefix.size())] = position;
+    }
+    return positions;
+  };
+  train_->seek(positions_of("train/"), iteration_ * solver_.iter_size);
+  for (size_t net = 0; net < tests_.size(); ++net)
+    tests_[net].data->seek(positions_of(fmt::format("test{}/", net)), 0);
+}
+
+int64_t Trainer::skipped_records() const {
+  int64_t skipped = train_->skipped_records();
+  for (const TestNet& test : tests_) skipped += test.data->skipped_records();
+  return skipped;
+}
+
+}  // namespace cortado

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cortado/train/data_network.h"
+#include "cortado/train/observer.h"
+#include "cortado/train/optimizer.h"
+#include "cortado/train/signals.h"
+#include "cortado/train/snapshot.h"
+#include "cortado/train/solver_nets.h"
+#include "cortado/train/solver_options.h"
+
+namespace cortado {
+
+// Copies the weights of a file into the parameters of a network by layer name (Caffe's rules: layers of only
+// one side are passed over). Returns the layers of the network that the file lacks. Throws UserError when
+// nothing fits, or when a blob has another shape.
+std::vector<std::string> load_weights(const std::string& path, const Executor& executor,
+                                      ParameterStore& parameters);
+
+// Trains a network by a solver file.
+class Trainer {
+ public:
+  struct Options {
+    std::string only_kernel;
+    int reader_threads = 1;
+  };
+  Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);
+
+  void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
+
+  void load_weights(const std::string& path);
+  void restore(const std::string& snapshot);
+
+  // Trains from where it stands to max_iter, or until a signal asks to stop; tests and snapshots on the way
+  // as the solver file says. Throws UserError when the loss is no longer finite, naming the layer.
+  void run(SignalWatch& signals);
+
+  int64_t iteration() const { return iteration_; }
+  const Executor& executor() const { return *train_executor_; }
+  const DataNetwork& train_net() const { return *train_; }
+  const std::string& last_snapshot() const { return last_snapshot_; }
+  int64_t skipped_records() const;
+
+ private:
+  struct TestNet {
+    std::unique_ptr<DataNetwork> data;
+    std::unique_ptr<Executor> executor;
+    int64_t batches = 0;  // run so far
+  };
+
+  void train_iteration();
+  void test_all(const SignalWatch& signals);
+  void test(size_t net, const SignalWatch& signals);
+  void closing_look();
+  void save();
+  Snapshot snapshot() const;
+  double smoothed(double loss);
+  bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
+  [[noreturn]] void refuse_loss(double loss);
+  void tell(const std::function<void(TrainingObserver&)>& event) const;
+
+  SolverOptions solver_;
+  std::unique_ptr<DataNetwork> train_;
+  ParameterStore parameters_;
+  std::unique_ptr<Executor> train_executor_;
+  std::vector<TestNet> tests_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<TrainingObserver*> observers_;
+  int64_t iteration_ = 0;
+  std::deque<double> recent_losses_;
+  std::string last_snapshot_;
+  int64_t last_snapshot_iteration_ = -1;
+};
+
+}  // namespace cortado
