@@ -42,4 +42,5 @@ def densenet_body(blocks):
 SOLVER = sgd(0.1, multistep(150000, 300000), 450000, test_iter=2000, test_interval=5000, weight_decay=0.0001,
              iter_size=8)
 
-MODELS = [Model("densenet-121", "DenseNet-121", [3, 224, 224], densenet_body(BLOCKS_121), SOLVER, imagenet(224), 32, 25)]
+MODELS = [Model("densenet-121", "DenseNet-121", [3, 224, 224], densenet_body(BLOCKS_121), SOLVER, imagenet(224), 32,
+                25)]

@@ -148,10 +148,11 @@ def normalizations(record):
                     constant=("mean", "variance", "factor"),
                     after=lambda x, axes=axes: {"mean": x.mean(axes), "variance": x.var(axes, unbiased=True),
                                                 "factor": torch.ones(1)})
-    record.case("batch_norm_test", 'type: "BatchNorm" batch_norm_param { eps: 0.001 }',
-                lambda x, mean, variance, factor: F.batch_norm(x, mean / factor, variance / factor, eps=0.001),
-                [[4, 8, 5, 3]], {"mean": [8], "variance": torch.arange(1, 9), "factor": torch.tensor([2.0])},
-                phase="TEST", constant=("mean", "variance", "factor"))
+    for name, option, phase in (("batch_norm_test", "", "TEST"), ("batch_norm_global", "use_global_stats: true", "TRAIN")):
+        record.case(name, f'type: "BatchNorm" batch_norm_param {{ eps: 0.001 {option} }}',
+                    lambda x, mean, variance, factor: F.batch_norm(x, mean / factor, variance / factor, eps=0.001),
+                    [[4, 8, 5, 3]], {"mean": [8], "variance": torch.arange(1, 9), "factor": torch.tensor([2.0])},
+                    phase=phase, constant=("mean", "variance", "factor"))
 
 
 def pointwise(record):

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Trains the same nets with Cortado and with PyTorch, in turns, and prints how their images/s compare.
+
+    bench/compare_torch.py --cortado build/cortado
+    bench/compare_torch.py --cortado build/cortado --models resnet-50 --rounds 5 --out report/compare
+
+In every round each contender runs once, so that a machine that changes its speed changes it for all of them:
+`cortado time`, and PyTorch contiguous and channels_last, each as installed and tuned (jemalloc preloaded, never
+giving memory back). Ratios are taken within a round; their median is the result. Peak memory is the largest
+resident set the process ever had. Without --cortado, only PyTorch is measured. `--out NAME` writes NAME.md and
+NAME.json. Needs Debian's python3-torch, python3-torchvision and, for tuning, libjemalloc2.
+"""
+
+import argparse
+import ctypes.util
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE.parent / "models"
+BATCHES = {"alexnet": 64, "vgg-a": 16, "vgg-16": 16, "resnet-50": 16, "inception-v3": 16}
+TUNING = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
+
+CORTADO = "cortado"
+TUNED = ("contiguous, tuned", "channels_last, tuned")
+INSTALLED = ("contiguous, as installed", "channels_last, as installed")
+
+
+def run(command, environment=None):
+    """(standard output, peak resident MiB) of a program; exits with its error message when it fails."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        for stream in (output, errors):
+            stream.seek(0)
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(map(str, command))} failed ({process.returncode}): {errors.read().strip()}")
+        return output.read(), usage.ru_maxrss / 1024
+
+
+def common(model, arguments):
+    return ["--batch", str(BATCHES[model]), "--iterations", str(arguments.iterations),
+            "--threads", str(arguments.threads)]
+
+
+def time_cortado(program, model, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "time.json"
+        _, peak = run([program, "time", "--model", MODELS / model / "train_val.prototxt", "--json", path,
+                       *common(model, arguments)])
+        times = json.loads(path.read_text())
+    return {"step_seconds": times["step_seconds"], "percent_of_peak": times.get("percent_of_peak"), "peak_mib": peak}
+
+
+def time_torch(variant, model, arguments):
+    command = [arguments.python, HERE / "torch_step.py", "--model", model, *common(model, arguments)]
+    environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
+    if variant.startswith("channels_last"):
+        command.append("--channels-last")
+    if variant in TUNED:
+        environment |= {"LD_PRELOAD": arguments.jemalloc, "MALLOC_CONF": TUNING}
+    output, peak = run(command, environment)
+    return {"step_seconds": json.loads(output)["step_seconds"], "peak_mib": peak}
+
+
+def measure(model, arguments):
+    """{contender: [one result a round]}; every other round runs the contenders backwards."""
+    contenders = ([CORTADO] if arguments.cortado else []) + list(TUNED) + list(INSTALLED)
+    results = {contender: [] for contender in contenders}
+    for number in range(arguments.rounds):
+        for contender in contenders if number % 2 == 0 else contenders[::-1]:
+            result = (time_cortado(arguments.cortado, model, arguments) if contender == CORTADO
+                      else time_torch(contender, model, arguments))
+            results[contender].append(result)
+            print(f"{model:14} round {number + 1}  {contender:28} {result['step_seconds']:8.3f} s/step "
+                  f"{BATCHES[model] / result['step_seconds']:8.2f} images/s {result['peak_mib']:7.0f} MiB",
+                  file=sys.stderr, flush=True)
+    return results
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def best(results, variants):
+    """The variant of PyTorch with the smallest median step."""
+    return min(variants, key=lambda variant: median(r["step_seconds"] for r in results[variant]))
+
+
+def summarize(model, results):
+    """One row of the table: medians, and medians of the ratios taken round by round."""
+    row = {"model": model, "batch": BATCHES[model]}
+    for label, variants in (("tuned", TUNED), ("installed", INSTALLED)):
+        variant = best(results, variants)
+        row[label] = {"variant": variant,
+                      "images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[variant]),
+                      "peak_mib": median(r["peak_mib"] for r in results[variant])}
+        if CORTADO in results:
+            row[label]["ratio"] = median(theirs["step_seconds"] / ours["step_seconds"]
+                                         for theirs, ours in zip(results[variant], results[CORTADO], strict=True))
+    if CORTADO in results:
+        row[CORTADO] = {"images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[CORTADO]),
+                        "peak_mib": median(r["peak_mib"] for r in results[CORTADO])}
+        peaks = [r["percent_of_peak"] for r in results[CORTADO]]
+        row[CORTADO]["percent_of_peak"] = None if None in peaks else median(peaks)
+    return row
+
+
+def cell(value, form):
+    return "" if value is None else format(value, form)
+
+
+def markdown(rows):
+    lines = ["| model | batch | Cortado images/s | PyTorch tuned | PyTorch as installed | Cortado / tuned "
+             "| Cortado / installed | Cortado MiB | PyTorch MiB (tuned) | Cortado, % of FMA peak |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        ours, tuned, installed = row.get(CORTADO, {}), row["tuned"], row["installed"]
+        layout = {label: row[label]["variant"].split(",")[0] for label in ("tuned", "installed")}
+        lines.append(" | ".join([
+            f"| {row['model']}", str(row["batch"]), cell(ours.get("images_per_second"), ".2f"),
+            f"{tuned['images_per_second']:.2f} ({layout['tuned']})",
+            f"{installed['images_per_second']:.2f} ({layout['installed']})",
+            cell(tuned.get("ratio"), ".3f"), cell(installed.get("ratio"), ".3f"), cell(ours.get("peak_mib"), ".0f"),
+            f"{tuned['peak_mib']:.0f}", cell(ours.get("percent_of_peak"), ".1f")]) + " |")
+    return "\n".join(lines)
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cortado", help="the program to compare; without it only PyTorch is measured")
+    parser.add_argument("--models", nargs="+", choices=BATCHES, default=list(BATCHES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=5, help="timed steps of each contender in each round")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
+    parser.add_argument("--jemalloc", default=ctypes.util.find_library("jemalloc"), help="library to preload")
+    parser.add_argument("--out", help="write OUT.md and OUT.json")
+    arguments = parser.parse_args()
+    if not arguments.jemalloc:
+        parser.error("libjemalloc is not there: install libjemalloc2, or name the library with --jemalloc")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    rows, raw = [], {}
+    for model in arguments.models:
+        raw[model] = measure(model, arguments)
+        rows.append(summarize(model, raw[model]))
+    table = markdown(rows)
+    print(table)
+    if arguments.out:
+        out = pathlib.Path(arguments.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        title = (f"{processor()}, {arguments.threads} threads, {arguments.rounds} rounds of {arguments.iterations} "
+                 "steps, float32")
+        out.with_suffix(".md").write_text(f"{title}\n\n{table}\n")
+        out.with_suffix(".json").write_text(json.dumps(
+            {"machine": title, "rows": rows, "rounds": raw}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

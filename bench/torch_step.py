@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Times training steps of a torchvision model in PyTorch: float32, SGD with momentum and weight decay, dropout as the
+model has it, random data that stays in memory.
+
+Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. Needs Debian's
+python3-torch and python3-torchvision.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import torch
+import torchvision.models as tv
+
+MODELS = {
+    "alexnet": tv.alexnet,
+    "vgg-a": tv.vgg11,
+    "vgg-16": tv.vgg16,
+    "resnet-50": tv.resnet50,
+    "inception-v3": lambda: tv.inception_v3(aux_logits=False, init_weights=False),
+    "wrn-50-2": tv.wide_resnet50_2,
+    "densenet-121": tv.densenet121,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, choices=MODELS)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=1, help="steps before those that are timed")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
+    extent = 299 if arguments.model == "inception-v3" else 224
+    model = MODELS[arguments.model]().train().to(memory_format=layout)
+    images = torch.randn(arguments.batch, 3, extent, extent).contiguous(memory_format=layout)
+    labels = torch.randint(1000, (arguments.batch,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
+
+    seconds = []
+    for _ in range(arguments.warm_up + arguments.iterations):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        seconds.append(time.perf_counter() - begin)
+    steps = seconds[arguments.warm_up:]
+    median = statistics.median(steps)
+    print(json.dumps({"images_per_second": arguments.batch / median, "step_seconds": median, "steps": steps,
+                      "loss": loss.item()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Trains nets of the zoo in Cortado and in PyTorch from the same weights and data, and compares the losses.
+
+    tests/end_to_end/same_losses.py --cortado build/cortado
+    tests/end_to_end/same_losses.py --cortado build/cortado --models resnet-50 --keep work
+
+PyTorch runs the same prototxt through an interpreter of Caffe's layers (caffe_net.py) and Caffe's own update:
+v = momentum * v + rate * lr_mult * (gradient + weight_decay * decay_mult * w), w -= v. Both start from weights
+in Caffe's HDF5 layout and read the same HDF5 images. Dropout, which draws random numbers, is left out of the net.
+Every loss must agree within --tolerance, relative. Without --cortado the comparison is PyTorch's single against its
+double precision: how far rounding alone takes the losses apart. Needs Debian's python3-torch and python3-h5py;
+exits 77 where they are missing.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import torch
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+from caffe_net import CaffeNet
+
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+NETS = {"alexnet": (8, 224), "vgg-a": (4, 224), "inception-v3": (4, 299), "resnet-50": (4, 224)}  # batch, extent
+LEFT_OUT = ("Data", "Accuracy", "Dropout")  # Dropout works in place, so its blob stays
+BASE_LR, MOMENTUM, WEIGHT_DECAY = 0.001, 0.9, 0.0005
+
+
+def write_model(name, batch, folder):
+    """The zoo's training net with HDF5 data and without dropout, and its solver; returns the net's path."""
+    head, *layers = (MODELS / name / "train_val.prototxt").read_text().split("\nlayer {\n")
+    layers = [layer for layer in layers if re.search(r'type: "(\w+)"', layer).group(1) not in LEFT_OUT]
+    layers.insert(0, f'  name: "data"\n  type: "HDF5Data"\n  top: "data"\n  top: "label"\n'
+                     f'  hdf5_data_param {{ source: "{folder}/train.txt" batch_size: {batch} }}\n}}')
+    path = folder / "net.prototxt"
+    path.write_text("\nlayer {\n".join([head] + layers))
+    (folder / "train.txt").write_text(f"{folder}/train.h5\n")
+    return path
+
+
+def write_solver(folder, iterations):
+    (folder / "solver.prototxt").write_text(
+        f'net: "{folder}/net.prototxt"\nbase_lr: {BASE_LR}\nlr_policy: "fixed"\nmomentum: {MOMENTUM}\n'
+        f'weight_decay: {WEIGHT_DECAY}\nmax_iter: {iterations}\ndisplay: 1\nsnapshot_after_train: false\n'
+        f'snapshot_prefix: "{folder}/net"\n')
+
+
+def initialize(name, kind, shape):
+    """Weights as the msra filler draws them; batch norm's scale near 1; biases small but not zero."""
+    role = name.rsplit("/", 1)[1]
+    if role == "bias":
+        return torch.randn(shape) * 0.01
+    if kind == "Scale":
+        return 1 + 0.1 * torch.randn(shape)
+    return torch.randn(shape) * (2 * shape[0] / torch.Size(shape).numel()) ** 0.5
+
+
+def write_weights(path, parameters):
+    """Caffe's layout: data/LAYER/INDEX. Layers without learned parameters are left out."""
+    count = {}
+    with h5py.File(path, "w") as file:
+        for name, values in parameters.items():
+            layer = name.rsplit("/", 1)[0]
+            index = count.get(layer, 0)
+            file.create_dataset(f"data/{layer}/{index}", data=values.detach().float().numpy())
+            count[layer] = index + 1
+
+
+def torch_losses(net, data, labels, batch):
+    """The loss of each batch, with one update after it."""
+    history, losses = {}, []
+    for begin in range(0, len(data), batch):
+        _, loss = net.forward(data=data[begin:begin + batch], label=labels[begin:begin + batch])
+        losses.append(loss.item())
+        loss.backward()
+        with torch.no_grad():
+            for name, w in net.parameters.items():
+                lr_mult, decay_mult = net.multipliers[name]
+                step = BASE_LR * lr_mult * (w.grad + WEIGHT_DECAY * decay_mult * w)
+                history[name] = MOMENTUM * history[name] + step if name in history else step
+                w -= history[name]
+                w.grad = None
+    return losses
+
+
+def cortado_losses(program, folder, threads):
+    log = folder / "log.jsonl"
+    command = [program, "train", "--solver", folder / "solver.prototxt", "--weights", folder / "weights.h5",
+               "--log", log, "--threads", str(threads)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))} failed ({result.returncode}): {result.stderr.strip()}")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def compare(name, iterations, folder, arguments):
+    """Largest relative difference of the losses of one net."""
+    torch.manual_seed(2)
+    batch, extent = NETS[name]
+    path = write_model(name, batch, folder)
+    data = torch.randn(iterations * batch, 3, extent, extent)
+    labels = torch.randint(1000, (iterations * batch,))
+
+    net = CaffeNet(path, initialize=initialize)
+    with torch.no_grad():
+        net.forward(data=data[:batch], label=labels[:batch])  # makes the parameters
+    start = {parameter: values.detach().clone() for parameter, values in net.parameters.items()}
+    expected = torch_losses(net, data, labels, batch)
+
+    if arguments.cortado:
+        write_solver(folder, iterations)
+        write_weights(folder / "weights.h5", start)
+        with h5py.File(folder / "train.h5", "w") as file:
+            file.create_dataset("data", data=data.numpy())
+            file.create_dataset("label", data=labels.float().numpy())
+        losses = cortado_losses(arguments.cortado, folder, arguments.threads)
+    else:
+        exact = CaffeNet(path, initialize=lambda parameter, kind, shape: start[parameter].double())
+        losses = torch_losses(exact, data.double(), labels, batch)
+    if len(losses) != len(expected):
+        raise RuntimeError(f"{name}: {len(losses)} losses where PyTorch has {len(expected)}")
+    for number, (ours, theirs) in enumerate(zip(losses, expected)):
+        print(f"  {name} iteration {number}: {ours:.7f}, PyTorch {theirs:.7f}")
+    return max(abs(ours - theirs) / abs(theirs) for ours, theirs in zip(losses, expected))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cortado", help="the program; without it, PyTorch in single against double precision")
+    parser.add_argument("--models", nargs="+", choices=NETS, default=list(NETS))
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--keep", help="folder for the files that are written (default: one that is removed)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+
+    failures = 0
+    for name in arguments.models:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(arguments.keep or temporary).resolve() / name
+            folder.mkdir(parents=True, exist_ok=True)
+            difference = compare(name, arguments.iterations, folder, arguments)
+        good = difference <= arguments.tolerance  # false for NaN
+        print(f"{'' if good else 'FAILED: '}{name}: largest relative difference of {arguments.iterations} losses "
+              f"{difference:.1e}", flush=True)
+        failures += not good
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
