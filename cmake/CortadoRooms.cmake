@@ -5,7 +5,7 @@ find_package(OpenMP REQUIRED)
 
 # -Wno-restrict: g++ 12 warns falsely about concatenated strings (its bug 105329).
 add_library(cortado_flags INTERFACE)
-target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
+target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-restrict -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
 target_include_directories(cortado_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
 if(CORTADO_WERROR)

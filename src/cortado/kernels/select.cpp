@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/native/native.h"
 #include "cortado/kernels/reference/reference.h"
 
 namespace cortado {
@@ -13,10 +16,32 @@ KernelOffer make_reference(const Task& task) {
   return {std::move(kernel), ""};
 }
 
+// An implementation and the types of the first layer of the chains it may take; empty: all.
+struct Candidate {
+  std::vector<std::string_view> types;
+  Implementation implementation;
+};
+
 // Fastest first. The list is the whole policy: the first that accepts a task runs it.
-const std::vector<Implementation>& implementations() {
-  static const std::vector<Implementation> list = {
-      {"reference", make_reference},
+const std::vector<Candidate>& candidates() {
+  static const std::vector<Candidate> list = {
+      {{"BatchNorm"}, {"native", make_native_batch_norm}},
+      {{"Scale", "Bias"}, {"native", make_native_scale}},
+      {{"PReLU"}, {"native", make_native_prelu}},
+      {{"ReLU", "ELU", "Sigmoid", "TanH", "AbsVal", "BNLL", "Power", "Exp", "Log"},
+       {"native", make_native_activation}},
+      {{"Dropout"}, {"native", make_native_dropout}},
+      {{"Pooling"}, {"native", make_native_pooling}},
+      {{"LRN"}, {"native", make_native_lrn}},
+      {{"Softmax"}, {"native", make_native_softmax}},
+      {{"SoftmaxWithLoss"}, {"native", make_native_softmax_loss}},
+      {{"Accuracy"}, {"native", make_native_accuracy}},
+      {{"Concat"}, {"native", make_native_concat}},
+      {{"Slice"}, {"native", make_native_slice}},
+      {{"Eltwise"}, {"native", make_native_eltwise}},
+      {{"Reshape", "Flatten"}, {"native", make_native_reshape}},
+      {{"Crop"}, {"native", make_native_crop}},
+      {{}, {"reference", make_reference}},
   };
   return list;
 }
@@ -25,8 +50,9 @@ const std::vector<Implementation>& implementations() {
 
 Selection select_kernel(const Task& task, const std::string& only) {
   Selection selection;
-  for (const Implementation& implementation : implementations()) {
+  for (const auto& [types, implementation] : candidates()) {
     if (!only.empty() && implementation.name != only) continue;
+    if (!types.empty() && std::ranges::find(types, task.layer().type()) == types.end()) continue;
     KernelOffer offer = implementation.make(task);
     if (offer.kernel) {
       selection.kernel = std::move(offer.kernel);
