@@ -4,17 +4,36 @@
 #include <typeinfo>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/accuracy.h"
+#include "cortado/layers/arg_max.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
+#include "cortado/layers/concat.h"
+#include "cortado/layers/contrastive_loss.h"
+#include "cortado/layers/crop.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/eltwise.h"
+#include "cortado/layers/embed.h"
+#include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/flatten.h"
+#include "cortado/layers/hinge_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/reduction.h"
+#include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/sigmoid_cross_entropy_loss.h"
+#include "cortado/layers/silence.h"
+#include "cortado/layers/slice.h"
+#include "cortado/layers/softmax.h"
+#include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/split.h"
+#include "cortado/layers/tile.h"
 
 namespace cortado {
 namespace {
@@ -40,6 +59,25 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Pointwise), make_pointwise_reference<T>},
       {typeid(Dropout), make_dropout_reference<T>},
       {typeid(Mvn), make_mvn_reference<T>},
+      {typeid(Softmax), make_softmax_reference<T>},
+      {typeid(SoftmaxLoss), make_softmax_loss_reference<T>},
+      {typeid(EuclideanLoss), make_euclidean_loss_reference<T>},
+      {typeid(SigmoidCrossEntropyLoss), make_sigmoid_cross_entropy_loss_reference<T>},
+      {typeid(HingeLoss), make_hinge_loss_reference<T>},
+      {typeid(ContrastiveLoss), make_contrastive_loss_reference<T>},
+      {typeid(Accuracy), make_accuracy_reference<T>},
+      {typeid(Concat), make_concat_reference<T>},
+      {typeid(Slice), make_slice_reference<T>},
+      {typeid(Split), make_split_reference<T>},
+      {typeid(Eltwise), make_eltwise_reference<T>},
+      {typeid(Flatten), make_reshape_reference<T>},
+      {typeid(Reshape), make_reshape_reference<T>},
+      {typeid(Crop), make_crop_reference<T>},
+      {typeid(Reduction), make_reduction_reference<T>},
+      {typeid(ArgMax), make_arg_max_reference<T>},
+      {typeid(Tile), make_tile_reference<T>},
+      {typeid(Embed), make_embed_reference<T>},
+      {typeid(Silence), make_silence_reference<T>},
   };
   return table;
 }

@@ -1,0 +1,215 @@
+#include "cortado/layers/eltwise.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cortado/kernels/native/elementwise.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/layers/pointwise.h"
+
+namespace cortado {
+namespace native {
+namespace {
+
+// y = relu(sum coeff_i x_i), the ReLU being optional. Where all coefficients are 1 the gradient of each input
+// is that of the output, masked in place by the ReLU.
+class SumKernel : public Kernel {
+ public:
+  SumKernel(const Task& task, std::vector<float> coefficients, bool relu)
+      : size_(task.local_output(0).size()), coefficients_(std::move(coefficients)), relu_(relu) {
+    plain_ = std::ranges::all_of(coefficients_, [](float factor) { return factor == 1; });
+  }
+
+  std::string name() const override { return relu_ ? "native sum-relu" : "native sum"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = relu_}; }
+  bool in_place() const override { return true; }
+  bool passes_output_gradient() const override { return plain_; }
+  bool overwrites_output_gradients() const override { return plain_ && relu_; }
+
+  void forward(const Arguments& arguments) override { relu_ ? sum<true>(arguments) : sum<false>(arguments); }
+
+  void backward(const Arguments& arguments) override {
+    const float* y = arguments.outputs[0];
+    if (plain_) {
+      if (relu_) mask(arguments.output_gradients[0], y, 1, const_cast<float*>(arguments.output_gradients[0]));
+      return;
+    }
+    // Input 0 last: its gradient may lie where the output's does.
+    for (size_t i = coefficients_.size(); i-- > 0;) {
+      if (!arguments.input_gradients[i]) continue;
+      mask(arguments.output_gradients[0], relu_ ? y : nullptr, coefficients_[i],
+           arguments.input_gradients[i]);
+    }
+  }
+
+ private:
+  template <bool relu>
+  void sum(const Arguments& arguments) const {
+    const float *a = arguments.inputs[0], *b = arguments.inputs[1];
+    float* y = arguments.outputs[0];
+    const size_t count = coefficients_.size();
+    auto pass = [&]<bool plain>() {
+      map_elements(y, size_, a == y, [&]<typename V>(int64_t i) {
+        V total;
+        if constexpr (plain) {
+          total = load<V>(a + i) + load<V>(b + i);
+          for (size_t k = 2; k < count; ++k) total += load<V>(arguments.inputs[k] + i);
+        } else {
+          total = load<V>(a + i) * coefficients_[0] + load<V>(b + i) * coefficients_[1];
+          for (size_t k = 2; k < count; ++k) total += load<V>(arguments.inputs[k] + i) * coefficients_[k];
+        }
+        if constexpr (relu) total = total > 0 ? total : V{};
+        return total;
+      });
+    };
+    plain_ ? pass.template operator()<true>() : pass.template operator()<false>();
+  }
+
+  // dx = factor dy where y > 0 (everywhere when there is no y)
+  void mask(const float* dy, const float* y, float factor, float* dx) const {
+    map_elements(dx, size_, dx == dy, [&]<typename V>(int64_t i) {
+      V gradient = load<V>(dy + i) * factor;
+      return y ? (load<V>(y + i) > 0 ? gradient : V{}) : gradient;
+    });
+  }
+
+  int64_t size_;
+  std::vector<float> coefficients_;
+  bool relu_, plain_;
+};
+
+// y = x_0 x_1 ...; dx_i = dy times the other inputs, or dy y / x_i.
+class ProductKernel : public Kernel {
+ public:
+  ProductKernel(const Task& task, bool stable)
+      : size_(task.local_output(0).size()), stable_(stable), backward_(task.has_backward()) {}
+
+  std::string name() const override { return "native product"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = !stable_}; }
+  bool in_place() const override { return !backward_; }
+
+  void forward(const Arguments& arguments) override {
+    const std::vector<const float*>& x = arguments.inputs;
+    map_elements(arguments.outputs[0], size_, x[0] == arguments.outputs[0], [&]<typename V>(int64_t i) {
+      V product = load<V>(x[0] + i);
+      for (size_t k = 1; k < x.size(); ++k) product *= load<V>(x[k] + i);
+      return product;
+    });
+  }
+
+  void backward(const Arguments& arguments) override {
+    const std::vector<const float*>& x = arguments.inputs;
+    const float *dy = arguments.output_gradients[0], *y = arguments.outputs[0];
+    for (size_t input = 0; input < x.size(); ++input) {
+      float* dx = arguments.input_gradients[input];
+      if (!dx) continue;
+      map_elements(dx, size_, false, [&]<typename V>(int64_t i) {
+        V gradient = load<V>(dy + i);
+        if (!stable_) return gradient * (load<V>(y + i) / load<V>(x[input] + i));
+        for (size_t k = 0; k < x.size(); ++k) {
+          if (k != input) gradient *= load<V>(x[k] + i);
+        }
+        return gradient;
+      });
+    }
+  }
+
+ private:
+  int64_t size_;
+  bool stable_, backward_;
+};
+
+// y = max(x_0, x_1, ...). Keeps, per element, the input that was largest: of equal inputs 0 and 1 the second,
+// of others the earlier.
+class MaximumKernel : public Kernel {
+ public:
+  explicit MaximumKernel(const Task& task)
+      : size_(task.local_output(0).size()), backward_(task.has_backward()) {}
+
+  std::string name() const override { return "native maximum"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  Bytes saved_bytes() const override { return {backward_ ? size_ : 0}; }
+  bool in_place() const override { return true; }
+
+  void forward(const Arguments& arguments) override {
+    auto* from = reinterpret_cast<uint8_t*>(arguments.saved);
+    float* y = arguments.outputs[0];
+    parallel_ranges(size_, [&](int64_t begin, int64_t end) {
+      take_larger(arguments.inputs[0], arguments.inputs[1], y, from, begin, end);
+      for (size_t k = 2; k < arguments.inputs.size(); ++k) {
+        replace_by_larger(arguments.inputs[k], static_cast<uint8_t>(k), y, from, begin, end);
+      }
+    });
+  }
+
+  void backward(const Arguments& arguments) override {
+    const auto* from = reinterpret_cast<const uint8_t*>(arguments.saved);
+    const float* dy = arguments.output_gradients[0];
+    // Input 0 last: its gradient may lie where the output's does.
+    for (size_t k = arguments.inputs.size(); k-- > 0;) {
+      float* dx = arguments.input_gradients[k];
+      if (!dx) continue;
+      parallel_ranges(size_, [&](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) dx[i] = from[i] == k ? dy[i] : 0.0f;
+      });
+    }
+  }
+
+ private:
+  void take_larger(const float* a, const float* b, float* y, uint8_t* from, int64_t begin,
+                   int64_t end) const {
+    if (backward_) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) from[i] = a[i] > b[i] ? 0 : 1;
+    }
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) y[i] = a[i] > b[i] ? a[i] : b[i];
+  }
+
+  void replace_by_larger(const float* x, uint8_t k, float* y, uint8_t* from, int64_t begin,
+                         int64_t end) const {
+    if (backward_) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) from[i] = x[i] > y[i] ? k : from[i];
+    }
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+  }
+
+  int64_t size_;
+  bool backward_;
+};
+
+// Whether a ReLU of slope 0, and nothing else, stands behind the first layer; nothing for another chain.
+std::optional<bool> relu_behind(const Task& task) {
+  if (task.layers.size() == 1) return false;
+  const auto* next = dynamic_cast<const Pointwise*>(task.layers[1].get());
+  if (task.layers.size() > 2 || !next || next->function() != PointwiseFunction(ReluOptions{})) return {};
+  return true;
+}
+
+}  // namespace
+}  // namespace native
+
+KernelOffer make_native_eltwise(const Task& task) {
+  using Operation = EltwiseOptions::Operation;
+  const auto* layer = dynamic_cast<const Eltwise*>(&task.layer());
+  if (!layer) return {nullptr, "only for Eltwise"};
+  std::optional<bool> relu = native::relu_behind(task);
+  const EltwiseOptions& options = layer->options();
+  if (!relu || (*relu && options.operation != Operation::sum))
+    return {nullptr, "only a sum and a ReLU are fused"};
+  if (options.operation == Operation::sum) {
+    std::vector<float> coefficients(task.inputs.size(), 1.0f);
+    std::ranges::copy(options.coeff, coefficients.begin());
+    return {std::make_unique<native::SumKernel>(task, std::move(coefficients), *relu), ""};
+  }
+  if (options.operation == Operation::prod) {
+    return {std::make_unique<native::ProductKernel>(task, options.stable_prod_grad), ""};
+  }
+  if (task.inputs.size() > 255) return {nullptr, "a maximum of more than 255 inputs"};
+  return {std::make_unique<native::MaximumKernel>(task), ""};
+}
+
+}  // namespace cortado

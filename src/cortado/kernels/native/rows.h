@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "cortado/base/shape.h"
+#include "cortado/kernels/labels.h"
+#include "cortado/kernels/native/simd.h"
+#include "cortado/kernels/reference/spoken.h"
+
+namespace cortado::native {
+
+// Whether the elements along `axis` lie one behind the other in memory: the channels, or the last axis of a
+// tensor of at most two.
+inline bool contiguous_axis(const Shape& shape, int axis) {
+  return shape.canonical_axis(axis) == (shape.rank() > 2 ? 1 : shape.rank() - 1);
+}
+
+inline float row_maximum(const float* row, int64_t count) {
+  floats many = splat<floats>(row[0]);
+  float one = row[0];
+  by_lanes(0, count, [&]<typename V>(int64_t i) {
+    if constexpr (lanes_of<V> == 1) {
+      one = maximum(one, load<V>(row + i));
+    } else {
+      many = maximum(many, load<V>(row + i));
+    }
+  });
+  for (int lane = 0; lane < lanes; ++lane) one = maximum(one, many[lane]);
+  return one;
+}
+
+// Sum of term.template operator()<V>(i) for i in [0, count), which may also store.
+template <typename Term>
+inline float row_sum(int64_t count, Term&& term) {
+  floats many{};
+  float one = 0;
+  by_lanes(0, count, [&]<typename V>(int64_t i) {
+    if constexpr (lanes_of<V> == 1) {
+      one += term.template operator()<V>(i);
+    } else {
+      many += term.template operator()<V>(i);
+    }
+  });
+  for (int lane = 0; lane < lanes; ++lane) one += many[lane];
+  return one;
+}
+
+// Writes the class of each row of scores whose classes are contiguous, -1 where it is ignored; returns the
+// number of rows that are not. Rows in memory order are positions in spoken order.
+inline int64_t read_classes(const Shape& shape, const float* labels, int64_t rows, int64_t classes,
+                            std::optional<int> ignored, int32_t* result) {
+  reference::Spoken<const float> spoken(shape, labels);
+  int64_t valid = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    std::optional<int64_t> label = class_of_label(spoken[row], classes, ignored);
+    result[row] = static_cast<int32_t>(label.value_or(-1));
+    if (label) ++valid;
+  }
+  return valid;
+}
+
+}  // namespace cortado::native

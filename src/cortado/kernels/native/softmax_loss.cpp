@@ -1,0 +1,120 @@
+#include "cortado/layers/softmax_loss.h"
+
+#include <cmath>
+#include <limits>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/kernels/native/rows.h"
+#include "cortado/kernels/native/vector_math.h"
+#include "cortado/layers/axes.h"
+
+namespace cortado {
+namespace native {
+namespace {
+
+// Softmax loss of contiguous rows of scores x:
+//   forward: loss = sum(log(sum(exp(x - max))) - (x[class] - max)) / normalizer
+//   backward: dx = (exp(x - max) / sum - [class]) * loss weight / normalizer
+// Kept for the backward pass, per row: class, maximum, 1 / sum.
+class SoftmaxLossKernel : public Kernel {
+ public:
+  SoftmaxLossKernel(const SoftmaxLossOptions& options, const Task& task)
+      : options_(options),
+        labels_(task.local_input(1)),
+        view_(task.local_input(0), options.axis),
+        rows_(view_.before * view_.behind),
+        backward_(task.has_backward()) {}
+
+  std::string name() const override { return "native softmax-loss"; }
+  BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+  Bytes saved_bytes() const override { return {backward_ ? kept_bytes() : 0}; }
+  Bytes scratch_bytes() const override { return {loss_bytes() + (backward_ ? 0 : kept_bytes())}; }
+
+  void forward(const Arguments& arguments) override {
+    Kept kept = kept_of(arguments);
+    float* losses = reinterpret_cast<float*>(arguments.scratch);
+    int64_t valid =
+        read_classes(labels_, arguments.inputs[1], rows_, view_.extent, options_.ignore_label, kept.classes);
+    float* probabilities = arguments.outputs.size() > 1 ? arguments.outputs[1] : nullptr;
+    parallel_for(rows_, [&](int64_t row) {
+      const float* x = arguments.inputs[0] + row * view_.extent;
+      float largest = row_maximum(x, view_.extent);
+      float sum = row_sum(view_.extent, [&]<typename V>(int64_t i) { return exp(load<V>(x + i) - largest); });
+      kept.maxima[row] = largest;
+      kept.factors[row] = 1 / sum;
+      losses[row] = kept.classes[row] < 0 ? 0 : loss_of(x[kept.classes[row]] - largest, sum);
+      if (probabilities) write_powers(x, probabilities + row * view_.extent, largest, 1 / sum);
+    });
+    double loss = 0;
+    for (int64_t row = 0; row < rows_; ++row) loss += losses[row];
+    arguments.outputs[0][0] = static_cast<float>(loss / normalizer(valid));
+  }
+
+  void backward(const Arguments& arguments) override {
+    Kept kept = kept_of(arguments);
+    int64_t valid =
+        std::count_if(kept.classes, kept.classes + rows_, [](int32_t label) { return label >= 0; });
+    float scale = static_cast<float>(arguments.output_gradients[0][0] / normalizer(valid));
+    parallel_for(rows_, [&](int64_t row) {
+      float* dx = arguments.input_gradients[0] + row * view_.extent;
+      if (kept.classes[row] < 0) {
+        std::fill_n(dx, view_.extent, 0.0f);
+        return;
+      }
+      write_powers(arguments.inputs[0] + row * view_.extent, dx, kept.maxima[row], kept.factors[row] * scale);
+      dx[kept.classes[row]] -= scale;
+    });
+  }
+
+ private:
+  struct Kept {
+    int32_t* classes;
+    float *maxima, *factors;
+  };
+
+  int64_t loss_bytes() const { return rows_ * int64_t{sizeof(float)}; }
+  int64_t kept_bytes() const { return rows_ * int64_t{sizeof(int32_t) + 2 * sizeof(float)}; }
+  Kept kept_of(const Arguments& arguments) const {
+    std::byte* memory = backward_ ? arguments.saved : arguments.scratch + loss_bytes();
+    auto* floats = reinterpret_cast<float*>(memory);
+    return {reinterpret_cast<int32_t*>(floats + 2 * rows_), floats, floats + rows_};
+  }
+
+  double normalizer(int64_t valid) const {
+    return loss_normalizer(options_.normalization, view_.before, view_.behind, valid);
+  }
+
+  // -log of the probability, which counts as at least the smallest normal number.
+  static float loss_of(float score, float sum) {
+    static const double largest = -std::log(static_cast<double>(std::numeric_limits<float>::min()));
+    double loss = std::log(static_cast<double>(sum)) - score;
+    return static_cast<float>(loss > largest ? largest : loss);
+  }
+
+  void write_powers(const float* x, float* y, float largest, float factor) const {
+    by_lanes(0, view_.extent,
+             [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor); });
+  }
+
+  SoftmaxLossOptions options_;
+  Shape labels_;
+  AxisView view_;
+  int64_t rows_;
+  bool backward_;
+};
+
+}  // namespace
+}  // namespace native
+
+KernelOffer make_native_softmax_loss(const Task& task) {
+  const auto* layer = dynamic_cast<const SoftmaxLoss*>(&task.layer());
+  if (!layer || task.layers.size() != 1) return {nullptr, "only for SoftmaxWithLoss"};
+  if (task.local_input(0).size() == 0) return {nullptr, "an empty tensor"};
+  if (!native::contiguous_axis(task.local_input(0), layer->options().axis)) {
+    return {nullptr, "the class axis is not contiguous in memory"};
+  }
+  return {std::make_unique<native::SoftmaxLossKernel>(layer->options(), task), ""};
+}
+
+}  // namespace cortado
