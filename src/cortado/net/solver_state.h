@@ -22,7 +22,7 @@ SolverStateFile read_solver_state(const std::string& path);
 void write_solver_state(const std::string& path, const SolverStateFile& state);
 void write_solver_state_hdf5(const std::string& path, const SolverStateFile& state);
 
-// SolverParameter from a prototxt, its nets' old generations and solver_type upgraded.
+// SolverParameter from a prototxt, solver_type upgraded. Nets within it still go through net_of_message().
 caffe::SolverParameter read_solver(const std::string& path);
 
 }  // namespace cortado

@@ -1,0 +1,95 @@
+#include <optional>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/accuracy.h"
+#include "cortado/layers/arg_max.h"
+#include "cortado/layers/contrastive_loss.h"
+#include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/sigmoid_cross_entropy_loss.h"
+#include "cortado/layers/softmax.h"
+#include "cortado/layers/softmax_loss.h"
+#include "cortado/net/caffe/conversions.h"
+#include "cortado/net/caffe/options.h"
+
+namespace cortado::from_caffe {
+namespace {
+
+// `normalization`, else the older `normalize`, else the layer's own default.
+Normalization normalization(const caffe::LossParameter& loss, Normalization fallback) {
+  if (!loss.has_normalization()) {
+    if (!loss.has_normalize()) return fallback;
+    return loss.normalize() ? Normalization::valid : Normalization::batch_size;
+  }
+  switch (loss.normalization()) {
+    case caffe::LossParameter::FULL:
+      return Normalization::full;
+    case caffe::LossParameter::VALID:
+      return Normalization::valid;
+    case caffe::LossParameter::BATCH_SIZE:
+      return Normalization::batch_size;
+    case caffe::LossParameter::NONE:
+      return Normalization::none;
+  }
+  throw InternalError("unknown loss normalization");
+}
+
+template <typename Parameter>
+std::optional<int> ignored_label(const Parameter& parameter) {
+  return parameter.has_ignore_label() ? std::optional<int>(parameter.ignore_label()) : std::nullopt;
+}
+
+}  // namespace
+
+LayerPtr softmax(const caffe::LayerParameter& layer) {
+  return std::make_shared<Softmax>(SoftmaxOptions{.axis = layer.softmax_param().axis()});
+}
+
+LayerPtr softmax_loss(const caffe::LayerParameter& layer) {
+  SoftmaxLossOptions options;
+  options.axis = layer.softmax_param().axis();
+  options.ignore_label = ignored_label(layer.loss_param());
+  options.normalization = normalization(layer.loss_param(), Normalization::valid);
+  return std::make_shared<SoftmaxLoss>(options);
+}
+
+LayerPtr sigmoid_cross_entropy_loss(const caffe::LayerParameter& layer) {
+  SigmoidCrossEntropyLossOptions options;
+  options.ignore_label = ignored_label(layer.loss_param());
+  options.normalization = normalization(layer.loss_param(), Normalization::batch_size);
+  return std::make_shared<SigmoidCrossEntropyLoss>(options);
+}
+
+LayerPtr euclidean_loss(const caffe::LayerParameter&) { return std::make_shared<EuclideanLoss>(); }
+
+LayerPtr hinge_loss(const caffe::LayerParameter& layer) {
+  bool l2 = layer.hinge_loss_param().norm() == caffe::HingeLossParameter::L2;
+  return std::make_shared<HingeLoss>(
+      HingeLossOptions{.norm = l2 ? HingeLossOptions::Norm::l2 : HingeLossOptions::Norm::l1});
+}
+
+LayerPtr contrastive_loss(const caffe::LayerParameter& layer) {
+  const caffe::ContrastiveLossParameter& p = layer.contrastive_loss_param();
+  return std::make_shared<ContrastiveLoss>(
+      ContrastiveLossOptions{.margin = p.margin(), .legacy_version = p.legacy_version()});
+}
+
+LayerPtr accuracy(const caffe::LayerParameter& layer) {
+  const caffe::AccuracyParameter& p = layer.accuracy_param();
+  AccuracyOptions options;
+  options.top_k = to_positive("top_k", p.top_k());
+  options.axis = p.axis();
+  options.ignore_label = ignored_label(p);
+  return std::make_shared<Accuracy>(options);
+}
+
+LayerPtr arg_max(const caffe::LayerParameter& layer) {
+  const caffe::ArgMaxParameter& p = layer.argmax_param();
+  ArgMaxOptions options;
+  options.out_max_val = p.out_max_val();
+  options.top_k = to_positive("top_k", p.top_k());
+  if (p.has_axis()) options.axis = p.axis();
+  return std::make_shared<ArgMax>(options);
+}
+
+}  // namespace cortado::from_caffe

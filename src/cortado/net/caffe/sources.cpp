@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/source.h"
+#include "cortado/net/caffe/conversions.h"
+#include "cortado/net/caffe/options.h"
+
+namespace cortado::from_caffe {
+namespace {
+
+TransformOptions transform(const caffe::TransformationParameter& p) {
+  if (p.has_mean_file() && p.mean_value_size() > 0) {
+    throw UserError("mean_file and mean_value are both given; remove one");
+  }
+  TransformOptions options;
+  options.scale = p.scale();
+  options.mirror = p.mirror();
+  options.crop_size = to_int("crop_size", p.crop_size());
+  options.mean_file = p.mean_file();
+  options.mean_values.assign(p.mean_value().begin(), p.mean_value().end());
+  options.force_color = p.force_color();
+  options.force_gray = p.force_gray();
+  options.random_resized_crop = p.random_resized_crop();
+  options.min_area = p.min_area();
+  options.max_area = p.max_area();
+  options.min_aspect = p.min_aspect();
+  options.max_aspect = p.max_aspect();
+  options.brightness = p.brightness();
+  options.contrast = p.contrast();
+  options.saturation = p.saturation();
+  options.mixup_alpha = p.mixup_alpha();
+  return options;
+}
+
+LayerPtr make_source(SourceOptions options) { return std::make_shared<Source>(std::move(options)); }
+
+// A shape, filler or extent given once stands for all tops.
+template <typename Values>
+const auto& of_top(const Values& values, int top) {
+  return values[values.size() == 1 ? 0 : top];
+}
+
+void check_one_or_each(std::string_view what, int count, int tops) {
+  if (count == 1 || count == tops) return;
+  throw UserError(fmt::format("{} {} for {} tops; give one, or one for each", count, what, tops));
+}
+
+Shape dummy_shape(const caffe::DummyDataParameter& p, int top) {
+  if (p.shape_size() > 0) return shape(of_top(p.shape(), top));
+  return {of_top(p.num(), top), of_top(p.channels(), top), of_top(p.height(), top), of_top(p.width(), top)};
+}
+
+}  // namespace
+
+LayerPtr data(const caffe::LayerParameter& layer) {
+  const caffe::DataParameter& p = layer.data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::data;
+  options.source = p.source();
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.rand_skip = to_int("rand_skip", p.rand_skip());
+  options.leveldb = p.backend() == caffe::DataParameter::LEVELDB;
+  options.skip_corrupt = p.skip_corrupt();
+  options.transform = transform(layer.transform_param());
+  if (p.force_encoded_color()) options.transform.force_color = true;
+  return make_source(std::move(options));
+}
+
+LayerPtr image_data(const caffe::LayerParameter& layer) {
+  const caffe::ImageDataParameter& p = layer.image_data_param();
+  if ((p.new_height() == 0) != (p.new_width() == 0)) {
+    throw UserError("new_height and new_width must be given together");
+  }
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::image_data;
+  options.source = p.source();
+  options.root_folder = p.root_folder();
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.rand_skip = to_int("rand_skip", p.rand_skip());
+  options.shuffle = p.shuffle();
+  options.new_height = to_int("new_height", p.new_height());
+  options.new_width = to_int("new_width", p.new_width());
+  options.is_color = p.is_color();
+  options.skip_corrupt = p.skip_corrupt();
+  options.transform = transform(layer.transform_param());
+  return make_source(std::move(options));
+}
+
+LayerPtr hdf5_data(const caffe::LayerParameter& layer) {
+  if (layer.has_transform_param()) throw UserError("HDF5Data takes no transform_param; remove it");
+  const caffe::HDF5DataParameter& p = layer.hdf5_data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::hdf5_data;
+  options.source = p.source();
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.shuffle = p.shuffle();
+  return make_source(std::move(options));
+}
+
+LayerPtr memory_data(const caffe::LayerParameter& layer) {
+  const caffe::MemoryDataParameter& p = layer.memory_data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::memory_data;
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.shapes = {{to_positive("channels", p.channels()), to_positive("height", p.height()),
+                     to_positive("width", p.width())}};
+  options.transform = transform(layer.transform_param());
+  return make_source(std::move(options));
+}
+
+LayerPtr dummy_data(const caffe::LayerParameter& layer) {
+  const caffe::DummyDataParameter& p = layer.dummy_data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::dummy_data;
+  int tops = layer.top_size();
+  if (p.shape_size() > 0 && p.num_size() + p.channels_size() + p.height_size() + p.width_size() > 0) {
+    throw UserError("shape and (older) num, channels, height, width are both given; give only shape");
+  }
+  if (p.shape_size() > 0) {
+    check_one_or_each("shape", p.shape_size(), tops);
+  } else {
+    check_one_or_each("num", p.num_size(), tops);
+    check_one_or_each("channels", p.channels_size(), tops);
+    check_one_or_each("height", p.height_size(), tops);
+    check_one_or_each("width", p.width_size(), tops);
+  }
+  if (p.data_filler_size() > 0) check_one_or_each("data_filler", p.data_filler_size(), tops);
+  for (int top = 0; top < tops; ++top) {
+    options.shapes.push_back(dummy_shape(p, top));
+    options.fillers.push_back(p.data_filler_size() > 0 ? filler(of_top(p.data_filler(), top)) : Filler{});
+  }
+  return make_source(std::move(options));
+}
+
+LayerPtr input(const caffe::LayerParameter& layer) {
+  const caffe::InputParameter& p = layer.input_param();
+  check_one_or_each("shape", p.shape_size(), layer.top_size());
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::input;
+  for (int top = 0; top < layer.top_size(); ++top) options.shapes.push_back(shape(of_top(p.shape(), top)));
+  return make_source(std::move(options));
+}
+
+}  // namespace cortado::from_caffe

@@ -1,0 +1,91 @@
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/bias.h"
+#include "cortado/layers/embed.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/lrn.h"
+#include "cortado/layers/mvn.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/scale.h"
+#include "cortado/net/caffe/conversions.h"
+#include "cortado/net/caffe/options.h"
+
+namespace cortado::from_caffe {
+
+LayerPtr inner_product(const caffe::LayerParameter& layer) {
+  const caffe::InnerProductParameter& p = layer.inner_product_param();
+  InnerProductOptions options;
+  options.num_output = to_positive("num_output", p.num_output());
+  options.bias_term = p.bias_term();
+  options.transpose = p.transpose();
+  options.axis = p.axis();
+  options.weight_filler = filler(p.weight_filler());
+  options.bias_filler = filler(p.bias_filler());
+  return std::make_shared<InnerProduct>(options);
+}
+
+LayerPtr embed(const caffe::LayerParameter& layer) {
+  const caffe::EmbedParameter& p = layer.embed_param();
+  EmbedOptions options;
+  options.num_output = to_positive("num_output", p.num_output());
+  options.input_dim = to_positive("input_dim", p.input_dim());
+  options.bias_term = p.bias_term();
+  options.weight_filler = filler(p.weight_filler());
+  options.bias_filler = filler(p.bias_filler());
+  return std::make_shared<Embed>(options);
+}
+
+LayerPtr batch_norm(const caffe::LayerParameter& layer) {
+  const caffe::BatchNormParameter& p = layer.batch_norm_param();
+  BatchNormOptions options;
+  if (p.has_use_global_stats()) options.use_global_stats = p.use_global_stats();
+  options.moving_average_fraction = p.moving_average_fraction();
+  options.eps = p.eps();
+  return std::make_shared<BatchNorm>(options);
+}
+
+LayerPtr scale(const caffe::LayerParameter& layer) {
+  const caffe::ScaleParameter& p = layer.scale_param();
+  ScaleOptions options;
+  options.broadcast = {.axis = p.axis(), .num_axes = p.num_axes()};
+  options.bias_term = p.bias_term();
+  if (p.has_filler()) options.filler = filler(p.filler());
+  options.bias_filler = filler(p.bias_filler());
+  return std::make_shared<Scale>(options);
+}
+
+LayerPtr bias(const caffe::LayerParameter& layer) {
+  const caffe::BiasParameter& p = layer.bias_param();
+  BiasOptions options;
+  options.broadcast = {.axis = p.axis(), .num_axes = p.num_axes()};
+  options.filler = filler(p.filler());
+  return std::make_shared<Bias>(options);
+}
+
+LayerPtr prelu(const caffe::LayerParameter& layer) {
+  const caffe::PReLUParameter& p = layer.prelu_param();
+  PReluOptions options;
+  options.channel_shared = p.channel_shared();
+  if (p.has_filler()) options.filler = filler(p.filler());
+  return std::make_shared<PRelu>(options);
+}
+
+LayerPtr lrn(const caffe::LayerParameter& layer) {
+  const caffe::LRNParameter& p = layer.lrn_param();
+  LrnOptions options;
+  options.local_size = window_value("local_size", p.local_size());
+  options.alpha = p.alpha();
+  options.beta = p.beta();
+  options.k = p.k();
+  options.region = p.norm_region() == caffe::LRNParameter::ACROSS_CHANNELS
+                       ? LrnOptions::Region::across_channels
+                       : LrnOptions::Region::within_channel;
+  return std::make_shared<Lrn>(options);
+}
+
+LayerPtr mvn(const caffe::LayerParameter& layer) {
+  const caffe::MVNParameter& p = layer.mvn_param();
+  return std::make_shared<Mvn>(MvnOptions{
+      .normalize_variance = p.normalize_variance(), .across_channels = p.across_channels(), .eps = p.eps()});
+}
+
+}  // namespace cortado::from_caffe

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/net/caffe/conversions.h"
+#include "cortado/net/caffe/options.h"
+
+namespace cortado::from_caffe {
+namespace {
+
+// One option of a window: given per axis (`values`) or as its _h and _w pair, not both.
+struct PairOption {
+  std::string_view name;
+  std::vector<int64_t> values;
+  bool has_h, has_w;
+  uint32_t h, w;
+};
+
+std::vector<int64_t> resolve(const PairOption& option, bool needs_both) {
+  if (!option.has_h && !option.has_w) return option.values;
+  if (!option.values.empty()) {
+    throw UserError(fmt::format("{0} is given beside {0}_h or {0}_w; give one or the other", option.name));
+  }
+  if (needs_both && option.has_h != option.has_w) {
+    throw UserError(fmt::format("{0}_h and {0}_w must be given together", option.name));
+  }
+  return {window_value(option.name, option.h), window_value(option.name, option.w)};
+}
+
+ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
+  ConvolutionOptions options;
+  options.num_output = to_positive("num_output", p.num_output());
+  options.bias_term = p.bias_term();
+  options.group = to_positive("group", p.group());
+  options.kernel = resolve({"kernel_size", window_values("kernel_size", p.kernel_size()), p.has_kernel_h(),
+                            p.has_kernel_w(), p.kernel_h(), p.kernel_w()},
+                           true);
+  options.stride = resolve({"stride", window_values("stride", p.stride()), p.has_stride_h(), p.has_stride_w(),
+                            p.stride_h(), p.stride_w()},
+                           true);
+  options.pad = resolve(
+      {"pad", window_values("pad", p.pad()), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w()}, false);
+  options.dilation = window_values("dilation", p.dilation());
+  options.weight_filler = filler(p.weight_filler());
+  options.bias_filler = filler(p.bias_filler());
+  options.axis = p.axis();
+  return options;
+}
+
+std::vector<int64_t> single(std::string_view name, bool given, uint32_t value) {
+  return given ? std::vector<int64_t>{window_value(name, value)} : std::vector<int64_t>{};
+}
+
+// Cortado's per-axis field overrules Caffe's fields, which then must not be given.
+std::vector<int64_t> pooling_option(const PairOption& option, std::string_view nd_name,
+                                    const google::protobuf::RepeatedField<uint32_t>& nd, bool needs_both) {
+  std::vector<int64_t> values = resolve(option, needs_both);
+  if (nd.empty()) return values;
+  if (!values.empty()) {
+    throw UserError(fmt::format("{} is given beside {}; give one or the other", nd_name, option.name));
+  }
+  return window_values(nd_name, nd);
+}
+
+PoolingOptions::Method pooling_method(caffe::PoolingParameter::PoolMethod method) {
+  switch (method) {
+    case caffe::PoolingParameter::MAX:
+      return PoolingOptions::Method::max;
+    case caffe::PoolingParameter::AVE:
+      return PoolingOptions::Method::average;
+    case caffe::PoolingParameter::STOCHASTIC:
+      return PoolingOptions::Method::stochastic;
+  }
+  throw InternalError("unknown pooling method");
+}
+
+}  // namespace
+
+LayerPtr convolution(const caffe::LayerParameter& layer) {
+  return std::make_shared<Convolution>(convolution_options(layer.convolution_param()));
+}
+
+LayerPtr deconvolution(const caffe::LayerParameter& layer) {
+  return std::make_shared<Deconvolution>(convolution_options(layer.convolution_param()));
+}
+
+LayerPtr pooling(const caffe::LayerParameter& layer) {
+  const caffe::PoolingParameter& p = layer.pooling_param();
+  PoolingOptions options;
+  options.method = pooling_method(p.pool());
+  options.global_pooling = p.global_pooling();
+  options.rounding = p.round_mode() == caffe::PoolingParameter::CEIL ? Rounding::up : Rounding::down;
+  options.kernel = pooling_option({"kernel_size", single("kernel_size", p.has_kernel_size(), p.kernel_size()),
+                                   p.has_kernel_h(), p.has_kernel_w(), p.kernel_h(), p.kernel_w()},
+                                  "kernel_nd", p.kernel_nd(), true);
+  options.stride = pooling_option({"stride", single("stride", p.has_stride(), p.stride()), p.has_stride_h(),
+                                   p.has_stride_w(), p.stride_h(), p.stride_w()},
+                                  "stride_nd", p.stride_nd(), true);
+  options.pad = pooling_option(
+      {"pad", single("pad", p.has_pad(), p.pad()), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w()},
+      "pad_nd", p.pad_nd(), false);
+  return std::make_shared<Pooling>(std::move(options));
+}
+
+}  // namespace cortado::from_caffe
