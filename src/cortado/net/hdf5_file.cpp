@@ -1,6 +1,7 @@
 #include "cortado/net/hdf5_file.h"
 
 #include <array>
+#include <exception>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
@@ -47,9 +48,11 @@ struct DatasetVisit {
   std::exception_ptr failure;
 };
 
-herr_t visit_object(hid_t, const char* name, const H5O_info2_t* info, void* data) {
+herr_t visit_link(hid_t group, const char* name, const H5L_info_t*, void* data) {
   auto* state = static_cast<DatasetVisit*>(data);
-  if (info->type != H5O_TYPE_DATASET) return 0;
+  Hdf5Handle object(H5Oopen(group, name, H5P_DEFAULT), H5Oclose);
+  if (!object.open()) return -1;
+  if (H5Iget_type(object.get()) != H5I_DATASET) return 0;
   try {
     (*state->visit)(name);
   } catch (...) {
@@ -97,8 +100,9 @@ Blob Hdf5Reader::blob(const std::string& name) const {
   } catch (const UserError& error) {
     fail(fmt::format("dataset '{}': {}", name, error.what()));
   }
-  // A corrupt file may claim any extent; contiguous storage tells how much is there.
-  if (static_cast<hsize_t>(blob.shape.size()) > H5Dget_storage_size(data.get())) {
+  // A corrupt file may claim any extent; what is stored tells, even compressed, how much can be there.
+  constexpr hsize_t best_compression = 1024;
+  if (static_cast<hsize_t>(blob.shape.size()) / best_compression > H5Dget_storage_size(data.get())) {
     fail(fmt::format("dataset '{}' lacks values for its shape {}", name, blob.shape.text()));
   }
   blob.values.resize(static_cast<size_t>(blob.shape.size()));
@@ -136,7 +140,7 @@ void Hdf5Reader::for_each_dataset(const std::string& group,
   Hdf5Handle root(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT), H5Gclose);
   if (!root.open()) fail(fmt::format("there is no group '{}'", group));
   DatasetVisit state{&visit, nullptr};
-  herr_t status = H5Ovisit3(root.get(), H5_INDEX_NAME, H5_ITER_INC, visit_object, &state, H5O_INFO_BASIC);
+  herr_t status = H5Lvisit(root.get(), H5_INDEX_NAME, H5_ITER_INC, visit_link, &state);
   if (state.failure) std::rethrow_exception(state.failure);
   if (status < 0) fail(fmt::format("group '{}' cannot be read", group));
 }
