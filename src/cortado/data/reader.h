@@ -12,7 +12,7 @@ namespace cortado {
 // (images first, then labels). The memory belongs to the reader until the next call of next().
 struct Batch {
   std::vector<const float*> tensors;
-  int64_t first_sample = 0;     // position of sample 0 in the stream of all samples ever read
+  int64_t first_sample = 0;  // position of sample 0 in the stream of all samples ever read
 };
 
 // Reads, decodes and transforms samples in the background so that the compute lane never waits on a cached
@@ -35,9 +35,10 @@ struct ReaderOptions {
   uint64_t seed = 1;
   Phase phase = Phase::train;
   int tops = 2;
-  std::string layer_name;     // stream of random numbers
-  int threads = 1;            // decoding threads in the background
-  int batches_ahead = 3;      // prefetched batches
+  std::vector<std::string> top_names;  // hdf5_data: the datasets
+  std::string layer_name;              // stream of random numbers
+  int threads = 1;                     // decoding threads in the background
+  int batches_ahead = 3;               // prefetched batches
 };
 
 // Opens what `source` names. Throws UserError: missing file or database, wrong backend, unreadable record,

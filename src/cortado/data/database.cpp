@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "cortado/data/datum.h"
+#include "cortado/data/image_source.h"
+#include "cortado/data/lmdb.h"
+
+namespace cortado {
+
+namespace {
+
+// Records in key order, from a random first one when rand_skip is set; after the last comes the first.
+class DatabaseSource : public ImageSource {
+ public:
+  DatabaseSource(const SourceOptions& source, const ReaderOptions& options)
+      : ImageSource(source, options), database_(source.source), first_(skip()) {
+    caffe::Datum datum;
+    DatumPixels pixels;
+    read_first_good(datum, pixels);
+    set_sample_size(pixels.view.channels, pixels.view.height, pixels.view.width);
+  }
+
+  int64_t records() const override { return database_.size(); }
+  int64_t record_at(int64_t position) override { return (first_ + position) % database_.size(); }
+  std::string record_name(int64_t record) override {
+    return fmt::format("{} key '{}'", source_.source, database_.at(record).key);
+  }
+
+  void load(int64_t record, int64_t position, std::span<float* const> tops) override {
+    thread_local caffe::Datum datum;
+    thread_local DatumPixels pixels;
+    parse_datum(database_.at(record).value, datum);
+    datum_pixels(datum, color_mode(source_.transform), pixels);
+    transform(pixels.view, datum.label(), position, tops);
+  }
+
+ private:
+  // The first record, or with skip_corrupt the first that can be read, fixes the shape of all.
+  void read_first_good(caffe::Datum& datum, DatumPixels& pixels) {
+    for (int64_t record = 0; record < database_.size(); ++record) {
+      try {
+        parse_datum(database_.at(record).value, datum);
+        return datum_pixels(datum, color_mode(source_.transform), pixels);
+      } catch (const BrokenRecord& error) {
+        if (!source_.skip_corrupt) throw UserError(fmt::format("{}: {}", record_name(record), error.what()));
+      }
+    }
+    throw UserError(fmt::format("database {}: no record can be read", source_.source));
+  }
+
+  LmdbReader database_;
+  int64_t first_;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleSource> open_database(const SourceOptions& source, const ReaderOptions& options) {
+  if (source.leveldb)
+    throw UserError(
+        fmt::format("{}: LevelDB databases are not read (they cannot be shared by several readers); make "
+                    "an LMDB with `cortado data images` and set backend: LMDB",
+                    source.source));
+  return std::make_unique<DatabaseSource>(source, options);
+}
+
+}  // namespace cortado

@@ -1,0 +1,197 @@
+#include "cortado/data/hdf5_source.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <hdf5.h>
+#include <list>
+#include <optional>
+
+#include "cortado/data/image.h"
+#include "cortado/data/shuffle.h"
+
+namespace cortado {
+
+namespace {
+
+// An HDF5 identifier, closed at the end of its scope.
+struct Hdf5Handle {
+  hid_t id;
+  herr_t (*close)(hid_t);
+  Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id(id), close(close) {}
+  Hdf5Handle(const Hdf5Handle&) = delete;
+  ~Hdf5Handle() {
+    if (id >= 0) close(id);
+  }
+};
+
+std::vector<std::string> read_file_list(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UserError(fmt::format("cannot open the list of HDF5 files {}; check `source`", path));
+  std::vector<std::string> files;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) files.push_back(line);
+  }
+  if (files.empty()) throw UserError(fmt::format("the list of HDF5 files {} is empty", path));
+  return files;
+}
+
+class Hdf5File {
+ public:
+  explicit Hdf5File(const std::string& path)
+      : path_(path),
+        file_(
+            (H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)),
+            H5Fclose) {
+    if (file_.id < 0)
+      throw UserError(fmt::format("cannot open HDF5 file {}: missing, or not an HDF5 file", path));
+  }
+
+  Shape shape(const std::string& name) const {
+    const Hdf5Handle data = open(name);
+    const Hdf5Handle space(H5Dget_space(data.id), H5Sclose);
+    const int rank = H5Sget_simple_extent_ndims(space.id);
+    if (rank < 1 || rank > Shape::max_rank)
+      throw UserError(
+          fmt::format("{}: dataset '{}' has {} axes; 1 to {} are read", path_, name, rank, Shape::max_rank));
+    std::vector<hsize_t> extents(rank);
+    H5Sget_simple_extent_dims(space.id, extents.data(), nullptr);
+    Shape shape;
+    for (hsize_t extent : extents) shape.append(static_cast<int64_t>(extent));
+    return shape;
+  }
+
+  std::vector<float> read(const std::string& name, int64_t values) const {
+    const Hdf5Handle data = open(name);
+    std::vector<float> result(values);
+    if (H5Dread(data.id, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.data()) < 0)
+      throw UserError(
+          fmt::format("{}: dataset '{}' cannot be read as numbers; the file may be truncated", path_, name));
+    return result;
+  }
+
+ private:
+  Hdf5Handle open(const std::string& name) const {
+    const hid_t id = H5Dopen2(file_.id, name.c_str(), H5P_DEFAULT);
+    if (id < 0)
+      throw UserError(
+          fmt::format("{} has no dataset '{}'; datasets are named as the layer's tops", path_, name));
+    return {id, H5Dclose};
+  }
+
+  std::string path_;
+  Hdf5Handle file_;
+};
+
+class Hdf5Source : public SampleSource {
+ public:
+  Hdf5Source(const SourceOptions& source, const ReaderOptions& options)
+      : source_(source),
+        names_(options.top_names),
+        stream_{options.seed, 0, RandomStream::owner_of(options.layer_name)},
+        files_(read_file_list(source.source)) {
+    ensure(!names_.empty(), "an HDF5 reader needs the names of its tops");
+    if (source.batch_size < 1)
+      throw UserError(fmt::format("batch_size is {}; it must be at least 1", source.batch_size));
+    for (size_t f = 0; f < files_.size(); ++f) add_file(f);
+    order_.emplace(records(), [this](int64_t epoch) { return shuffled_rows(epoch); });
+  }
+
+  std::vector<Shape> shapes() const override {
+    std::vector<Shape> shapes = rows_;
+    for (Shape& shape : shapes) shape.set(0, source_.batch_size);
+    return shapes;
+  }
+  int64_t records() const override { return first_row_.back(); }
+  int64_t record_at(int64_t position) override {
+    return source_.shuffle ? order_->at(position) : position % records();
+  }
+  std::string record_name(int64_t record) override {
+    const size_t f = file_of(record);
+    return fmt::format("{} row {}", files_[f], record - first_row_[f]);
+  }
+
+  void load(int64_t record, int64_t, std::span<float* const> tops) override {
+    const size_t f = file_of(record);
+    const std::shared_ptr<const Contents> contents = contents_of(f);
+    for (size_t t = 0; t < names_.size(); ++t) {
+      const int64_t channels = rows_[t].rank() > 1 ? rows_[t][1] : 1, space = rows_[t].count(1) / channels;
+      const float* row = (*contents)[t].data() + (record - first_row_[f]) * rows_[t].count(1);
+      for (int64_t c = 0; c < channels; ++c)
+        for (int64_t i = 0; i < space; ++i) tops[t][i * channels + c] = row[c * space + i];
+    }
+  }
+
+ private:
+  using Contents = std::vector<std::vector<float>>;  // per top, as in the file
+
+  void add_file(size_t f) {
+    const Hdf5File file(files_[f]);
+    int64_t rows = 0;
+    for (size_t t = 0; t < names_.size(); ++t) {
+      const Shape shape = file.shape(names_[t]);
+      if (t == 0) rows = shape[0];
+      if (shape[0] != rows)
+        throw UserError(fmt::format("{}: dataset '{}' has {} rows, '{}' has {}; they must agree", files_[f],
+                                    names_[t], shape[0], names_[0], rows));
+      if (f == 0) rows_.push_back(shape);
+      Shape same = shape;
+      same.set(0, rows_[t][0]);
+      if (same != rows_[t])
+        throw UserError(fmt::format("{}: dataset '{}' is {}, but {} in {}; only the first extent may differ",
+                                    files_[f], names_[t], shape.text(), rows_[t].text(), files_[0]));
+    }
+    if (rows == 0) throw UserError(fmt::format("{}: dataset '{}' is empty", files_[f], names_[0]));
+    first_row_.push_back(first_row_.back() + rows);
+  }
+
+  size_t file_of(int64_t record) const {
+    return std::upper_bound(first_row_.begin(), first_row_.end(), record) - first_row_.begin() - 1;
+  }
+
+  std::vector<int64_t> shuffled_rows(int64_t epoch) const {
+    std::vector<int64_t> rows;
+    for (int64_t f : shuffled_order(stream_, epoch, static_cast<int64_t>(files_.size()))) {
+      RandomStream own = stream_;
+      own.owner ^= RandomStream::owner_of(files_[f]);
+      for (int64_t row : shuffled_order(own, epoch, first_row_[f + 1] - first_row_[f]))
+        rows.push_back(first_row_[f] + row);
+    }
+    return rows;
+  }
+
+  // The whole file, as Caffe reads it; the last few stay in memory.
+  std::shared_ptr<const Contents> contents_of(size_t f) {
+    constexpr size_t files_kept = 3;
+    std::lock_guard lock(mutex_);
+    for (auto it = kept_.begin(); it != kept_.end(); ++it)
+      if (it->first == f) return it->second;
+    const Hdf5File file(files_[f]);
+    auto contents = std::make_shared<Contents>();
+    const int64_t rows = first_row_[f + 1] - first_row_[f];
+    for (size_t t = 0; t < names_.size(); ++t)
+      contents->push_back(file.read(names_[t], rows * rows_[t].count(1)));
+    kept_.emplace_back(f, contents);
+    if (kept_.size() > files_kept) kept_.pop_front();
+    return contents;
+  }
+
+  SourceOptions source_;
+  std::vector<std::string> names_;
+  RandomStream stream_;
+  std::vector<std::string> files_;
+  std::vector<int64_t> first_row_{0};  // of each file, and their total
+  std::vector<Shape> rows_;            // per top, as in the first file
+  std::optional<EpochOrder> order_;
+  std::mutex mutex_;
+  std::list<std::pair<size_t, std::shared_ptr<const Contents>>> kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleSource> open_hdf5_list(const SourceOptions& source, const ReaderOptions& options) {
+  return std::make_unique<Hdf5Source>(source, options);
+}
+
+}  // namespace cortado

@@ -1,0 +1,64 @@
+#include "cortado/data/image.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+
+#include "cortado/data/codecs.h"
+
+namespace cortado {
+
+Image decode_image(std::span<const uint8_t> file, ColorMode mode) {
+  constexpr std::array<uint8_t, 3> jpeg_magic{0xFF, 0xD8, 0xFF};
+  constexpr std::array<uint8_t, 8> png_magic{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  auto starts_with = [&](const auto& magic) {
+    return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
+  };
+  if (starts_with(jpeg_magic)) return decode_jpeg(file, mode);
+  if (starts_with(png_magic)) return decode_png(file, mode);
+  if (file.empty()) throw BrokenRecord("the image is empty");
+  throw BrokenRecord("neither a JPEG nor a PNG image; convert it to one of these");
+}
+
+std::vector<uint8_t> encode_image(const Image& image, std::string_view format) {
+  if (format == "jpg" || format == "jpeg") return encode_jpeg(image, 95);
+  if (format == "png") return encode_png(image);
+  throw UserError(fmt::format("cannot encode images as '{}'; use jpg or png", format));
+}
+
+Image convert_color(Image image, ColorMode mode) {
+  int channels = mode == ColorMode::color ? 3 : mode == ColorMode::gray ? 1 : image.channels;
+  if (channels == image.channels) return image;
+  Image result(image.height, image.width, channels);
+  size_t pixels = result.pixels.size() / channels;
+  const uint8_t* from = image.pixels.data();
+  uint8_t* to = result.pixels.data();
+  for (size_t i = 0; i < pixels; ++i, from += image.channels, to += channels) {
+    if (channels == 1) {
+      *to = gray_of(from);
+    } else if (image.channels == 1) {
+      to[0] = to[1] = to[2] = *from;
+    } else {
+      std::copy_n(from, 3, to);
+    }
+  }
+  return result;
+}
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw BrokenRecord(fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+  std::vector<uint8_t> bytes;
+  std::array<uint8_t, 1 << 16> buffer;
+  while (size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get()))
+    bytes.insert(bytes.end(), buffer.begin(), buffer.begin() + got);
+  if (std::ferror(file.get()))
+    throw BrokenRecord(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  return bytes;
+}
+
+}  // namespace cortado

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// One line "PATH LABEL" of an image list; a path may hold spaces.
+struct ListedImage {
+  std::string path;
+  int label = 0;
+};
+
+// Throws UserError naming file and line: missing file, no label, empty list. Blank lines are passed over.
+std::vector<ListedImage> read_image_list(const std::string& path);
+
+}  // namespace cortado

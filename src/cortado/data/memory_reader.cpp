@@ -1,0 +1,127 @@
+#include "cortado/data/memory_reader.h"
+
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+
+namespace {
+
+// One shape a top, or one for all.
+std::vector<Shape> shapes_of_tops(const SourceOptions& source, int tops) {
+  const auto given = static_cast<int>(source.shapes.size());
+  if (given != tops && given != 1)
+    throw UserError(fmt::format("{} shapes for {} tops; give one, or one a top", given, tops));
+  return given == tops ? source.shapes : std::vector<Shape>(tops, source.shapes[0]);
+}
+
+std::vector<AlignedBuffer> make_buffers(std::span<const Shape> shapes) {
+  std::vector<AlignedBuffer> buffers;
+  for (const Shape& shape : shapes) buffers.emplace_back(shape.size());
+  return buffers;
+}
+
+Batch batch_of(std::span<const AlignedBuffer> buffers, int64_t first_sample) {
+  Batch batch{.tensors = {}, .first_sample = first_sample};
+  for (const AlignedBuffer& buffer : buffers) batch.tensors.push_back(buffer.data());
+  return batch;
+}
+
+int64_t batch_size_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 1; }
+
+void check_filler(const Filler& filler) {
+  using Type = Filler::Type;
+  const bool known =
+      filler.type == Type::constant || filler.type == Type::uniform || filler.type == Type::gaussian;
+  if (!known || filler.sparse >= 0)
+    throw UserError(
+        "DummyData fills with constant, uniform or dense gaussian values only; choose one of them");
+}
+
+float fill_value(const Filler& filler, const RandomStream& stream, uint64_t index) {
+  switch (filler.type) {
+    case Filler::Type::uniform:
+      return static_cast<float>(stream.uniform(index, 0, filler.min, filler.max));
+    case Filler::Type::gaussian:
+      return static_cast<float>(stream.normal(index, 0, filler.mean, filler.std));
+    default:
+      return static_cast<float>(filler.value);
+  }
+}
+
+}  // namespace
+
+InputReader::InputReader(const SourceOptions& source, const ReaderOptions& options)
+    : shapes_(shapes_of_tops(source, options.tops)), buffers_(make_buffers(shapes_)) {}
+
+Batch InputReader::next() {
+  Batch batch = batch_of(buffers_, position_);
+  position_ += batch_size_of(shapes_[0]);
+  return batch;
+}
+
+MemoryReader::MemoryReader(const SourceOptions& source, const ReaderOptions& options) {
+  if (options.tops != 2)
+    throw UserError(fmt::format("MemoryData gives two tops, data and label; there are {}", options.tops));
+  if (source.batch_size < 1 || source.shapes.size() != 1 || source.shapes[0].rank() != 3 ||
+      source.shapes[0].size() < 1)
+    throw UserError("MemoryData needs batch_size, channels, height and width, all at least 1");
+  const Shape& sample = source.shapes[0];
+  data_shape_ = {source.batch_size, sample[0], sample[1], sample[2]};
+  data_.resize(data_shape_.size());
+  labels_.resize(source.batch_size);
+}
+
+void MemoryReader::set(std::span<const float> data, std::span<const float> labels) {
+  const auto samples = static_cast<int64_t>(labels.size());
+  if (samples == 0 || samples % data_shape_[0] != 0 ||
+      static_cast<int64_t>(data.size()) != samples * data_shape_.count(1))
+    throw UserError(
+        fmt::format("MemoryData takes whole batches of {} samples of {} values; given {} values and {} "
+                    "labels",
+                    data_shape_[0], data_shape_.count(1), data.size(), samples));
+  data_.assign(data.begin(), data.end());
+  labels_.assign(labels.begin(), labels.end());
+  position_ = 0;
+}
+
+Batch MemoryReader::next() {
+  const auto batch = data_shape_[0], batches = static_cast<int64_t>(labels_.size()) / batch;
+  const int64_t row = position_ / batch % batches * batch;
+  Batch result{{data_.data() + row * data_shape_.count(1), labels_.data() + row}, position_};
+  position_ += batch;
+  return result;
+}
+
+DummyReader::DummyReader(const SourceOptions& source, const ReaderOptions& options)
+    : shapes_(shapes_of_tops(source, options.tops)),
+      fillers_(source.fillers.empty() ? std::vector<Filler>(1) : source.fillers),
+      buffers_(make_buffers(shapes_)),
+      stream_{options.seed, 0, RandomStream::owner_of(options.layer_name)} {
+  if (fillers_.size() == 1) fillers_.resize(shapes_.size(), Filler(fillers_[0]));
+  if (fillers_.size() != shapes_.size())
+    throw UserError(
+        fmt::format("{} fillers for {} tops; give none, one, or one a top", fillers_.size(), shapes_.size()));
+  for (size_t t = 0; t < fillers_.size(); ++t) {
+    check_filler(fillers_[t]);
+    if (fillers_[t].type != Filler::Type::constant) continue;
+    for (float& value : buffers_[t].span()) value = fill_value(fillers_[t], stream_, 0);
+  }
+}
+
+Batch DummyReader::next() {
+  RandomStream stream = stream_;
+  stream.iteration = static_cast<uint64_t>(position_);
+  for (size_t t = 0; t < fillers_.size(); ++t) {
+    if (fillers_[t].type == Filler::Type::constant) continue;
+    stream.owner = stream_.owner + static_cast<uint32_t>(t);
+    uint64_t index = 0;
+    for (float& value : buffers_[t].span()) value = fill_value(fillers_[t], stream, index++);
+  }
+  Batch batch = batch_of(buffers_, position_);
+  position_ += batch_size_of(shapes_[0]);
+  return batch;
+}
+
+}  // namespace cortado

@@ -1,0 +1,158 @@
+#include "cortado/data/prefetch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fmt/format.h>
+
+#include "cortado/data/image.h"
+
+namespace cortado {
+
+PrefetchReader::PrefetchReader(std::unique_ptr<SampleSource> source, int batch_size, bool skip_corrupt,
+                               const ReaderOptions& options)
+    : source_(std::move(source)),
+      shapes_(source_->shapes()),
+      batch_size_(batch_size),
+      batches_ahead_(std::max(1, options.batches_ahead)),
+      chunk_size_(std::clamp<int64_t>(batch_size / (4 * std::max(1, options.threads)), 1, 32)),
+      thread_count_(std::max(1, options.threads)),
+      skip_corrupt_(skip_corrupt) {
+  for (const Shape& shape : shapes_)
+    sample_floats_.push_back(shape.rank() > 0 && shape[0] == batch_size ? shape.count(1) : 0);
+}
+
+PrefetchReader::~PrefetchReader() { stop(); }
+
+void PrefetchReader::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  room_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Batch PrefetchReader::next() {
+  std::unique_lock lock(mutex_);
+  if (threads_.empty()) {
+    ring_.resize(batches_ahead_ + 1);
+    for (Slot& slot : ring_)
+      for (const Shape& shape : shapes_) slot.tensors.emplace_back(shape.size());
+    for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+  }
+  Slot& slot = slot_of(taken_);
+  done_.wait(lock, [&] { return slot.ready; });
+  if (slot.error) std::rethrow_exception(slot.error);
+  slot.ready = false;
+  Batch batch;
+  batch.first_sample = first_ + taken_ * batch_size_;
+  for (const AlignedBuffer& tensor : slot.tensors) batch.tensors.push_back(tensor.data());
+  ++taken_;
+  room_.notify_all();
+  return batch;
+}
+
+void PrefetchReader::seek(int64_t sample) {
+  std::unique_lock lock(mutex_);
+  paused_ = true;
+  done_.wait(lock, [&] { return running_ == 0; });
+  first_ = sample;
+  issued_ = taken_ = 0;
+  for (Slot& slot : ring_) {
+    slot.ready = false;
+    slot.error = nullptr;
+  }
+  paused_ = false;
+  room_.notify_all();
+}
+
+int64_t PrefetchReader::skipped() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(broken_.size());
+}
+
+void PrefetchReader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    room_.wait(lock, [&] { return stopping_ || has_room(); });
+    if (stopping_) return;
+    const Chunk chunk = take_chunk();
+    Slot& slot = slot_of(chunk.batch);
+    lock.unlock();
+    load_chunk(chunk);
+    lock.lock();
+    slot.missing -= chunk.end - chunk.begin;
+    if (slot.missing == 0) {
+      if (!slot.error) {
+        lock.unlock();
+        std::vector<float*> tops;
+        for (const AlignedBuffer& tensor : slot.tensors) tops.push_back(tensor.data());
+        source_->finish_batch(first_ + chunk.batch * batch_size_, tops);
+        lock.lock();
+      }
+      slot.ready = true;
+    }
+    --running_;
+    done_.notify_all();
+  }
+}
+
+PrefetchReader::Chunk PrefetchReader::take_chunk() {
+  Chunk chunk{issued_ / batch_size_, issued_, 0};
+  chunk.end = std::min(issued_ + chunk_size_, (chunk.batch + 1) * batch_size_);
+  if (chunk.begin == chunk.batch * batch_size_) {
+    Slot& slot = slot_of(chunk.batch);
+    slot.missing = batch_size_;
+    slot.error = nullptr;
+  }
+  issued_ = chunk.end;
+  ++running_;
+  return chunk;
+}
+
+// Runs without the lock. Of several failures in a batch the first sample's is kept, so that the error does
+// not depend on the threads.
+void PrefetchReader::load_chunk(const Chunk& chunk) {
+  Slot& slot = slot_of(chunk.batch);
+  std::vector<float*> tops(shapes_.size());
+  for (int64_t i = chunk.begin; i < chunk.end; ++i) {
+    for (size_t t = 0; t < tops.size(); ++t)
+      tops[t] = slot.tensors[t].data() + (i - chunk.batch * batch_size_) * sample_floats_[t];
+    try {
+      load_sample(first_ + i, tops);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (slot.error && slot.error_sample < i) return;
+      slot.error = std::current_exception();
+      slot.error_sample = i;
+      return;
+    }
+  }
+}
+
+// A broken record's place is taken by the next good one of the stream, whoever loads it.
+void PrefetchReader::load_sample(int64_t position, std::span<float* const> tops) {
+  const int64_t records = source_->records();
+  for (int64_t ahead = 0; ahead < records; ++ahead) {
+    const int64_t record = source_->record_at(position + ahead);
+    try {
+      return source_->load(record, position, tops);
+    } catch (const BrokenRecord& error) {
+      const std::string message = fmt::format("{}: {}", source_->record_name(record), error.what());
+      if (!skip_corrupt_)
+        throw UserError(message + "; repair or remove it, or set skip_corrupt to leave such records out");
+      note_broken(record, message);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: {}", source_->record_name(record), error.what()));
+    }
+  }
+  throw UserError(fmt::format("{}: none of the {} records can be read",
+                              source_->record_name(source_->record_at(position)), records));
+}
+
+void PrefetchReader::note_broken(int64_t record, const std::string& message) {
+  std::lock_guard lock(mutex_);
+  if (broken_.insert(record).second) fmt::print(stderr, "warning: skipped {}\n", message);
+}
+
+}  // namespace cortado

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "cortado/data/buffer.h"
+#include "cortado/data/reader.h"
+
+namespace cortado {
+
+// What the prefetcher reads from: a finite list of records, repeated without end in an order that may change
+// each epoch. All functions but the constructor's may be called from several threads at once.
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  // Shapes of all tops. A top whose first extent is not the batch size belongs to the batch as a whole.
+  virtual std::vector<Shape> shapes() const = 0;
+  virtual int64_t records() const = 0;
+  // The record at a stream position.
+  virtual int64_t record_at(int64_t position) = 0;
+  // For messages: "list.txt line 7: cat.jpg".
+  virtual std::string record_name(int64_t record) = 0;
+  // Writes the record as sample `position` (which keys its randomness): tops[t] is where that sample of top t
+  // begins. Throws BrokenRecord, or UserError when the data set as a whole does not fit; both with the reason
+  // alone.
+  virtual void load(int64_t record, int64_t position, std::span<float* const> tops) = 0;
+  // Called once all samples of a batch are loaded; `tops` are the whole tensors.
+  virtual void finish_batch(int64_t /*first_sample*/, std::span<float* const> /*tops*/) {}
+};
+
+// Loads samples on background threads into a ring of whole batches. The threads start with the first next(),
+// so that asking for shapes costs nothing.
+class PrefetchReader : public Reader {
+ public:
+  PrefetchReader(std::unique_ptr<SampleSource> source, int batch_size, bool skip_corrupt,
+                 const ReaderOptions& options);
+  ~PrefetchReader() override;
+
+  std::vector<Shape> shapes() const override { return shapes_; }
+  Batch next() override;
+  void seek(int64_t sample) override;
+  int64_t skipped() const override;
+
+ private:
+  // One batch of the ring.
+  struct Slot {
+    std::vector<AlignedBuffer> tensors;
+    int64_t missing = 0;  // samples still to load
+    bool ready = false;
+    int64_t error_sample = 0;  // the first sample that failed
+    std::exception_ptr error;
+  };
+  // Consecutive samples of one batch, handed to one thread.
+  struct Chunk {
+    int64_t batch = 0, begin = 0, end = 0;  // counted since the last seek
+  };
+
+  Slot& slot_of(int64_t batch) { return ring_[batch % static_cast<int64_t>(ring_.size())]; }
+  bool has_room() const { return !paused_ && issued_ < (taken_ + batches_ahead_) * batch_size_; }
+  void work();
+  Chunk take_chunk();
+  void load_chunk(const Chunk& chunk);
+  void load_sample(int64_t position, std::span<float* const> tops);
+  void note_broken(int64_t record, const std::string& message);
+  void stop();
+
+  std::unique_ptr<SampleSource> source_;
+  std::vector<Shape> shapes_;
+  int64_t batch_size_, batches_ahead_, chunk_size_;
+  int thread_count_;
+  bool skip_corrupt_;
+  std::vector<int64_t> sample_floats_;  // per top; 0: a top of the whole batch
+
+  mutable std::mutex mutex_;  // guards all below; `tensors` belong to whoever loads or holds the batch
+  std::condition_variable room_, done_;
+  std::vector<Slot> ring_;  // batches_ahead + the one the caller holds
+  int64_t first_ = 0;       // stream position at the last seek
+  int64_t issued_ = 0;      // samples handed to threads since then
+  int64_t taken_ = 0;       // batches given to the caller since then
+  int running_ = 0;         // chunks being loaded
+  bool paused_ = false, stopping_ = false;
+  std::set<int64_t> broken_;  // records
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cortado
