@@ -79,18 +79,18 @@ void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
   for (TrainingObserver* observer : observers_) event(*observer);
 }
 
-void Trainer::load_weights(const std::string& path) {
-  cortado::load_weights(path, *train_executor_, parameters_);
+std::vector<std::string> Trainer::load_weights(const std::string& path) {
+  return cortado::load_weights(path, *train_executor_, parameters_);
 }
 
 void Trainer::run(SignalWatch& signals) {
-  const int64_t begin = iteration_;
   while (iteration_ < solver_.max_iterations) {
-    bool wanted = iteration_ > begin || begin > 0 || solver_.test_initialization;
+    bool wanted = iteration_ > 0 || solver_.test_initialization;
     if (due(solver_.test_interval) && wanted) test_all(signals);
     if (signals.stop_asked()) break;
     train_iteration();
-    if (due(solver_.snapshot) || signals.take_snapshot_request()) save();
+    bool asked = signals.take_snapshot_request();
+    if (asked || due(solver_.snapshot)) save();
     if (signals.stop_asked()) break;
   }
   bool stopped = signals.stop_asked();

@@ -33,7 +33,8 @@ class Trainer {
 
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
 
-  void load_weights(const std::string& path);
+  // Returns the layers that the file lacks.
+  std::vector<std::string> load_weights(const std::string& path);
   void restore(const std::string& snapshot);
 
   // Trains from where it stands to max_iter, or until a signal asks to stop; tests and snapshots on the way

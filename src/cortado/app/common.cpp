@@ -1,0 +1,105 @@
+#include "cortado/app/common.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
+
+namespace cortado {
+namespace {
+
+int usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
+  for (caffe::BlobShape& shape : shapes) {
+    if (shape.dim_size() > 0) shape.set_dim(0, extent);
+  }
+}
+
+}  // namespace
+
+void add_machine_options(CLI::App& command, MachineOptions& o) {
+  command
+      .add_option("--threads", o.threads, "Compute threads; default: every processor this process may use")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--strategy", o.strategy, "How layers are cut; this version knows 'single': one device");
+  command.add_option("--ranks", o.ranks, "Processes; this version runs 1");
+  command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
+  command.add_option("--kernels", o.kernels,
+                     "Use only this implementation of the layers (for example 'reference')");
+  command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
+}
+
+void apply_machine_options(const MachineOptions& o) {
+  if (o.strategy != "single") {
+    throw UserError(fmt::format(
+        "--strategy {}: this version runs on one device; give 'single' or leave it out", o.strategy));
+  }
+  if (o.ranks != 1) {
+    throw UserError(
+        fmt::format("--ranks {}: this version runs on one device; give 1 or leave it out", o.ranks));
+  }
+  if (!o.gpu.empty()) throw UserError("--gpu: this version computes on the CPU; leave it out");
+  set_compute_threads(o.threads > 0 ? o.threads : usable_processors());
+}
+
+void add_model_options(CLI::App& command, ModelOptions& o) {
+  command.add_option("--model", o.model, "Model file (prototxt)")->required();
+  command.add_option("--phase", o.phase, "TRAIN or TEST")
+      ->check(CLI::IsMember({"TRAIN", "TEST"}, CLI::ignore_case));
+  command.add_option("--level", o.level, "Level of the net state");
+  command.add_option("--stage", o.stages, "Stages of the net state: a,b");
+  command.add_option("--batch", o.batch, "Batch size in place of the model file's")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_shape_option(CLI::App& command, ModelOptions& o) {
+  command.add_option("--input-shape", o.input_shape,
+                     "Shape of a sample, 3x227x227, where the data are not at hand");
+}
+
+caffe::NetState net_state_of(const ModelOptions& o, Phase otherwise) {
+  Phase phase = o.phase.empty() ? otherwise : (std::toupper(o.phase[1]) == 'R' ? Phase::train : Phase::test);
+  return net_state(phase, o.level, split_list(o.stages));
+}
+
+void override_batch(caffe::NetParameter& net, int batch) {
+  for (caffe::LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.has_data_param()) layer.mutable_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_image_data_param())
+      layer.mutable_image_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_hdf5_data_param())
+      layer.mutable_hdf5_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_memory_data_param())
+      layer.mutable_memory_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_input_param()) set_first_extent(*layer.mutable_input_param()->mutable_shape(), batch);
+    if (layer.has_dummy_data_param()) {
+      auto& dummy = *layer.mutable_dummy_data_param();
+      set_first_extent(*dummy.mutable_shape(), batch);
+      for (uint32_t& num : *dummy.mutable_num()) num = static_cast<uint32_t>(batch);
+    }
+  }
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t comma = std::min(text.find(',', begin), text.size());
+    if (comma > begin) parts.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
+void print_kernels(const Executor& executor, const std::string& title) {
+  fmt::print(stderr, "Kernels of {}:\n", title);
+  for (const std::string& line : executor.kernel_report()) fmt::print(stderr, "  {}\n", line);
+}
+
+}  // namespace cortado

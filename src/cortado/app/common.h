@@ -1,0 +1,48 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "cortado/exec/executor.h"
+#include "cortado/net/net_file.h"
+
+namespace cortado {
+
+// Options that say how to compute.
+struct MachineOptions {
+  int threads = 0;  // 0: as many as this process may use
+  std::string strategy = "single";
+  int ranks = 1;
+  std::string gpu;
+  std::string kernels;  // only this implementation
+  bool verbose = false;
+};
+void add_machine_options(CLI::App& command, MachineOptions& options);
+// Sets the compute threads. Throws UserError for what this version does not do.
+void apply_machine_options(const MachineOptions& options);
+
+// Options that say which network of a model file.
+struct ModelOptions {
+  std::string model;
+  std::string phase;
+  int level = 0;
+  std::string stages;       // "a,b"
+  int batch = 0;            // 0: as the file says
+  std::string input_shape;  // "3x227x227", where the data are not at hand
+};
+void add_model_options(CLI::App& command, ModelOptions& options);
+// --input-shape, for the commands that need no data.
+void add_shape_option(CLI::App& command, ModelOptions& options);
+caffe::NetState net_state_of(const ModelOptions& options, Phase otherwise);
+
+// Sets the batch size of every source layer.
+void override_batch(caffe::NetParameter& net, int batch);
+
+// "a,b" to its parts; nothing for "".
+std::vector<std::string> split_list(const std::string& text);
+
+// Prints which kernel each task got, to stderr.
+void print_kernels(const Executor& executor, const std::string& title);
+
+}  // namespace cortado

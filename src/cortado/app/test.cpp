@@ -1,0 +1,88 @@
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cortado/app/commands.h"
+#include "cortado/app/common.h"
+#include "cortado/app/training_lines.h"
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/train/trainer.h"
+
+namespace cortado {
+namespace {
+
+struct TestArguments {
+  ModelOptions model;
+  MachineOptions machine;
+  std::string weights, json;
+  int iterations = 50;
+  int reader_threads = 1;
+};
+
+using Json = nlohmann::ordered_json;
+
+void write_test_json(const TestArguments& a, const std::vector<OutputValue>& outputs, double loss,
+                     double seconds, double images_per_second) {
+  Json values = Json::array();
+  for (const OutputValue& o : outputs) values.push_back({{"name", o.name}, {"value", o.value}});
+  Json report{{"iterations", a.iterations},
+              {"loss", loss},
+              {"outputs", values},
+              {"seconds", seconds},
+              {"images_per_second", images_per_second}};
+  write_file_atomically(a.json, report.dump(2) + "\n");
+}
+
+void run_test(const TestArguments& a) {
+  apply_machine_options(a.machine);
+  NetFile file = read_net(a.model.model);
+  if (a.model.batch > 0) override_batch(file.net, a.model.batch);
+  DataNetwork data(file, net_state_of(a.model, Phase::test), {.seed = 1, .reader_threads = a.reader_threads});
+  ParameterStore parameters;
+  ExecutorOptions execution;
+  execution.only_kernel = a.machine.kernels;
+  Executor executor(data.network(), parameters, data.sources(), execution);
+  if (a.machine.verbose) print_kernels(executor, "the net");
+  for (const std::string& path : split_list(a.weights)) load_weights(path, executor, parameters);
+
+  auto start = std::chrono::steady_clock::now();
+  std::vector<OutputValue> means;
+  double loss = 0;
+  for (int batch = 0; batch < a.iterations; ++batch) {
+    loss += executor.run(static_cast<uint64_t>(batch)) / a.iterations;
+    std::vector<OutputValue> values = output_values(executor);
+    if (batch == 0) means.assign(values.size(), {});
+    for (size_t i = 0; i < values.size(); ++i) {
+      means[i].name = values[i].name;
+      means[i].loss_weight = values[i].loss_weight;
+      means[i].value += values[i].value / a.iterations;
+      fmt::print("Batch {}, {} = {:.6g}\n", batch, values[i].name, values[i].value);
+    }
+  }
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double speed = static_cast<double>(data.batch_size()) * a.iterations / seconds;
+  fmt::print("Loss: {:.6g}\n{}", loss, output_lines("Test", means));
+  fmt::print("{:.1f} images/s\n", speed);
+  if (data.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", data.skipped_records());
+  if (!a.json.empty()) write_test_json(a, means, loss, seconds, speed);
+}
+
+}  // namespace
+
+Command add_test_command(CLI::App& app) {
+  auto a = std::make_shared<TestArguments>();
+  CLI::App* command = app.add_subcommand("test", "Score a model on its test data");
+  add_model_options(*command, a->model);
+  command->add_option("--weights", a->weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b")
+      ->required();
+  command->add_option("--iterations", a->iterations, "Batches")->check(CLI::PositiveNumber);
+  command->add_option("--json", a->json, "Write the means as JSON");
+  command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
+      ->check(CLI::PositiveNumber);
+  add_machine_options(*command, a->machine);
+  return {command, [a] { run_test(*a); }};
+}
+
+}  // namespace cortado

@@ -1,0 +1,142 @@
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+
+#include "cortado/app/commands.h"
+#include "cortado/app/common.h"
+#include "cortado/app/training_lines.h"
+#include "cortado/app/training_log.h"
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/net/solver_state.h"
+#include "cortado/train/trainer.h"
+
+namespace cortado {
+namespace {
+
+struct TrainArguments {
+  std::string solver, weights, snapshot, log, plot, snapshot_format;
+  int level = 0;
+  std::string stages;
+  std::string sigint_effect = "stop", sighup_effect = "snapshot";
+  std::vector<std::string> overrides;
+  int reader_threads = 1;
+  MachineOptions machine;
+};
+
+SignalEffect effect_of(const std::string& name) {
+  if (name == "stop") return SignalEffect::stop;
+  return name == "snapshot" ? SignalEffect::snapshot : SignalEffect::none;
+}
+
+void apply_snapshot_options(const TrainArguments& a, SolverOptions& options) {
+  if (a.snapshot_format == "cortado") options.snapshot_format = SnapshotFormat::cortado;
+  if (a.snapshot_format == "caffe") options.snapshot_format = SnapshotFormat::caffe;
+  if (a.snapshot_format == "hdf5") options.snapshot_format = SnapshotFormat::hdf5;
+  if (!options.snapshot_prefix.empty()) return;
+  options.snapshot_prefix = std::filesystem::path(a.solver).replace_extension().string();
+}
+
+caffe::SolverParameter solver_message(const TrainArguments& a) {
+  caffe::SolverParameter solver = read_solver(a.solver);
+  for (const std::string& assignment : a.overrides) override_field(solver, assignment);
+  if (a.level != 0) solver.mutable_train_state()->set_level(a.level);
+  for (const std::string& stage : split_list(a.stages)) solver.mutable_train_state()->add_stage(stage);
+  return solver;
+}
+
+// Weights to start from: the command line's, else the solver file's.
+void start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer) {
+  if (!a.snapshot.empty()) {
+    trainer.restore(a.snapshot);
+    fmt::print("Resuming from {} at iteration {}\n", a.snapshot, trainer.iteration());
+    return;
+  }
+  for (const std::string& path : a.weights.empty() ? options.weights : split_list(a.weights)) {
+    fmt::print("Finetuning from {}\n", path);
+    for (const std::string& layer : trainer.load_weights(path))
+      fmt::print("  layer '{}' starts anew\n", layer);
+  }
+}
+
+void print_start(const Trainer& trainer, const SolverOptions& options) {
+  const Network& network = trainer.train_net().network();
+  fmt::print("Solving {}: {} layers, {} parameters, solver {}, batch {}\n", network.name(),
+             network.nodes().size(), network.parameter_count(), solver_name(options.update.solver),
+             trainer.train_net().batch_size() * options.iter_size);
+  std::fflush(stdout);
+}
+
+void run_train(const TrainArguments& a) {
+  if (!a.snapshot.empty() && !a.weights.empty()) {
+    throw UserError("--snapshot and --weights: give one; a snapshot holds its weights");
+  }
+  apply_machine_options(a.machine);
+  caffe::SolverParameter message = solver_message(a);
+  SolverOptions options = solver_options(message, a.solver);
+  apply_snapshot_options(a, options);
+  Trainer trainer(options, solver_nets(message, a.solver), {a.machine.kernels, a.reader_threads});
+  if (a.machine.verbose) print_kernels(trainer.executor(), "the training net");
+  start_from(a, options, trainer);
+
+  std::unique_ptr<TrainingObserver> display;
+  bool terminal = isatty(STDOUT_FILENO) != 0;
+  if (terminal) {
+    display = std::make_unique<ProgressBar>(trainer.iteration());
+  } else {
+    display = std::make_unique<TrainingLines>(options);
+  }
+  trainer.watch(*display);
+  std::unique_ptr<TrainingLog> log;
+  if (!a.log.empty()) {
+    log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());
+    trainer.watch(*log);
+  }
+  TrainingCurves curves;
+  if (!a.plot.empty()) trainer.watch(curves);
+
+  print_start(trainer, options);
+  SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop});
+  trainer.run(signals);
+  display.reset();
+  if (!a.plot.empty())
+    write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
+  if (trainer.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", trainer.skipped_records());
+  fmt::print("{}\n", signals.stop_asked() ? "Optimization stopped early." : "Optimization Done.");
+}
+
+}  // namespace
+
+Command add_train_command(CLI::App& app) {
+  auto a = std::make_shared<TrainArguments>();
+  CLI::App* command = app.add_subcommand("train", "Train a network by a solver file");
+  command->add_option("--solver", a->solver, "Solver file (prototxt)")->required();
+  command->add_option("--weights", a->weights, "Start from these weights: a.caffemodel,b.h5,c.safetensors");
+  command->add_option("--snapshot", a->snapshot,
+                      "Go on from a .solverstate, .solverstate.h5 or .safetensors");
+  command->add_option("--level", a->level, "Level of the training net's state");
+  command->add_option("--stage", a->stages, "Stages of the training net's state: a,b");
+  command->add_option("--set", a->overrides,
+                      "Override a field of the solver file: base_lr=0.02 (repeatable)");
+  command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");
+  command->add_option("--plot", a->plot, "Draw the loss and test curves (SVG) at the end");
+  auto formats = CLI::IsMember({"cortado", "caffe", "hdf5"});
+  command
+      ->add_option("--snapshot-format", a->snapshot_format,
+                   "cortado, caffe or hdf5; default: the solver file's")
+      ->check(formats);
+  auto effects = CLI::IsMember({"snapshot", "stop", "none"});
+  command
+      ->add_option("--sigint-effect", a->sigint_effect, "On SIGINT: snapshot, stop (with a snapshot) or none")
+      ->check(effects);
+  command
+      ->add_option("--sighup-effect", a->sighup_effect, "On SIGHUP: snapshot, stop (with a snapshot) or none")
+      ->check(effects);
+  command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
+      ->check(CLI::PositiveNumber);
+  add_machine_options(*command, a->machine);
+  return {command, [a] { run_train(*a); }};
+}
+
+}  // namespace cortado

@@ -1,0 +1,83 @@
+#include "cortado/app/training_log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_point(std::vector<Curve>& curves, const std::string& name, Curve::Point point) {
+  auto known = std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == name; });
+  if (known == curves.end()) known = curves.insert(curves.end(), Curve{.name = name, .marked = true});
+  known->points.push_back(point);
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const std::string& path, bool append)
+    : path_(path), file_(std::fopen(path.c_str(), append ? "a" : "w"), std::fclose) {
+  if (!file_) throw UserError(fmt::format("--log {}: cannot write: {}", path, std::strerror(errno)));
+}
+
+void TrainingLog::write(const std::string& line) {
+  bool written = std::fputs((line + '\n').c_str(), file_.get()) >= 0 && std::fflush(file_.get()) == 0;
+  if (!written) throw UserError(fmt::format("--log {}: cannot write: {}", path_, std::strerror(errno)));
+}
+
+void TrainingLog::iteration(const IterationReport& r) {
+  if (!r.updated) return;
+  write(Json{{"iteration", r.iteration},
+             {"loss", r.loss},
+             {"lr", r.learning_rate},
+             {"seconds", r.duration.count},
+             {"images_per_second", static_cast<double>(r.images) / std::max(1e-9, r.duration.count)},
+             {"communication_seconds", 0.0},
+             {"exposed_communication_seconds", 0.0},
+             {"data_wait_seconds", r.data_wait.count}}
+            .dump());
+}
+
+void TrainingLog::test(const TestReport& r) {
+  Json outputs = Json::array();
+  for (const OutputValue& o : r.outputs) outputs.push_back({{"name", o.name}, {"value", o.value}});
+  Json line{
+      {"iteration", r.iteration}, {"test_net", r.net}, {"outputs", outputs}, {"seconds", r.duration.count}};
+  if (r.loss) line["loss"] = *r.loss;
+  write(line.dump());
+}
+
+void TrainingLog::snapshot(int64_t iteration, const std::string& path) {
+  write(Json{{"iteration", iteration}, {"snapshot", path}}.dump());
+}
+
+void TrainingCurves::iteration(const IterationReport& r) {
+  if (r.updated) losses_.push_back({static_cast<double>(r.iteration), r.loss});
+}
+
+void TrainingCurves::test(const TestReport& r) {
+  for (const OutputValue& o : r.outputs) {
+    std::string name = r.net == 0 ? "test " + o.name : fmt::format("test {} {}", r.net, o.name);
+    add_point(o.loss_weight != 0 ? test_losses_ : test_scores_, name,
+              {static_cast<double>(r.iteration), o.value});
+  }
+}
+
+std::string TrainingCurves::svg(const std::string& title) const {
+  CurvePanel loss{"loss", {{.name = "", .points = losses_, .faint = true}}};
+  size_t window = std::max<size_t>(1, losses_.size() / 50);
+  loss.curves.push_back(
+      {.name = fmt::format("training loss, mean of {}", window), .points = smoothed_points(losses_, window)});
+  loss.curves.insert(loss.curves.end(), test_losses_.begin(), test_losses_.end());
+  std::vector<CurvePanel> panels{loss};
+  if (!test_scores_.empty()) panels.push_back({"test", test_scores_});
+  return curves_svg(title, "iteration", panels);
+}
+
+}  // namespace cortado

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cortado/report/curve.h"
+#include "cortado/train/observer.h"
+
+namespace cortado {
+
+// One JSON object a line for each iteration, test and snapshot (docs/design.md, "The command").
+class TrainingLog : public TrainingObserver {
+ public:
+  // `append`: the log of a training that goes on. Throws UserError when `path` cannot be written.
+  TrainingLog(const std::string& path, bool append);
+  void iteration(const IterationReport& report) override;
+  void test(const TestReport& report) override;
+  void snapshot(int64_t iteration, const std::string& path) override;
+
+ private:
+  void write(const std::string& line);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+// Collects the losses and test outputs of a training for a picture.
+class TrainingCurves : public TrainingObserver {
+ public:
+  void iteration(const IterationReport& report) override;
+  void test(const TestReport& report) override;
+  std::string svg(const std::string& title) const;
+
+ private:
+  std::vector<Curve::Point> losses_;
+  std::vector<Curve> test_losses_, test_scores_;  // scores: outputs that are no loss (accuracy)
+};
+
+}  // namespace cortado
