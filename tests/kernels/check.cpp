@@ -81,6 +81,7 @@ class KernelRun {
     reset();
     Arguments forward = forward_arguments(), backward = buffers_.arguments();
     if (shared) share(forward), share(backward);
+    if (kernel_.passes_output_gradient()) pass_output_gradient(backward);
     kernel_.forward(forward);
     results.outputs = outputs_of(forward);
     results.parameters = canonical_parameters();
@@ -121,6 +122,12 @@ class KernelRun {
     arguments.outputs[0] = buffers_.inputs[0].data();
     if (!arguments.input_gradients.empty() && arguments.input_gradients[0]) {
       arguments.input_gradients[0] = buffers_.output_gradients[0].data();
+    }
+  }
+
+  void pass_output_gradient(Arguments& arguments) {
+    for (float*& gradient : arguments.input_gradients) {
+      if (gradient) gradient = buffers_.output_gradients[0].data();
     }
   }
 

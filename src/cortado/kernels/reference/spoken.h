@@ -12,6 +12,7 @@ class Spoken {
       : memory_(memory), channels_(shape.rank() > 2 ? shape[1] : 1), positions_(shape.spatial_size()) {}
 
   T& operator[](int64_t index) const {
+    if (channels_ == 1 || positions_ == 1) return memory_[index];
     int64_t position = index % positions_;
     int64_t channel = index / positions_ % channels_;
     int64_t sample = index / positions_ / channels_;
