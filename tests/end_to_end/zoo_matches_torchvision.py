@@ -15,7 +15,7 @@ try:
     import torch
     import torchvision.models as tv
 except ImportError as error:
-    print(f"skipped: {error}")
+    print(f"skipped: {error} (Debian's packages belong to /usr/bin/python3; this is {sys.executable})")
     sys.exit(77)
 
 from caffe_net import CaffeNet, read_layers
