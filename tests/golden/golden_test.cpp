@@ -22,6 +22,8 @@ struct GoldenCase {
   std::vector<std::string> parameters;  // roles, in the layer's order
 };
 
+void PrintTo(const GoldenCase& test, std::ostream* out) { *out << test.name; }
+
 const SafetensorsFile& golden_file() {
   static const SafetensorsFile file = read_safetensors(CORTADO_SOURCE_DIR "/tests/golden/layers.safetensors");
   return file;

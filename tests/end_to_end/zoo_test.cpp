@@ -1,0 +1,84 @@
+// Every net of the zoo loads in both forms and has its published number of learnable parameters.
+#include <gtest/gtest.h>
+
+#include "cortado/net/net_file.h"
+
+namespace cortado {
+namespace {
+
+struct ZooModel {
+  std::string name;
+  int64_t parameters;
+  std::vector<int64_t> scores;  // extents of one sample's output
+};
+
+void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
+
+const ZooModel zoo[] = {
+    {"lenet", 431'080, {10}},
+    {"cifar10_quick", 145'578, {10}},
+    {"cifar10_full", 89'578, {10}},
+    {"caffenet", 60'965'224, {1000}},
+    {"alexnet", 61'100'840, {1000}},
+    {"vgg-a", 132'863'336, {1000}},
+    {"vgg-16", 138'357'544, {1000}},
+    {"vgg-128", 47'609'192, {1000}},
+    {"vgg-256", 76'400'360, {1000}},
+    {"vgg-512", 140'175'848, {1000}},
+    {"inception-v3", 23'834'568, {1000}},
+    {"inception-v3-aux", 27'161'264, {1000}},
+    {"resnet-50", 25'557'032, {1000}},
+    {"wrn-50-2", 68'883'240, {1000}},
+    {"wrn-50-4", 223'439'144, {1000}},
+    {"densenet-121", 7'978'856, {1000}},
+    {"u-net", 31'037'698, {2, 256, 256}},
+    {"u-net-3d", 5'601'187, {3, 64, 64, 64}},
+};
+constexpr int64_t auxiliary_head_parameters = 3'326'696;  // deploy nets leave it out
+
+Network load(const std::string& model, const std::string& file, Phase phase,
+             const Network::SourceShapes& source_shapes) {
+  std::string path = CORTADO_SOURCE_DIR "/models/" + model + "/" + file;
+  return load_network(read_net(path), net_state(phase), source_shapes).network;
+}
+
+class Zoo : public testing::TestWithParam<ZooModel> {};
+
+TEST_P(Zoo, DeployNetGivesTheScores) {
+  Network network = load(GetParam().name, "deploy.prototxt", Phase::test, declared_source_shapes);
+  int64_t auxiliary = GetParam().name == "inception-v3-aux" ? auxiliary_head_parameters : 0;
+  EXPECT_EQ(network.parameter_count(), GetParam().parameters - auxiliary);
+  Shape scores{1};
+  for (int64_t extent : GetParam().scores) scores.append(extent);
+  ASSERT_EQ(network.outputs().size(), 1u);
+  EXPECT_EQ(network.tensors()[network.outputs()[0]].shape, scores);
+}
+
+TEST_P(Zoo, TrainingNetHasThePublishedParameters) {
+  Network deploy = load(GetParam().name, "deploy.prototxt", Phase::test, declared_source_shapes);
+  Shape data = deploy.tensors()[deploy.tensor("data")].shape;
+  Shape label{1};
+  if (GetParam().scores.size() > 1) {
+    label = data;
+    label.set(1, 1);
+  }
+  for (Phase phase : {Phase::train, Phase::test}) {
+    Network network = load(GetParam().name, "train_val.prototxt", phase, [&](const LayerDeclaration&) {
+      return std::vector{data, label};
+    });
+    EXPECT_EQ(network.parameter_count(), GetParam().parameters);
+    EXPECT_GE(network.tensor("loss"), 0);
+    EXPECT_EQ(network.tensor("accuracy") >= 0, phase == Phase::test);
+  }
+}
+
+std::string zoo_name(const testing::TestParamInfo<ZooModel>& info) {
+  std::string name = info.param.name;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(zoo), zoo_name);
+
+}  // namespace
+}  // namespace cortado
