@@ -100,7 +100,7 @@ def cortado_losses(program, folder, threads):
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))} failed ({result.returncode}): {result.stderr.strip()}")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return [line["loss"] for line in lines if "loss" in line]
+    return [line["loss"] for line in lines if "lr" in line]  # the lines of iterations
 
 
 def compare(name, iterations, folder, arguments):
@@ -130,7 +130,7 @@ def compare(name, iterations, folder, arguments):
     if len(losses) != len(expected):
         raise RuntimeError(f"{name}: {len(losses)} losses where PyTorch has {len(expected)}")
     for number, (ours, theirs) in enumerate(zip(losses, expected)):
-        print(f"  {name} iteration {number}: {ours:.7f}, PyTorch {theirs:.7f}")
+        print(f"  {name} iteration {number}: {ours:.7f}, PyTorch {theirs:.7f}", flush=True)
     return max(abs(ours - theirs) / abs(theirs) for ours, theirs in zip(losses, expected))
 
 
