@@ -1,5 +1,7 @@
 // Layers that move, join or reduce elements: values worked out by hand, gradients against finite differences,
 // input boxes against what changes the output.
+#include <hdf5.h>
+
 #include "cortado/base/error.h"
 #include "cortado/kernels/reference/view.h"
 #include "cortado/layers/arg_max.h"
@@ -8,6 +10,7 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/flatten.h"
+#include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/silence.h"
@@ -168,6 +171,28 @@ TEST(Silence, HasNoGradient) {
   LayerRun run(layer<Silence>(), {{2, 3}}, 0);
   run.forward({{1, 2, 3, 4, 5, 6}});
   EXPECT_FALSE(Silence().differentiable(0));
+}
+
+TEST(Hdf5Output, AppendsBatchesInSpokenOrder) {
+  std::string file = testing::TempDir() + "cortado_hdf5_output.h5";
+  {
+    LayerRun run(layer<Hdf5Output>(Hdf5OutputOptions{.file_name = file}), {{2, 2, 3}, {2}}, 0);
+    for (int pass = 0; pass < 2; ++pass) run.forward({numbered({2, 2, 3}), {5, 6}});
+  }
+  hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  ASSERT_GE(id, 0);
+  for (auto [name, once] : {std::pair{"data", 12}, std::pair{"label", 2}}) {
+    hid_t data = H5Dopen2(id, name, H5P_DEFAULT);
+    std::vector<double> values(2 * once), expected;
+    ASSERT_GE(H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    for (int i = 0; i < 2 * once; ++i) expected.push_back(once == 2 ? 5 + i % 2 : i % once);
+    EXPECT_TRUE(same(values, expected)) << name;
+    H5Dclose(data);
+  }
+  H5Fclose(id);
+  LayerRun nowhere(layer<Hdf5Output>(Hdf5OutputOptions{.file_name = "/no/such/folder/x.h5"}), {{2, 3}, {2}},
+                   0);
+  EXPECT_THROW(nowhere.forward({}), UserError);
 }
 
 TEST(ShapeLayerGradients, MatchFiniteDifferences) {

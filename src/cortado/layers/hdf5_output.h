@@ -10,7 +10,8 @@ struct Hdf5OutputOptions {
   std::string file_name;
 };
 
-// Writes its two inputs as the data sets "data" and "label" of a HDF5 file. No outputs.
+// Appends its two inputs, batch by batch, to the data sets "data" and "label" of an HDF5 file that it makes
+// anew. No outputs.
 class Hdf5Output : public Layer {
  public:
   explicit Hdf5Output(Hdf5OutputOptions options);

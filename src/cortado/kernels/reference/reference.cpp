@@ -17,6 +17,7 @@
 #include "cortado/layers/embed.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/flatten.h"
+#include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
@@ -78,6 +79,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Tile), make_tile_reference<T>},
       {typeid(Embed), make_embed_reference<T>},
       {typeid(Silence), make_silence_reference<T>},
+      {typeid(Hdf5Output), make_hdf5_output_reference<T>},
   };
   return table;
 }

@@ -82,6 +82,8 @@ template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_hdf5_output_reference(const Task& task);
 
 // A task of several layers: each layer's reference kernel in turn, through temporaries.
 template <typename T>
