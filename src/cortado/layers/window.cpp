@@ -11,9 +11,9 @@ namespace {
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 int64_t ceil_divide(int64_t a, int64_t b) { return -floor_divide(-a, b); }
 
-// Smallest position at or above 0 that windows from `first` on read; `windows` is not empty.
-int64_t first_read(Range windows, const WindowAxis& axis) {
-  int64_t best = axis.first(windows.end - 1) + axis.extent();
+// Smallest position of the image that the windows read; `image` when they read none.
+int64_t first_read(Range windows, const WindowAxis& axis, int64_t image) {
+  int64_t best = image;
   for (int64_t w = windows.begin; w < windows.end; ++w) {
     int64_t start = axis.first(w);
     if (start >= 0) return std::min(best, start);
@@ -24,7 +24,7 @@ int64_t first_read(Range windows, const WindowAxis& axis) {
   return best;
 }
 
-// One past the largest position below `image` that the windows read.
+// One past the largest position of the image that the windows read; 0 when they read none.
 int64_t last_read(Range windows, const WindowAxis& axis, int64_t image) {
   int64_t best = 0;
   for (int64_t w = windows.end - 1; w >= windows.begin; --w) {
@@ -59,7 +59,7 @@ int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding) {
 
 Range window_reads(Range windows, const WindowAxis& axis, int64_t image) {
   if (windows.size() == 0) return {};
-  Range reads{first_read(windows, axis), last_read(windows, axis, image)};
+  Range reads{first_read(windows, axis, image), last_read(windows, axis, image)};
   return reads.size() == 0 ? Range{} : reads;
 }
 

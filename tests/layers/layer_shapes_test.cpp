@@ -1,0 +1,173 @@
+// Shapes of outputs and parameters, refusals and costs, against values worked out by hand from Caffe's rules.
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/bias.h"
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/dropout.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/list.h"
+#include "cortado/layers/lrn.h"
+#include "cortado/layers/mvn.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/scale.h"
+
+namespace cortado {
+namespace {
+
+using Shapes = std::vector<Shape>;
+
+Shape output(const Layer& layer, const Shapes& inputs) { return layer.output_shapes(inputs, 1)[0]; }
+
+Shapes parameter_shapes(const Layer& layer, const Shapes& inputs) {
+  Shapes shapes;
+  for (const ParameterSpec& spec : layer.parameters(inputs)) shapes.push_back(spec.shape);
+  return shapes;
+}
+
+template <typename Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Convolution, HasCaffesShapes) {
+  Convolution alexnet({.num_output = 256, .group = 2, .kernel = {5}, .pad = {2}});
+  EXPECT_EQ(output(alexnet, {{8, 96, 27, 27}}), (Shape{8, 256, 27, 27}));
+  EXPECT_EQ(parameter_shapes(alexnet, {{8, 96, 27, 27}}), (Shapes{{256, 48, 5, 5}, {256}}));
+  Convolution row({.num_output = 4, .bias_term = false, .kernel = {1, 7}, .stride = {1, 2}, .pad = {0, 3}});
+  EXPECT_EQ(output(row, {{1, 3, 17, 17}}), (Shape{1, 4, 17, 9}));
+  EXPECT_EQ(parameter_shapes(row, {{1, 3, 17, 17}}), (Shapes{{4, 3, 1, 7}}));
+  Convolution dilated({.num_output = 2, .kernel = {3}, .dilation = {2}});
+  EXPECT_EQ(output(dilated, {{1, 3, 9}}), (Shape{1, 2, 5}));
+  EXPECT_EQ(output(dilated, {{1, 3, 9, 8, 7}}), (Shape{1, 2, 5, 4, 3}));
+}
+
+TEST(Convolution, CountsMultiplyAdds) {
+  Convolution layer({.num_output = 64, .bias_term = false, .kernel = {3}, .pad = {1}});
+  Shapes in{{2, 32, 10, 10}}, out{{2, 64, 10, 10}};
+  EXPECT_EQ(layer.forward_flops(in, out).count, 2.0 * 2 * 64 * 100 * 32 * 9);
+}
+
+TEST(Convolution, RefusesWhatDoesNotFit) {
+  Shapes in{{1, 6, 4, 4}};
+  EXPECT_EQ(message_of([&] { output(Convolution({.num_output = 4, .group = 4, .kernel = {3}}), in); }),
+            "group 4 does not divide the 6 input channels");
+  EXPECT_EQ(message_of([&] { output(Convolution({.num_output = 4, .group = 3, .kernel = {3}}), in); }),
+            "group 3 does not divide num_output 4");
+  EXPECT_EQ(message_of([&] { output(Convolution({.num_output = 4}), in); }), "kernel size is not given");
+  EXPECT_EQ(message_of([&] { output(Convolution({.num_output = 4, .kernel = {3}, .axis = 2}), in); }),
+            "axis 2 is not supported: the channels must be on axis 1");
+  EXPECT_NE(message_of([&] { output(Convolution({.num_output = 4, .kernel = {7}}), in); }), "no error");
+  EXPECT_NE(message_of([&] { output(Convolution({.num_output = 4, .kernel = {3}}), {{1, 6}}); }), "no error");
+}
+
+TEST(Convolution, ReadsOnlyTheGroupsOfItsChannels) {
+  Convolution layer({.num_output = 8, .group = 4, .kernel = {1}});
+  Shapes in{{1, 12, 3, 3}};
+  Box box = Box::whole(output(layer, in));
+  box[1] = {3, 5};  // groups 1 and 2
+  EXPECT_EQ(layer.input_box(in, 0, 0, box)[1], (Range{3, 9}));
+}
+
+TEST(Deconvolution, HasCaffesShapes) {
+  Deconvolution layer({.num_output = 6, .group = 3, .kernel = {4}, .stride = {2}, .pad = {1}});
+  EXPECT_EQ(output(layer, {{2, 9, 5, 7}}), (Shape{2, 6, 10, 14}));
+  EXPECT_EQ(parameter_shapes(layer, {{2, 9, 5, 7}}), (Shapes{{9, 2, 4, 4}, {6}}));
+}
+
+TEST(Pooling, HasCaffesShapes) {
+  EXPECT_EQ(output(Pooling({.kernel = {3}, .stride = {2}}), {{1, 64, 112, 112}}), (Shape{1, 64, 56, 56}));
+  EXPECT_EQ(output(Pooling({.kernel = {3}, .stride = {2}, .rounding = Rounding::down}), {{1, 64, 112, 112}}),
+            (Shape{1, 64, 55, 55}));
+  EXPECT_EQ(output(Pooling({.global_pooling = true}), {{1, 64, 7, 9}}), (Shape{1, 64, 1, 1}));
+  EXPECT_EQ(Pooling({.kernel = {2}}).output_shapes(Shapes{{1, 2, 4, 4}}, 2).size(), 2u);
+}
+
+TEST(Pooling, RefusesWhatDoesNotFit) {
+  Shapes in{{1, 6, 4, 4}};
+  EXPECT_EQ(message_of([&] { output(Pooling({.kernel = {2}, .pad = {2}}), in); }),
+            "pad 2 must be less than the kernel size 2");
+  EXPECT_EQ(message_of([&] { output(Pooling({.kernel = {2}, .global_pooling = true}), in); }),
+            "global_pooling excludes a kernel size; remove one of them");
+  PoolingOptions stochastic{.method = PoolingOptions::Method::stochastic, .kernel = {3}, .pad = {1}};
+  EXPECT_EQ(message_of([&] { output(Pooling(stochastic), in); }),
+            "stochastic pooling has no padding, pad is 1; set it to 0");
+  PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
+  EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(InnerProduct, HasCaffesShapes) {
+  EXPECT_EQ(output(InnerProduct({.num_output = 10}), {{64, 50, 4, 4}}), (Shape{64, 10}));
+  EXPECT_EQ(parameter_shapes(InnerProduct({.num_output = 10}), {{64, 50, 4, 4}}), (Shapes{{10, 800}, {10}}));
+  EXPECT_EQ(parameter_shapes(InnerProduct({.num_output = 10, .transpose = true}), {{64, 50}}),
+            (Shapes{{50, 10}, {10}}));
+  EXPECT_EQ(output(InnerProduct({.num_output = 10, .axis = 2}), {{3, 5, 7}}), (Shape{3, 5, 10}));
+  EXPECT_EQ(output(InnerProduct({.num_output = 10, .axis = -1}), {{3, 5, 7}}), (Shape{3, 5, 10}));
+  EXPECT_THROW(output(InnerProduct({.num_output = 10, .axis = 3}), {{3, 5, 7}}), UserError);
+}
+
+TEST(BatchNorm, HasThreeParametersThatForwardWrites) {
+  auto specs = BatchNorm({}).parameters(Shapes{{2, 5, 3, 3}});
+  ASSERT_EQ(specs.size(), 3u);
+  EXPECT_EQ(specs[0].shape, (Shape{5}));
+  EXPECT_EQ(specs[1].shape, (Shape{5}));
+  EXPECT_EQ(specs[2].shape, (Shape{1}));
+  for (const ParameterSpec& spec : specs) EXPECT_FALSE(spec.learnable);
+  EXPECT_TRUE(BatchNormOptions{}.global_statistics(Phase::test));
+  EXPECT_FALSE(BatchNormOptions{}.global_statistics(Phase::train));
+  EXPECT_TRUE(BatchNormOptions{.use_global_stats = true}.global_statistics(Phase::train));
+}
+
+TEST(Scale, BroadcastsAlongTheOtherAxes) {
+  Shapes in{{2, 3, 4, 5}};
+  EXPECT_EQ(parameter_shapes(Scale({.bias_term = true}), in), (Shapes{{3}, {3}}));
+  EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.axis = 1, .num_axes = -1}}), in), (Shapes{{3, 4, 5}}));
+  EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.axis = -2, .num_axes = 2}}), in), (Shapes{{4, 5}}));
+  EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.num_axes = 0}}), in), (Shapes{Shape{}}));
+  EXPECT_EQ(Scale({}).parameters(in)[0].filler.value, 1);
+  EXPECT_EQ(Bias({}).parameters(in)[0].filler.value, 0);
+  EXPECT_TRUE(parameter_shapes(Scale({}), {{2, 3, 4, 5}, {3, 4}}).empty());
+  EXPECT_THROW(output(Scale({}), {{2, 3, 4, 5}, {4}}), UserError);
+  EXPECT_THROW(output(Bias({.broadcast = {.axis = 3, .num_axes = 2}}), in), UserError);
+}
+
+TEST(PRelu, HasOneSlopeAChannelOrOneForAll) {
+  EXPECT_EQ(parameter_shapes(PRelu({}), {{2, 3, 4}}), (Shapes{{3}}));
+  EXPECT_EQ(parameter_shapes(PRelu({.channel_shared = true}), {{2, 3, 4}}), (Shapes{Shape{}}));
+  EXPECT_EQ(PRelu({}).parameters(Shapes{{2, 3}})[0].filler.value, 0.25);
+}
+
+TEST(Refusals, OfOptionsOutsideTheirRange) {
+  Shapes in{{2, 3, 4, 4}};
+  EXPECT_EQ(message_of([&] { output(Lrn({.local_size = 4}), in); }),
+            "local_size is 4, must be odd and positive");
+  EXPECT_EQ(message_of([&] { Dropout({.ratio = 1}); }), "dropout_ratio is 1, must be in [0, 1)");
+  EXPECT_EQ(message_of([&] { Pointwise(LogOptions{.base = 1}); }),
+            "base is 1, must be positive and not 1, or -1 for e");
+  EXPECT_EQ(message_of([&] { Pointwise(ExpOptions{.base = -2}); }),
+            "base is -2, must be positive, or -1 for e");
+  EXPECT_THROW(output(Mvn({}), {{2}}), UserError);
+  EXPECT_THROW(output(BatchNorm({.eps = 0}), in), UserError);
+}
+
+TEST(Lists, NameTheTypeOfEveryPointwiseFunction) {
+  for (const PointwiseFunction& function :
+       {PointwiseFunction(ReluOptions{}), PointwiseFunction(EluOptions{}),
+        PointwiseFunction(SigmoidOptions{}), PointwiseFunction(TanhOptions{}),
+        PointwiseFunction(AbsOptions{}), PointwiseFunction(BnllOptions{}), PointwiseFunction(PowerOptions{}),
+        PointwiseFunction(ExpOptions{}), PointwiseFunction(LogOptions{})}) {
+    EXPECT_TRUE(is_layer_type(Pointwise(function).type()));
+  }
+  EXPECT_FALSE(is_layer_type("Convolutional"));
+}
+
+}  // namespace
+}  // namespace cortado
