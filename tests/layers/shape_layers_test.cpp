@@ -76,7 +76,7 @@ TEST(ReshapeShape, CopiesAndInfersExtents) {
   EXPECT_EQ(only_shape(Reshape({.shape = {2, 4}, .axis = 1, .num_axes = 1}), input), (Shape{2, 2, 4, 4, 5}));
   EXPECT_EQ(only_shape(Reshape({.shape = {1}, .axis = -1, .num_axes = 0}), input), (Shape{2, 8, 4, 5, 1}));
   EXPECT_EQ(only_shape(Reshape({.shape = {1}, .axis = 0, .num_axes = 0}), input), (Shape{1, 2, 8, 4, 5}));
-  EXPECT_EQ(only_shape(Reshape({.shape = {}}), {{1, 1}}), Shape{});
+  EXPECT_EQ(only_shape(Reshape(ReshapeOptions{}), {{1, 1}}), Shape{});
 }
 
 TEST(ReshapeShape, RefusesWhatCannotBe) {
