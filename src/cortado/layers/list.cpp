@@ -46,6 +46,12 @@ std::span<const LayerType> layer_types() {
       {"Embed", "rows of a table by index"},
       {"Silence", "nothing of unwanted inputs"},
       {"HDF5Output", "inputs written to an HDF5 file"},
+      {"Data", "samples of a database"},
+      {"ImageData", "images of a list of files"},
+      {"HDF5Data", "samples of HDF5 files"},
+      {"MemoryData", "samples handed over by a program"},
+      {"DummyData", "filled tensors"},
+      {"Input", "tensors set from outside"},
   };
   return types;
 }
