@@ -1,0 +1,160 @@
+#include "cortado/net/from_caffe.h"
+
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/list.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/scale.h"
+#include "cortado/layers/sigmoid_cross_entropy_loss.h"
+#include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/source.h"
+#include "cortado/net/text_format.h"
+
+#include "tests/net/net_testing.h"
+
+namespace cortado {
+namespace {
+
+LayerDeclaration declare(const std::string& text) {
+  caffe::LayerParameter layer;
+  parse_text("name: 'x' " + text, "layer", layer);
+  return declare_layer(layer, {"net.prototxt", 7});
+}
+
+template <typename Type>
+const Type& as(const LayerDeclaration& declaration) {
+  return dynamic_cast<const Type&>(*declaration.layer);
+}
+
+std::string declare_error(const std::string& text) {
+  return error_of([&] { declare(text); });
+}
+
+TEST(FromCaffe, EveryListedLayerTypeIsConverted) {
+  for (const LayerType& type : layer_types()) {
+    std::string message = declare_error("type: '" + std::string(type.name) + "'");
+    EXPECT_EQ(message.find("is not supported"), std::string::npos) << message;
+  }
+}
+
+TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {
+  EXPECT_EQ(declare_error("type: 'Convolutoin'"),
+            "net.prototxt:7: layer 'x': type 'Convolutoin' is not supported; did you mean 'Convolution'?");
+  EXPECT_EQ(declare_error("type: 'Python'"),
+            "net.prototxt:7: layer 'x': Caffe's type 'Python' is not supported: there is no Python "
+            "interpreter inside");
+  EXPECT_EQ(declare_error(""), "net.prototxt:7: layer 'x': no type is given");
+}
+
+TEST(FromCaffe, ConvolutionOptions) {
+  auto one =
+      as<Convolution>(declare("type: 'Convolution' convolution_param { num_output: 6 kernel_size: 3 stride: 2"
+                              " pad: 1 group: 3 dilation: 2 bias_term: false weight_filler { type: 'msra'"
+                              " variance_norm: FAN_OUT } }"))
+          .options();
+  EXPECT_EQ(one.num_output, 6);
+  EXPECT_EQ(one.kernel, std::vector<int64_t>{3});
+  EXPECT_EQ(one.stride, std::vector<int64_t>{2});
+  EXPECT_EQ(one.pad, std::vector<int64_t>{1});
+  EXPECT_EQ(one.dilation, std::vector<int64_t>{2});
+  EXPECT_EQ(one.group, 3);
+  EXPECT_FALSE(one.bias_term);
+  EXPECT_EQ(one.weight_filler.type, Filler::Type::msra);
+  EXPECT_EQ(one.weight_filler.variance_norm, Filler::VarianceNorm::fan_out);
+  auto pair =
+      as<Convolution>(declare("type: 'Convolution' convolution_param { num_output: 6 kernel_h: 1 kernel_w: 7"
+                              " pad_w: 3 }"))
+          .options();
+  EXPECT_EQ(pair.kernel, (std::vector<int64_t>{1, 7}));
+  EXPECT_EQ(pair.pad, (std::vector<int64_t>{0, 3}));
+}
+
+TEST(FromCaffe, WrongOptionsAreRefused) {
+  auto convolution = [](const std::string& options) {
+    return declare_error("type: 'Convolution' convolution_param { " + options + " }");
+  };
+  EXPECT_NE(convolution("kernel_size: 3").find("num_output must be given and positive"), std::string::npos);
+  EXPECT_NE(convolution("num_output: 1 kernel_size: 3 kernel_h: 3 kernel_w: 3").find("kernel_size"),
+            std::string::npos);
+  EXPECT_NE(convolution("num_output: 1 kernel_h: 3").find("given together"), std::string::npos);
+  EXPECT_NE(convolution("num_output: 1 kernel_size: 4000000000").find("more than"), std::string::npos);
+  EXPECT_NE(convolution("num_output: 1 group: 0 kernel_size: 1").find("group"), std::string::npos);
+  EXPECT_NE(convolution("num_output: 1 kernel_size: 1 weight_filler { type: 'xavie' }")
+                .find("did you mean 'xavier'"),
+            std::string::npos);
+  EXPECT_NE(declare_error("type: 'Concat' concat_param { axis: 1 concat_dim: 1 }").find("concat_dim"),
+            std::string::npos);
+}
+
+TEST(FromCaffe, LayersRefuseWhatDoesNotFitTheirInputs) {
+  std::string net =
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 4 dim: 5 dim: 5 } } }\n"
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param {";
+  EXPECT_EQ(load_error(net + " num_output: 6 kernel_size: 3 group: 3 } }").find("net.prototxt:2: layer 'c'"),
+            0u);
+  EXPECT_EQ(load_error(net + " num_output: 6 kernel_size: 0 } }").find("net.prototxt:2: layer 'c'"), 0u);
+  EXPECT_EQ(load_error(net + " num_output: 6 kernel_size: 9 } }").find("net.prototxt:2: layer 'c'"), 0u);
+  EXPECT_EQ(load_error(net + " num_output: 6 kernel_size: 5 } }"), "");
+}
+
+TEST(FromCaffe, PoolingOptions) {
+  auto options = [](const std::string& text) {
+    return as<Pooling>(declare("type: 'Pooling' pooling_param { " + text + " }")).options();
+  };
+  EXPECT_EQ(
+      options("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
+      (PoolingOptions{.method = PoolingOptions::Method::average, .kernel = {3}, .stride = {2}, .pad = {1}}));
+  EXPECT_EQ(options("kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 round_mode: FLOOR"),
+            (PoolingOptions{.kernel = {3, 2}, .stride = {2, 1}, .rounding = Rounding::down}));
+  EXPECT_EQ(options("kernel_nd: 1 kernel_nd: 2 kernel_nd: 2 stride_nd: 2"),
+            (PoolingOptions{.kernel = {1, 2, 2}, .stride = {2}}));
+  EXPECT_NE(declare_error("type: 'Pooling' pooling_param { kernel_size: 1 kernel_nd: 1 }"), "");
+}
+
+TEST(FromCaffe, LossNormalization) {
+  auto softmax = [](const std::string& p) {
+    return as<SoftmaxLoss>(declare("type: 'SoftmaxWithLoss' loss_param { " + p + " }")).options();
+  };
+  EXPECT_EQ(softmax("").normalization, Normalization::valid);
+  EXPECT_EQ(softmax("normalize: false").normalization, Normalization::batch_size);
+  EXPECT_EQ(softmax("normalize: false normalization: FULL").normalization, Normalization::full);
+  EXPECT_EQ(softmax("ignore_label: 255").ignore_label, 255);
+  auto sigmoid = [](const std::string& p) {
+    return as<SigmoidCrossEntropyLoss>(declare("type: 'SigmoidCrossEntropyLoss' loss_param { " + p + " }"))
+        .options()
+        .normalization;
+  };
+  EXPECT_EQ(sigmoid(""), Normalization::batch_size);
+  EXPECT_EQ(sigmoid("normalize: true"), Normalization::valid);
+}
+
+TEST(FromCaffe, ScaleStartsAtOneUnlessAFillerIsGiven) {
+  EXPECT_EQ(as<Scale>(declare("type: 'Scale'")).options().filler.value, 1);
+  EXPECT_EQ(as<Scale>(declare("type: 'Scale' scale_param { filler { value: 3 } }")).options().filler.value,
+            3);
+}
+
+TEST(FromCaffe, Sources) {
+  auto data =
+      as<Source>(
+          declare("type: 'Data' data_param { source: 'db' batch_size: 8 backend: LMDB skip_corrupt: true"
+                  " } transform_param { crop_size: 24 mirror: true mean_value: 1 mixup_alpha: 0.5 }"))
+          .options();
+  EXPECT_EQ(data.batch_size, 8);
+  EXPECT_FALSE(data.leveldb);
+  EXPECT_TRUE(data.skip_corrupt);
+  EXPECT_EQ(data.transform.crop_size, 24);
+  EXPECT_EQ(data.transform.mean_values, std::vector<double>{1});
+  EXPECT_EQ(data.transform.mixup_alpha, 0.5);
+  EXPECT_NE(declare_error("type: 'Data' data_param { source: 'db' }").find("batch_size"), std::string::npos);
+  auto dummy = declare(
+      "type: 'DummyData' top: 'a' top: 'b' dummy_data_param { num: 2 num: 3 channels: 1 height: 4"
+      " width: 5 data_filler { type: 'gaussian' } }");
+  EXPECT_EQ(declared_source_shapes(dummy), (std::vector<Shape>{{2, 1, 4, 5}, {3, 1, 4, 5}}));
+  auto memory = declare(
+      "type: 'MemoryData' top: 'a' top: 'b' memory_data_param { batch_size: 2 channels: 3 height: 4"
+      " width: 5 }");
+  EXPECT_EQ(declared_source_shapes(memory), (std::vector<Shape>{{2, 3, 4, 5}, {2}}));
+}
+
+}  // namespace
+}  // namespace cortado

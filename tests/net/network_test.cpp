@@ -1,0 +1,207 @@
+#include "cortado/net/network.h"
+
+#include "tests/net/net_testing.h"
+
+namespace cortado {
+namespace {
+
+const std::string input =
+    "layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param {\n"
+    " shape { dim: 4 dim: 3 } shape { dim: 4 } } }\n";
+
+std::string ip(const std::string& name, const std::string& bottom, const std::string& more = "") {
+  return "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" + name +
+         "' inner_product_param { num_output: 3 } " + more + " }\n";
+}
+std::string relu(const std::string& name, const std::string& bottom, const std::string& top,
+                 const std::string& more = "") {
+  return "layer { name: '" + name + "' type: 'ReLU' bottom: '" + bottom + "' top: '" + top + "' " + more +
+         " }\n";
+}
+std::string loss(const std::string& bottom) {
+  return "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" + bottom + "' bottom: 'y' top: 'loss' }\n";
+}
+
+const Network::Node& node(const Network& network, const std::string& name) {
+  return network.nodes().at(network.node(name));
+}
+
+TEST(NetworkBuild, InPlaceTopsMakeNewTensors) {
+  Network n = load(input + ip("a", "x") + relu("r", "a", "a") + loss("a")).network;
+  ASSERT_EQ(n.tensors().size(), 5u);
+  const Network::Node &a = node(n, "a"), &r = node(n, "r"), &l = node(n, "loss");
+  EXPECT_EQ(r.inputs, a.outputs);
+  EXPECT_NE(r.outputs, a.outputs);
+  EXPECT_EQ(l.inputs[0], r.outputs[0]);
+  EXPECT_EQ(n.tensor("a"), r.outputs[0]);
+  EXPECT_EQ(n.tensor("nowhere"), -1);
+}
+
+TEST(NetworkBuild, ALayerBeforeAnInPlaceOneReadsTheOlderTensor) {
+  Network n = load(input + ip("a", "x") + ip("b", "a") + relu("r", "a", "a") + ip("c", "a") +
+                   "layer { name: 's' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 's' }\n" + loss("s"))
+                  .network;
+  EXPECT_EQ(node(n, "b").inputs[0], node(n, "a").outputs[0]);
+  EXPECT_EQ(node(n, "c").inputs[0], node(n, "r").outputs[0]);
+  const Network::Tensor& shared = n.tensors()[node(n, "a").outputs[0]];
+  EXPECT_EQ(shared.consumers, (std::vector<int>{n.node("b"), n.node("r")}));
+}
+
+TEST(NetworkBuild, GradientsGoOnlyWhereLearnableParametersAre) {
+  Network n = load(input + relu("r", "x", "r") + ip("a", "r") + ip("b", "a") + loss("b")).network;
+  EXPECT_FALSE(node(n, "r").has_backward);
+  EXPECT_EQ(node(n, "a").propagate_down, std::vector<bool>{false});
+  EXPECT_TRUE(node(n, "a").has_backward);
+  EXPECT_EQ(node(n, "b").propagate_down, std::vector<bool>{true});
+  EXPECT_EQ(node(n, "loss").propagate_down, (std::vector<bool>{true, false}));
+  EXPECT_FALSE(n.tensors()[n.tensor("x")].needs_gradient);
+  EXPECT_FALSE(n.tensors()[n.tensor("y")].needs_gradient);
+  EXPECT_FALSE(n.tensors()[n.tensor("r")].needs_gradient);
+  EXPECT_TRUE(n.tensors()[n.tensor("a")].needs_gradient);
+  EXPECT_TRUE(n.tensors()[n.tensor("loss")].needs_gradient);
+}
+
+TEST(NetworkBuild, FrozenLayersEndTheBackwardPass) {
+  std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
+  Network n = load(input + ip("a", "x", frozen) + ip("b", "a") + loss("b")).network;
+  EXPECT_FALSE(node(n, "a").has_backward);
+  EXPECT_FALSE(node(n, "b").propagate_down[0]);
+  EXPECT_FALSE(n.parameters()[0].wants_gradient);
+  EXPECT_TRUE(n.parameters()[2].wants_gradient);
+}
+
+TEST(NetworkBuild, BranchesWithoutALossHaveNoBackward) {
+  Network n = load(input + ip("a", "x") + ip("side", "a") + ip("b", "a") + loss("b")).network;
+  EXPECT_FALSE(node(n, "side").has_backward);
+  EXPECT_TRUE(node(n, "a").has_backward);
+  EXPECT_EQ(n.outputs(), (std::vector<int>{n.tensor("side"), n.tensor("loss")}));
+}
+
+TEST(NetworkBuild, PropagateDownOverrules) {
+  Network stopped =
+      load(input + ip("a", "x") + relu("r", "a", "r", "propagate_down: false") + ip("b", "r") + loss("b"))
+          .network;
+  EXPECT_FALSE(node(stopped, "a").has_backward);
+  EXPECT_FALSE(stopped.parameters()[0].wants_gradient);
+  Network forced = load(input + ip("a", "x", "propagate_down: true") + loss("a")).network;
+  EXPECT_TRUE(node(forced, "a").propagate_down[0]);
+  EXPECT_TRUE(forced.tensors()[forced.tensor("x")].needs_gradient);
+  EXPECT_NE(load_error(input + ip("a", "x") +
+                       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'a' bottom: 'y' top: 'l'"
+                       " propagate_down: true propagate_down: true }")
+                .find("no gradient for bottom 'y'"),
+            std::string::npos);
+}
+
+TEST(NetworkBuild, ForceBackwardReachesTheInput) {
+  Network n = load("force_backward: true " + input + relu("r", "x", "r") + ip("a", "r") + loss("a")).network;
+  EXPECT_TRUE(node(n, "r").propagate_down[0]);
+  EXPECT_TRUE(n.tensors()[n.tensor("x")].needs_gradient);
+  EXPECT_FALSE(n.tensors()[n.tensor("y")].needs_gradient);
+}
+
+TEST(NetworkBuild, TestingHasNoGradients) {
+  Network n = load(input + ip("a", "x") + loss("a"), Phase::test).network;
+  for (const Network::Node& each : n.nodes()) EXPECT_FALSE(each.has_backward);
+}
+
+TEST(NetworkBuild, LossWeights) {
+  Network n =
+      load(input + ip("a", "x") + "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'a' bottom: 'y' }")
+          .network;
+  EXPECT_EQ(node(n, "l").loss_weights, std::vector<double>{1});
+  EXPECT_EQ(n.tensors().back().name, "l");
+  Network weighted = load(input + ip("a", "x", "loss_weight: 0.25")).network;
+  EXPECT_EQ(node(weighted, "a").loss_weights, std::vector<double>{0.25});
+  EXPECT_TRUE(node(weighted, "a").has_backward);
+  EXPECT_NE(
+      load_error(input + ip("a", "x", "loss_weight: 1 loss_weight: 1")).find("2 loss_weight for 1 tops"),
+      std::string::npos);
+}
+
+TEST(NetworkBuild, SharedParameters) {
+  std::string w = "param { name: 'w' lr_mult: 2 } param { name: 'b' }",
+              w2 = "param { name: 'w' } param { name: 'b' }";
+  Network n = load(input + ip("a", "x", w) + ip("b", "a", w2) + loss("b")).network;
+  ASSERT_EQ(n.parameters().size(), 2u);
+  EXPECT_EQ(n.parameters()[0].users, (std::vector<int>{n.node("a"), n.node("b")}));
+  EXPECT_EQ(n.parameters()[0].owner, n.node("a"));
+  EXPECT_EQ(n.parameters()[0].lr_mult, 2);
+  EXPECT_EQ(n.parameter_count(), 12);
+}
+
+TEST(NetworkBuild, SharedParametersMustFit) {
+  std::string big =
+      "layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b' param { name: 'w' MODE }"
+      " inner_product_param { num_output: 9 } }";
+  std::string owner =
+      "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { name: 'w' }"
+      " inner_product_param { num_output: 3 } }\n";
+  auto with = [&](const std::string& mode) {
+    return input + owner + std::string(big).replace(big.find("MODE"), 4, mode);
+  };
+  EXPECT_EQ(
+      load_error(with("")),
+      "net.prototxt:4: layer 'b' shares parameter 'w' of layer 'a' but needs the shape 9x3 instead of 3x3");
+  EXPECT_NE(load_error(with("share_mode: PERMISSIVE")), "");
+  std::string transposed =
+      input +
+      "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { name: 'w' }"
+      " inner_product_param { num_output: 5 } }"
+      "layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b' param { name: 'w' MODE }"
+      " inner_product_param { num_output: 5 transpose: true } }";
+  auto strict = transposed, permissive = transposed;
+  strict.replace(strict.find("MODE"), 4, "");
+  permissive.replace(permissive.find("MODE"), 4, "share_mode: PERMISSIVE");
+  EXPECT_NE(load_error(strict), "");
+  EXPECT_EQ(load_error(permissive), "");
+}
+
+TEST(NetworkErrors, UnknownBlobs) {
+  EXPECT_EQ(load_error(input + ip("a", "X1") + ip("fc", "aa")),
+            "net.prototxt:3: layer 'a' reads blob 'X1' that no layer makes; did you mean 'x'?");
+}
+
+TEST(NetworkErrors, CyclesAndWrongOrder) {
+  EXPECT_EQ(
+      load_error(input + "layer { name: 's' type: 'Eltwise' bottom: 'x' bottom: 'b' top: 's' }\n" +
+                 ip("a", "s") + ip("b", "a")),
+      "net.prototxt:3: layer 's' reads blob 'b' that only layer 'b' (line 5), which depends on 's', makes: "
+      "the net is cyclic");
+  EXPECT_EQ(
+      load_error(input + ip("b", "a") + ip("a", "x")),
+      "net.prototxt:3: layer 'b' reads blob 'a' before layer 'a' (line 4) makes it; move that layer up");
+}
+
+TEST(NetworkErrors, DuplicateNames) {
+  EXPECT_EQ(load_error(input + ip("a", "x") + relu("a", "a", "b")),
+            "net.prototxt:4: layer 'a' has the name of the layer of line 3; name it otherwise");
+  EXPECT_EQ(
+      load_error(input + ip("a", "x") + relu("r", "x", "a")),
+      "net.prototxt:4: layer 'r' makes blob 'a', which layer 'a' (line 3) makes as well; name one otherwise");
+}
+
+TEST(NetworkErrors, ShapeMismatchesNameBothLayers) {
+  std::string message = load_error(input + ip("a", "x") +
+                                   "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'y' top: 's' }\n");
+  EXPECT_EQ(message.find("net.prototxt:4: layer 's' (Eltwise): "), 0u) << message;
+  EXPECT_NE(message.find("it reads 'a' of 4x3 (layer 'a', line 3), 'y' of 4 (layer 'in', line 1)"),
+            std::string::npos)
+      << message;
+}
+
+TEST(NetworkErrors, TooManyParamBlocksAndEmptyOrHugeTensors) {
+  EXPECT_NE(load_error(input + relu("r", "x", "r", "param { lr_mult: 1 }")).find("1 param but 0"),
+            std::string::npos);
+  EXPECT_NE(
+      load_error("layer { type: 'Input' top: 'x' input_param { shape { dim: 0 } } }").find("no elements"),
+      std::string::npos);
+  EXPECT_NE(load_error("layer { type: 'Input' top: 'x' input_param { shape { dim: 4000000000 dim: 4000000000 "
+                       "dim: 4000000000 } } }"),
+            "");
+  EXPECT_NE(load_error("layer { type: 'Input' top: 'x' input_param { shape { dim: -1 } } }").find("negative"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace cortado
