@@ -118,8 +118,11 @@ class KernelRun {
     return arguments;
   }
 
+  // As the executor shares: an input that the backward pass reads keeps its memory, gradients share all the same.
   void share(Arguments& arguments) {
-    arguments.outputs[0] = buffers_.inputs[0].data();
+    if (!task_.has_backward() || !kernel_.backward_reads().inputs) {
+      arguments.outputs[0] = buffers_.inputs[0].data();
+    }
     if (!arguments.input_gradients.empty() && arguments.input_gradients[0]) {
       arguments.input_gradients[0] = buffers_.output_gradients[0].data();
     }

@@ -28,7 +28,8 @@ struct CheckOptions {
 // max(|expected|, root mean square of the expected tensor); tolerance 0: equal. Also checks what the kernel
 // promises: every element of its outputs and gradients is written (they hold NaN before), nothing is written
 // behind a buffer, no tensor is read that backward_reads() denies, scratch keeps nothing, padding of a
-// parameter's own format stays zero, and, where in_place(), the same results over shared memory.
+// parameter's own format stays zero, and, where in_place(), the same results over shared memory (outputs and
+// inputs only when backward does not read the inputs).
 testing::AssertionResult matches_reference(const Task& task, Kernel& kernel, double tolerance,
                                            const CheckOptions& options = {});
 inline testing::AssertionResult matches_reference(const Task& task, Kernel& kernel, double tolerance,
