@@ -16,10 +16,9 @@ namespace {
 void run_command(int count, const char* const* words) {
   CLI::App app{"Cortado trains convolutional networks from Caffe's files.", "cortado"};
   app.require_subcommand(0, 1);
-  app.allow_extras();
+  app.allow_extras();  // handed down to the subcommands; refuse_unknown_arguments looks at the rest
   std::vector<Command> commands{add_train_command(app), add_test_command(app), add_time_command(app),
                                 add_show_command(app), add_data_command(app)};
-  for (const Command& command : commands) command.options->allow_extras();
 
   std::vector<std::string> arguments = normalized_arguments(count, words);
   std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes

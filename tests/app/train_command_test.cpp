@@ -1,0 +1,192 @@
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "cortado/train/safetensors.h"
+
+#include "tests/app/run_command.h"
+
+namespace cortado {
+namespace {
+
+class TrainCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("net.prototxt", small_net());
+    folder_.write("solver.prototxt", small_solver());
+  }
+  CommandResult cortado(const std::string& arguments) { return run_cortado(folder_.path(), arguments); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainCommand, PrintsCaffesLinesWhenPiped) {
+  folder_.write("solver.prototxt", small_solver("test_iter: 2 test_interval: 10"));
+  CommandResult result = cortado("train -solver solver.prototxt");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  for (const char* line : {"Iteration 0, Testing net (#0)",
+                           "    Test net output #0: loss = ", "Test net output #1: accuracy = 1",
+                           "Iteration 10 (", "/10 iters), loss = ", "    Train net output #0: loss = ",
+                           "Iteration 10, lr = 0.05", "Iteration 20 (", "Optimization Done."}) {
+    EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
+  }
+  EXPECT_TRUE(folder_.has("small_iter_20.caffemodel"));
+  EXPECT_TRUE(folder_.has("small_iter_20.solverstate"));
+}
+
+TEST_F(TrainCommand, LogsEachIterationAsJson) {
+  ASSERT_EQ(cortado("train --solver=solver.prototxt --log log.jsonl --plot curve.svg").exit_code, 0);
+  std::istringstream log(folder_.read("log.jsonl"));
+  std::string line;
+  int iterations = 0;
+  while (std::getline(log, line)) {
+    auto json = nlohmann::json::parse(line);
+    if (!json.contains("lr")) continue;
+    EXPECT_EQ(json["iteration"], iterations++);
+    for (const char* key : {"loss", "seconds", "images_per_second", "communication_seconds",
+                            "exposed_communication_seconds", "data_wait_seconds"}) {
+      EXPECT_TRUE(json.contains(key)) << key;
+    }
+  }
+  EXPECT_EQ(iterations, 20);
+  EXPECT_EQ(folder_.read("curve.svg").find("<svg"), 0u);
+}
+
+// Half the iterations, a snapshot and the other half give bitwise the weights of one run, in every format.
+TEST_F(TrainCommand, ResumesBitwise) {
+  for (std::string type : {"SGD", "Adam"}) {
+    std::string common = "train --solver solver.prototxt --set type=" + type;
+    ASSERT_EQ(cortado(common + " --snapshot-format cortado --set snapshot_prefix=whole").exit_code, 0);
+    auto whole = read_safetensors(folder_.file("whole_iter_20.safetensors"));
+    for (std::string format : {"cortado", "caffe", "hdf5"}) {
+      std::string half = common + " --set snapshot_prefix=half --set max_iter=10 --snapshot-format " + format;
+      CommandResult first = cortado(half);
+      ASSERT_EQ(first.exit_code, 0) << first.output;
+      std::string state = format == "cortado" ? ".safetensors"
+                          : format == "caffe" ? ".solverstate"
+                                              : ".solverstate.h5";
+      CommandResult second = cortado(
+          common + " --set snapshot_prefix=rest --snapshot-format cortado --snapshot half_iter_10" + state);
+      ASSERT_EQ(second.exit_code, 0) << second.output;
+      auto rest = read_safetensors(folder_.file("rest_iter_20.safetensors"));
+      EXPECT_EQ(whole.tensors, rest.tensors) << type << " " << format;
+    }
+  }
+}
+
+TEST_F(TrainCommand, SameSeedSameWeights) {
+  std::string common = "train --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
+  ASSERT_EQ(cortado(common + "a").exit_code, 0);
+  ASSERT_EQ(cortado(common + "b").exit_code, 0);
+  ASSERT_EQ(cortado(common + "c --set random_seed=2").exit_code, 0);
+  EXPECT_EQ(folder_.read("a_iter_20.safetensors"), folder_.read("b_iter_20.safetensors"));
+  EXPECT_NE(folder_.read("a_iter_20.safetensors"), folder_.read("c_iter_20.safetensors"));
+}
+
+// The update of two batches of 8 summed by iter_size, with clipping off, moves as their mean: twice the same
+// batch (a constant one) gives the weights of one.
+TEST_F(TrainCommand, IterSizeOfEqualBatchesChangesNothing) {
+  std::string net = small_net();
+  net.replace(net.find("type: \"gaussian\" std: 1"), 23, "type: \"constant\" value: 0.5");
+  folder_.write("net.prototxt", net);
+  std::string common = "train --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
+  ASSERT_EQ(cortado(common + "once").exit_code, 0);
+  ASSERT_EQ(cortado(common + "twice --set iter_size=2").exit_code, 0);
+  ASSERT_EQ(cortado(common + "clipped --set clip_gradients=1e9").exit_code, 0);
+  auto once = read_safetensors(folder_.file("once_iter_20.safetensors"));
+  for (const char* name : {"twice_iter_20.safetensors", "clipped_iter_20.safetensors"}) {
+    auto other = read_safetensors(folder_.file(name));
+    ASSERT_EQ(once.tensors.size(), other.tensors.size());
+    for (size_t t = 0; t < once.tensors.size(); ++t) {
+      for (size_t i = 0; i < once.tensors[t].values.size(); ++i) {
+        EXPECT_NEAR(once.tensors[t].values[i], other.tensors[t].values[i], 1e-5)
+            << name << " " << once.tensors[t].name;
+      }
+    }
+  }
+}
+
+TEST_F(TrainCommand, WeightsAreReadFromEveryFormat) {
+  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format cortado").exit_code, 0);
+  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format caffe").exit_code, 0);
+  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format hdf5").exit_code, 0);
+  std::string losses[3];
+  int index = 0;
+  for (const char* file :
+       {"small_iter_20.safetensors", "small_iter_20.caffemodel", "small_iter_20.caffemodel.h5"}) {
+    CommandResult result = cortado("test -model net.prototxt -iterations 3 -weights " + std::string(file));
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    losses[index++] = result.output.substr(0, result.output.find("images/s"));
+    losses[index - 1].erase(losses[index - 1].rfind('\n'));
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[0], losses[2]);
+}
+
+// Starts a training that would run for hours, waits for its first snapshot and sends a signal.
+class SignalledTraining : public TrainCommand {
+ protected:
+  int run_and_signal(int signal, const std::string& more = "") {
+    folder_.write("solver.prototxt", small_solver("snapshot: 5"));
+    std::string line = "cd '" + folder_.path() +
+                       "' && exec " CORTADO_COMMAND
+                       " train --solver solver.prototxt --set max_iter=100000000 --set display=0 "
+                       "--snapshot-format cortado " +
+                       more + " >out.txt 2>&1";
+    pid_t child = fork();
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 3000 && folder_.count(".safetensors") < 3; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(child, signal);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  }
+
+  // Every snapshot that has its final name can be read; the last one can be gone on from.
+  int64_t last_snapshot() {
+    int64_t last = -1;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      if (entry.path().extension() != ".safetensors") continue;
+      auto metadata = read_safetensors_metadata(entry.path().string());
+      EXPECT_NO_THROW(read_safetensors(entry.path().string()));
+      last = std::max(last, nlohmann::json::parse(metadata.at("cortado"))["iteration"].get<int64_t>());
+    }
+    return last;
+  }
+};
+
+TEST_F(SignalledTraining, StopsWithASnapshotOnInterruptAndTermination) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    int status = run_and_signal(signal);
+    ASSERT_TRUE(WIFEXITED(status)) << folder_.read("out.txt");
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_NE(folder_.read("out.txt").find("Optimization stopped early."), std::string::npos);
+    EXPECT_GE(last_snapshot(), 5);
+  }
+}
+
+TEST_F(SignalledTraining, AKillLeavesTheLastSnapshotLoadable) {
+  for (int round = 0; round < 5; ++round) {
+    int status = run_and_signal(SIGKILL);
+    ASSERT_TRUE(WIFSIGNALED(status)) << folder_.read("out.txt");
+    int64_t iteration = last_snapshot();
+    ASSERT_GE(iteration, 5);
+    std::string name = std::to_string(iteration);
+    CommandResult result =
+        cortado("train --solver solver.prototxt --snapshot-format cortado --set max_iter=" +
+                std::to_string(iteration + 1) + " --snapshot small_iter_" + name + ".safetensors");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+  }
+}
+
+}  // namespace
+}  // namespace cortado
