@@ -67,25 +67,24 @@ class CaffeNet:
     def parameter_count(self):
         return sum(p.numel() for p in self.parameters.values())
 
-    def Convolution(self, layer, bottoms):
-        x, options = bottoms[0], layer.get("convolution_param")
-        axes, group = x.dim() - 2, options.get("group", 1)
-        outputs, kernel = options.get("num_output"), extents(options, "kernel_size", axes, None)
-        weight = self.parameter(layer, 0, "weight", [outputs, x.shape[1] // group] + kernel, x.device)
+    def convolve(self, layer, x, functions, weight_channels):
+        """One of `functions` (1-D, 2-D, 3-D); weight_channels(inputs, outputs, group) begins the weight's shape."""
+        options, axes = layer.get("convolution_param"), x.dim() - 2
+        outputs, group = options.get("num_output"), options.get("group", 1)
+        shape = weight_channels(x.shape[1], outputs, group) + extents(options, "kernel_size", axes, None)
+        weight = self.parameter(layer, 0, "weight", shape, x.device)
         bias = self.parameter(layer, 1, "bias", [outputs], x.device) if options.get("bias_term", True) else None
-        convolve = (F.conv1d, F.conv2d, F.conv3d)[axes - 1]
-        return convolve(x, weight, bias, extents(options, "stride", axes, 1), extents(options, "pad", axes, 0),
-                        extents(options, "dilation", axes, 1), group)
+        return functions[axes - 1](x, weight, bias, groups=group, stride=extents(options, "stride", axes, 1),
+                                   padding=extents(options, "pad", axes, 0),
+                                   dilation=extents(options, "dilation", axes, 1))
+
+    def Convolution(self, layer, bottoms):
+        return self.convolve(layer, bottoms[0], (F.conv1d, F.conv2d, F.conv3d),
+                             lambda inputs, outputs, group: [outputs, inputs // group])
 
     def Deconvolution(self, layer, bottoms):
-        x, options = bottoms[0], layer.get("convolution_param")
-        axes, group = x.dim() - 2, options.get("group", 1)
-        outputs, kernel = options.get("num_output"), extents(options, "kernel_size", axes, None)
-        weight = self.parameter(layer, 0, "weight", [x.shape[1], outputs // group] + kernel, x.device)
-        bias = self.parameter(layer, 1, "bias", [outputs], x.device) if options.get("bias_term", True) else None
-        convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[axes - 1]
-        return convolve(x, weight, bias, extents(options, "stride", axes, 1), extents(options, "pad", axes, 0),
-                        0, group, extents(options, "dilation", axes, 1))
+        return self.convolve(layer, bottoms[0], (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d),
+                             lambda inputs, outputs, group: [inputs, outputs // group])
 
     def InnerProduct(self, layer, bottoms):
         x, options = bottoms[0].flatten(1), layer.get("inner_product_param")
@@ -102,10 +101,10 @@ class CaffeNet:
         else:
             kernel = extents(options, "kernel_size", axes, None)
             stride, pad = extents(options, "stride", axes, 1), extents(options, "pad", axes, 0)
+        functions = ((F.max_pool1d, F.max_pool2d, F.max_pool3d) if method == "MAX"
+                     else (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d))
         ceil = options.get("round_mode", "CEIL") == "CEIL"
-        if method == "MAX":
-            return (F.max_pool1d, F.max_pool2d, F.max_pool3d)[axes - 1](x, kernel, stride, pad, ceil_mode=ceil)
-        return (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[axes - 1](x, kernel, stride, pad, ceil_mode=ceil)
+        return functions[axes - 1](x, kernel, stride, pad, ceil_mode=ceil)
 
     def LRN(self, layer, bottoms):
         x, options = bottoms[0], layer.get("lrn_param")
