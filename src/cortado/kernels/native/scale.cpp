@@ -30,6 +30,7 @@ class ScaleKernel : public Kernel {
   }
   BackwardReads backward_reads() const override { return {.inputs = scale_gradient_, .outputs = false}; }
   bool in_place() const override { return true; }
+  bool passes_output_gradient() const override { return places_.scale < 0; }
 
   void forward(const Arguments& arguments) override {
     const float* x = arguments.inputs[0];

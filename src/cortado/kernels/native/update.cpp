@@ -94,6 +94,11 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
   });
 }
 
+void relu_mask(float* target, const float* a, const float* y, int64_t count) {
+  map_elements(target, count, target == a || target == y,
+               [=]<typename V>(int64_t i) { return load<V>(y + i) > 0 ? load<V>(a + i) : V{}; });
+}
+
 void add_relu_mask(float* target, const float* a, const float* b, const float* y, int64_t count) {
   bool in_place = target == a || target == b || target == y;
   map_elements(target, count, in_place, [=]<typename V>(int64_t i) {

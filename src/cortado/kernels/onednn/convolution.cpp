@@ -1,0 +1,154 @@
+#include "cortado/layers/convolution.h"
+
+#include <fmt/format.h>
+#include <numeric>
+
+#include "cortado/kernels/onednn/engine.h"
+#include "cortado/kernels/onednn/onednn.h"
+#include "cortado/kernels/onednn/weighted.h"
+#include "cortado/layers/deconvolution.h"
+
+namespace cortado {
+
+namespace onednn {
+
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+// Strides, dilations (0: dense) and padding of a convolution, one each per spatial axis.
+struct WindowDims {
+  Dims stride, dilation, left, right;
+};
+
+// The window over a part of the image: `image` is the tensor that windows slide over. Padding is what the
+// windows read outside the part that is held.
+WindowDims local_window(const Window& window, const Box& image, const Box& windows) {
+  WindowDims dims;
+  for (size_t i = 0; i < window.size(); ++i) {
+    const WindowAxis& axis = window[i];
+    const Range held = image[static_cast<int>(i) + 2], local = windows[static_cast<int>(i) + 2];
+    const int64_t end = axis.first(local.end - 1) + axis.extent();
+    dims.stride.push_back(axis.stride);
+    dims.dilation.push_back(axis.dilation - 1);
+    dims.left.push_back(held.begin - axis.first(local.begin));
+    dims.right.push_back(std::max<int64_t>(0, end - held.end));
+  }
+  return dims;
+}
+
+// Extents of the weights as oneDNN counts them, group first where there are several.
+Dims weight_extents(const Window& window, int64_t group, int64_t outputs, int64_t inputs) {
+  Dims extents;
+  if (group > 1) extents.push_back(group);
+  extents.push_back(outputs / group);
+  extents.push_back(inputs / group);
+  for (const WindowAxis& axis : window) extents.push_back(axis.kernel);
+  return extents;
+}
+
+std::string misfit(const Task& task, const ConvolutionOptions& options) {
+  if (auto reason = misfit_of_chain(task); !reason.empty()) return reason;
+  const bool whole_channels =
+      task.local_input(0)[1] == task.inputs[0][1] && task.local_output(0)[1] == task.outputs[0][1];
+  if (options.group > 1 && !whole_channels) return "groups with a cut channel axis";
+  if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";
+  return "";
+}
+
+WeightedPasses plan_convolution(const WeightedProblem& p, const WindowDims& w) {
+  using namespace dnnl;
+  const auto direct = algorithm::convolution_direct;
+  const auto weights = p.any_weights();
+  return plan_passes(
+      p,
+      [&](const primitive_attr& attributes) {
+        return convolution_forward::primitive_desc(
+            {p.forward_kind(), direct, p.source, weights, p.bias_or_none(), p.target, w.stride, w.dilation,
+             w.left, w.right},
+            attributes, engine());
+      },
+      [&](const primitive_attr& attributes, const convolution_forward::primitive_desc& hint) {
+        return convolution_backward_data::primitive_desc(
+            {direct, p.source, weights, p.target, w.stride, w.dilation, w.left, w.right}, attributes,
+            engine(), hint);
+      },
+      [&](const primitive_attr& attributes, const convolution_forward::primitive_desc& hint) {
+        return convolution_backward_weights::primitive_desc(
+            {direct, p.source, weights, p.bias_gradient_or_none(), p.target, w.stride, w.dilation, w.left,
+             w.right},
+            attributes, engine(), hint);
+      });
+}
+
+WeightedPasses plan_deconvolution(const WeightedProblem& p, const WindowDims& w) {
+  using namespace dnnl;
+  const auto direct = algorithm::deconvolution_direct;
+  const auto weights = p.any_weights();
+  return plan_passes(
+      p,
+      [&](const primitive_attr& attributes) {
+        return deconvolution_forward::primitive_desc(
+            {p.forward_kind(), direct, p.source, weights, p.bias_or_none(), p.target, w.stride, w.dilation,
+             w.left, w.right},
+            attributes, engine());
+      },
+      [&](const primitive_attr& attributes, const deconvolution_forward::primitive_desc& hint) {
+        return deconvolution_backward_data::primitive_desc(
+            {direct, p.source, weights, p.target, w.stride, w.dilation, w.left, w.right}, attributes,
+            engine(), hint);
+      },
+      [&](const primitive_attr& attributes, const deconvolution_forward::primitive_desc& hint) {
+        return deconvolution_backward_weights::primitive_desc(
+            {direct, p.source, weights, p.bias_gradient_or_none(), p.target, w.stride, w.dilation, w.left,
+             w.right},
+            attributes, engine(), hint);
+      });
+}
+
+}  // namespace
+
+}  // namespace onednn
+
+KernelOffer make_onednn_convolution(const Task& task) try {
+  using namespace onednn;
+  auto* layer = dynamic_cast<const Convolution*>(&task.layer());
+  if (!layer) return {nullptr, "not a Convolution"};
+  const ConvolutionOptions& options = layer->options();
+  if (auto reason = misfit(task, options); !reason.empty()) return {nullptr, reason};
+  const Window window = options.resolve(task.inputs[0].rank());
+  WeightedProblem problem = weighted_problem(task, options.bias_term);
+  problem.canonical =
+      row_major(weight_extents(window, options.group, task.local_output(0)[1], task.local_input(0)[1]));
+  return offer_weighted_kernel(
+      problem, plan_convolution(problem, local_window(window, task.input_boxes[0], task.output_boxes[0])));
+} catch (const dnnl::error& error) {
+  return {nullptr, error.what()};
+}
+
+// Caffe keeps the weights as inputs x outputs/group x kernel.
+KernelOffer make_onednn_deconvolution(const Task& task) try {
+  using namespace onednn;
+  auto* layer = dynamic_cast<const Deconvolution*>(&task.layer());
+  if (!layer) return {nullptr, "not a Deconvolution"};
+  const ConvolutionOptions& options = layer->options();
+  if (auto reason = misfit(task, options); !reason.empty()) return {nullptr, reason};
+  if (task.input_boxes[0] != Box::whole(task.inputs[0]) ||
+      task.output_boxes[0] != Box::whole(task.outputs[0])) {
+    return {nullptr, "a part of the tensor"};
+  }
+  const Window window = options.resolve(task.inputs[0].rank());
+  WeightedProblem problem = weighted_problem(task, options.bias_term);
+  const Dims extents = weight_extents(window, options.group, task.outputs[0][1], task.inputs[0][1]);
+  std::vector<int> axes(extents.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  const int first_channel_axis = options.group > 1;
+  std::swap(axes[first_channel_axis], axes[first_channel_axis + 1]);
+  problem.canonical = ordered(extents, axes);
+  return offer_weighted_kernel(
+      problem, plan_deconvolution(problem, local_window(window, task.output_boxes[0], task.input_boxes[0])));
+} catch (const dnnl::error& error) {
+  return {nullptr, error.what()};
+}
+
+}  // namespace cortado

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <dnnl.hpp>
+#include <string>
+#include <unordered_map>
+
+#include "cortado/base/shape.h"
+
+namespace cortado::onednn {
+
+// The one CPU engine of the process. Kernels run on a stream of the calling thread.
+const dnnl::engine& engine();
+
+// A dense channels-last tensor of float32 (base/shape.h).
+dnnl::memory::desc activation(const Shape& local);
+// A dense tensor of float32 of these extents whose axes lie in memory in the order `axes`, slowest first.
+dnnl::memory::desc ordered(const dnnl::memory::dims& extents, const std::vector<int>& axes);
+// The same, row-major.
+dnnl::memory::desc row_major(const dnnl::memory::dims& extents);
+
+// Text that two descriptors share only if they are the same order in memory of tensors of the same extents.
+// Empty when the order is not a blocked one.
+std::string order_name(const dnnl::memory::desc& desc);
+
+// A memory object over `data`, which it does not own.
+dnnl::memory view(const dnnl::memory::desc& desc, const void* data);
+
+// Runs the primitive and waits for it. Throws InternalError naming `what` when it fails.
+void run(const char* what, const dnnl::primitive& primitive,
+         const std::unordered_map<int, dnnl::memory>& arguments);
+
+// target = source in the order of the target; elements that only pad become zero.
+void reorder(const dnnl::memory& source, const dnnl::memory& target);
+
+}  // namespace cortado::onednn

@@ -1,0 +1,127 @@
+// Native BatchNorm, Scale, Bias, PReLU and LRN against the reference.
+#include "cortado/kernels/native/native.h"
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/bias.h"
+#include "cortado/layers/lrn.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/scale.h"
+
+#include "tests/kernels/check.h"
+#include "tests/kernels/native_task.h"
+
+namespace cortado::check {
+namespace {
+
+// Odd channel counts, one image, more rows than a block of a sum, matrices, 1-D and 3-D.
+const std::vector<Shape> shapes = {{4, 3},        {1, 1, 1, 5}, {1, 5, 7, 3},    {2, 17, 9, 11},
+                                   {3, 64, 6, 7}, {2, 8, 150},  {2, 6, 3, 4, 5}, {70, 16}};
+
+LayerPtr batch_norm(BatchNormOptions options = {}) { return std::make_shared<BatchNorm>(options); }
+LayerPtr scale(bool bias) {
+  ScaleOptions options;
+  options.bias_term = bias;
+  return std::make_shared<Scale>(options);
+}
+LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
+
+void expect_equal(const Task& task, KernelOffer (*make)(const Task&), const CheckOptions& options = {}) {
+  KernelOffer offer = make(task);
+  ASSERT_TRUE(offer.kernel) << offer.refusal;
+  EXPECT_TRUE(matches_reference(task, *offer.kernel, 1e-5, options)) << task.inputs[0].text();
+}
+
+TEST(NativeBatchNorm, Trains) {
+  for (const Shape& shape : shapes) {
+    expect_equal(chain_task({batch_norm()}, shape), make_native_batch_norm);
+    expect_equal(chain_task({batch_norm({.eps = 0.1})}, shape), make_native_batch_norm);
+  }
+}
+
+TEST(NativeBatchNorm, FusesScaleAndRelu) {
+  for (const Shape& shape : shapes) {
+    for (bool bias : {false, true}) {
+      expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias)}, shape), make_native_batch_norm);
+      expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias), relu()}, shape),
+                   make_native_batch_norm);
+    }
+    expect_equal(chain_task({batch_norm({.eps = 0.1}), relu()}, shape), make_native_batch_norm);
+  }
+}
+
+TEST(NativeBatchNorm, UsesGlobalStatistics) {
+  for (const Shape& shape : shapes) {
+    expect_equal(chain_task({batch_norm(), scale(true), relu()}, shape, Phase::test), make_native_batch_norm);
+    expect_equal(chain_task({batch_norm({.use_global_stats = true}), scale(true), relu()}, shape),
+                 make_native_batch_norm);
+    expect_equal(chain_task({batch_norm({.use_global_stats = true})}, shape), make_native_batch_norm);
+  }
+}
+
+TEST(NativeBatchNorm, KeepsPrecisionFarFromZero) {
+  CheckOptions far;
+  far.inputs = {{.low = 999, .high = 1001}};
+  for (const Shape& shape : {Shape{16, 5, 20, 20}, Shape{3, 16, 9, 9}}) {
+    Task task = chain_task({batch_norm()}, shape);
+    KernelOffer offer = make_native_batch_norm(task);
+    EXPECT_TRUE(matches_reference(task, *offer.kernel, 2e-4, far)) << "one float of 1000 is 6e-5 apart";
+  }
+}
+
+TEST(NativeBatchNorm, Refuses) {
+  EXPECT_EQ(make_native_batch_norm(chain_task({relu()}, {2, 3})).refusal, "not a BatchNorm");
+  EXPECT_EQ(make_native_batch_norm(chain_task({batch_norm(), relu(), relu()}, {2, 3})).refusal,
+            "a layer behind BatchNorm does not fuse");
+  Task part = chain_task({batch_norm()}, {4, 3});
+  part.input_boxes[0][0] = part.output_boxes[0][0] = {0, 2};
+  EXPECT_EQ(make_native_batch_norm(part).refusal, "batch statistics of a part of the tensor");
+}
+
+TEST(NativeScale, EqualsReference) {
+  for (const Shape& shape : shapes) {
+    for (bool bias : {false, true}) {
+      Task task = chain_task({scale(bias)}, shape);
+      expect_equal(task, make_native_scale);
+      task.parameter_gradients[0] = false;
+      expect_equal(task, make_native_scale);
+    }
+    expect_equal(chain_task({std::make_shared<Bias>(BiasOptions{})}, shape), make_native_scale);
+  }
+}
+
+TEST(NativeScale, RefusesOtherOperands) {
+  ScaleOptions options;
+  options.broadcast = {.axis = 2, .num_axes = 1};
+  EXPECT_EQ(make_native_scale(chain_task({std::make_shared<Scale>(options)}, {2, 3, 4, 5})).refusal,
+            "the operand is not per channel");
+}
+
+TEST(NativePRelu, EqualsReference) {
+  for (const Shape& shape : shapes) {
+    for (bool shared : {false, true}) {
+      PReluOptions options;
+      options.channel_shared = shared;
+      expect_equal(chain_task({std::make_shared<PRelu>(options)}, shape), make_native_prelu);
+    }
+  }
+}
+
+TEST(NativeLrn, EqualsReference) {
+  for (const Shape& shape : {Shape{1, 1, 2, 2}, Shape{2, 3, 4, 5}, Shape{2, 17, 3, 3}, Shape{1, 96, 5, 5}}) {
+    for (int64_t size : {1, 3, 5, 9}) {
+      for (double beta : {0.75, 0.5, 1.3}) {
+        LrnOptions options{.local_size = size, .alpha = 2, .beta = beta, .k = 1.5};
+        expect_equal(chain_task({std::make_shared<Lrn>(options)}, shape), make_native_lrn);
+      }
+    }
+  }
+}
+
+TEST(NativeLrn, EqualsReferenceOnLargeInputs) {
+  CheckOptions large;
+  large.inputs = {{.low = -1e4, .high = 1e4}};
+  expect_equal(chain_task({std::make_shared<Lrn>(LrnOptions{})}, {2, 24, 5, 5}), make_native_lrn, large);
+}
+
+}  // namespace
+}  // namespace cortado::check
