@@ -85,13 +85,14 @@ RowProduct::RowProduct(Lattice lattice)
 
 void RowProduct::block_depth() {
   const int64_t depth = lattice_.depth, taps = lattice_.taps();
-  if (depth > max_depth_block) {
-    const int64_t parts = divide_up(depth, max_depth_block);
-    const int64_t part = round_up(divide_up(depth, parts), tile_columns);
+  if (taps == 0) {
+    depth_blocks_.push_back({0, 0, 0, 0});  // only the epilogue
+  } else if (depth > max_depth_block) {
+    const int64_t part = round_up(divide_up(depth, divide_up(depth, max_depth_block)), tile_columns);
     for (int64_t tap = 0; tap < taps; ++tap)
       for (int64_t begin = 0; begin < depth; begin += part)
         depth_blocks_.push_back({tap, tap + 1, begin, std::min(part, depth - begin)});
-  } else if (taps > 0) {
+  } else {
     const int64_t parts = divide_up(taps, max_depth_block / depth);
     for (int64_t part = 0; part < parts; ++part)
       depth_blocks_.push_back({taps * part / parts, taps * (part + 1) / parts, 0, depth});

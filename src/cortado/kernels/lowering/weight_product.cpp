@@ -26,8 +26,11 @@ struct SumTask {
 template <int Rows, typename Segments>
 void sum_tile(const SumTask& task, const Segments& segments) {
   Tile<Rows> tile;
-  for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
-  if (task.first) tile.set_rows(nullptr);
+  if (task.first) {
+    tile.set_rows(nullptr);
+  } else {
+    for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
+  }
   for (const auto& segment : segments)
     multiply_columns<Rows>(tile, task.left + segment.left, tile_rows, segment.length,
                            task.right + segment.right);
@@ -76,6 +79,7 @@ int64_t WeightProduct::packed_lines(int64_t out_lines) const {
 int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * tile_rows; }
 
 void WeightProduct::choose_blocks() {
+  if (lattice_.rows() == 0) return;
   const auto& [d, h, w] = lattice_.axis;
   const int64_t row_bytes = (copies() * tiles_ * tile_rows + panels_ * tile_columns) * sizeof(float);
   const int64_t block_lines = std::max<int64_t>(1, block_bytes / (row_bytes * w.rows));
@@ -153,16 +157,16 @@ void WeightProduct::pack_gradient(const Block& block, const Operands& operands, 
       const int64_t begin = item % parts * pack_rows, end = std::min(w.rows, begin + pack_rows);
       const int64_t at = plane + (piece.begin + line) * h.out_stride;
       float* to = packed + (block.first_row[index] + line * w.rows) * tile_columns;
-      float masked[tile_columns] = {};
       for (int64_t panel = 0; panel < panels_; ++panel) {
+        float masked[tile_columns] = {};
         const int64_t column = panel * tile_columns,
                       count = std::min<int64_t>(tile_columns, columns - column);
         for (int64_t row = begin; row < end; ++row) {
-          float* from = operands.out_gradient + at + row * w.out_stride + column;
-          std::memcpy(masked, from, count * sizeof(float));
+          const int64_t from = at + row * w.out_stride + column;
+          std::memcpy(masked, operands.out_gradient + from, count * sizeof(float));
           if (operands.rectified) {
-            mask_row(operands.rectified + (from - operands.out_gradient), operands.slope, count, masked);
-            if (operands.keep_masked) std::memcpy(from, masked, count * sizeof(float));
+            mask_row(operands.rectified + from, operands.slope, count, masked);
+            if (operands.masked) std::memcpy(operands.masked + from, masked, count * sizeof(float));
           }
           std::memcpy(to + panel * panel_stride + row * tile_columns, masked, sizeof masked);
         }
@@ -225,7 +229,7 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const float* le
       const float* panel_right = right + panel * block_rows_ * tile_columns;
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
-        for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+        for (int64_t tile = tile_begin; gradient && tile < tile_end; ++tile) {
           const int64_t k = tile * tile_rows;
           for (int64_t tap = 0; tap < taps; ++tap) {
             float* to = gradient + ((panel * taps + tap) * depth + k) * tile_columns;
@@ -248,6 +252,10 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const float* le
 
 void WeightProduct::run(const Operands& operands, float* gradient, float* bias_gradient,
                         std::byte* scratch) const {
+  if (blocks_.empty()) {
+    if (gradient) std::fill_n(gradient, panels_ * lattice_.taps() * lattice_.depth * tile_columns, 0.0f);
+    if (bias_gradient) std::fill_n(bias_gradient, lattice_.columns, 0.0f);
+  }
   auto* left = reinterpret_cast<float*>(scratch);
   float* right = left + block_pieces_ * piece_elements();
   for (const Block& block : blocks_) {

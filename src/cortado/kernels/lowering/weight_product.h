@@ -23,12 +23,12 @@ class WeightProduct {
 
   struct Operands {
     const float* left = nullptr;
-    float* out_gradient = nullptr;
+    const float* out_gradient = nullptr;
     const float* rectified = nullptr;  // with a fused ReLU: its output, which masks `out_gradient`
     float slope = 0;                   // of that ReLU
-    bool keep_masked = false;          // write the masked gradient back
+    float* masked = nullptr;           // where the masked gradient goes, may be `out_gradient`; or null
   };
-  // `bias_gradient` ([columns]) may be null.
+  // `gradient` and `bias_gradient` ([columns]) may be null.
   void run(const Operands& operands, float* gradient, float* bias_gradient, std::byte* scratch) const;
 
   size_t scratch_bytes() const;

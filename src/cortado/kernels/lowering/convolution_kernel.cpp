@@ -1,0 +1,149 @@
+#include "cortado/kernels/lowering/convolution_kernel.h"
+
+#include <algorithm>
+
+#include "cortado/kernels/lowering/channels.h"
+#include "cortado/kernels/lowering/convolution_products.h"
+#include "cortado/kernels/lowering/lowered_weight.h"
+#include "cortado/layers/deconvolution.h"
+
+namespace cortado::lowering {
+
+namespace {
+
+bool any(const std::vector<bool>& wanted) {
+  return std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+}
+
+float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 ? pointers[1] : nullptr; }
+
+// What convolution and deconvolution have in common: the products, the weight's format, the ReLU behind,
+// memory.
+class ConvolutionBase : public Kernel {
+ public:
+  ConvolutionBase(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
+      : gather_(problem),
+        spread_(problem),
+        correlate_(problem),
+        weight_(WeightPanels(problem), task.canonical_parameters),
+        tail_(tail),
+        outputs_(task.local_output(0).size()),
+        weights_step_(any(task.parameter_gradients)) {}
+
+  std::string name() const override { return "implicit-gemm"; }
+  BackwardReads backward_reads() const override {
+    return {.inputs = weights_step_, .outputs = tail_.rectify};
+  }
+  ParameterFormat parameter_format(int index) const override {
+    return index == 0 ? weight_.format() : ParameterFormat{};
+  }
+  Bytes scratch_bytes() const override {
+    const size_t products =
+        std::max({gather_.scratch_bytes(), spread_.scratch_bytes(), correlate_.scratch_bytes()});
+    return {static_cast<int64_t>(weight_.scratch_bytes() + products)};
+  }
+
+ protected:
+  Epilogue epilogue(const Arguments& a) const { return {second(a.parameters), tail_.rectify, tail_.slope}; }
+  std::byte* rest(const Arguments& a) const { return a.scratch + weight_.scratch_bytes(); }
+  const float* weight(const Arguments& a) const { return weight_.read(a.parameters[0], a.scratch); }
+
+  void mask(const Arguments& a) const {
+    if (tail_.rectify) mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
+  }
+
+  GatherProduct gather_;
+  SpreadProduct spread_;
+  CorrelateProduct correlate_;
+  LoweredWeight weight_;
+  ChainTail tail_;
+  int64_t outputs_;    // elements
+  bool weights_step_;  // backward_weights runs, and masks the output gradient for backward
+};
+
+class ConvolutionKernel : public ConvolutionBase {
+ public:
+  ConvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
+      : ConvolutionBase(problem, tail, task), keeps_masked_(task.input_gradients[0]) {}
+
+  void forward(const Arguments& a) override {
+    gather_.run(a.inputs[0], weight(a), a.outputs[0], epilogue(a), rest(a));
+  }
+
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    if (!weights_step_) mask(a);
+    spread_.run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
+  }
+
+  void backward_weights(const Arguments& a) override {
+    if (!weights_step_) return;
+    WeightProduct::Operands operands{a.inputs[0], a.output_gradients[0]};
+    if (tail_.rectify) {
+      operands.rectified = a.outputs[0];
+      operands.slope = tail_.slope;
+      operands.masked = keeps_masked_ ? a.output_gradients[0] : nullptr;
+    }
+    weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
+      correlate_.run(operands, gradient, second(a.parameter_gradients), rest(a));
+    });
+  }
+
+ private:
+  bool keeps_masked_;
+};
+
+// The convolution that maps the output to the input, run backward.
+class DeconvolutionKernel : public ConvolutionBase {
+ public:
+  DeconvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
+      : ConvolutionBase(problem, tail, task), channels_(problem.groups * problem.image_channels) {}
+
+  void forward(const Arguments& a) override {
+    spread_.run(a.inputs[0], weight(a), a.outputs[0], epilogue(a), rest(a));
+  }
+
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    if (!weights_step_) mask(a);
+    gather_.run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
+  }
+
+  void backward_weights(const Arguments& a) override {
+    if (!weights_step_) return;
+    mask(a);
+    if (float* bias = second(a.parameter_gradients))
+      sum_rows(a.output_gradients[0], outputs_ / channels_, channels_, bias);
+    if (!a.parameter_gradients[0]) return;
+    weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
+      correlate_.run({a.output_gradients[0], a.inputs[0]}, gradient, nullptr, rest(a));
+    });
+  }
+
+ private:
+  int64_t channels_;
+};
+
+}  // namespace
+
+KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options) {
+  KernelOffer offer;
+  const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
+  if (!tail) return offer;
+  const auto problem = convolution_problem(options, task.inputs[0], task.input_boxes[0], task.outputs[0],
+                                           task.output_boxes[0], offer.refusal);
+  if (problem) offer.kernel = std::make_unique<ConvolutionKernel>(*problem, *tail, task);
+  return offer;
+}
+
+KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& options) {
+  KernelOffer offer;
+  const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
+  if (!tail) return offer;
+  const auto problem = convolution_problem(options, task.outputs[0], task.output_boxes[0], task.inputs[0],
+                                           task.input_boxes[0], offer.refusal);
+  if (problem) offer.kernel = std::make_unique<DeconvolutionKernel>(*problem, *tail, task);
+  return offer;
+}
+
+}  // namespace cortado::lowering

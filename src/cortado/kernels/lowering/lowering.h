@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cortado/kernels/kernel.h"
+
+namespace cortado {
+
+// Convolution, Deconvolution and InnerProduct, each alone or with the ReLU behind it, as matrix products.
+
+// The lowered matrix is never formed: products read it through pointers into the tensor, and weights live in
+// the order the products stream them. Any stride, padding, dilation, group and cut.
+KernelOffer make_implicit_gemm(const Task& task);
+
+// Type-1 lowering (Caffe con Troll, section 2.1): im2col over as many samples as a bounded lowered matrix
+// holds, then one BLAS product. Convolution only.
+KernelOffer make_im2col_gemm(const Task& task);
+
+}  // namespace cortado

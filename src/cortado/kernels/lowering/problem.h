@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cortado/kernels/lowering/lattice.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/task.h"
+
+namespace cortado::lowering {
+
+// One spatial axis of a convolution on this device's boxes: window o reads image positions
+// o*stride - pad + k*dilation. A box cut out of the tensor makes `pad` one-sided and possibly negative.
+struct ConvolutionAxis {
+  int64_t image = 1, windows = 1;
+  int64_t kernel = 1, stride = 1, dilation = 1, pad = 0;
+  int64_t offset(int64_t k) const { return k * dilation - pad; }
+};
+
+// A convolution from an image to windows, free of layers and boxes. Deconvolution is the same problem run
+// from the windows to the image. Both tensors are dense, channels last.
+struct ConvolutionProblem {
+  int64_t batch = 1;
+  int64_t groups = 1;
+  int64_t image_channels = 1, window_channels = 1;  // of each group
+  std::array<ConvolutionAxis, 3> axis;              // d, h, w
+
+  int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
+  int64_t image_size() const;  // elements of the tensors
+  int64_t window_size() const;
+
+  // Taps along w and the channels are one contiguous run where there are so few channels that a run of one
+  // tap's channels would be short.
+  bool flattens_taps() const;
+  // Rows are windows, the left operand is the image: forward, and (with WeightProduct) backward-weights.
+  Lattice gather_lattice() const;
+};
+
+// The problem of a {Convolution, ...} or {Deconvolution, ...} task, or the reason why it is not one.
+std::optional<ConvolutionProblem> convolution_problem(const ConvolutionOptions& options, const Shape& image,
+                                                      const Box& image_box, const Shape& windows,
+                                                      const Box& window_box, std::string& refusal);
+
+// What a chain applies to the first layer's output.
+struct ChainTail {
+  bool rectify = false;
+  float slope = 0;
+};
+// {Layer} and {Layer, ReLU} are accepted; otherwise nothing, and the reason.
+std::optional<ChainTail> chain_tail(const Task& task, std::string& refusal);
+
+}  // namespace cortado::lowering

@@ -1,0 +1,180 @@
+// Convolution, Deconvolution and InnerProduct as matrix products, against the naive reference: random shapes
+// on small integers (bitwise) and on reals.
+#include "cortado/kernels/lowering/lowering.h"
+
+#include <fmt/format.h>
+#include <random>
+
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/pointwise.h"
+
+#include "tests/kernels/check.h"
+
+namespace cortado {
+namespace {
+
+using check::DataKind;
+using check::matches_reference;
+
+// A random task and how to print it when it fails.
+struct Case {
+  Task task;
+  std::string text;
+};
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : engine_(seed) {}
+  int64_t operator()(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % (high - low + 1));
+  }
+  bool chance(int percent) { return (*this)(1, 100) <= percent; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+std::string list(const std::vector<int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
+
+std::string text_of(const ConvolutionOptions& o, const Shape& input, const Task& task) {
+  return fmt::format("{} {} to {} kernel {} stride {} pad {} dilation {} group {} bias {} chain {} box {}",
+                     task.layer().type(), input.text(), o.num_output, list(o.kernel), list(o.stride),
+                     list(o.pad), list(o.dilation), o.group, o.bias_term, task.layers.size(),
+                     task.output_boxes[0].text());
+}
+
+void maybe_rectify(Draw& draw, Task& task) {
+  if (!draw.chance(40)) return;
+  task.layers.push_back(std::make_shared<Pointwise>(ReluOptions{draw.chance(50) ? 0.0 : 0.5}));
+}
+
+// Sometimes only some gradients are wanted: a first layer, or frozen parameters.
+void maybe_freeze(Draw& draw, Task& task) {
+  if (draw.chance(15)) task.input_gradients[0] = false;
+  if (draw.chance(15)) task.parameter_gradients.assign(task.parameter_gradients.size(), false);
+  if (draw.chance(10) && !task.parameter_gradients.empty()) task.parameter_gradients[0] = false;
+}
+
+ConvolutionOptions random_options(Draw& draw, int axes) {
+  ConvolutionOptions options;
+  options.group = draw.chance(25) ? draw(2, 4) : 1;
+  options.num_output = options.group * (draw.chance(30) ? draw(15, 40) : draw(1, 20));
+  options.bias_term = draw.chance(70);
+  for (int i = 0; i < axes; ++i) {
+    options.kernel.push_back(draw(1, axes == 3 ? 3 : 5));
+    options.stride.push_back(draw.chance(50) ? 1 : draw(2, 4));
+    options.dilation.push_back(draw.chance(75) ? 1 : draw(2, 3));
+    options.pad.push_back(draw(0, 2));
+  }
+  return options;
+}
+
+// Cuts the output along samples and space and gives the input box that part needs.
+void maybe_cut(Draw& draw, Task& task) {
+  if (!draw.chance(40)) return;
+  Box& box = task.output_boxes[0];
+  for (int axis = 0; axis < box.rank(); ++axis) {
+    if (axis == 1) continue;
+    const int64_t extent = task.outputs[0][axis], begin = draw(0, extent - 1);
+    box[axis] = {begin, draw(begin + 1, extent)};
+  }
+  task.input_boxes[0] = task.layer().input_box(task.inputs, 0, 0, box);
+}
+
+template <typename L>
+Case random_case(unsigned seed) {
+  Draw draw(seed);
+  const int axes = draw.chance(60) ? 2 : draw.chance(50) ? 1 : 3;
+  const ConvolutionOptions options = random_options(draw, axes);
+  const int64_t channels = options.group * (draw.chance(40) ? draw(1, 4) : draw(5, 40));
+  Shape input{draw(1, 3), channels};
+  for (int i = 0; i < axes; ++i) {
+    const int64_t extent = options.dilation[i] * (options.kernel[i] - 1) + 1;
+    input.append(std::max(extent - 2 * options.pad[i], 2 * options.pad[i]) + draw(1, axes == 3 ? 5 : 12));
+  }
+  Case made{whole_task(std::make_shared<L>(options), Phase::train, {&input, 1}, 1), ""};
+  maybe_rectify(draw, made.task);
+  maybe_freeze(draw, made.task);
+  maybe_cut(draw, made.task);
+  made.task.canonical_parameters = draw.chance(15);
+  made.text = text_of(options, input, made.task);
+  return made;
+}
+
+Case random_inner_product(unsigned seed) {
+  Draw draw(seed);
+  InnerProductOptions options{
+      .num_output = draw(1, 70), .bias_term = draw.chance(70), .transpose = draw.chance(40)};
+  Shape input{draw(1, 40), draw(1, 40)};
+  for (int64_t axes = draw(0, 3); axes > 0; --axes) input.append(draw(1, 4));
+  Case made{whole_task(std::make_shared<InnerProduct>(options), Phase::train, {&input, 1}, 1), ""};
+  maybe_rectify(draw, made.task);
+  maybe_freeze(draw, made.task);
+  made.task.canonical_parameters = draw.chance(15);
+  made.text = fmt::format("InnerProduct {} to {} transpose {} chain {}", input.text(), options.num_output,
+                          options.transpose, made.task.layers.size());
+  return made;
+}
+
+template <typename MakeCase, typename MakeKernel>
+void expect_matches(unsigned cases, MakeCase&& make_case, MakeKernel&& make_kernel) {
+  for (unsigned seed = 0; seed < cases; ++seed) {
+    const Case made = make_case(seed);
+    const KernelOffer offer = make_kernel(made.task);
+    ASSERT_TRUE(offer.kernel) << made.text << ": " << offer.refusal;
+    const bool exact = seed % 2 == 0;
+    ASSERT_TRUE(exact ? matches_reference(made.task, *offer.kernel, 0, DataKind::small_integers)
+                      : matches_reference(made.task, *offer.kernel, 1e-5, DataKind::random))
+        << "case " << seed << ": " << made.text;
+  }
+}
+
+TEST(ImplicitGemm, ConvolutionMatchesReference) {
+  expect_matches(400, random_case<Convolution>, make_implicit_gemm);
+}
+
+TEST(ImplicitGemm, DeconvolutionMatchesReference) {
+  expect_matches(200, random_case<Deconvolution>, make_implicit_gemm);
+}
+
+TEST(ImplicitGemm, InnerProductMatchesReference) {
+  expect_matches(200, random_inner_product, make_implicit_gemm);
+}
+
+// Sizes past every block: several depth blocks, row blocks, packed blocks and chunks.
+TEST(ImplicitGemm, LargeConvolutionsMatchReference) {
+  const std::vector<std::pair<Shape, ConvolutionOptions>> cases = {
+      {{1, 1300, 5, 5}, {.num_output = 20, .kernel = {3}, .pad = {1}}},
+      {{2, 70, 40, 40}, {.num_output = 34, .kernel = {3}, .pad = {1}}},
+      {{3, 3, 60, 60}, {.num_output = 24, .kernel = {11}, .stride = {4}, .pad = {2}}},
+      {{2, 96, 30, 30}, {.num_output = 48, .kernel = {1}}},
+      {{2, 24, 33, 33}, {.num_output = 40, .kernel = {3}, .stride = {2}, .pad = {1}}},
+      {{40, 16, 7, 7}, {.num_output = 16, .kernel = {3}, .pad = {1}}},
+  };
+  for (const auto& [input, options] : cases) {
+    const Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+    const KernelOffer offer = make_implicit_gemm(task);
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers))
+        << text_of(options, input, task);
+  }
+}
+
+TEST(ImplicitGemm, RefusesWithAReason) {
+  const Shape input{2, 8, 6, 6};
+  ConvolutionOptions options{.num_output = 8, .group = 2, .kernel = {3}};
+  Task grouped = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+  grouped.output_boxes[0][1] = {0, 4};
+  EXPECT_EQ(make_implicit_gemm(grouped).refusal, "channels of a convolution with 2 groups are cut");
+
+  Task chained = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+  chained.layers.push_back(std::make_shared<Pointwise>(SigmoidOptions{}));
+  EXPECT_EQ(make_implicit_gemm(chained).refusal, "a chain with Sigmoid");
+
+  const Task other = whole_task(std::make_shared<Pointwise>(ReluOptions{}), Phase::train, {&input, 1}, 1);
+  EXPECT_EQ(make_implicit_gemm(other).refusal, "ReLU is not a matrix product");
+}
+
+}  // namespace
+}  // namespace cortado
