@@ -158,8 +158,8 @@ TEST(NetworkBuild, SharedParametersMustFit) {
 }
 
 TEST(NetworkErrors, UnknownBlobs) {
-  EXPECT_EQ(load_error(input + ip("a", "X1") + ip("fc", "aa")),
-            "net.prototxt:3: layer 'a' reads blob 'X1' that no layer makes; did you mean 'x'?");
+  EXPECT_EQ(load_error(input + ip("conv1", "x") + ip("a", "conv_1")),
+            "net.prototxt:4: layer 'a' reads blob 'conv_1' that no layer makes; did you mean 'conv1'?");
 }
 
 TEST(NetworkErrors, CyclesAndWrongOrder) {

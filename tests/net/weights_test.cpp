@@ -115,16 +115,6 @@ TEST(Weights, BrokenFilesAreRefused) {
   EXPECT_NE(error_of([&] { read_weights(folder.file("missing")); }).find("No such file"), std::string::npos);
 }
 
-TEST(Weights, MeanRoundTrip) {
-  TemporaryFolder folder;
-  Blob mean = counting({3, 2, 5});
-  write_mean(folder.file("mean"), mean);
-  EXPECT_EQ(read_mean(folder.file("mean")), mean);
-  caffe::BlobProto message;
-  read_binary(folder.file("mean"), message);
-  EXPECT_EQ(message.channels(), 3);
-}
-
 TEST(SolverStates, RoundTripInBothFormats) {
   TemporaryFolder folder;
   SolverStateFile state{1200, 3, "nets/a.caffemodel", {counting({2, 3}), counting({4}), counting({})}};
