@@ -49,7 +49,7 @@ Image convert_color(Image image, ColorMode mode) {
   return result;
 }
 
-std::vector<uint8_t> read_file(const std::string& path) {
+std::vector<uint8_t> read_bytes(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) throw BrokenRecord(fmt::format("cannot open {}: {}", path, std::strerror(errno)));
   std::vector<uint8_t> bytes;

@@ -51,6 +51,6 @@ inline uint8_t gray_of(const uint8_t* bgr) {
 Image convert_color(Image image, ColorMode mode);
 
 // The whole file. Throws BrokenRecord when it cannot be read.
-std::vector<uint8_t> read_file(const std::string& path);
+std::vector<uint8_t> read_bytes(const std::string& path);
 
 }  // namespace cortado

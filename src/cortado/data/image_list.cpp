@@ -66,7 +66,7 @@ class ImageListSource : public ImageSource {
 
   Image read(int64_t record) const {
     Image image =
-        decode_image(read_file(path_of(record)), source_.is_color ? ColorMode::color : ColorMode::gray);
+        decode_image(read_bytes(path_of(record)), source_.is_color ? ColorMode::color : ColorMode::gray);
     if (source_.new_height == 0) return image;
     return resize(image, source_.new_height, source_.new_width);
   }

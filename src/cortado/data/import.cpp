@@ -68,7 +68,7 @@ std::string file_format(const std::string& path) {
 }
 
 NewRecord image_record(const std::string& path, const ListedImage& listed, const ImportOptions& options) {
-  const std::vector<uint8_t> file = read_file(path);
+  const std::vector<uint8_t> file = read_bytes(path);
   Image image = decode_image(file, options.gray ? ColorMode::gray : ColorMode::color);
   const int height = options.resize_height > 0 ? options.resize_height : image.height;
   const int width = options.resize_width > 0 ? options.resize_width : image.width;
@@ -110,7 +110,7 @@ void write_lines(const fs::path& path, const std::vector<std::string>& lines) {
 
 std::vector<uint8_t> read_input(const std::string& path) {
   try {
-    return read_file(path);
+    return read_bytes(path);
   } catch (const BrokenRecord& error) {
     throw UserError(error.what());
   }

@@ -200,26 +200,4 @@ Weights collect_weights(const Network& network,
   return weights;
 }
 
-Blob read_mean(const std::string& path) {
-  caffe::BlobProto message;
-  read_binary(path, message);
-  Blob mean = blob_of_message(message, fmt::format("{}: the mean", path));
-  if (mean.shape.rank() == 4 && mean.shape[0] == 1) mean.shape = Shape(mean.shape.extents().subspan(1));
-  if (mean.shape.rank() != 3) {
-    throw UserError(fmt::format("{}: a mean image needs the shape CxHxW, not {}", path, mean.shape.text()));
-  }
-  return mean;
-}
-
-// Written with the four old fields, which every tool that reads means knows.
-void write_mean(const std::string& path, const Blob& mean) {
-  caffe::BlobProto message;
-  message.set_num(1);
-  message.set_channels(static_cast<int32_t>(mean.shape[0]));
-  message.set_height(static_cast<int32_t>(mean.shape[1]));
-  message.set_width(static_cast<int32_t>(mean.shape[2]));
-  message.mutable_data()->Add(mean.values.begin(), mean.values.end());
-  write_binary(path, message);
-}
-
 }  // namespace cortado

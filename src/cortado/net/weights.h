@@ -56,8 +56,4 @@ Weights collect_weights(const Network& network,
 Blob blob_of_message(const caffe::BlobProto& message, const std::string& what);
 void write_blob(const Blob& blob, caffe::BlobProto& message);
 
-// Mean image, binaryproto: C x H x W (as 1 x C x H x W in the file).
-Blob read_mean(const std::string& path);
-void write_mean(const std::string& path, const Blob& mean);
-
 }  // namespace cortado
