@@ -135,6 +135,10 @@ Image decode_jpeg(std::span<const uint8_t> file, ColorMode mode) {
   if (int64_t{jpeg.image_width} * jpeg.image_height > max_image_pixels)
     throw BrokenRecord(
         fmt::format("JPEG of {}x{} pixels is larger than supported", jpeg.image_width, jpeg.image_height));
+  // before jpeg_finish_decompress, which frees the markers
+  int orientation = 1;
+  for (auto* marker = jpeg.marker_list; marker && orientation == 1; marker = marker->next)
+    orientation = exif_orientation({marker->data, marker->data_length});
   const bool cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   const bool has_gray = jpeg.jpeg_color_space == JCS_GRAYSCALE || jpeg.jpeg_color_space == JCS_YCbCr;
   const bool gray =
@@ -143,9 +147,6 @@ Image decode_jpeg(std::span<const uint8_t> file, ColorMode mode) {
   Image image(jpeg.image_height, jpeg.image_width, cmyk ? 4 : gray ? 1 : 3);
   if (!read_jpeg_pixels(from, image.pixels.data(), image.row_bytes())) throw corrupt_jpeg(from.errors);
   if (cmyk) image = bgr_from_cmyk(image, jpeg.saw_Adobe_marker);
-  int orientation = 1;
-  for (auto* marker = jpeg.marker_list; marker && orientation == 1; marker = marker->next)
-    orientation = exif_orientation({marker->data, marker->data_length});
   return upright(convert_color(std::move(image), mode), orientation);
 }
 
