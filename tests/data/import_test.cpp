@@ -55,7 +55,7 @@ TEST(Import, Folders) {
   std::filesystem::copy(test_image("rgb.png"), folder / "images/b/1.png");
   std::filesystem::copy(test_image("gray.png"), folder / "images/a/2.png");
   EXPECT_EQ(import_folders(folder / "images", folder / "db", {}), 2);
-  auto lines = read_bytes(folder / "db/list.txt"), names = read_file(folder / "db/labels.txt");
+  auto lines = read_bytes(folder / "db/list.txt"), names = read_bytes(folder / "db/labels.txt");
   EXPECT_EQ(std::string(lines.begin(), lines.end()), "a/2.png 0\nb/1.png 1\n");
   EXPECT_EQ(std::string(names.begin(), names.end()), "a\nb\n");
 }
