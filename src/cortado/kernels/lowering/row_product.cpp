@@ -102,13 +102,14 @@ void RowProduct::block_depth() {
 void RowProduct::block_rows() {
   const int64_t rows = lattice_.rows(), threads = compute_threads();
   const int64_t tiles = divide_up(rows, tile_rows);
-  row_blocks_ = std::max<int64_t>(1, divide_up(rows, max_row_block));
+  row_blocks_ = divide_up(rows, max_row_block);
+  if (rows == 0) return;
   if (row_blocks_ >= threads) {
     row_blocks_ = std::min(tiles, round_up(row_blocks_, threads));
   } else {
     column_parts_ = std::min(divide_up(threads, row_blocks_), divide_up(lattice_.columns, tile_columns));
   }
-  row_block_ = std::max<int64_t>(1, divide_up(tiles, row_blocks_)) * tile_rows;
+  row_block_ = divide_up(tiles, row_blocks_) * tile_rows;
   row_blocks_ = divide_up(rows, row_block_);
 }
 
