@@ -53,8 +53,43 @@ void add_rows(const float* panel, int64_t rows, float* columns) {
   sum.store_row(0, columns);
 }
 
-void mask_row(const float* rectified, float slope, int64_t columns, float* gradient) {
-  for (int64_t c = 0; c < columns; ++c) gradient[c] *= rectified[c] > 0 ? 1.0f : slope;
+// Copies `count` rows of `width` floats, from_step apart, to rows of tile_rows floats. The usual full width
+// is a constant, so that a row is two or three moves.
+void copy_tile_rows(const float* from, int64_t from_step, int64_t width, int64_t count, float* to) {
+  if (width == tile_rows) {
+    for (int64_t row = 0; row < count; ++row)
+      std::memcpy(to + row * tile_rows, from + row * from_step, tile_rows * sizeof(float));
+  } else {
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t r = 0; r < width; ++r) to[row * tile_rows + r] = from[row * from_step + r];
+  }
+}
+
+// One row of a panel of the gradient, and where it comes from and goes to.
+struct GradientRow {
+  const float* gradient;
+  const float* rectified;  // or null
+  float slope;
+  float* masked;  // or null
+  float* packed;
+};
+
+void pack_whole_row(const GradientRow& row) {
+  for (int c = 0; c < tile_columns; c += vector_lanes) {
+    Vector gradient = load(row.gradient + c);
+    if (row.rectified) gradient = load(row.rectified + c) > 0 ? gradient : row.slope * gradient;
+    if (row.masked) store(row.masked + c, gradient);
+    store(row.packed + c, gradient);
+  }
+}
+
+void pack_partial_row(const GradientRow& row, int64_t columns) {
+  std::fill_n(row.packed, tile_columns, 0.0f);
+  for (int64_t c = 0; c < columns; ++c) {
+    const bool passes = !row.rectified || row.rectified[c] > 0;
+    row.packed[c] = passes ? row.gradient[c] : row.slope * row.gradient[c];
+    if (row.masked) row.masked[c] = row.packed[c];
+  }
 }
 
 }  // namespace
@@ -103,28 +138,32 @@ size_t WeightProduct::scratch_bytes() const {
   return (block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns) * sizeof(float);
 }
 
-// Packs one input line, shifted by a tap's offset along w, to [tile][w][tile_rows] (tiles tile_elements()
-// apart). Positions outside the line are zero; a null line lies outside the tensor and is never read.
+// Packs one input line, shifted by the offset of a tap along w, to [tile][w][tile_rows] (tiles
+// tile_elements() apart). Positions outside the line are zero.
 void WeightProduct::pack_line(const float* line, int64_t offset, float* to) const {
   const LatticeAxis& w = lattice_.axis[2];
   const int64_t channels = lattice_.depth / lattice_.run;
+  // Rows [low, high) read inside the line.
+  const int64_t low = std::min(w.rows, divide_up(std::max<int64_t>(0, -offset), w.step));
+  const int64_t high =
+      std::clamp(divide_up(std::max<int64_t>(0, w.extent - lattice_.run - offset + 1), w.step), low, w.rows);
   for (int64_t block = 0; block < w.rows; block += pack_rows)
     for (int64_t tile = 0; tile < tiles_; ++tile) {
-      const int64_t k = tile * tile_rows, count = std::min<int64_t>(tile_rows, lattice_.depth - k);
-      float* packed = to + tile * tile_elements() + block * tile_rows;
-      for (int64_t row = block; row < std::min(w.rows, block + pack_rows); ++row, packed += tile_rows) {
-        const int64_t position = row * w.step + offset;
-        const float* from = line + position * w.left_stride + k;
-        const bool inside = position >= 0 && position + lattice_.run <= w.extent;
-        if (inside && count == tile_rows) {
-          std::memcpy(packed, from, tile_rows * sizeof(float));
-        } else {
-          for (int64_t r = 0; r < count; ++r) {
-            const int64_t at = position + (k + r) / channels;
-            packed[r] = at >= 0 && at < w.extent ? from[r] : 0.0f;
-          }
+      const int64_t k = tile * tile_rows, width = std::min<int64_t>(tile_rows, lattice_.depth - k);
+      const int64_t block_end = std::min(w.rows, block + pack_rows);
+      const int64_t inside = std::clamp(low, block, block_end), outside = std::clamp(high, inside, block_end);
+      float* packed = to + tile * tile_elements();
+      const auto pack_border = [&](int64_t row) {
+        for (int64_t r = 0; r < width; ++r) {
+          const int64_t at = row * w.step + offset + (k + r) / channels;
+          packed[row * tile_rows + r] =
+              at >= 0 && at < w.extent ? line[at * w.left_stride + (k + r) % channels] : 0.0f;
         }
-      }
+      };
+      for (int64_t row = block; row < inside; ++row) pack_border(row);
+      copy_tile_rows(line + (inside * w.step + offset) * w.left_stride + k, w.step * w.left_stride, width,
+                     outside - inside, packed + inside * tile_rows);
+      for (int64_t row = outside; row < block_end; ++row) pack_border(row);
     }
 }
 
@@ -158,17 +197,18 @@ void WeightProduct::pack_gradient(const Block& block, const Operands& operands, 
       const int64_t at = plane + (piece.begin + line) * h.out_stride;
       float* to = packed + (block.first_row[index] + line * w.rows) * tile_columns;
       for (int64_t panel = 0; panel < panels_; ++panel) {
-        float masked[tile_columns] = {};
-        const int64_t column = panel * tile_columns,
-                      count = std::min<int64_t>(tile_columns, columns - column);
+        const int64_t column = panel * tile_columns;
         for (int64_t row = begin; row < end; ++row) {
           const int64_t from = at + row * w.out_stride + column;
-          std::memcpy(masked, operands.out_gradient + from, count * sizeof(float));
-          if (operands.rectified) {
-            mask_row(operands.rectified + from, operands.slope, count, masked);
-            if (operands.masked) std::memcpy(operands.masked + from, masked, count * sizeof(float));
+          const GradientRow task{operands.out_gradient + from,
+                                 operands.rectified ? operands.rectified + from : nullptr, operands.slope,
+                                 operands.masked ? operands.masked + from : nullptr,
+                                 to + panel * panel_stride + row * tile_columns};
+          if (columns - column >= tile_columns) {
+            pack_whole_row(task);
+          } else {
+            pack_partial_row(task, columns - column);
           }
-          std::memcpy(to + panel * panel_stride + row * tile_columns, masked, sizeof masked);
         }
       }
     });
