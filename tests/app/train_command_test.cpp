@@ -26,7 +26,7 @@ class TrainCommand : public testing::Test {
 
 TEST_F(TrainCommand, PrintsCaffesLinesWhenPiped) {
   folder_.write("solver.prototxt", small_solver("test_iter: 2 test_interval: 10"));
-  CommandResult result = cortado("train -solver solver.prototxt");
+  CommandResult result = cortado("train -threads 1 -solver solver.prototxt");
   EXPECT_EQ(result.exit_code, 0) << result.output;
   for (const char* line : {"Iteration 0, Testing net (#0)",
                            "    Test net output #0: loss = ", "Test net output #1: accuracy = 1",
@@ -39,7 +39,8 @@ TEST_F(TrainCommand, PrintsCaffesLinesWhenPiped) {
 }
 
 TEST_F(TrainCommand, LogsEachIterationAsJson) {
-  ASSERT_EQ(cortado("train --solver=solver.prototxt --log log.jsonl --plot curve.svg").exit_code, 0);
+  ASSERT_EQ(cortado("train --threads 1 --solver=solver.prototxt --log log.jsonl --plot curve.svg").exit_code,
+            0);
   std::istringstream log(folder_.read("log.jsonl"));
   std::string line;
   int iterations = 0;
@@ -59,7 +60,7 @@ TEST_F(TrainCommand, LogsEachIterationAsJson) {
 // Half the iterations, a snapshot and the other half give bitwise the weights of one run, in every format.
 TEST_F(TrainCommand, ResumesBitwise) {
   for (std::string type : {"SGD", "Adam"}) {
-    std::string common = "train --solver solver.prototxt --set type=" + type;
+    std::string common = "train --threads 1 --solver solver.prototxt --set type=" + type;
     ASSERT_EQ(cortado(common + " --snapshot-format cortado --set snapshot_prefix=whole").exit_code, 0);
     auto whole = read_safetensors(folder_.file("whole_iter_20.safetensors"));
     for (std::string format : {"cortado", "caffe", "hdf5"}) {
@@ -79,7 +80,8 @@ TEST_F(TrainCommand, ResumesBitwise) {
 }
 
 TEST_F(TrainCommand, SameSeedSameWeights) {
-  std::string common = "train --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
+  std::string common =
+      "train --threads 1 --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
   ASSERT_EQ(cortado(common + "a").exit_code, 0);
   ASSERT_EQ(cortado(common + "b").exit_code, 0);
   ASSERT_EQ(cortado(common + "c --set random_seed=2").exit_code, 0);
@@ -93,7 +95,8 @@ TEST_F(TrainCommand, IterSizeOfEqualBatchesChangesNothing) {
   std::string net = small_net();
   net.replace(net.find("type: \"gaussian\" std: 1"), 23, "type: \"constant\" value: 0.5");
   folder_.write("net.prototxt", net);
-  std::string common = "train --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
+  std::string common =
+      "train --threads 1 --solver solver.prototxt --snapshot-format cortado --set snapshot_prefix=";
   ASSERT_EQ(cortado(common + "once").exit_code, 0);
   ASSERT_EQ(cortado(common + "twice --set iter_size=2").exit_code, 0);
   ASSERT_EQ(cortado(common + "clipped --set clip_gradients=1e9").exit_code, 0);
@@ -111,9 +114,9 @@ TEST_F(TrainCommand, IterSizeOfEqualBatchesChangesNothing) {
 }
 
 TEST_F(TrainCommand, WeightsAreReadFromEveryFormat) {
-  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format cortado").exit_code, 0);
-  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format caffe").exit_code, 0);
-  ASSERT_EQ(cortado("train --solver solver.prototxt --snapshot-format hdf5").exit_code, 0);
+  ASSERT_EQ(cortado("train --threads 1 --solver solver.prototxt --snapshot-format cortado").exit_code, 0);
+  ASSERT_EQ(cortado("train --threads 1 --solver solver.prototxt --snapshot-format caffe").exit_code, 0);
+  ASSERT_EQ(cortado("train --threads 1 --solver solver.prototxt --snapshot-format hdf5").exit_code, 0);
   std::string losses[3];
   int index = 0;
   for (const char* file :
@@ -130,13 +133,12 @@ TEST_F(TrainCommand, WeightsAreReadFromEveryFormat) {
 // Starts a training that would run for hours, waits for its first snapshot and sends a signal.
 class SignalledTraining : public TrainCommand {
  protected:
-  int run_and_signal(int signal, const std::string& more = "") {
+  int run_and_signal(int signal) {
     folder_.write("solver.prototxt", small_solver("snapshot: 5"));
     std::string line = "cd '" + folder_.path() +
                        "' && exec " CORTADO_COMMAND
-                       " train --solver solver.prototxt --set max_iter=100000000 --set display=0 "
-                       "--snapshot-format cortado " +
-                       more + " >out.txt 2>&1";
+                       " train --threads 1 --solver solver.prototxt --set max_iter=100000000 --set display=0 "
+                       "--snapshot-format cortado >out.txt 2>&1";
     pid_t child = fork();
     if (child == 0) {
       execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
@@ -182,7 +184,7 @@ TEST_F(SignalledTraining, AKillLeavesTheLastSnapshotLoadable) {
     ASSERT_GE(iteration, 5);
     std::string name = std::to_string(iteration);
     CommandResult result =
-        cortado("train --solver solver.prototxt --snapshot-format cortado --set max_iter=" +
+        cortado("train --threads 1 --solver solver.prototxt --snapshot-format cortado --set max_iter=" +
                 std::to_string(iteration + 1) + " --snapshot small_iter_" + name + ".safetensors");
     EXPECT_EQ(result.exit_code, 0) << result.output;
   }

@@ -37,7 +37,7 @@ class Errors : public testing::Test {
     EXPECT_EQ(folder_.count(".tmp"), 0) << "a temporary file stayed";
   }
 
-  const std::string train_ = "train -solver solver.prototxt";
+  const std::string train_ = "train -threads 1 -solver solver.prototxt";
   TemporaryFolder folder_;
 };
 
@@ -57,7 +57,7 @@ TEST_F(Errors, WrongFieldNamesLine) {
   expect_error(train_, {"solver.prototxt:3", "base_rate"});
   SetUp();
   write_net_with("kernel_size: 3", "kernel_sise: 3");
-  expect_error(train_, {"net.prototxt:8", "kernel_sise"});
+  expect_error(train_, {"net.prototxt:7:", "kernel_sise"});
 }
 
 TEST_F(Errors, ShapeMismatchNamesTheLayer) {
@@ -67,7 +67,7 @@ TEST_F(Errors, ShapeMismatchNamesTheLayer) {
 
 TEST_F(Errors, UnknownLayerTypeNamesTheLine) {
   write_net_with("\"Convolution\"", "\"Convolutoin\"");
-  expect_error(train_, {"net.prototxt:7", "Convolutoin"});
+  expect_error(train_, {"net.prototxt:6:", "Convolutoin"});
 }
 
 TEST_F(Errors, CyclesAreRefused) {

@@ -115,15 +115,19 @@ TimeReport report_of(const Executor& executor, const std::vector<IterationTimes>
   report.update = median_of([](const IterationTimes& t) { return t.update; });
   for (size_t w = 0; w < executor.program().works.size(); ++w) {
     const Work& work = executor.program().works[w];
+    const Network::Node& node = network.nodes()[static_cast<size_t>(work.nodes.front())];
+    if (node.layer->is_source()) {
+      const Shape& batch = network.tensors()[static_cast<size_t>(node.outputs.front())].shape;
+      if (report.images == 0) report.images = static_cast<double>(batch[0]);
+      continue;
+    }
     LayerTimes layer{.name = work_name(network, work)};
     layer.forward = median_of([&](const IterationTimes& t) { return t.forward[w]; });
     layer.backward = median_of([&](const IterationTimes& t) { return t.backward[w]; });
     double flops = forward_flops(network, work) + backward_flops(network, work);
     layer.gflops = flops / 1e9 / std::max(1e-12, layer.forward + layer.backward);
     report.flops += flops;
-    bool source = network.nodes()[static_cast<size_t>(work.nodes.front())].layer->is_source();
-    if (source && report.images == 0) report.images = static_cast<double>(work.task.outputs.front()[0]);
-    if (!source) report.layers.push_back(std::move(layer));
+    report.layers.push_back(std::move(layer));
   }
   return report;
 }
