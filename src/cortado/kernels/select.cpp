@@ -4,7 +4,9 @@
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/native/native.h"
+#include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
 
 namespace cortado {
@@ -22,9 +24,23 @@ struct Candidate {
   Implementation implementation;
 };
 
-// Fastest first. The list is the whole policy: the first that accepts a task runs it.
+const std::vector<std::string_view> products = {"Convolution", "Deconvolution", "InnerProduct"};
+
+KernelOffer make_onednn(const Task& task) {
+  if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
+  if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
+  return make_onednn_inner_product(task);
+}
+
+// Fastest first. The list is the whole policy: the first that accepts a task runs it. oneDNN's channels-last
+// convolutions reach the multiply-add limit with AVX-512 and half of it with AVX2 (docs/benchmarks.md).
 const std::vector<Candidate>& candidates() {
+  static const bool onednn_first = __builtin_cpu_supports("avx512f");
+  static const Candidate onednn{products, {"onednn", make_onednn}};
+  static const Candidate implicit_gemm{products, {"implicit-gemm", make_implicit_gemm}};
   static const std::vector<Candidate> list = {
+      onednn_first ? onednn : implicit_gemm,
+      onednn_first ? implicit_gemm : onednn,
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},
       {{"PReLU"}, {"native", make_native_prelu}},
