@@ -135,6 +135,7 @@ class SignalledTraining : public TrainCommand {
  protected:
   int run_and_signal(int signal) {
     folder_.write("solver.prototxt", small_solver("snapshot: 5"));
+    remove_snapshots();
     std::string line = "cd '" + folder_.path() +
                        "' && exec " CORTADO_COMMAND
                        " train --threads 1 --solver solver.prototxt --set max_iter=100000000 --set display=0 "
@@ -151,6 +152,12 @@ class SignalledTraining : public TrainCommand {
     int status = 0;
     waitpid(child, &status, 0);
     return status;
+  }
+
+  void remove_snapshots() {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      if (entry.path().filename().string().starts_with("small_iter")) std::filesystem::remove(entry.path());
+    }
   }
 
   // Every snapshot that has its final name can be read; the last one can be gone on from.
