@@ -142,6 +142,17 @@ TEST(ImplicitGemm, InnerProductMatchesReference) {
   expect_matches(200, random_inner_product, make_implicit_gemm);
 }
 
+TEST(Im2colGemm, ConvolutionMatchesReference) {
+  expect_matches(200, random_case<Convolution>, make_im2col_gemm);
+}
+
+TEST(Im2colGemm, PartitionsTheBatch) {
+  const Shape input{9, 64, 60, 60};  // a lowered sample is 8 MB
+  const ConvolutionOptions options{.num_output = 4, .kernel = {3}, .pad = {1}};
+  const Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+  EXPECT_TRUE(matches_reference(task, *make_im2col_gemm(task).kernel, 0, DataKind::small_integers));
+}
+
 // Sizes past every block: several depth blocks, row blocks, packed blocks and chunks.
 TEST(ImplicitGemm, LargeConvolutionsMatchReference) {
   const std::vector<std::pair<Shape, ConvolutionOptions>> cases = {
