@@ -72,6 +72,9 @@ void run_train(const TrainArguments& a) {
   if (!a.snapshot.empty() && !a.weights.empty()) {
     throw UserError("--snapshot and --weights: give one; a snapshot holds its weights");
   }
+  if (!a.plot.empty() && !a.plot.ends_with(".svg")) {
+    throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
+  }
   apply_machine_options(a.machine);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
