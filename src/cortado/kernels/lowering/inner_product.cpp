@@ -131,6 +131,7 @@ class InnerProductKernel : public Kernel {
   BackwardReads backward_reads() const override {
     return {.inputs = weights_step_, .outputs = tail_.rectify};
   }
+  bool overwrites_output_gradients() const override { return tail_.rectify; }
   ParameterFormat parameter_format(int index) const override {
     return index == 0 ? weight_.format() : ParameterFormat{};
   }
