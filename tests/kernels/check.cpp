@@ -90,12 +90,25 @@ class KernelRun {
       if (task_.layer().splits_backward()) kernel_.backward_weights(backward);
       buffers_.scratch.scramble();
       kernel_.backward(backward);
+      if (auto result = output_gradients_intact(shared); !result) return result;
       if (auto result = collect_gradients(results, backward); !result) return result;
     }
     return intact();
   }
 
  private:
+  // Only a kernel that says so may write into the output gradients.
+  AssertionResult output_gradients_intact(bool shared) const {
+    if (shared || kernel_.overwrites_output_gradients()) return AssertionSuccess();
+    for (size_t i = 0; i < data_.output_gradients.size(); ++i) {
+      const auto& given = data_.output_gradients[i];
+      if (!std::equal(given.begin(), given.end(), buffers_.output_gradients[i].data())) {
+        return AssertionFailure() << "the kernel overwrites output gradient " << i << " without saying so";
+      }
+    }
+    return AssertionSuccess();
+  }
+
   void reset() {
     for (size_t i = 0; i < data_.inputs.size(); ++i) buffers_.inputs[i].set(data_.inputs[i]);
     for (size_t i = 0; i < buffers_.outputs.size(); ++i) {
