@@ -130,13 +130,13 @@ Scene draw_scene(Draws draws, int label) {
   do scene.foreground = draws.color();
   while (distance(scene.foreground, middle) < least_contrast);
   scene.ground_direction = direction(draws.between(0, 2 * std::numbers::pi));
-  scene.radius = draws.between(0.27, 0.40);
+  scene.radius = draws.between(0.29, 0.42);
   scene.center = {draws.between(scene.radius, 1 - scene.radius),
                   draws.between(scene.radius, 1 - scene.radius)};
-  scene.turn = direction(draws.between(-0.35, 0.35));
+  scene.turn = direction(draws.between(-0.3, 0.3));
   const double hidden = draws.between(0, 1);
-  scene.bar = hidden < 0.25;
-  scene.blob = hidden > 0.75;
+  scene.bar = hidden < 0.2;
+  scene.blob = hidden > 0.8;
   scene.bar_color = draws.color();
   scene.bar_normal = direction(draws.between(0, 2 * std::numbers::pi));
   scene.bar_offset = draws.between(-0.25, 0.25);
@@ -144,7 +144,7 @@ Scene draw_scene(Draws draws, int label) {
   scene.blob_color = draws.color();
   scene.blob_center = {draws.between(0, 1), draws.between(0, 1)};
   scene.blob_radius = draws.between(0.06, 0.13);
-  scene.noise = draws.between(3, 12);
+  scene.noise = draws.between(3, 10);
   return scene;
 }
 
