@@ -94,6 +94,7 @@ class Im2colKernel : public Kernel {
   BackwardReads backward_reads() const override {
     return {.inputs = weights_step_, .outputs = tail_.rectify};
   }
+  bool overwrites_output_gradients() const override { return tail_.rectify; }
   Bytes scratch_bytes() const override {
     return {partition_ * im2col_.windows() * im2col_.depth() * static_cast<int64_t>(sizeof(float))};
   }
