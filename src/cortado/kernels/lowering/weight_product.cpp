@@ -102,7 +102,7 @@ WeightProduct::WeightProduct(Lattice lattice)
 }
 
 int64_t WeightProduct::copies() const {
-  const auto& [d, h, w] = lattice_.axis;
+  const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   return static_cast<int64_t>(d.offset.size() * (shifts_lines() ? 1 : h.offset.size()) * w.offset.size());
 }
 
@@ -115,7 +115,7 @@ int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * ti
 
 void WeightProduct::choose_blocks() {
   if (lattice_.rows() == 0) return;
-  const auto& [d, h, w] = lattice_.axis;
+  const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t row_bytes = (copies() * tiles_ * tile_rows + panels_ * tile_columns) * sizeof(float);
   const int64_t block_lines = std::max<int64_t>(1, block_bytes / (row_bytes * w.rows));
   const int64_t parts = divide_up(h.rows, block_lines);  // of a plane
@@ -168,7 +168,7 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
 }
 
 void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
-  const auto& [d, h, w] = lattice_.axis;
+  const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
                 of_piece = copies();
   const int64_t pieces = block.pieces.size();
@@ -186,7 +186,7 @@ void WeightProduct::pack_left(const Block& block, const float* left, float* pack
 }
 
 void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
-  const auto& [d, h, w] = lattice_.axis;
+  const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t panel_stride = block_rows_ * tile_columns, columns = lattice_.columns;
   for (size_t index = 0; index < block.pieces.size(); ++index) {
     const Piece& piece = block.pieces[index];
@@ -217,7 +217,7 @@ void WeightProduct::pack_gradient(const Block& block, const Operands& operands, 
 
 void WeightProduct::add_segments(Chunk& chunk, const Block& block, size_t index, int64_t begin,
                                  int64_t end) const {
-  const auto& [d, h, w] = lattice_.axis;
+  const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const Piece& piece = block.pieces[index];
   int64_t tap = 0;
   for (size_t td = 0; td < d.offset.size(); ++td)
