@@ -1,5 +1,5 @@
 // GFLOP/s of each pass of the convolutions that matter, and their share of the FMA peak measured in the same
-// run. Usage: convolution_bench [IMPLEMENTATION] [PART OF A NAME] [REPETITIONS]
+// run. Usage: convolution_bench [implicit-gemm|onednn|im2col-gemm] [PART OF A NAME] [REPETITIONS]
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -9,7 +9,8 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/lowering.h"
-#include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/onednn/onednn.h"
+#include "cortado/kernels/peak.h"
 #include "cortado/layers/convolution.h"
 
 namespace cortado {
@@ -23,25 +24,6 @@ double best_seconds(int repetitions, const std::function<void()>& work) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return best;
-}
-
-// Multiply-adds on registers, all threads.
-double peak_gflops() {
-  constexpr int64_t rounds = 4000000;
-  constexpr int registers = 12;
-  const int threads = compute_threads();
-  const double seconds = best_seconds(5, [&] {
-    parallel_for(threads, [&](int64_t) {
-      lowering::Vector sums[registers] = {};
-      const lowering::Vector factor = lowering::Vector{} + 0.999f;
-      for (int64_t i = 0; i < rounds; ++i)
-#pragma GCC unroll 12
-        for (int r = 0; r < registers; ++r) sums[r] = sums[r] * factor + factor;
-#pragma GCC unroll 12
-      for (int r = 0; r < registers; ++r) asm volatile("" ::"x"(sums[r]));
-    });
-  });
-  return 2e-9 * rounds * registers * lowering::vector_lanes * threads / seconds;
 }
 
 // Memory as the trainer has it: huge pages where the system gives them.
@@ -115,6 +97,13 @@ void measure(const Layer2d& layer, KernelOffer (*make)(const Task&), int repetit
   std::fflush(stdout);
 }
 
+KernelOffer (*maker(const std::string& implementation))(const Task&) {
+  if (implementation == "implicit-gemm") return make_implicit_gemm;
+  if (implementation == "onednn") return make_onednn_convolution;
+  if (implementation == "im2col-gemm") return make_im2col_gemm;
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace cortado
 
@@ -122,8 +111,12 @@ int main(int count, char** arguments) {
   const std::string implementation = count > 1 ? arguments[1] : "implicit-gemm",
                     part = count > 2 ? arguments[2] : "";
   const int repetitions = count > 3 ? std::atoi(arguments[3]) : 5;
-  const auto make = implementation == "im2col-gemm" ? cortado::make_im2col_gemm : cortado::make_implicit_gemm;
-  const double peak = cortado::peak_gflops();
+  const auto make = cortado::maker(implementation);
+  if (!make) {
+    fmt::print(stderr, "convolution_bench: no implementation '{}'\n", implementation);
+    return 2;
+  }
+  const double peak = cortado::measure_peak() / 1e9;
   fmt::print("{}, {} threads, peak {:.1f} GFLOP/s\n", implementation, cortado::compute_threads(), peak);
   for (const auto& layer : cortado::layers)
     if (std::string(layer.name).find(part) != std::string::npos)

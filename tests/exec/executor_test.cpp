@@ -1,11 +1,11 @@
 #include "cortado/exec/executor.h"
 
 #include <gtest/gtest.h>
-
 #include <stdexcept>
 
 #include "cortado/base/error.h"
 #include "cortado/layers/filler.h"
+
 #include "tests/program/nets.h"
 
 namespace cortado {
@@ -19,7 +19,8 @@ std::map<std::string, BatchSource> random_source(std::vector<float>& batch) {
   auto iteration = std::make_shared<uint64_t>(0);
   return {{"data", [&batch, iteration] {
              RandomStream stream{.seed = 5, .iteration = ++*iteration};
-             fill({.type = Filler::Type::gaussian}, Shape{static_cast<int64_t>(batch.size())}, stream, batch.data());
+             fill({.type = Filler::Type::gaussian}, Shape{static_cast<int64_t>(batch.size())}, stream,
+                  batch.data());
              return std::vector<const float*>{batch.data()};
            }}};
 }
@@ -41,7 +42,8 @@ Training train(const Network& net, ExecutorOptions options, int iterations = 3) 
       for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 1e-4f * entry.gradient[k];
     }));
   }
-  for (size_t i = 0; i < store.entries().size(); ++i) training.weights.push_back(store.canonical(static_cast<int>(i)));
+  for (size_t i = 0; i < store.entries().size(); ++i)
+    training.weights.push_back(store.canonical(static_cast<int>(i)));
   return training;
 }
 
@@ -50,7 +52,8 @@ TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Network net = random_net(seed);
-    Training plain = train(net, {.keep_tensors = true, .fuse = false, .only_kernel = "reference", .after_pass = {}});
+    Training plain =
+        train(net, {.keep_tensors = true, .fuse = false, .only_kernel = "reference", .after_pass = {}});
     Training planned = train(net, {.after_pass = {}});
     Training kept = train(net, {.keep_tensors = true, .after_pass = {}});
     EXPECT_EQ(kept.losses, planned.losses);
@@ -96,7 +99,8 @@ TEST(Executor, NamesTheFirstLayerThatIsNotFinite) {
   Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
   std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
   ParameterStore store;
-  Executor executor(net, store, {{"data", [&] { return std::vector<const float*>{batch.data()}; }}}, {.after_pass = {}});
+  Executor executor(net, store, {{"data", [&] { return std::vector<const float*>{batch.data()}; }}},
+                    {.after_pass = {}});
   EXPECT_TRUE(std::isfinite(executor.run(0)));
   EXPECT_EQ(executor.first_non_finite(), "");
   batch[0] = 1e38f;

@@ -1,11 +1,11 @@
 #include "cortado/program/lower.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "cortado/base/error.h"
+
 #include "tests/program/nets.h"
 
 namespace cortado {

@@ -45,8 +45,8 @@ class NetBuilder {
     return *this;
   }
   NetBuilder& relu(const std::string& blob) {
-    return declare("relu_" + blob + std::to_string(declarations_.size()), std::make_shared<Pointwise>(ReluOptions{}),
-                   {blob}, {blob});
+    return declare("relu_" + blob + std::to_string(declarations_.size()),
+                   std::make_shared<Pointwise>(ReluOptions{}), {blob}, {blob});
   }
   NetBuilder& tanh(const std::string& bottom, const std::string& top) {
     return declare(top, std::make_shared<Pointwise>(TanhOptions{}), {bottom}, {top});
@@ -78,11 +78,21 @@ inline Network random_net(uint32_t seed, Phase phase = Phase::train) {
   for (int i = 0; i < layers; ++i) {
     std::string from = blobs[pick(0, static_cast<int>(blobs.size()) - 1)], name = "x" + std::to_string(i);
     switch (pick(0, 4)) {
-      case 0: net.conv(name, from, pick(0, 2) == 0 ? "shared" : ""); break;
-      case 1: net.conv(name, from).relu(name); break;
-      case 2: net.tanh(from, name); break;
-      case 3: net.sum(name, {from, blobs[pick(0, static_cast<int>(blobs.size()) - 1)]}); break;
-      default: net.sum(name, {from, "data"}).relu(name); break;
+      case 0:
+        net.conv(name, from, pick(0, 2) == 0 ? "shared" : "");
+        break;
+      case 1:
+        net.conv(name, from).relu(name);
+        break;
+      case 2:
+        net.tanh(from, name);
+        break;
+      case 3:
+        net.sum(name, {from, blobs[pick(0, static_cast<int>(blobs.size()) - 1)]});
+        break;
+      default:
+        net.sum(name, {from, "data"}).relu(name);
+        break;
     }
     blobs.push_back(name);
   }

@@ -32,7 +32,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_option("--ranks", o.ranks, "Processes; this version runs 1");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
-                     "Use only this implementation of the layers (for example 'reference')");
+                     "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 

@@ -28,7 +28,8 @@ bool Box::contains(const Box& other) const { return other.empty() || hull(other)
 Box Box::intersect(const Box& other) const {
   Box box(rank_);
   for (int axis = 0; axis < rank_; ++axis) {
-    box[axis] = {std::max(ranges_[axis].begin, other[axis].begin), std::min(ranges_[axis].end, other[axis].end)};
+    box[axis] = {std::max(ranges_[axis].begin, other[axis].begin),
+                 std::min(ranges_[axis].end, other[axis].end)};
   }
   return box;
 }
@@ -36,7 +37,8 @@ Box Box::intersect(const Box& other) const {
 Box Box::hull(const Box& other) const {
   Box box(rank_);
   for (int axis = 0; axis < rank_; ++axis) {
-    box[axis] = {std::min(ranges_[axis].begin, other[axis].begin), std::max(ranges_[axis].end, other[axis].end)};
+    box[axis] = {std::min(ranges_[axis].begin, other[axis].begin),
+                 std::max(ranges_[axis].end, other[axis].end)};
   }
   return box;
 }

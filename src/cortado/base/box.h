@@ -29,10 +29,10 @@ class Box {
   Shape shape() const;
   bool empty() const;
   bool contains(const Box& other) const;
-  Box intersect(const Box& other) const;        // may be empty
-  Box hull(const Box& other) const;             // smallest box containing both
+  Box intersect(const Box& other) const;  // may be empty
+  Box hull(const Box& other) const;       // smallest box containing both
   Box clip(const Shape& shape) const { return intersect(whole(shape)); }
-  std::string text() const;                     // "[0,8)x[0,64)x[3,10)"
+  std::string text() const;  // "[0,8)x[0,64)x[3,10)"
   bool operator==(const Box&) const = default;
 
  private:

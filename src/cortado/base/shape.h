@@ -24,8 +24,8 @@ class Shape {
   void append(int64_t extent);
   std::span<const int64_t> extents() const { return {extents_.data(), static_cast<size_t>(rank_)}; }
 
-  int64_t size() const { return count(0, rank_); }       // product of all extents; 1 for rank 0
-  int64_t count(int begin, int end) const;               // product of extents[begin, end)
+  int64_t size() const { return count(0, rank_); }  // product of all extents; 1 for rank 0
+  int64_t count(int begin, int end) const;          // product of extents[begin, end)
   int64_t count(int begin) const { return count(begin, rank_); }
   int64_t spatial_size() const { return rank_ > 2 ? count(2) : 1; }  // D*H*W
 

@@ -10,7 +10,10 @@ struct Bytes {
   int64_t count = 0;
   auto operator<=>(const Bytes&) const = default;
   Bytes operator+(Bytes other) const { return {count + other.count}; }
-  Bytes& operator+=(Bytes other) { count += other.count; return *this; }
+  Bytes& operator+=(Bytes other) {
+    count += other.count;
+    return *this;
+  }
 };
 
 // Floating-point operations; a multiply-add counts two.
@@ -18,7 +21,10 @@ struct Flops {
   double count = 0;
   auto operator<=>(const Flops&) const = default;
   Flops operator+(Flops other) const { return {count + other.count}; }
-  Flops& operator+=(Flops other) { count += other.count; return *this; }
+  Flops& operator+=(Flops other) {
+    count += other.count;
+    return *this;
+  }
 };
 
 struct Seconds {
@@ -26,7 +32,10 @@ struct Seconds {
   auto operator<=>(const Seconds&) const = default;
   Seconds operator+(Seconds other) const { return {count + other.count}; }
   Seconds operator-(Seconds other) const { return {count - other.count}; }
-  Seconds& operator+=(Seconds other) { count += other.count; return *this; }
+  Seconds& operator+=(Seconds other) {
+    count += other.count;
+    return *this;
+  }
 };
 
 }  // namespace cortado

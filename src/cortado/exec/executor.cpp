@@ -1,26 +1,24 @@
 #include "cortado/exec/executor.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cmath>
+#include <fmt/format.h>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/exec/lane_thread.h"
+#include "cortado/kernels/native/update.h"
 #include "cortado/program/lower.h"
 
 namespace cortado {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-Seconds since(Clock::time_point start) { return {std::chrono::duration<double>(Clock::now() - start).count()}; }
+Seconds since(Clock::time_point start) {
+  return {std::chrono::duration<double>(Clock::now() - start).count()};
+}
 
 bool finite(std::span<const float> values) {
-  for (float value : values) {
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
+  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size())) < 0;
 }
 
 std::string chain_name(const Network& network, const Work& work) {
@@ -36,11 +34,13 @@ struct Executor::Bound {
   Arguments arguments;
 };
 
-Executor::Executor(const Network& network, ParameterStore& parameters, std::map<std::string, BatchSource> sources,
-                   ExecutorOptions options)
+Executor::Executor(const Network& network, ParameterStore& parameters,
+                   std::map<std::string, BatchSource> sources, ExecutorOptions options)
     : network_(network), parameters_(parameters), sources_(std::move(sources)), options_(std::move(options)) {
-  LowerOptions lowering{.keep_tensors = options_.keep_tensors, .fuse = options_.fuse, .after_pass = options_.after_pass};
-  program_ = lower(network_, [this](const Task& task) { return offer(task); }, lowering);
+  LowerOptions lowering{
+      .keep_tensors = options_.keep_tensors, .fuse = options_.fuse, .after_pass = options_.after_pass};
+  program_ = lower(
+      network_, [this](const Task& task) { return offer(task); }, lowering);
   entries_ = parameters_.add(network_, parameter_formats(), options_.seed);
   arena_ = Memory(program_.arena);
   batches_.assign(program_.buffers.size(), nullptr);
@@ -53,7 +53,8 @@ Executor::Executor(const Network& network, ParameterStore& parameters, std::map<
     if (program_.steps[s].lane == Lane::communication) steps.push_back(static_cast<int>(s));
   }
   timeline_.resize(program_.steps.size());
-  communication_ = std::make_unique<LaneThread>(std::move(steps), std::move(waits), [this](int s) { run_step(s, {}); });
+  communication_ =
+      std::make_unique<LaneThread>(std::move(steps), std::move(waits), [this](int s) { run_step(s, {}); });
 }
 
 Executor::~Executor() = default;
@@ -82,7 +83,8 @@ std::vector<ParameterFormat> Executor::parameter_formats() const {
   for (const Work& work : program_.works) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       ParameterFormat format = selections_[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));
-      ensure(!work.task.canonical_parameters || format == ParameterFormat{}, "a shared parameter is not canonical");
+      ensure(!work.task.canonical_parameters || format == ParameterFormat{},
+             "a shared parameter is not canonical");
       formats[work.parameters[p]] = std::move(format);
     }
   }
@@ -113,7 +115,8 @@ void Executor::bind() {
         arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
       }
       arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved));
-      arguments.random = {options_.seed, 0, RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
+      arguments.random = {options_.seed, 0,
+                          RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
     }
     bound_.push_back(std::move(bound));
   }
@@ -127,7 +130,8 @@ double Executor::run(uint64_t iteration, const Update& update) {
   try {
     run_compute_lane(0, program_.forward_steps, update);
     double total = loss();
-    if (std::isfinite(total)) run_compute_lane(program_.forward_steps, static_cast<int>(program_.steps.size()), update);
+    if (std::isfinite(total))
+      run_compute_lane(program_.forward_steps, static_cast<int>(program_.steps.size()), update);
     communication_->finish_iteration();
     return total;
   } catch (...) {
@@ -152,17 +156,23 @@ void Executor::run_step(int index, const Update& update) {
   TimelineEntry& entry = timeline_[index];
   entry = {.rank = 0, .lane = step.lane, .step = index, .begin = since(iteration_start_), .end = {}};
   switch (step.kind) {
-    case Step::Kind::load: load(program_.works[step.work]); break;
+    case Step::Kind::load:
+      load(program_.works[step.work]);
+      break;
     case Step::Kind::forward:
     case Step::Kind::backward_weights:
-    case Step::Kind::backward: run_work(step); break;
+    case Step::Kind::backward:
+      run_work(step);
+      break;
     case Step::Kind::seed: {
       const Buffer& buffer = program_.buffers[step.writes[0]];
       std::fill_n(pointer(step.writes[0]), buffer.size.count / sizeof(float), static_cast<float>(step.value));
       break;
     }
     case Step::Kind::accumulate:
-    case Step::Kind::accumulate_parameter: accumulate(step); break;
+    case Step::Kind::accumulate_parameter:
+      accumulate(step);
+      break;
     case Step::Kind::update:
       if (update) update(entries_[step.parameter]);
       break;
@@ -178,9 +188,15 @@ void Executor::run_work(const Step& step) {
   for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
   try {
     switch (step.kind) {
-      case Step::Kind::forward: bound.kernel->forward(bound.arguments); break;
-      case Step::Kind::backward_weights: bound.kernel->backward_weights(bound.arguments); break;
-      default: bound.kernel->backward(bound.arguments); break;
+      case Step::Kind::forward:
+        bound.kernel->forward(bound.arguments);
+        break;
+      case Step::Kind::backward_weights:
+        bound.kernel->backward_weights(bound.arguments);
+        break;
+      default:
+        bound.kernel->backward(bound.arguments);
+        break;
     }
   } catch (const UserError& error) {
     const auto& node = network_.nodes()[work.nodes.front()];
@@ -204,17 +220,7 @@ void Executor::accumulate(const Step& step) {
   for (int buffer : step.reads) from.push_back(pointer(buffer));
   if (parameter) from.push_back(to);
   int64_t count = program_.buffers[step.reads[0]].size.count / static_cast<int64_t>(sizeof(float));
-  parallel_ranges(count, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; block += 4096) {
-      int64_t stop = std::min(block + 4096, end);
-      float sums[4096];
-      std::copy(from[0] + block, from[0] + stop, sums);
-      for (size_t k = 1; k < from.size(); ++k) {
-        for (int64_t i = block; i < stop; ++i) sums[i - block] += from[k][i];
-      }
-      std::copy(sums, sums + (stop - block), to + block);
-    }
-  });
+  native::sum(to, from, count);
 }
 
 double Executor::loss() const {
@@ -261,7 +267,8 @@ std::vector<float> Executor::canonical_tensor(int index) const {
 std::string Executor::first_non_finite() {
   for (int index : entries_) {
     const auto& entry = parameters_.entries()[index];
-    if (!finite({entry.value, static_cast<size_t>(entry.elements)})) return fmt::format("parameter '{}'", entry.name);
+    if (!finite({entry.value, static_cast<size_t>(entry.elements)}))
+      return fmt::format("parameter '{}'", entry.name);
   }
   for (int s = 0; s < program_.forward_steps; ++s) {
     const Step& step = program_.steps[s];
@@ -269,7 +276,8 @@ std::string Executor::first_non_finite() {
     if (step.lane == Lane::compute) run_step(s, {});
     for (size_t i = 0; i < work.outputs.size(); ++i) {
       const Buffer& buffer = program_.buffers[work.outputs[i]];
-      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)})) continue;
+      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)}))
+        continue;
       const auto& node = network_.nodes()[work.nodes.back()];
       return fmt::format("layer '{}' ({}), output '{}'", chain_name(network_, work), node.where.text(),
                          network_.tensors()[node.outputs[i]].name);

@@ -23,9 +23,9 @@ using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
-  bool keep_tensors = false;      // every tensor and gradient can be read after run()
+  bool keep_tensors = false;  // every tensor and gradient can be read after run()
   bool fuse = true;
-  std::string only_kernel;        // restrict to one implementation (tests, `--kernels`)
+  std::string only_kernel;  // restrict to one implementation (tests, `--kernels`)
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };
 
@@ -43,12 +43,13 @@ class Executor {
            ExecutorOptions options);
   ~Executor();
 
-  // One iteration: forward and, for a train net, backward; `update` may be empty. Returns the loss (the sum of
-  // loss_weight * output). A loss that is not finite stops before the backward pass: see non_finite().
+  // One iteration: forward and, for a train net, backward; `update` may be empty. Returns the loss (the sum
+  // of loss_weight * output). A loss that is not finite stops before the backward pass: see non_finite().
   double run(uint64_t iteration, const Update& update = {});
 
   // Runs the forward pass again over the batch in hand and names the first layer whose output is not finite
-  // ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"), or the first such parameter; empty when all are finite.
+  // ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"), or the first such parameter; empty when all are
+  // finite.
   std::string first_non_finite();
 
   const Network& network() const { return network_; }
@@ -70,7 +71,6 @@ class Executor {
   std::vector<std::string> kernel_report() const;
 
  private:
-  friend class LaneThread;
   struct Bound;  // a work's kernel and arguments
 
   std::optional<TaskFacts> offer(const Task& task);

@@ -4,8 +4,12 @@
 
 namespace cortado {
 
-LaneThread::LaneThread(std::vector<int> steps, std::vector<std::vector<int>> waits, std::function<void(int)> run)
-    : steps_(std::move(steps)), waits_(std::move(waits)), run_(std::move(run)), done_(waits_.size(), false),
+LaneThread::LaneThread(std::vector<int> steps, std::vector<std::vector<int>> waits,
+                       std::function<void(int)> run)
+    : steps_(std::move(steps)),
+      waits_(std::move(waits)),
+      run_(std::move(run)),
+      done_(waits_.size(), false),
       thread_([this] { loop(); }) {}
 
 LaneThread::~LaneThread() {

@@ -18,7 +18,8 @@ class LaneThread {
   ~LaneThread();
 
   void start_iteration();
-  // Waits until all of step `step`'s waits are done. Rethrows what the lane threw. Called by the compute lane.
+  // Waits until all of step `step`'s waits are done. Rethrows what the lane threw. Called by the compute
+  // lane.
   void wait_for(int step);
   // Marks a step of the compute lane as done.
   void done(int step);

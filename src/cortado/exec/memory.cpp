@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-
 #include <utility>
 
 #include "cortado/base/error.h"
@@ -12,7 +11,9 @@ namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
 
-size_t rounded(Bytes size) { return (static_cast<size_t>(size.count) + huge_page - 1) / huge_page * huge_page; }
+size_t rounded(Bytes size) {
+  return (static_cast<size_t>(size.count) + huge_page - 1) / huge_page * huge_page;
+}
 
 }  // namespace
 
@@ -20,7 +21,8 @@ Memory::Memory(Bytes size) : size_(size) {
   if (size.count == 0) return;
   // Map one page more than needed and give the unaligned ends back.
   size_t length = rounded(size);
-  void* mapped = mmap(nullptr, length + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, length + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     throw UserError(fmt::format("the system does not give {:.2f} GiB of memory; use a smaller batch",
                                 static_cast<double>(length) / (1 << 30)));

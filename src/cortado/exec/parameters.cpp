@@ -1,8 +1,7 @@
 #include "cortado/exec/parameters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "cortado/base/error.h"
 #include "cortado/layers/filler.h"
@@ -20,7 +19,8 @@ std::vector<int> ParameterStore::add(const Network& network, const std::vector<P
                                      uint64_t seed) {
   size_t first = entries_.size();
   std::vector<int> indices;
-  for (size_t p = 0; p < formats.size(); ++p) indices.push_back(add_entry(network.name(), network.parameters()[p], formats[p]));
+  for (size_t p = 0; p < formats.size(); ++p)
+    indices.push_back(add_entry(network.name(), network.parameters()[p], formats[p]));
   allocate(first);
   fill(first, seed);
   return indices;
@@ -40,7 +40,8 @@ int ParameterStore::add_entry(const std::string& net, const Network::Parameter& 
     const Entry& original = entries_[found->second];
     if (original.spec.shape != parameter.spec.shape) {
       throw UserError(fmt::format("parameter {} has shape {} in net '{}' but {} in the net before",
-                                  parameter.name, parameter.spec.shape.text(), net, original.spec.shape.text()));
+                                  parameter.name, parameter.spec.shape.text(), net,
+                                  original.spec.shape.text()));
     }
     if (original.format == format) return found->second;
     entry.copy_of = found->second;
@@ -111,7 +112,8 @@ std::vector<float> ParameterStore::canonical(int entry) const {
 }
 
 void ParameterStore::set(int entry, std::span<const float> canonical) {
-  ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].spec.shape.size(), "parameter of another size");
+  ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].spec.shape.size(),
+         "parameter of another size");
   from_canonical(entry, canonical.data(), entries_[entry].value);
 }
 

@@ -20,7 +20,7 @@ class ParameterStore {
     std::string name;  // "conv1/weight"
     ParameterSpec spec;
     ParameterFormat format;
-    int64_t elements = 0;        // in memory, padding included
+    int64_t elements = 0;  // in memory, padding included
     double lr_mult = 1, decay_mult = 1;
     bool wants_gradient = false;
     float* value = nullptr;

@@ -18,13 +18,13 @@ template <typename T>
 struct ArgumentsOf {
   std::vector<const T*> inputs;
   std::vector<T*> outputs;
-  std::vector<T*> output_gradients;  // backward; a scalar loss finds its loss weight here
-  std::vector<T*> input_gradients;         // backward; null where none is wanted; overwritten, not added to
-  std::vector<T*> parameters;              // in parameter_format order; forward may write non-learnable ones
-  std::vector<T*> parameter_gradients;     // null where none is wanted; *overwritten*
-  std::byte* saved = nullptr;    // saved_bytes(), kept from forward to backward (argmax, dropout mask)
-  std::byte* scratch = nullptr;  // scratch_bytes(), contents undefined between calls
-  RandomStream random;           // owner = layer name; draw per *global* element index (see Task boxes)
+  std::vector<T*> output_gradients;     // backward; a scalar loss finds its loss weight here
+  std::vector<T*> input_gradients;      // backward; null where none is wanted; overwritten, not added to
+  std::vector<T*> parameters;           // in parameter_format order; forward may write non-learnable ones
+  std::vector<T*> parameter_gradients;  // null where none is wanted; *overwritten*
+  std::byte* saved = nullptr;           // saved_bytes(), kept from forward to backward (argmax, dropout mask)
+  std::byte* scratch = nullptr;         // scratch_bytes(), contents undefined between calls
+  RandomStream random;  // owner = layer name; draw per *global* element index (see Task boxes)
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
@@ -50,7 +50,8 @@ template <typename T>
 class KernelOf {
  public:
   virtual ~KernelOf() = default;
-  virtual std::string name() const = 0;  // for --verbose: "reference", "onednn jit:avx2", "implicit-gemm avx2"
+  virtual std::string name()
+      const = 0;  // for --verbose: "reference", "onednn jit:avx2", "implicit-gemm avx2"
 
   virtual void forward(const ArgumentsOf<T>& arguments) = 0;
   // Gradients of the inputs; for a layer whose backward pass is not split (Layer::splits_backward), also
@@ -93,8 +94,9 @@ struct Selection {
   std::vector<std::string> refusals;  // "onednn: dilation on a 1-D tensor"
 };
 
-// All implementations, fastest first, `reference` last. `only` (optional) restricts to the implementation of
-// that name. Throws UserError when none accepts.
+// All implementations, fastest first, `reference` last. `only` (optional): layers that this implementation
+// knows get no other (a chain that it refuses gets the reference). Throws UserError when none accepts, or
+// none is named so.
 Selection select_kernel(const Task& task, const std::string& only = "");
 
 }  // namespace cortado

@@ -1,8 +1,9 @@
+#include <algorithm>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cortado/base/error.h"
+#include "cortado/base/nearest_name.h"
+#include "cortado/base/text.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/native/native.h"
@@ -41,6 +42,7 @@ const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> list = {
       onednn_first ? onednn : implicit_gemm,
       onednn_first ? implicit_gemm : onednn,
+      {{"Convolution"}, {"im2col-gemm", make_im2col_gemm}},
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},
       {{"PReLU"}, {"native", make_native_prelu}},
@@ -62,13 +64,39 @@ const std::vector<Candidate>& candidates() {
   return list;
 }
 
+bool takes(const Candidate& candidate, std::string_view type) {
+  return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
+}
+
+void require_known(const std::string& implementation) {
+  std::vector<std::string_view> names;
+  for (const Candidate& candidate : candidates()) {
+    std::string_view name = candidate.implementation.name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  if (std::ranges::find(names, implementation) != names.end()) return;
+  throw UserError(fmt::format("there are no kernels named '{}'{} (known: {})", implementation,
+                              did_you_mean(implementation, names), joined(names)));
+}
+
+// Whether `only` has a say in tasks of that type.
+bool restricts(const std::string& only, std::string_view type) {
+  if (only.empty()) return false;
+  require_known(only);
+  return std::ranges::any_of(candidates(), [&](const Candidate& candidate) {
+    return candidate.implementation.name == only && takes(candidate, type);
+  });
+}
+
 }  // namespace
 
 Selection select_kernel(const Task& task, const std::string& only) {
   Selection selection;
-  for (const auto& [types, implementation] : candidates()) {
-    if (!only.empty() && implementation.name != only) continue;
-    if (!types.empty() && std::ranges::find(types, task.layer().type()) == types.end()) continue;
+  const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
+  for (const Candidate& candidate : candidates()) {
+    const Implementation& implementation = candidate.implementation;
+    if (!takes(candidate, task.layer().type())) continue;
+    if (restricted && implementation.name != only && !(chain && implementation.name == "reference")) continue;
     KernelOffer offer = implementation.make(task);
     if (offer.kernel) {
       selection.kernel = std::move(offer.kernel);

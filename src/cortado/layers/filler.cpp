@@ -1,9 +1,10 @@
+#include "cortado/layers/filler.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
-#include "cortado/layers/filler.h"
 
 namespace cortado {
 namespace {
@@ -13,9 +14,12 @@ double fan(const Filler& filler, const Shape& shape) {
   double fan_in = shape.rank() > 0 ? static_cast<double>(shape.size()) / shape[0] : 1;
   double fan_out = shape.rank() > 1 ? static_cast<double>(shape.size()) / shape[1] : shape.size();
   switch (filler.variance_norm) {
-    case Filler::VarianceNorm::fan_in: return fan_in;
-    case Filler::VarianceNorm::fan_out: return fan_out;
-    case Filler::VarianceNorm::average: return (fan_in + fan_out) / 2;
+    case Filler::VarianceNorm::fan_in:
+      return fan_in;
+    case Filler::VarianceNorm::fan_out:
+      return fan_out;
+    case Filler::VarianceNorm::average:
+      return (fan_in + fan_out) / 2;
   }
   return fan_in;
 }
@@ -64,12 +68,18 @@ void fill_gaussian(const Filler& filler, const Shape& shape, const RandomStream&
 void fill(const Filler& filler, const Shape& shape, const RandomStream& stream, float* values) {
   int64_t count = shape.size();
   switch (filler.type) {
-    case Filler::Type::constant: std::fill_n(values, count, static_cast<float>(filler.value)); return;
+    case Filler::Type::constant:
+      std::fill_n(values, count, static_cast<float>(filler.value));
+      return;
     case Filler::Type::uniform:
       fill_each(count, values, [&](int64_t i) { return stream.uniform(i, 0, filler.min, filler.max); });
       return;
-    case Filler::Type::gaussian: fill_gaussian(filler, shape, stream, values); return;
-    case Filler::Type::positive_unitball: fill_positive_unitball(shape, stream, values); return;
+    case Filler::Type::gaussian:
+      fill_gaussian(filler, shape, stream, values);
+      return;
+    case Filler::Type::positive_unitball:
+      fill_positive_unitball(shape, stream, values);
+      return;
     case Filler::Type::xavier: {
       double bound = std::sqrt(3.0 / fan(filler, shape));
       fill_each(count, values, [&](int64_t i) { return stream.uniform(i, 0, -bound, bound); });
@@ -80,7 +90,9 @@ void fill(const Filler& filler, const Shape& shape, const RandomStream& stream, 
       fill_each(count, values, [&](int64_t i) { return stream.normal(i, 0, 0, deviation); });
       return;
     }
-    case Filler::Type::bilinear: fill_bilinear(shape, values); return;
+    case Filler::Type::bilinear:
+      fill_bilinear(shape, values);
+      return;
   }
 }
 

@@ -17,7 +17,7 @@ struct InnerProductOptions {
 // Parameters: weight num_output x K (K x num_output when transposed), bias num_output.
 class InnerProduct : public Layer {
  public:
-  explicit InnerProduct(InnerProductOptions options) : options_(std::move(options)) {}
+  explicit InnerProduct(InnerProductOptions options) : options_(options) {}
   const InnerProductOptions& options() const { return options_; }
 
   std::string_view type() const override { return "InnerProduct"; }

@@ -84,7 +84,8 @@ class Layer {
   // deconvolution, inner product), so that a program makes two steps of the backward pass.
   virtual bool splits_backward() const { return false; }
 
-  // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData, Input).
+  // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData,
+  // Input).
   virtual bool is_source() const { return false; }
 };
 

@@ -6,12 +6,18 @@ namespace cortado {
 
 std::string_view Source::type() const {
   switch (options_.kind) {
-    case SourceOptions::Kind::data: return "Data";
-    case SourceOptions::Kind::image_data: return "ImageData";
-    case SourceOptions::Kind::hdf5_data: return "HDF5Data";
-    case SourceOptions::Kind::memory_data: return "MemoryData";
-    case SourceOptions::Kind::dummy_data: return "DummyData";
-    case SourceOptions::Kind::input: return "Input";
+    case SourceOptions::Kind::data:
+      return "Data";
+    case SourceOptions::Kind::image_data:
+      return "ImageData";
+    case SourceOptions::Kind::hdf5_data:
+      return "HDF5Data";
+    case SourceOptions::Kind::memory_data:
+      return "MemoryData";
+    case SourceOptions::Kind::dummy_data:
+      return "DummyData";
+    case SourceOptions::Kind::input:
+      return "Input";
   }
   return "?";
 }

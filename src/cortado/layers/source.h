@@ -21,7 +21,7 @@ struct TransformOptions {
   bool random_resized_crop = false;  // needs crop_size
   double min_area = 0.08, max_area = 1, min_aspect = 0.75, max_aspect = 4.0 / 3;
   double brightness = 0, contrast = 0, saturation = 0;  // jitter: factor uniform in [1-x, 1+x]
-  double mixup_alpha = 0;                                // Beta(alpha, alpha); 0: off
+  double mixup_alpha = 0;                               // Beta(alpha, alpha); 0: off
   bool operator==(const TransformOptions&) const = default;
 };
 
@@ -29,8 +29,8 @@ struct TransformOptions {
 struct SourceOptions {
   enum class Kind { data, image_data, hdf5_data, memory_data, dummy_data, input };
   Kind kind = Kind::data;
-  std::string source;      // database folder, image list, or list of HDF5 files
-  std::string root_folder; // image_data
+  std::string source;       // database folder, image list, or list of HDF5 files
+  std::string root_folder;  // image_data
   int batch_size = 0;
   int rand_skip = 0;
   bool shuffle = false;
@@ -50,7 +50,8 @@ class Source : public Layer {
   explicit Source(SourceOptions options) : options_(std::move(options)) {}
   const SourceOptions& options() const { return options_; }
   std::string_view type() const override;
-  std::vector<Shape> output_shapes(std::span<const Shape>, int outputs) const override;  // throws InternalError
+  std::vector<Shape> output_shapes(std::span<const Shape>,
+                                   int outputs) const override;  // throws InternalError
   bool is_source() const override { return true; }
 
  private:

@@ -13,18 +13,20 @@ struct Task {
   // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
   std::vector<LayerPtr> layers;
   Phase phase = Phase::train;
-  std::vector<Shape> inputs;   // global shapes
-  std::vector<Shape> outputs;  // global shapes (of the chain's last layer)
-  std::vector<Box> input_boxes;   // held by this device, clipped to the tensor: image borders are padding
-  std::vector<Box> output_boxes;  // computed by this device
-  std::vector<bool> input_gradients;      // which inputs want a gradient
+  std::vector<Shape> inputs;          // global shapes
+  std::vector<Shape> outputs;         // global shapes (of the chain's last layer)
+  std::vector<Box> input_boxes;       // held by this device, clipped to the tensor: image borders are padding
+  std::vector<Box> output_boxes;      // computed by this device
+  std::vector<bool> input_gradients;  // which inputs want a gradient
   std::vector<bool> parameter_gradients;  // which parameters want a gradient
   bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
 
   const Layer& layer() const { return *layers.front(); }
   bool has_backward() const {
-    for (bool wanted : input_gradients) if (wanted) return true;
-    for (bool wanted : parameter_gradients) if (wanted) return true;
+    for (bool wanted : input_gradients)
+      if (wanted) return true;
+    for (bool wanted : parameter_gradients)
+      if (wanted) return true;
     return false;
   }
   Shape local_input(int i) const { return input_boxes[i].shape(); }

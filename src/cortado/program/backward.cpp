@@ -13,8 +13,11 @@ namespace {
 class BackwardBuilder {
  public:
   BackwardBuilder(Program& program, const Network& network)
-      : program_(program), network_(network), contributions_(network.tensors().size()),
-        users_left_(network.parameters().size(), 0), parameter_written_(network.parameters().size(), false) {
+      : program_(program),
+        network_(network),
+        contributions_(network.tensors().size()),
+        users_left_(network.parameters().size(), 0),
+        parameter_written_(network.parameters().size(), false) {
     program.gradient_buffers.assign(network.tensors().size(), -1);
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
@@ -38,7 +41,8 @@ class BackwardBuilder {
 
   int new_gradient(int tensor, std::string_view suffix) {
     const auto& info = network_.tensors()[tensor];
-    return new_buffer(info.name + std::string(suffix), {info.shape.size() * static_cast<int64_t>(sizeof(float))});
+    return new_buffer(info.name + std::string(suffix),
+                      {info.shape.size() * static_cast<int64_t>(sizeof(float))});
   }
 
   bool shared(int buffer) const {
@@ -108,7 +112,9 @@ class BackwardBuilder {
 
   Step backward_step(const Work& work, int index, Step::Kind kind) {
     Step step{.kind = kind, .work = index, .reads = work.output_gradients};
-    auto append = [](std::vector<int>& to, const std::vector<int>& from) { to.insert(to.end(), from.begin(), from.end()); };
+    auto append = [](std::vector<int>& to, const std::vector<int>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
     if (work.facts.backward_reads_inputs) append(step.reads, work.inputs);
     if (work.facts.backward_reads_outputs) append(step.reads, work.outputs);
     if (work.saved >= 0) step.reads.push_back(work.saved);
@@ -122,15 +128,16 @@ class BackwardBuilder {
     return step;
   }
 
-  // Directs each parameter's gradient: the first writer to the parameter's own, later ones to a buffer to add.
+  // Directs each parameter's gradient: the first writer to the parameter's own, later ones to a buffer to
+  // add.
   void place_parameter_gradients(Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       int parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
       const auto& info = network_.parameters()[parameter];
       if (parameter_written_[parameter]) {
-        work.partial_gradients[p] = new_buffer(info.name + " partial gradient",
-                                               {info.spec.shape.size() * static_cast<int64_t>(sizeof(float))});
+        work.partial_gradients[p] = new_buffer(
+            info.name + " partial gradient", {info.spec.shape.size() * static_cast<int64_t>(sizeof(float))});
       }
       parameter_written_[parameter] = true;
     }
@@ -139,10 +146,12 @@ class BackwardBuilder {
   void place_steps(int index) {
     Work& work = program_.works[index];
     bool split = work.task.layer().splits_backward();
-    bool weights = std::ranges::find(work.task.parameter_gradients, true) != work.task.parameter_gradients.end();
+    bool weights =
+        std::ranges::find(work.task.parameter_gradients, true) != work.task.parameter_gradients.end();
     bool data = std::ranges::find(work.task.input_gradients, true) != work.task.input_gradients.end();
     auto add_partials = [&](Step& step) {
-      for (int buffer : work.partial_gradients) if (buffer >= 0) step.writes.push_back(buffer);
+      for (int buffer : work.partial_gradients)
+        if (buffer >= 0) step.writes.push_back(buffer);
     };
     if (split && weights) {
       Step step = backward_step(work, index, Step::Kind::backward_weights);
@@ -151,7 +160,8 @@ class BackwardBuilder {
     }
     if (data || !split) {
       Step step = backward_step(work, index, Step::Kind::backward);
-      for (int buffer : work.input_gradients) if (buffer >= 0) step.writes.push_back(buffer);
+      for (int buffer : work.input_gradients)
+        if (buffer >= 0) step.writes.push_back(buffer);
       if (!split) add_partials(step);
       program_.steps.push_back(std::move(step));
     }
@@ -162,7 +172,8 @@ class BackwardBuilder {
       if (!work.task.parameter_gradients[p]) continue;
       int parameter = work.parameters[p];
       if (work.partial_gradients[p] >= 0) {
-        program_.steps.push_back({.kind = Step::Kind::accumulate_parameter, .parameter = parameter,
+        program_.steps.push_back({.kind = Step::Kind::accumulate_parameter,
+                                  .parameter = parameter,
                                   .reads = {work.partial_gradients[p]}});
       }
       if (--users_left_[parameter] == 0) {

@@ -44,7 +44,8 @@ void assign_offsets(Program& program) {
     const Buffer& buffer = program.buffers[i];
     if (buffer.kind != Buffer::Kind::batch && buffer.first_step >= 0) order.push_back(static_cast<int>(i));
   }
-  std::ranges::stable_sort(order, [&](int a, int b) { return program.buffers[a].size > program.buffers[b].size; });
+  std::ranges::stable_sort(order,
+                           [&](int a, int b) { return program.buffers[a].size > program.buffers[b].size; });
   std::vector<int> placed;  // by offset
   for (int index : order) {
     Buffer& buffer = program.buffers[index];

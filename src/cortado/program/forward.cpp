@@ -41,10 +41,12 @@ void place_load(Program& program, const Network& network, int index) {
     program.tensor_buffers[tensor] = buffer;
     work.outputs.push_back(buffer);
   }
-  program.steps.push_back({.kind = Step::Kind::load, .lane = Lane::communication, .work = index, .writes = work.outputs});
+  program.steps.push_back(
+      {.kind = Step::Kind::load, .lane = Lane::communication, .work = index, .writes = work.outputs});
 }
 
-void place_outputs(Program& program, const Network& network, const std::vector<int>& work_of_node, int index) {
+void place_outputs(Program& program, const Network& network, const std::vector<int>& work_of_node,
+                   int index) {
   Work& work = program.works[index];
   const auto& outputs = network.nodes()[work.nodes.back()].outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -1,5 +1,4 @@
 #include "cortado/base/error.h"
-
 #include "cortado/program/passes.h"
 
 namespace cortado {
@@ -7,8 +6,8 @@ namespace {
 
 bool may_follow(std::string_view before, std::string_view type) {
   if (type == "ReLU") {
-    return before == "Convolution" || before == "InnerProduct" || before == "Scale" || before == "BatchNorm" ||
-           before == "Eltwise";
+    return before == "Convolution" || before == "InnerProduct" || before == "Scale" ||
+           before == "BatchNorm" || before == "Eltwise";
   }
   return type == "Scale" && before == "BatchNorm";
 }

@@ -9,7 +9,8 @@ namespace cortado {
 // Groups nodes into chains that one kernel runs, places one Work per chain, asks the oracle. (fuse.cpp)
 void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse);
 
-// Gives every tensor a buffer, in place where no one needs the old value, and makes the forward steps. (forward.cpp)
+// Gives every tensor a buffer, in place where no one needs the old value, and makes the forward steps.
+// (forward.cpp)
 void place_forward(Program& program, const Network& network);
 
 // Makes the backward steps in reverse order, the sums where a tensor has several consumers, and the updates.

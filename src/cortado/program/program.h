@@ -53,9 +53,9 @@ enum class Lane { compute, communication };
 
 struct Step {
   enum class Kind {
-    load,              // bring in the next batch of source `work`
+    load,  // bring in the next batch of source `work`
     forward,
-    seed,              // fill the gradient of a loss (writes[0]) with its weight
+    seed,  // fill the gradient of a loss (writes[0]) with its weight
     backward_weights,
     backward,
     accumulate,            // writes[0] = sum of reads
@@ -66,14 +66,14 @@ struct Step {
   Lane lane = Lane::compute;
   int work = -1;
   int parameter = -1;
-  double value = 0;  // seed
-  int scratch = -1;  // buffer
+  double value = 0;                    // seed
+  int scratch = -1;                    // buffer
   std::vector<int> reads{}, writes{};  // buffers
   std::vector<int> waits{};            // steps of the other lane that must have ended
 };
 
-// What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run, simulated
-// and drawn (docs/design.md, section 5).
+// What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
+// simulated and drawn (docs/design.md, section 5).
 struct Program {
   std::vector<Work> works;
   std::vector<Step> steps;

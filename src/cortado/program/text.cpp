@@ -6,14 +6,22 @@ namespace cortado {
 
 std::string_view name_of(Step::Kind kind) {
   switch (kind) {
-    case Step::Kind::load: return "load";
-    case Step::Kind::forward: return "forward";
-    case Step::Kind::seed: return "seed";
-    case Step::Kind::backward_weights: return "backward-weights";
-    case Step::Kind::backward: return "backward";
-    case Step::Kind::accumulate: return "accumulate";
-    case Step::Kind::accumulate_parameter: return "accumulate-parameter";
-    case Step::Kind::update: return "update";
+    case Step::Kind::load:
+      return "load";
+    case Step::Kind::forward:
+      return "forward";
+    case Step::Kind::seed:
+      return "seed";
+    case Step::Kind::backward_weights:
+      return "backward-weights";
+    case Step::Kind::backward:
+      return "backward";
+    case Step::Kind::accumulate:
+      return "accumulate";
+    case Step::Kind::accumulate_parameter:
+      return "accumulate-parameter";
+    case Step::Kind::update:
+      return "update";
   }
   return "?";
 }
@@ -24,7 +32,8 @@ std::string subject(const Program& program, const Network& network, const Step& 
   if (step.parameter >= 0) return network.parameters()[step.parameter].name;
   if (step.work < 0) return "";
   std::string text;
-  for (int node : program.works[step.work].nodes) text += (text.empty() ? "" : "+") + network.nodes()[node].name;
+  for (int node : program.works[step.work].nodes)
+    text += (text.empty() ? "" : "+") + network.nodes()[node].name;
   return text;
 }
 
@@ -48,8 +57,8 @@ std::string Program::text(const Network& network) const {
   }
   for (size_t index = 0; index < buffers.size(); ++index) {
     const Buffer& buffer = buffers[index];
-    text += fmt::format("buffer #{} {} {} bytes, steps [{},{}], offset {}\n", index, buffer.name, buffer.size.count,
-                        buffer.first_step, buffer.last_step, buffer.offset);
+    text += fmt::format("buffer #{} {} {} bytes, steps [{},{}], offset {}\n", index, buffer.name,
+                        buffer.size.count, buffer.first_step, buffer.last_step, buffer.offset);
   }
   return text;
 }

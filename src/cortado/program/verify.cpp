@@ -15,8 +15,8 @@ void verify_reads(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
     for (int buffer : step.reads) {
-      check(written[buffer], fmt::format("step {} ({}) reads {} before it is written", index, name_of(step.kind),
-                                         program.buffers[buffer].name));
+      check(written[buffer], fmt::format("step {} ({}) reads {} before it is written", index,
+                                         name_of(step.kind), program.buffers[buffer].name));
     }
     for (int buffer : step.writes) written[buffer] = true;
   }
@@ -25,7 +25,8 @@ void verify_reads(const Program& program) {
 void verify_waits(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     for (int other : program.steps[index].waits) {
-      check(other < static_cast<int>(index), fmt::format("step {} waits for the later step {}", index, other));
+      check(other < static_cast<int>(index),
+            fmt::format("step {} waits for the later step {}", index, other));
       check(program.steps[other].lane != program.steps[index].lane,
             fmt::format("step {} waits for step {} of its own lane", index, other));
     }
@@ -49,8 +50,10 @@ void verify_memory(const Program& program) {
       const Buffer &one = program.buffers[a], &other = program.buffers[b];
       if (one.offset < 0 || other.offset < 0) continue;
       bool together = one.first_step <= other.last_step && other.first_step <= one.last_step;
-      bool overlap = one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
-      check(!(together && overlap), fmt::format("{} and {} share memory while both live", one.name, other.name));
+      bool overlap =
+          one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+      check(!(together && overlap),
+            fmt::format("{} and {} share memory while both live", one.name, other.name));
     }
   }
 }

@@ -148,7 +148,6 @@ SolverOptions solver_options(const caffe::SolverParameter& s, const std::string&
   o.snapshot_format =
       s.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::hdf5 : SnapshotFormat::caffe;
   o.snapshot_after_train = s.snapshot_after_train();
-  o.debug_info = s.debug_info();
   if (s.random_seed() >= 0) o.seed = static_cast<uint64_t>(s.random_seed());
   o.weights.assign(s.weights().begin(), s.weights().end());
   return o;

@@ -60,7 +60,6 @@ struct SolverOptions {
   std::string snapshot_prefix;
   SnapshotFormat snapshot_format = SnapshotFormat::caffe;
   bool snapshot_after_train = true;
-  bool debug_info = false;
   uint64_t seed = 1;                 // random_seed; 1 where the file names none, so that runs repeat
   std::vector<std::string> weights;  // files to start from, in order
 };

@@ -44,7 +44,6 @@ class Trainer {
   int64_t iteration() const { return iteration_; }
   const Executor& executor() const { return *train_executor_; }
   const DataNetwork& train_net() const { return *train_; }
-  const std::string& last_snapshot() const { return last_snapshot_; }
   int64_t skipped_records() const;
 
  private:

@@ -28,8 +28,6 @@ struct ConvolutionProblem {
   std::array<ConvolutionAxis, 3> axis;              // d, h, w
 
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
-  int64_t image_size() const;  // elements of the tensors
-  int64_t window_size() const;
 
   // Taps along w and the channels are one contiguous run where there are so few channels that a run of one
   // tap's channels would be short.

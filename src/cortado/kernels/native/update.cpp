@@ -99,14 +99,6 @@ void relu_mask(float* target, const float* a, const float* y, int64_t count) {
                [=]<typename V>(int64_t i) { return load<V>(y + i) > 0 ? load<V>(a + i) : V{}; });
 }
 
-void add_relu_mask(float* target, const float* a, const float* b, const float* y, int64_t count) {
-  bool in_place = target == a || target == b || target == y;
-  map_elements(target, count, in_place, [=]<typename V>(int64_t i) {
-    V total = load<V>(a + i) + load<V>(b + i);
-    return load<V>(y + i) > 0 ? total : V{};
-  });
-}
-
 double sum_of_squares(const float* x, int64_t count) {
   std::vector<double> sums((count + block - 1) / block);
   for_each_block(

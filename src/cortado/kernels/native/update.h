@@ -17,9 +17,6 @@ void sum(float* target, std::span<const float* const> terms, int64_t count);
 // target = y > 0 ? a : 0: the gradient in front of a ReLU with output y.
 void relu_mask(float* target, const float* a, const float* y, int64_t count);
 
-// target = y > 0 ? a + b : 0: the gradient of a ReLU with output y that two consumers read.
-void add_relu_mask(float* target, const float* a, const float* b, const float* y, int64_t count);
-
 // Sum of x^2, accumulated in double by blocks of fixed size.
 double sum_of_squares(const float* x, int64_t count);
 
