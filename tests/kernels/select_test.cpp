@@ -1,0 +1,56 @@
+// Which implementation a task gets.
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/mvn.h"
+#include "cortado/layers/pointwise.h"
+
+#include "tests/kernels/native_task.h"
+
+namespace cortado::check {
+namespace {
+
+const LayerPtr convolution =
+    std::make_shared<Convolution>(ConvolutionOptions{.num_output = 4, .kernel = {3}});
+const LayerPtr relu = std::make_shared<Pointwise>(ReluOptions{});
+const Shape image{2, 3, 6, 5};
+
+std::string selected(const LayerPtr& layer, const std::string& only = "") {
+  return select_kernel(chain_task({layer}, image), only).implementation;
+}
+
+TEST(Select, TakesTheReferenceLast) {
+  EXPECT_NE(selected(convolution), "reference");
+  EXPECT_EQ(selected(relu), "native");
+  EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
+}
+
+TEST(Select, RestrictsTheLayersThatTheImplementationKnows) {
+  for (const char* name : {"implicit-gemm", "onednn", "im2col-gemm", "reference"}) {
+    EXPECT_EQ(selected(convolution, name), name);
+  }
+  EXPECT_EQ(selected(relu, "im2col-gemm"), "native");
+  EXPECT_EQ(selected(relu, "reference"), "reference");
+}
+
+TEST(Select, TellsWhyOthersRefused) {
+  Task chain = chain_task({convolution, std::make_shared<Pointwise>(EluOptions{})}, image);
+  Selection selection = select_kernel(chain, "im2col-gemm");
+  EXPECT_EQ(selection.implementation, "reference");
+  ASSERT_EQ(selection.refusals.size(), 1u);
+  EXPECT_TRUE(selection.refusals[0].starts_with("im2col-gemm: ")) << selection.refusals[0];
+}
+
+TEST(Select, RefusesUnknownNames) {
+  try {
+    select_kernel(chain_task({relu}, image), "onednnn");
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'onednn'"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace cortado::check
