@@ -45,7 +45,10 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptio
   if (!options.input_shape.empty()) {
     return with_labels(parse_input_shape(options.input_shape, source.batch_size), layer.tops.size());
   }
-  ReaderOptions reader{.phase = phase, .tops = static_cast<int>(layer.tops.size()), .layer_name = layer.name};
+  ReaderOptions reader{.phase = phase,
+                       .tops = static_cast<int>(layer.tops.size()),
+                       .top_names = layer.tops,
+                       .layer_name = layer.name};
   try {
     return open_reader(source, reader)->shapes();
   } catch (const UserError& error) {

@@ -17,6 +17,7 @@ std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, Phase phase,
   ReaderOptions reader{.seed = options.seed,
                        .phase = phase,
                        .tops = static_cast<int>(layer.tops.size()),
+                       .top_names = layer.tops,
                        .layer_name = layer.name,
                        .threads = options.reader_threads};
   try {
