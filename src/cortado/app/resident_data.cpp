@@ -55,8 +55,7 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptio
     int crop = source.transform.crop_size;
     if (crop == 0) {
       throw UserError(
-          fmt::format("{}: layer '{}': {}; without the data, give --input-shape, for example 3x32x32",
-                      layer.where.text(), layer.name, error.what()));
+          fmt::format("{}; without the data, give --input-shape, for example 3x32x32", error.what()));
     }
     bool gray = source.transform.mean_values.size() == 1 || source.transform.force_gray;
     return with_labels({source.batch_size, gray ? 1 : 3, crop, crop}, layer.tops.size());

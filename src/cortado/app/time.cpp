@@ -96,13 +96,6 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
   return times;
 }
 
-std::string work_name(const Network& network, const Work& work) {
-  std::string name;
-  for (int node : work.nodes)
-    name += (name.empty() ? "" : "+") + network.nodes()[static_cast<size_t>(node)].name;
-  return name;
-}
-
 TimeReport report_of(const Executor& executor, const std::vector<IterationTimes>& times) {
   auto median_of = [&](auto&& pick) {
     std::vector<double> values;
@@ -121,7 +114,7 @@ TimeReport report_of(const Executor& executor, const std::vector<IterationTimes>
       if (report.images == 0) report.images = static_cast<double>(batch[0]);
       continue;
     }
-    LayerTimes layer{.name = work_name(network, work)};
+    LayerTimes layer{.name = name_of(work, network)};
     layer.forward = median_of([&](const IterationTimes& t) { return t.forward[w]; });
     layer.backward = median_of([&](const IterationTimes& t) { return t.backward[w]; });
     double flops = forward_flops(network, work) + backward_flops(network, work);

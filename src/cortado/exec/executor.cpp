@@ -21,12 +21,6 @@ bool finite(std::span<const float> values) {
   return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size())) < 0;
 }
 
-std::string chain_name(const Network& network, const Work& work) {
-  std::string name;
-  for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
-  return name;
-}
-
 }  // namespace
 
 struct Executor::Bound {
@@ -279,7 +273,7 @@ std::string Executor::first_non_finite() {
       if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)}))
         continue;
       const auto& node = network_.nodes()[work.nodes.back()];
-      return fmt::format("layer '{}' ({}), output '{}'", chain_name(network_, work), node.where.text(),
+      return fmt::format("layer '{}' ({}), output '{}'", name_of(work, network_), node.where.text(),
                          network_.tensors()[node.outputs[i]].name);
     }
   }
@@ -291,7 +285,7 @@ std::vector<std::string> Executor::kernel_report() const {
   for (const Work& work : program_.works) {
     if (work.facts.kernel < 0) continue;
     const Selection& selection = selections_[work.facts.kernel];
-    std::string line = fmt::format("{:28} {}", chain_name(network_, work), selection.kernel->name());
+    std::string line = fmt::format("{:28} {}", name_of(work, network_), selection.kernel->name());
     for (const std::string& refusal : selection.refusals) line += "; not " + refusal;
     lines.push_back(std::move(line));
   }

@@ -87,5 +87,6 @@ struct Program {
 };
 
 std::string_view name_of(Step::Kind kind);
+std::string name_of(const Work& work, const Network& network);  // "conv1+relu1"
 
 }  // namespace cortado

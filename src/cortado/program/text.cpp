@@ -26,15 +26,18 @@ std::string_view name_of(Step::Kind kind) {
   return "?";
 }
 
+std::string name_of(const Work& work, const Network& network) {
+  std::string name;
+  for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
+  return name;
+}
+
 namespace {
 
 std::string subject(const Program& program, const Network& network, const Step& step) {
   if (step.parameter >= 0) return network.parameters()[step.parameter].name;
   if (step.work < 0) return "";
-  std::string text;
-  for (int node : program.works[step.work].nodes)
-    text += (text.empty() ? "" : "+") + network.nodes()[node].name;
-  return text;
+  return name_of(program.works[step.work], network);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "cortado/train/data_network.h"
 
-#include <fmt/format.h>
-
-#include "cortado/base/error.h"
 #include "cortado/layers/source.h"
 
 namespace cortado {
@@ -20,15 +17,11 @@ std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, Phase phase,
                        .top_names = layer.tops,
                        .layer_name = layer.name,
                        .threads = options.reader_threads};
-  try {
-    auto opened = open_reader(source.options(), reader);
-    std::vector<Shape> shapes = opened->shapes();
-    readers_[layer.name] = std::move(opened);
-    positions_[layer.name] = 0;
-    return shapes;
-  } catch (const UserError& error) {
-    throw UserError(fmt::format("{}: layer '{}': {}", layer.where.text(), layer.name, error.what()));
-  }
+  auto opened = open_reader(source.options(), reader);
+  std::vector<Shape> shapes = opened->shapes();
+  readers_[layer.name] = std::move(opened);
+  positions_[layer.name] = 0;
+  return shapes;
 }
 
 std::vector<const float*> DataNetwork::next(const std::string& layer) {
