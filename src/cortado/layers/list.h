@@ -5,7 +5,7 @@
 
 namespace cortado {
 
-// All layer types by Caffe's name, for `cortado show` and for messages that suggest the nearest name.
+// All layer types by Caffe's name; net/from_caffe.cpp has a conversion for each.
 struct LayerType {
   std::string_view name;
   std::string_view description;
