@@ -36,8 +36,7 @@ int history_count(UpdateOptions::Solver solver);
 //             h2 = momentum*h2 + (1-momentum)*u^2;  w -= rate*u
 //   Adam      h = momentum*h + (1-momentum)*g;  h2 = momentum2*h2 + (1-momentum2)*g^2;  t = iteration+1;
 //             w -= rate * sqrt(1-momentum2^t)/(1-momentum^t) * h / (sqrt(h2) + delta)
-//   LARS      SGD with rate * eta*|w| / (|g| + decay*|w|), |g| without decay; where |w| or |g| is 0, plain
-//   SGD
+//   LARS      SGD with rate * eta*|w| / (|g| + decay*|w|), |g| without decay; plain SGD where either is 0
 //             (You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017, section 5)
 // (Caffe's solvers; L1 and L2 decay come after scaling, before the history.) Elements whose weight, gradient
 // and history are 0 stay 0.
