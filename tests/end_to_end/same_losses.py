@@ -30,9 +30,12 @@ except ImportError as error:
 from caffe_net import CaffeNet
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
-NETS = {"alexnet": (8, 224), "vgg-a": (4, 224), "inception-v3": (4, 299), "resnet-50": (4, 224)}  # batch, extent
+# Batch, extent, learning rate. Batch normalization over 4 images is chaotic: at a rate of 1e-4 PyTorch's own single
+# and double precision part by 1.6e-2 within 10 iterations of resnet-50. The rates keep rounding below the tolerance.
+NETS = {"alexnet": (8, 224, 1e-4), "vgg-a": (4, 224, 1e-4), "inception-v3": (4, 299, 1e-7),
+        "resnet-50": (4, 224, 5e-7)}
 LEFT_OUT = ("Data", "Accuracy", "Dropout")  # Dropout works in place, so its blob stays
-BASE_LR, MOMENTUM, WEIGHT_DECAY = 0.001, 0.9, 0.0005
+MOMENTUM, WEIGHT_DECAY = 0.9, 0.0005
 
 
 def write_model(name, batch, folder):
@@ -47,21 +50,21 @@ def write_model(name, batch, folder):
     return path
 
 
-def write_solver(folder, iterations):
+def write_solver(folder, iterations, rate):
     (folder / "solver.prototxt").write_text(
-        f'net: "{folder}/net.prototxt"\nbase_lr: {BASE_LR}\nlr_policy: "fixed"\nmomentum: {MOMENTUM}\n'
+        f'net: "{folder}/net.prototxt"\nbase_lr: {rate}\nlr_policy: "fixed"\nmomentum: {MOMENTUM}\n'
         f'weight_decay: {WEIGHT_DECAY}\nmax_iter: {iterations}\ndisplay: 1\nsnapshot_after_train: false\n'
         f'snapshot_prefix: "{folder}/net"\n')
 
 
 def initialize(name, kind, shape):
-    """Weights as the msra filler draws them; batch norm's scale near 1; biases small but not zero."""
+    """Weights of variance 1 / fan-in, so that losses start near log(classes); batch norm's scale near 1; biases small but not zero."""
     role = name.rsplit("/", 1)[1]
     if role == "bias":
         return torch.randn(shape) * 0.01
     if kind == "Scale":
         return 1 + 0.1 * torch.randn(shape)
-    return torch.randn(shape) * (2 * shape[0] / torch.Size(shape).numel()) ** 0.5
+    return torch.randn(shape) * (shape[0] / torch.Size(shape).numel()) ** 0.5
 
 
 def write_weights(path, parameters):
@@ -75,7 +78,7 @@ def write_weights(path, parameters):
             count[layer] = index + 1
 
 
-def torch_losses(net, data, labels, batch):
+def torch_losses(net, data, labels, batch, rate):
     """The loss of each batch, with one update after it."""
     history, losses = {}, []
     for begin in range(0, len(data), batch):
@@ -85,7 +88,7 @@ def torch_losses(net, data, labels, batch):
         with torch.no_grad():
             for name, w in net.parameters.items():
                 lr_mult, decay_mult = net.multipliers[name]
-                step = BASE_LR * lr_mult * (w.grad + WEIGHT_DECAY * decay_mult * w)
+                step = rate * lr_mult * (w.grad + WEIGHT_DECAY * decay_mult * w)
                 history[name] = MOMENTUM * history[name] + step if name in history else step
                 w -= history[name]
                 w.grad = None
@@ -106,7 +109,7 @@ def cortado_losses(program, folder, threads):
 def compare(name, iterations, folder, arguments):
     """Largest relative difference of the losses of one net."""
     torch.manual_seed(2)
-    batch, extent = NETS[name]
+    batch, extent, rate = NETS[name]
     path = write_model(name, batch, folder)
     data = torch.randn(iterations * batch, 3, extent, extent)
     labels = torch.randint(1000, (iterations * batch,))
@@ -115,10 +118,10 @@ def compare(name, iterations, folder, arguments):
     with torch.no_grad():
         net.forward(data=data[:batch], label=labels[:batch])  # makes the parameters
     start = {parameter: values.detach().clone() for parameter, values in net.parameters.items()}
-    expected = torch_losses(net, data, labels, batch)
+    expected = torch_losses(net, data, labels, batch, rate)
 
     if arguments.cortado:
-        write_solver(folder, iterations)
+        write_solver(folder, iterations, rate)
         write_weights(folder / "weights.h5", start)
         with h5py.File(folder / "train.h5", "w") as file:
             file.create_dataset("data", data=data.numpy())
@@ -126,7 +129,7 @@ def compare(name, iterations, folder, arguments):
         losses = cortado_losses(arguments.cortado, folder, arguments.threads)
     else:
         exact = CaffeNet(path, initialize=lambda parameter, kind, shape: start[parameter].double())
-        losses = torch_losses(exact, data.double(), labels, batch)
+        losses = torch_losses(exact, data.double(), labels, batch, rate)
     if len(losses) != len(expected):
         raise RuntimeError(f"{name}: {len(losses)} losses where PyTorch has {len(expected)}")
     for number, (ours, theirs) in enumerate(zip(losses, expected)):
