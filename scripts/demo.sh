@@ -27,15 +27,15 @@ $cortado train --solver examples/shapes/solver.prototxt --log demo/shapes.jsonl 
 step "Test both on the 4,000 images that neither has seen"
 test_net() {
   $cortado test --model "$1" --weights "$2" --iterations 40 --json "$3" >/dev/null
-  sed -nE 's/.*"accuracy": *([0-9.]+).*/\1/p' "$3" | head -1
+  grep -A1 '"accuracy"' "$3" | sed -nE 's/.*"value": *([0-9.]+).*/\1/p'
 }
 linear=$(test_net examples/shapes/linear_train_val.prototxt demo/linear_iter_1500.caffemodel demo/linear_test.json)
-net=$(test_net examples/shapes/train_val.prototxt demo/shapes_iter_3000.caffemodel demo/shapes_test.json)
-speed=$(tail -1 demo/shapes.jsonl | sed -nE 's/.*"images_per_second": *([0-9]+).*/\1/p')
+net=$(test_net examples/shapes/train_val.prototxt demo/shapes_iter_2000.caffemodel demo/shapes_test.json)
+speed=$(sed -nE 's/.*"images_per_second": *([0-9]+).*/\1/p' demo/shapes.jsonl | tail -1)
 
 printf '\n'
 printf '  linear model        accuracy %5.1f %%\n' "$(awk "BEGIN{print 100*$linear}")"
 printf '  convolutional net   accuracy %5.1f %%   %s images/s in training\n' "$(awk "BEGIN{print 100*$net}")" "$speed"
-printf '  snapshot    demo/shapes_iter_3000.caffemodel (and .solverstate to go on from)\n'
+printf '  snapshot    demo/shapes_iter_2000.caffemodel (and .solverstate to go on from)\n'
 printf '  log         demo/shapes.jsonl\n'
 printf '  loss curve  demo/loss.svg\n'
