@@ -134,24 +134,36 @@ std::string axes_svg(const CurvePanel& panel, const Frame& frame, bool names_x) 
                         fmt::format(" transform=\"rotate(-90 24 {:.1f})\"", middle));
 }
 
+// The legend stands at the right, at the end that the curves leave free.
+double legend_top(const CurvePanel& panel, const Frame& frame, double height) {
+  for (const Curve& curve : panel.curves) {
+    if (curve.points.empty() || !is_finite(curve.points.back())) continue;
+    bool ends_high = frame.y.share(curve.points.back().y) > 0.5;
+    return frame.panel_top + (ends_high ? panel_height - height - 2 : 2);
+  }
+  return frame.panel_top + 2;
+}
+
 std::string panel_svg(const CurvePanel& panel, const Frame& frame, bool names_x) {
   std::string svg = axes_svg(panel, frame, names_x), legend;
+  auto count =
+      std::count_if(panel.curves.begin(), panel.curves.end(), [](const Curve& c) { return !c.faint; });
+  double height = 12 + 20 * static_cast<double>(count), legend_y = legend_top(panel, frame, height);
   size_t named = 0;
   for (size_t i = 0; i < panel.curves.size(); ++i) {
     const Curve& curve = panel.curves[i];
     std::string colour = colours[(curve.faint ? 0 : named) % std::size(colours)];
     svg += curve_svg(curve, frame, colour);
     if (curve.faint) continue;
-    double x = width - right - 190, y = frame.panel_top + 20 + 20 * static_cast<double>(named++);
+    double x = width - right - 190, y = legend_y + 18 + 20 * static_cast<double>(named++);
     legend +=
         fmt::format("<rect x=\"{}\" y=\"{}\" width=\"18\" height=\"4\" fill=\"{}\"/>\n", x, y - 6, colour);
     legend += text_svg(x + 26, y, "start", 13, curve.name);
   }
-  double height = 12 + 20 * static_cast<double>(named);
   return svg +
          fmt::format(
              "<rect x=\"{}\" y=\"{}\" width=\"196\" height=\"{}\" fill=\"#ffffff\" opacity=\"0.8\"/>\n",
-             width - right - 200, frame.panel_top + 2, height) +
+             width - right - 200, legend_y, height) +
          legend;
 }
 
