@@ -24,10 +24,20 @@ void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shap
 
 }  // namespace
 
+CLI::Validator at_least_one() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        int64_t value = 0;
+        bool good = CLI::detail::lexical_cast(text, value) && value >= 1;
+        return good ? std::string() : fmt::format("{} is not a whole number of 1 or more", text);
+      },
+      "NUMBER");
+}
+
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   command
       .add_option("--threads", o.threads, "Compute threads; default: every processor this process may use")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   command.add_option("--strategy", o.strategy, "How layers are cut; this version knows 'single': one device");
   command.add_option("--ranks", o.ranks, "Processes; this version runs 1");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
@@ -55,8 +65,7 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
       ->check(CLI::IsMember({"TRAIN", "TEST"}, CLI::ignore_case));
   command.add_option("--level", o.level, "Level of the net state");
   command.add_option("--stage", o.stages, "Stages of the net state: a,b");
-  command.add_option("--batch", o.batch, "Batch size in place of the model file's")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--batch", o.batch, "Batch size in place of the model file's")->check(at_least_one());
 }
 
 void add_shape_option(CLI::App& command, ModelOptions& o) {

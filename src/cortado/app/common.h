@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "cortado/net/net_file.h"
 
 namespace cortado {
+
+// Check of a whole number of 1 or more.
+CLI::Validator at_least_one();
 
 // Options that say how to compute.
 struct MachineOptions {

@@ -77,10 +77,10 @@ Command add_test_command(CLI::App& app) {
   add_model_options(*command, a->model);
   command->add_option("--weights", a->weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b")
       ->required();
-  command->add_option("--iterations", a->iterations, "Batches")->check(CLI::PositiveNumber);
+  command->add_option("--iterations", a->iterations, "Batches")->check(at_least_one());
   command->add_option("--json", a->json, "Write the means as JSON");
   command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   add_machine_options(*command, a->machine);
   return {command, [a] { run_test(*a); }};
 }

@@ -205,8 +205,7 @@ Command add_time_command(CLI::App& app) {
       app.add_subcommand("time", "Time a model layer by layer on random data that stay in memory");
   add_model_options(*command, a->model);
   add_shape_option(*command, a->model);
-  command->add_option("--iterations", a->iterations, "Iterations to take medians of")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--iterations", a->iterations, "Iterations to take medians of")->check(at_least_one());
   command->add_option("--json", a->json, "Write the times as JSON");
   add_machine_options(*command, a->machine);
   return {command, [a] { run_time(*a); }};

@@ -137,7 +137,7 @@ Command add_train_command(CLI::App& app) {
       ->add_option("--sighup-effect", a->sighup_effect, "On SIGHUP: snapshot, stop (with a snapshot) or none")
       ->check(effects);
   command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   add_machine_options(*command, a->machine);
   return {command, [a] { run_train(*a); }};
 }
