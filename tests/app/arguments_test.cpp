@@ -60,6 +60,19 @@ TEST_F(Arguments, HelpIsNoError) {
 }
 
 // conv: 4 filters of 2x3x3 on 4x4 outputs of 8 images: 2 * 8*16*4 * 18 FLOP.
+TEST_F(Arguments, ShowWritesAnOldModelAsACurrentOne) {
+  folder_.write("old.prototxt",
+                "input: 'data' input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8\n"
+                "layers { name: 'c' type: CONVOLUTION bottom: 'data' top: 'c' blobs_lr: 3\n"
+                "  convolution_param { num_output: 4 kernel_size: 3 } }\n");
+  EXPECT_EQ(cortado("show --model old.prototxt --prototxt new.prototxt").exit_code, 0);
+  std::string text = folder_.read("new.prototxt");
+  EXPECT_NE(text.find("type: \"Convolution\""), std::string::npos) << text;
+  EXPECT_NE(text.find("lr_mult: 3"), std::string::npos) << text;
+  EXPECT_EQ(text.find("layers"), std::string::npos) << text;
+  EXPECT_EQ(cortado("show --model old.prototxt").output, cortado("show --model new.prototxt").output);
+}
+
 TEST_F(Arguments, ShowCountsParametersAndFlops) {
   CommandResult result = cortado("show -model net.prototxt --json show.json --dot net.dot");
   ASSERT_EQ(result.exit_code, 0) << result.output;

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 struct ShowArguments {
   ModelOptions model;
-  std::string json, dot;
+  std::string json, dot, prototxt;
 };
 
 // What `show` tells of one layer.
@@ -125,6 +125,7 @@ void run_show(const ShowArguments& a) {
   fmt::print("{}\n\n{}", network.name(), table_text(network, layers));
   if (!a.json.empty()) write_file_atomically(a.json, json_text(network, layers));
   if (!a.dot.empty()) write_file_atomically(a.dot, dot_text(network, layers));
+  if (!a.prototxt.empty()) write_net(a.prototxt, read_net(a.model.model).net);
 }
 
 }  // namespace
@@ -136,6 +137,7 @@ Command add_show_command(CLI::App& app) {
   add_shape_option(*command, a->model);
   command->add_option("--json", a->json, "Write the table as JSON");
   command->add_option("--dot", a->dot, "Write the graph for Graphviz");
+  command->add_option("--prototxt", a->prototxt, "Write the model file, old generations as the current one");
   return {command, [a] { run_show(*a); }};
 }
 
