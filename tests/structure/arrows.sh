@@ -8,13 +8,15 @@ declare -A uses=(
   [proto]=""
   [layers]="base"
   [net]="base proto layers"
-  [program]="base layers net"
+  [parallel]="base layers net"
+  [program]="base layers net parallel"
   [kernels]="base layers"
-  [exec]="base layers net program kernels"
+  [comm]="base"
+  [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
-  [report]="base layers net program"
-  [train]="base proto layers net program kernels exec data report"
-  [app]="base proto layers net program kernels exec data train report"
+  [report]="base layers net parallel program"
+  [train]="base proto layers net parallel program kernels comm exec data report"
+  [app]="base proto layers net parallel program kernels comm exec data train report"
 )
 
 bad=0

@@ -15,6 +15,12 @@ class UserError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Another rank of the job failed or is gone. The message names rank and, where known, host and step.
+class PeerError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Cortado itself is wrong: an invariant does not hold. Never thrown for bad input.
 class InternalError : public std::logic_error {
  public:

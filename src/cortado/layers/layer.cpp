@@ -1,5 +1,6 @@
 #include "cortado/layers/layer.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
@@ -9,6 +10,26 @@ namespace cortado {
 Box Layer::input_box(std::span<const Shape> inputs, int input, int, const Box&) const {
   return Box::whole(inputs[input]);
 }
+
+Shape Layer::domain(std::span<const Shape>, std::span<const Shape> outputs) const { return outputs[0]; }
+
+Box Layer::output_box(std::span<const Shape> inputs, std::span<const Shape> outputs, int output,
+                      const Box& domain_box) const {
+  const Shape cut = domain(inputs, outputs);
+  Box box = Box::whole(outputs[output]);
+  for (int axis = 0; axis < std::min(box.rank(), cut.rank()); ++axis) {
+    if (outputs[output][axis] == cut[axis]) box[axis] = domain_box[axis];
+  }
+  return box;
+}
+
+bool Layer::sums(int) const { return false; }
+
+Box Layer::parameter_box(std::span<const Shape> inputs, int parameter, const Box&, const Box&) const {
+  return Box::whole(parameters(inputs)[parameter].shape);
+}
+
+std::shared_ptr<const Layer> Layer::without_bias() const { return nullptr; }
 
 Cuts Layer::cuts(std::span<const Shape>) const { return {}; }
 

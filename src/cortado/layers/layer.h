@@ -61,15 +61,36 @@ class Layer {
   // number, like Split and Slice, need it; others check it).
   virtual std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const = 0;
 
-  // The part of input `input` that computing `output_box` of output `output` reads, clipped to the tensor.
-  // This one function yields halos for every kernel, stride, padding, dilation and group.
-  // Default: the whole input.
+  // The shape that a configuration cuts: that of output 0 or, for layers that sum their input up (losses,
+  // Accuracy), that of input 0. Default: outputs[0].
+  virtual Shape domain(std::span<const Shape> inputs, std::span<const Shape> outputs) const;
+
+  // The part of output `output` that the device of box `domain_box` computes. Default: the domain's range on
+  // axes of the domain's extent, the whole of others.
+  virtual Box output_box(std::span<const Shape> inputs, std::span<const Shape> outputs, int output,
+                         const Box& domain_box) const;
+
+  // True when output `output` is a sum over the domain: each device computes an addend of the whole output.
+  virtual bool sums(int output) const;
+
+  // The part of input `input` that computing `output_box` of output `output` reads, clipped to the tensor;
+  // for output 0 the box is one of the domain. This one function yields halos for every kernel, stride,
+  // padding, dilation and group. Default: the whole input.
   virtual Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const;
 
-  // Along which dimensions of output 0 this layer may be cut. Default: none.
+  // Along which dimensions of its domain this layer may be cut. Default: none.
   virtual Cuts cuts(std::span<const Shape> inputs) const;
 
   virtual std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const;
+
+  // The slice of parameter `parameter` that computing `domain_box` from `input_box` of input 0 needs (the
+  // input box matters where the summed dimension r is cut). Default: the whole parameter.
+  virtual Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                            const Box& input_box) const;
+
+  // For layers that may be cut along r: this layer without its bias, which is added once after the partial
+  // sums are. Null where there is no bias.
+  virtual std::shared_ptr<const Layer> without_bias() const;
 
   // Multiply-adds and the like of the forward pass of the whole layer. Default: one per output element.
   virtual Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const;

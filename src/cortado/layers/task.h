@@ -20,6 +20,9 @@ struct Task {
   std::vector<bool> input_gradients;  // which inputs want a gradient
   std::vector<bool> parameter_gradients;  // which parameters want a gradient
   bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
+  Box domain_box;                         // the first layer's share of its domain (Layer::domain)
+  bool cut = false;          // several devices share the layer: what it sums, it sums over all of them
+  bool local_sums = false;   // batch normalization: over this device's samples alone
 
   const Layer& layer() const { return *layers.front(); }
   bool has_backward() const {
@@ -29,6 +32,8 @@ struct Task {
       if (wanted) return true;
     return false;
   }
+  // The slice of parameter `p` of layer `layer` of the chain. (All layers of a chain have one domain box.)
+  Box parameter_box(int layer, int p) const;
   Shape local_input(int i) const { return input_boxes[i].shape(); }
   Shape local_output(int i) const { return output_boxes[i].shape(); }
 };

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// A communication bound to its memory, run once an iteration as a state machine that a progress engine steps:
+// start(), then test() until it is complete. All ranks start their transmissions in the same order; several
+// may be under way at a time. A failed peer: start() or test() throws PeerError.
+class Transmission {
+ public:
+  virtual ~Transmission() = default;
+  virtual void start() = 0;  // what is sent is ready, what is received may be overwritten
+  virtual bool test() = 0;   // moves it on; true once complete, until the next start()
+};
+
+// Floats that go to or come from one rank. Several parts for one peer arrive in the order they stand in.
+struct MessagePart {
+  int peer = 0;
+  float* memory = nullptr;
+  int64_t count = 0;
+};
+
+// Bytes that a rank has moved since it was made, as this library counts them (payload, without headers).
+struct Traffic {
+  int64_t sent = 0, received = 0;
+};
+
+// The ranks of a job. Transmissions are made once, collectively where they are collectives: all members of a
+// group make the same collectives in the same order. Groups are ascending ranks and contain the caller.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Point-to-point: parts sent here match parts received there of the same tag (0 <= tag < 30000).
+  virtual std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends,
+                                                 std::vector<MessagePart> receives, int tag) = 0;
+  // values = sum over the group's values, in place; the same bits on every member and in every run.
+  virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values,
+                                                  int64_t count) = 0;
+  virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+                                                  int64_t count) = 0;
+  // Chunks lie one behind the other in `values`, counts[i] floats for member i of the group. Reduce-scatter
+  // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to all.
+  virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+                                                       std::vector<int64_t> counts) = 0;
+  virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                                  std::vector<int64_t> counts) = 0;
+
+  // Outside iterations; these block. All ranks call them.
+  virtual void barrier() = 0;
+  // Every rank's bytes, at every rank, by rank.
+  virtual std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) = 0;
+  // Point-to-point between two ranks, for gathering large things piece by piece.
+  virtual void send(int peer, std::span<const float> values) = 0;
+  virtual void receive(int peer, std::span<float> values) = 0;
+  // The sum over all ranks, at every rank.
+  virtual double sum(double mine) = 0;
+
+  virtual Traffic traffic() const = 0;
+};
+
+// The only rank of its job: every transmission is empty, every sum its own.
+std::unique_ptr<Communicator> make_single_communicator();
+
+}  // namespace cortado
