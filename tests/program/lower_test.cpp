@@ -47,15 +47,15 @@ TEST(Lower, DoesNotFuseWhatOthersRead) {
   Program program = lower(net, facts_of);
   for (const Work& work : program.works) EXPECT_LE(work.task.layers.size(), 1u);
   // a is read by the sum after tanh: tanh may not overwrite it.
-  EXPECT_NE(program.tensor_buffers[net.tensor("a")], program.tensor_buffers[net.tensor("b")]);
+  EXPECT_NE(program.tensor_buffer(net.tensor("a")), program.tensor_buffer(net.tensor("b")));
 }
 
 TEST(Lower, WritesInPlaceWhereNobodyNeedsTheOldValue) {
   Network net = NetBuilder().conv("a", "data").tanh("a", "b").conv("c", "b").loss("c", "data").build();
   Program program = lower(net, facts_of);
-  EXPECT_EQ(program.tensor_buffers[net.tensor("a")], program.tensor_buffers[net.tensor("b")]);
+  EXPECT_EQ(program.tensor_buffer(net.tensor("a")), program.tensor_buffer(net.tensor("b")));
   Program kept = lower(net, facts_of, {.keep_tensors = true, .after_pass = {}});
-  EXPECT_NE(kept.tensor_buffers[net.tensor("a")], kept.tensor_buffers[net.tensor("b")]);
+  EXPECT_NE(kept.tensor_buffer(net.tensor("a")), kept.tensor_buffer(net.tensor("b")));
 }
 
 TEST(Lower, SkipsTheGradientOfTheData) {
@@ -63,7 +63,7 @@ TEST(Lower, SkipsTheGradientOfTheData) {
   Program program = lower(net, facts_of);
   EXPECT_EQ(count(program, Step::Kind::backward_weights), 1);
   EXPECT_EQ(count(program, Step::Kind::backward), 1);  // of the loss; the convolution has none
-  EXPECT_EQ(program.gradient_buffers[net.tensor("data")], -1);
+  EXPECT_EQ(program.gradient_buffer(net.tensor("data")), -1);
 }
 
 TEST(Lower, SumsTheGradientsOfSeveralConsumers) {
@@ -75,7 +75,7 @@ TEST(Lower, SumsTheGradientsOfSeveralConsumers) {
 TEST(Lower, PassesTheGradientOfASumThrough) {
   Network net = NetBuilder().conv("a", "data").conv("b", "a").sum("c", {"a", "b"}).loss("c", "data").build();
   Program program = lower(net, facts_of);
-  EXPECT_EQ(program.gradient_buffers[net.tensor("c")], program.gradient_buffers[net.tensor("b")]);
+  EXPECT_EQ(program.gradient_buffer(net.tensor("c")), program.gradient_buffer(net.tensor("b")));
 }
 
 TEST(Lower, UpdatesASharedParameterOnce) {

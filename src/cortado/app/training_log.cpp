@@ -40,6 +40,7 @@ void TrainingLog::iteration(const IterationReport& r) {
              {"images_per_second", static_cast<double>(r.images) / std::max(1e-9, r.duration.count)},
              {"communication_seconds", 0.0},
              {"exposed_communication_seconds", 0.0},
+             {"exposed_communication_seconds", r.exposed_communication.count},
              {"data_wait_seconds", r.data_wait.count}}
             .dump());
 }

@@ -1,10 +1,12 @@
 #include "cortado/exec/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/native/update.h"
 #include "cortado/program/lower.h"
@@ -17,41 +19,49 @@ Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-bool finite(std::span<const float> values) {
-  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size())) < 0;
-}
-
 }  // namespace
-
-struct Executor::Bound {
-  Kernel* kernel = nullptr;
-  Arguments arguments;
-};
 
 Executor::Executor(const Network& network, ParameterStore& parameters,
                    std::map<std::string, BatchSource> sources, ExecutorOptions options)
-    : network_(network), parameters_(parameters), sources_(std::move(sources)), options_(std::move(options)) {
-  LowerOptions lowering{
-      .keep_tensors = options_.keep_tensors, .fuse = options_.fuse, .after_pass = options_.after_pass};
+    : network_(network),
+      parameters_(parameters),
+      alone_(options.communicator ? nullptr : make_single_communicator()),
+      communicator_(options.communicator ? *options.communicator : *alone_),
+      sources_(std::move(sources)),
+      options_(std::move(options)) {
+  LowerOptions lowering{.keep_tensors = options_.keep_tensors,
+                        .fuse = options_.fuse,
+                        .rank = communicator_.rank(),
+                        .after_pass = options_.after_pass};
+  NodeStrategies strategies = options_.strategies;
+  if (strategies.empty()) strategies.resize(network_.nodes().size());
   program_ = lower(
-      network_, [this](const Task& task) { return offer(task); }, lowering);
-  entries_ = parameters_.add(network_, parameter_formats(), options_.seed);
+      network_, place(network_, strategies, communicator_.size()),
+      [this](const Task& task) { return offer(task); }, lowering);
+  entries_ = parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices());
+  check_agreement();
   arena_ = Memory(program_.arena);
   batches_.assign(program_.buffers.size(), nullptr);
-  bind();
-
-  std::vector<int> steps;
-  std::vector<std::vector<int>> waits;
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
-    waits.push_back(program_.steps[s].waits);
-    if (program_.steps[s].lane == Lane::communication) steps.push_back(static_cast<int>(s));
-  }
   timeline_.resize(program_.steps.size());
-  communication_ =
-      std::make_unique<LaneThread>(std::move(steps), std::move(waits), [this](int s) { run_step(s, {}); });
+  bind();
+  bind_messages();
+  start_lane();
+}
+
+void Executor::start_lane() {
+  LaneThread::Steps steps;
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    steps.waits.push_back(program_.steps[s].waits);
+    if (program_.steps[s].lane == Lane::communication) steps.order.push_back(static_cast<int>(s));
+  }
+  steps.start = [this](int step) { start_message(step); };
+  steps.finished = [this](int step) { return message_arrived(step); };
+  communication_ = std::make_unique<LaneThread>(std::move(steps));
 }
 
 Executor::~Executor() = default;
+
+Seconds Executor::now() const { return since(iteration_start_); }
 
 std::optional<TaskFacts> Executor::offer(const Task& task) {
   Selection selection = select_kernel(task, options_.only_kernel);
@@ -67,6 +77,8 @@ std::optional<TaskFacts> Executor::offer(const Task& task) {
   facts.in_place = kernel.in_place();
   facts.overwrites_output_gradients = kernel.overwrites_output_gradients();
   facts.passes_output_gradient = kernel.passes_output_gradient();
+  facts.forward_sums = kernel.forward_sums();
+  facts.backward_sums = kernel.backward_sums();
   facts.kernel = static_cast<int>(selections_.size());
   selections_.push_back(std::move(selection));
   return facts;
@@ -83,6 +95,12 @@ std::vector<ParameterFormat> Executor::parameter_formats() const {
     }
   }
   return formats;
+}
+
+ParameterSlices Executor::parameter_slices() const {
+  ParameterSlices slices;
+  for (const Layout& layout : program_.placement.slices) slices.push_back(layout[communicator_.rank()]);
+  return slices;
 }
 
 float* Executor::pointer(int buffer) const {
@@ -119,45 +137,50 @@ void Executor::bind() {
 double Executor::run(uint64_t iteration, const Update& update) {
   iteration_ = iteration;
   iteration_start_ = Clock::now();
-  data_wait_ = {};
-  communication_->start_iteration();
+  data_wait_ = exposed_ = {};
+  auto compute = [&](int step) { run_step(step, update); };
+  run_lanes(0, program_.forward_steps, compute);
+  const double total = loss();
+  // The same on every rank, so all go on or none does.
+  if (std::isfinite(total))
+    run_lanes(program_.forward_steps, static_cast<int>(program_.steps.size()), compute);
+  return total;
+}
+
+// Runs the steps [begin, end) of both lanes to their end.
+void Executor::run_lanes(int begin, int end, const std::function<void(int step)>& compute) {
+  communication_->start(begin, end);
   try {
-    run_compute_lane(0, program_.forward_steps, update);
-    double total = loss();
-    if (std::isfinite(total))
-      run_compute_lane(program_.forward_steps, static_cast<int>(program_.steps.size()), update);
-    communication_->finish_iteration();
-    return total;
+    for (int s = begin; s < end; ++s) {
+      if (program_.steps[s].lane != Lane::compute) continue;
+      wait_for(s);
+      compute(s);
+      communication_->done(s);
+    }
+    auto start = Clock::now();
+    communication_->finish();
+    exposed_ += since(start);
   } catch (...) {
-    communication_->abandon_iteration();
+    communication_->abandon();
     throw;
   }
 }
 
-void Executor::run_compute_lane(int begin, int end, const Update& update) {
-  for (int s = begin; s < end; ++s) {
-    if (program_.steps[s].lane != Lane::compute) continue;
-    auto start = Clock::now();
-    communication_->wait_for(s);
-    data_wait_ += since(start);
-    run_step(s, update);
-    communication_->done(s);
-  }
+void Executor::wait_for(int step) {
+  const auto& waits = program_.steps[step].waits;
+  if (waits.empty()) return;
+  auto start = Clock::now();
+  communication_->wait_for(step);
+  const bool data =
+      std::ranges::any_of(waits, [&](int other) { return program_.steps[other].kind == Step::Kind::load; });
+  (data ? data_wait_ : exposed_) += since(start);
 }
 
 void Executor::run_step(int index, const Update& update) {
   const Step& step = program_.steps[index];
   TimelineEntry& entry = timeline_[index];
-  entry = {.rank = 0, .lane = step.lane, .step = index, .begin = since(iteration_start_), .end = {}};
+  entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
   switch (step.kind) {
-    case Step::Kind::load:
-      load(program_.works[step.work]);
-      break;
-    case Step::Kind::forward:
-    case Step::Kind::backward_weights:
-    case Step::Kind::backward:
-      run_work(step);
-      break;
     case Step::Kind::seed: {
       const Buffer& buffer = program_.buffers[step.writes[0]];
       std::fill_n(pointer(step.writes[0]), buffer.size.count / sizeof(float), static_cast<float>(step.value));
@@ -170,6 +193,8 @@ void Executor::run_step(int index, const Update& update) {
     case Step::Kind::update:
       if (update) update(entries_[step.parameter]);
       break;
+    default:
+      run_work(step);
   }
   entry.end = since(iteration_start_);
 }
@@ -178,6 +203,7 @@ void Executor::run_work(const Step& step) {
   const Work& work = program_.works[step.work];
   Bound& bound = bound_[step.work];
   bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
+  bound.arguments.sums = reinterpret_cast<double*>(pointer(step.sums));
   bound.arguments.random.iteration = iteration_;
   for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
   try {
@@ -187,6 +213,12 @@ void Executor::run_work(const Step& step) {
         break;
       case Step::Kind::backward_weights:
         bound.kernel->backward_weights(bound.arguments);
+        break;
+      case Step::Kind::forward_partial:
+        bound.kernel->forward_partial(bound.arguments);
+        break;
+      case Step::Kind::backward_partial:
+        bound.kernel->backward_partial(bound.arguments);
         break;
       default:
         bound.kernel->backward(bound.arguments);
@@ -231,21 +263,27 @@ double Executor::loss() const {
 }
 
 std::span<const float> Executor::tensor(int tensor) const {
-  int buffer = program_.tensor_buffers[tensor];
+  const int buffer = program_.tensor_buffer(tensor);
   if (buffer < 0) return {};
-  return {pointer(buffer), static_cast<size_t>(network_.tensors()[tensor].shape.size())};
+  return {pointer(buffer), static_cast<size_t>(program_.buffers[buffer].size.count) / sizeof(float)};
 }
 
 std::span<const float> Executor::gradient(int tensor) const {
-  int buffer = program_.gradient_buffers[tensor];
+  const int buffer = program_.gradient_buffer(tensor);
   if (buffer < 0) return {};
-  return {pointer(buffer), static_cast<size_t>(network_.tensors()[tensor].shape.size())};
+  return {pointer(buffer), static_cast<size_t>(program_.buffers[buffer].size.count) / sizeof(float)};
+}
+
+std::optional<Box> Executor::gradient_box(int tensor) const {
+  if (program_.gradient_buffer(tensor) < 0) return std::nullopt;
+  return program_.placement.values[program_.placement.tensor_values[tensor]].layout[communicator_.rank()];
 }
 
 std::vector<float> Executor::canonical_tensor(int index) const {
-  const Shape& shape = network_.tensors()[index].shape;
   std::span<const float> own = tensor(index);
-  if (shape.rank() <= 2 || own.empty()) return {own.begin(), own.end()};
+  if (own.empty()) return {};
+  const Shape shape = tensor_box(index)->shape();
+  if (shape.rank() <= 2) return {own.begin(), own.end()};
   std::vector<float> values(own.size());
   int64_t channels = shape[1], space = shape.spatial_size();
   for (int64_t n = 0; n < shape[0]; ++n) {
@@ -256,28 +294,6 @@ std::vector<float> Executor::canonical_tensor(int index) const {
     }
   }
   return values;
-}
-
-std::string Executor::first_non_finite() {
-  for (int index : entries_) {
-    const auto& entry = parameters_.entries()[index];
-    if (!finite({entry.value, static_cast<size_t>(entry.elements)}))
-      return fmt::format("parameter '{}'", entry.name);
-  }
-  for (int s = 0; s < program_.forward_steps; ++s) {
-    const Step& step = program_.steps[s];
-    const Work& work = program_.works[step.work];
-    if (step.lane == Lane::compute) run_step(s, {});
-    for (size_t i = 0; i < work.outputs.size(); ++i) {
-      const Buffer& buffer = program_.buffers[work.outputs[i]];
-      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)}))
-        continue;
-      const auto& node = network_.nodes()[work.nodes.back()];
-      return fmt::format("layer '{}' ({}), output '{}'", name_of(work, network_), node.where.text(),
-                         network_.tensors()[node.outputs[i]].name);
-    }
-  }
-  return "";
 }
 
 std::vector<std::string> Executor::kernel_report() const {

@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cortado/comm/communicator.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
@@ -16,22 +18,26 @@
 
 namespace cortado {
 
+class BoundExchange;
 class LaneThread;
 
-// Brings in the next batch of a source layer: one pointer per top, valid until the next call.
+// Brings in the next batch of a source layer, or this rank's samples of it (Executor::samples): one pointer
+// per top, valid until the next call.
 using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
   bool keep_tensors = false;  // every tensor and gradient can be read after run()
   bool fuse = true;
-  std::string only_kernel;  // restrict to one implementation (tests, `--kernels`)
+  std::string only_kernel;               // restrict to one implementation (tests, `--kernels`)
+  NodeStrategies strategies;             // per node; empty: one rank does everything
+  Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };
 
-// Runs the Program of one net: compute steps in order on the calling thread (and the compute threads inside
-// kernels), communication steps in order on a thread of their own; a step starts when what it waits for
-// has ended (docs/design.md, section 5).
+// Runs this rank's Program of one net: compute steps in order on the calling thread (and the compute threads
+// inside kernels), communication steps on a thread of their own; a step starts when what it waits for has
+// ended (docs/design.md, section 5). All ranks make their executors, and run them, in the same order.
 class Executor {
  public:
   // `weights` and `gradient` lie in the kernel's order, `entry.elements` long. Called as soon as the gradient
@@ -57,46 +63,69 @@ class Executor {
   const ParameterStore& parameters() const { return parameters_; }
   const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
 
-  // Value of a tensor after run(), channels last; only of outputs and losses unless keep_tensors.
+  // This rank's part (tensor_box) of a tensor after run(), channels last; only of outputs and losses unless
+  // keep_tensors. Losses are whole on every rank, outputs on rank 0.
   std::span<const float> tensor(int tensor) const;
-  std::span<const float> gradient(int tensor) const;
-  // The same in spoken (row-major) order.
+  std::span<const float> gradient(int tensor) const;  // of the part that is this rank's own
+  std::optional<Box> tensor_box(int tensor) const { return program_.tensor_box(tensor); }
+  std::optional<Box> gradient_box(int tensor) const;
+  // A tensor in spoken (row-major) order.
   std::vector<float> canonical_tensor(int tensor) const;
 
-  const Timeline& timeline() const { return timeline_; }  // of the last run
-  Seconds data_wait() const { return data_wait_; }        // compute lane waiting for batches, last run
+  // Which samples of each source's batch this rank reads.
+  std::map<std::string, Range> samples() const;
+  // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
+  // at owners.
+  Range update_range(int parameter) const;
+
+  const Timeline& timeline() const { return timeline_; }      // of the last run
+  Seconds data_wait() const { return data_wait_; }            // compute lane waiting for batches, last run
+  Seconds exposed_communication() const { return exposed_; }  // waiting for other ranks, last run
   Bytes arena() const { return program_.arena; }
 
   // For --verbose: one line per task: kernel and why faster ones refused.
   std::vector<std::string> kernel_report() const;
 
  private:
-  struct Bound;  // a work's kernel and arguments
+  struct Bound;         // a work's kernel and arguments
+  struct BoundMessage;  // a communication step's state machine
 
   std::optional<TaskFacts> offer(const Task& task);
   std::vector<ParameterFormat> parameter_formats() const;
+  ParameterSlices parameter_slices() const;
+  void check_agreement() const;
   void bind();
+  void bind_messages();
+  void start_lane();
   void run_step(int index, const Update& update);
+  void start_message(int index);
+  bool message_arrived(int index);
+  void bind_batch(int index);
+  Seconds now() const;  // since the iteration began
   void run_work(const Step& step);
   void load(const Work& work);
   void accumulate(const Step& step);
-  void run_compute_lane(int begin, int end, const Update& update);
+  void run_lanes(int begin, int end, const std::function<void(int step)>& compute);
+  void wait_for(int step);
   double loss() const;
   float* pointer(int buffer) const;
 
   const Network& network_;
   ParameterStore& parameters_;
+  std::unique_ptr<Communicator> alone_;  // when there is no job
+  Communicator& communicator_;
   std::map<std::string, BatchSource> sources_;
   ExecutorOptions options_;
   std::vector<Selection> selections_;  // all kernels made; TaskFacts::kernel indexes it
   Program program_;
   std::vector<int> entries_;
   Memory arena_;
-  std::vector<const float*> batches_;  // per buffer of kind batch
-  std::vector<Bound> bound_;           // per work
+  std::vector<const float*> batches_;   // per buffer of kind batch
+  std::vector<Bound> bound_;            // per work
+  std::vector<BoundMessage> messages_;  // per step
   std::unique_ptr<LaneThread> communication_;
   Timeline timeline_;
-  Seconds data_wait_;
+  Seconds data_wait_, exposed_;
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
 };

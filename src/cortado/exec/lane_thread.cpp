@@ -1,16 +1,19 @@
 #include "cortado/exec/lane_thread.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace cortado {
+namespace {
 
-LaneThread::LaneThread(std::vector<int> steps, std::vector<std::vector<int>> waits,
-                       std::function<void(int)> run)
-    : steps_(std::move(steps)),
-      waits_(std::move(waits)),
-      run_(std::move(run)),
-      done_(waits_.size(), false),
-      thread_([this] { loop(); }) {}
+// Between two looks at transmissions under way while the compute lane has work: long enough to leave it the
+// core, short against a message.
+constexpr std::chrono::microseconds pause{100};
+
+}  // namespace
+
+LaneThread::LaneThread(Steps steps)
+    : steps_(std::move(steps)), done_(steps_.waits.size(), false), thread_([this] { loop(); }) {}
 
 LaneThread::~LaneThread() {
   {
@@ -22,13 +25,18 @@ LaneThread::~LaneThread() {
 }
 
 bool LaneThread::ready(int step) const {
-  return std::ranges::all_of(waits_[step], [&](int other) { return done_[other]; });
+  return std::ranges::all_of(steps_.waits[step], [&](int other) { return done_[other]; });
 }
 
-void LaneThread::start_iteration() {
+void LaneThread::start(int begin, int end) {
   {
     std::lock_guard lock(mutex_);
-    std::fill(done_.begin(), done_.end(), false);
+    for (size_t step = 0; step < done_.size(); ++step) done_[step] = static_cast<int>(step) < begin;
+    auto position = [&](int step) {
+      return static_cast<size_t>(std::ranges::lower_bound(steps_.order, step) - steps_.order.begin());
+    };
+    next_ = position(begin);
+    end_ = position(end);
     failure_ = nullptr;
     abandoned_ = false;
     running_ = true;
@@ -37,9 +45,14 @@ void LaneThread::start_iteration() {
 }
 
 void LaneThread::wait_for(int step) {
-  if (waits_[step].empty()) return;
+  if (steps_.waits[step].empty()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return ready(step) || failure_; });
+  if (!ready(step) && !failure_) {
+    compute_waits_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return ready(step) || failure_; });
+    compute_waits_ = false;
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -51,13 +64,16 @@ void LaneThread::done(int step) {
   changed_.notify_all();
 }
 
-void LaneThread::finish_iteration() {
+void LaneThread::finish() {
   std::unique_lock lock(mutex_);
+  compute_waits_ = true;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return !running_; });
+  compute_waits_ = false;
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void LaneThread::abandon_iteration() {
+void LaneThread::abandon() {
   std::unique_lock lock(mutex_);
   abandoned_ = true;
   changed_.notify_all();
@@ -69,27 +85,63 @@ void LaneThread::loop() {
   while (true) {
     changed_.wait(lock, [&] { return running_ || quit_; });
     if (quit_) return;
-    for (int step : steps_) {
-      changed_.wait(lock, [&] { return ready(step) || abandoned_; });
-      if (abandoned_) break;
-      lock.unlock();
-      std::exception_ptr failure;
-      try {
-        run_(step);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      if (failure) {
-        failure_ = failure;
-        break;
-      }
-      done_[step] = true;
-      changed_.notify_all();
+    try {
+      run(lock);
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      failure_ = std::current_exception();
     }
+    active_.clear();
     running_ = false;
     changed_.notify_all();
   }
+}
+
+void LaneThread::run(std::unique_lock<std::mutex>& lock) {
+  while (!abandoned_ && (next_ < end_ || !active_.empty())) {
+    if (start_ready(lock)) continue;
+    if (active_.empty()) {
+      changed_.wait(lock, [&] { return abandoned_ || ready(steps_.order[next_]); });
+      continue;
+    }
+    const size_t before = active_.size();
+    move_active(lock);
+    if (active_.size() < before || abandoned_) continue;
+    if (compute_waits_) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    } else {
+      changed_.wait_for(lock, pause);
+    }
+  }
+}
+
+// Starts the next step if it may; it stands in `active_` until it has ended.
+bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
+  if (next_ >= end_ || !ready(steps_.order[next_])) return false;
+  const int step = steps_.order[next_++];
+  lock.unlock();
+  steps_.start(step);
+  lock.lock();
+  active_.push_back(step);
+  move_active(lock);
+  return true;
+}
+
+void LaneThread::move_active(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  std::vector<int> ended;
+  for (int step : active_) {
+    if (steps_.finished(step)) ended.push_back(step);
+  }
+  lock.lock();
+  if (ended.empty()) return;
+  for (int step : ended) {
+    done_[step] = true;
+    std::erase(active_, step);
+  }
+  changed_.notify_all();
 }
 
 }  // namespace cortado

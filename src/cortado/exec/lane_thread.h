@@ -9,36 +9,48 @@
 
 namespace cortado {
 
-// The communication lane: a thread that runs its steps in order, once per iteration, while the compute lane
-// runs on the caller's thread. Steps of either lane wait for steps of the other here.
+// The communication lane: a progress engine on a thread of its own (Aluminum's design). It starts its steps
+// in order, each as soon as what it waits for has ended, and moves all that are under way until they are
+// complete; the compute lane runs on the caller's thread. Steps of either lane wait for steps of the other
+// here.
 class LaneThread {
  public:
-  // `steps`: indices of this lane's steps, in order; `waits[s]`: what step s waits for; `run(s)` does it.
-  LaneThread(std::vector<int> steps, std::vector<std::vector<int>> waits, std::function<void(int)> run);
+  struct Steps {
+    std::vector<int> order;               // this lane's steps
+    std::vector<std::vector<int>> waits;  // per step of the program
+    std::function<void(int)> start;       // begins a step
+    std::function<bool(int)> finished;    // moves a step that was started; true when it has ended
+  };
+  explicit LaneThread(Steps steps);
   ~LaneThread();
 
-  void start_iteration();
+  // Runs the lane's steps in [begin, end); steps before `begin` count as done, later ones as not.
+  void start(int begin, int end);
   // Waits until all of step `step`'s waits are done. Rethrows what the lane threw. Called by the compute
   // lane.
   void wait_for(int step);
   // Marks a step of the compute lane as done.
   void done(int step);
-  // Waits until the lane has run all its steps of this iteration; rethrows.
-  void finish_iteration();
+  // Waits until the lane has run all the steps it was started for; rethrows.
+  void finish();
   // The compute lane failed: the lane stops before its next step.
-  void abandon_iteration();
+  void abandon();
 
  private:
   void loop();
+  void run(std::unique_lock<std::mutex>& lock);
+  bool start_ready(std::unique_lock<std::mutex>& lock);
+  void move_active(std::unique_lock<std::mutex>& lock);
   bool ready(int step) const;
 
-  const std::vector<int> steps_;
-  const std::vector<std::vector<int>> waits_;
-  const std::function<void(int)> run_;
+  const Steps steps_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;
+  std::vector<int> active_;    // started, not yet ended
+  size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
+  bool compute_waits_ = false;  // so that polling is worth the core
   std::exception_ptr failure_;
   std::thread thread_;
 };

@@ -24,7 +24,7 @@ struct ArgumentsOf {
   std::vector<T*> parameter_gradients;  // null where none is wanted; *overwritten*
   std::byte* saved = nullptr;           // saved_bytes(), kept from forward to backward (argmax, dropout mask)
   std::byte* scratch = nullptr;         // scratch_bytes(), contents undefined between calls
-  double* sums = nullptr;  // forward_sums() or backward_sums() numbers, see below
+  double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
   RandomStream random;  // owner = layer name; draw per *global* element index (see Task boxes)
 };
 
@@ -62,9 +62,9 @@ class KernelOf {
   virtual void backward_weights(const ArgumentsOf<T>&) {}
 
   // Sums over a cut dimension (statistics of batch normalization, labels counted by a loss): where several
-  // devices share the layer (Task::cut), forward_partial() writes this device's addends to arguments.sums, the
-  // executor sums them over the devices, and forward() reads the totals there; likewise backward. 0: none,
-  // and then *_partial() is not called. On one device a kernel needs none.
+  // devices share the layer (Task::cut), forward_partial() writes this device's addends to arguments.sums,
+  // the executor sums them over the devices, and forward() reads the totals there; likewise backward. 0:
+  // none, and then *_partial() is not called. On one device a kernel needs none.
   virtual int64_t forward_sums() const { return 0; }
   virtual int64_t backward_sums() const { return 0; }
   virtual void forward_partial(const ArgumentsOf<T>&) {}

@@ -3,7 +3,8 @@
 namespace cortado {
 
 Box Task::parameter_box(int index, int p) const {
-  if (index == 0) return layers[0]->parameter_box(inputs, p, domain_box, input_boxes.empty() ? Box{} : input_boxes[0]);
+  if (index == 0)
+    return layers[0]->parameter_box(inputs, p, domain_box, input_boxes.empty() ? Box{} : input_boxes[0]);
   const Shape between = layers[0]->domain(inputs, layers[0]->output_shapes(inputs, 1));
   return layers[index]->parameter_box({&between, 1}, p, domain_box, domain_box);
 }

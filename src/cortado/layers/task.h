@@ -21,8 +21,8 @@ struct Task {
   std::vector<bool> parameter_gradients;  // which parameters want a gradient
   bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
   Box domain_box;                         // the first layer's share of its domain (Layer::domain)
-  bool cut = false;          // several devices share the layer: what it sums, it sums over all of them
-  bool local_sums = false;   // batch normalization: over this device's samples alone
+  bool cut = false;         // several devices share the layer: what it sums, it sums over all of them
+  bool local_sums = false;  // batch normalization: over this device's samples alone
 
   const Layer& layer() const { return *layers.front(); }
   bool has_backward() const {

@@ -7,18 +7,20 @@
 namespace cortado {
 namespace {
 
-// Builds the backward pass. A tensor's gradient is the sum of the contributions of its consumers (and of the
-// loss weight when it is a loss); a contribution is a buffer, which several tensors may share when a layer
+using Kind = Placement::Operation::Kind;
+
+// Builds the backward pass. A value's gradient is the sum of the contributions of its consumers (and of the
+// loss weight when it is a loss); a contribution is a buffer, which several values may share when a layer
 // passes its output gradient through (Eltwise sum).
 class BackwardBuilder {
  public:
   BackwardBuilder(Program& program, const Network& network)
       : program_(program),
         network_(network),
-        contributions_(network.tensors().size()),
+        contributions_(program.placement.values.size()),
         users_left_(network.parameters().size(), 0),
         parameter_written_(network.parameters().size(), false) {
-    program.gradient_buffers.assign(network.tensors().size(), -1);
+    program.value_gradient_buffers.assign(program.placement.values.size(), -1);
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         if (work.task.parameter_gradients[p]) ++users_left_[work.parameters[p]];
@@ -29,20 +31,27 @@ class BackwardBuilder {
   void run() {
     for (int index = static_cast<int>(program_.works.size()) - 1; index >= 0; --index) {
       const Work& work = program_.works[index];
-      if (!work.task.layers.empty() && work.task.has_backward()) place(index);
+      if (work.kind == Kind::compute && work.task.has_backward()) place_compute(index);
+      if (work.kind == Kind::copy || work.kind == Kind::sum) place_movement(index);
     }
+    for (Step& step : updates_) program_.steps.push_back(std::move(step));
   }
 
  private:
-  int new_buffer(std::string name, Bytes size) {
-    program_.buffers.push_back({std::move(name), Buffer::Kind::gradient, size, -1, -1, -1});
-    return static_cast<int>(program_.buffers.size()) - 1;
+  const Placement::Value& value(int index) const { return program_.placement.values[index]; }
+  const Placement::Operation& first_of(const Work& work) const {
+    return program_.placement.operations[work.operations.front()];
   }
+  const Placement::Operation& last_of(const Work& work) const {
+    return program_.placement.operations[work.operations.back()];
+  }
+  Bytes bytes_of_value(int index) const { return bytes_of(value(index).layout[program_.rank]->shape()); }
 
-  int new_gradient(int tensor, std::string_view suffix) {
-    const auto& info = network_.tensors()[tensor];
-    return new_buffer(info.name + std::string(suffix),
-                      {info.shape.size() * static_cast<int64_t>(sizeof(float))});
+  int new_buffer(std::string name, Bytes size) {
+    return program_.add_buffer(std::move(name), Buffer::Kind::gradient, size);
+  }
+  int new_gradient(int index, std::string_view suffix) {
+    return new_buffer(value(index).name + std::string(suffix), bytes_of_value(index));
   }
 
   bool shared(int buffer) const {
@@ -50,44 +59,63 @@ class BackwardBuilder {
     return found != references_.end() && found->second > 1;
   }
 
-  void contribute(int tensor, int buffer) {
-    contributions_[tensor].push_back(buffer);
+  void contribute(int index, int buffer) {
+    contributions_[index].push_back(buffer);
     ++references_[buffer];
   }
 
-  int seed(int tensor, double value) {
-    int buffer = new_gradient(tensor, " loss weight");
-    program_.steps.push_back({.kind = Step::Kind::seed, .value = value, .writes = {buffer}});
+  int seed(int index, double weight) {
+    int buffer = new_gradient(index, " loss weight");
+    program_.steps.push_back({.kind = Step::Kind::seed, .value = weight, .writes = {buffer}});
     return buffer;
   }
 
   // destination = sum of `parts`; with one part, a copy.
-  int accumulate(int tensor, const std::vector<int>& parts, bool fresh) {
+  int accumulate(int index, const std::vector<int>& parts, bool fresh) {
     auto own = std::ranges::find_if(parts, [&](int part) { return !shared(part); });
-    int destination = fresh || own == parts.end() ? new_gradient(tensor, " gradient") : *own;
+    int destination = fresh || own == parts.end() ? new_gradient(index, " gradient") : *own;
     program_.steps.push_back({.kind = Step::Kind::accumulate, .reads = parts, .writes = {destination}});
     return destination;
   }
 
-  // The complete gradient of an output tensor, alone in its buffer when `exclusive`.
-  int complete_gradient(int tensor, double loss_weight, bool exclusive) {
-    auto& parts = contributions_[tensor];
-    if (loss_weight != 0 || parts.empty()) contribute(tensor, seed(tensor, loss_weight));
+  // The complete gradient of this rank's part of a value, alone in its buffer when `exclusive`.
+  int complete_gradient(int index, bool exclusive) {
+    auto& parts = contributions_[index];
+    const double weight = value(index).loss_weight;
+    if (weight != 0 || parts.empty()) contribute(index, seed(index, weight));
     int buffer = parts[0];
     if (parts.size() > 1) {
-      buffer = accumulate(tensor, parts, false);
+      buffer = accumulate(index, parts, false);
     } else if (exclusive && shared(buffer)) {
-      buffer = accumulate(tensor, parts, true);
+      buffer = accumulate(index, parts, true);
     }
     for (int part : parts) {
       if (part != buffer) --references_[part];
     }
     if (std::ranges::find(parts, buffer) == parts.end()) references_[buffer] = 1;
-    return program_.gradient_buffers[tensor] = buffer;
+    return program_.value_gradient_buffers[index] = buffer;
+  }
+
+  // The adjoint of a movement: the gradient of what was made from a value becomes a contribution to it.
+  void place_movement(int index) {
+    Work& work = program_.works[index];
+    const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    if (!value(to).needs_gradient || !value(from).needs_gradient) return;
+    const Movement back = adjoint(work.movement);
+    const int gradient = back.from ? complete_gradient(to, false) : -1;
+    work.output_gradients = {gradient};
+    const bool stays = back.to && back.local == back.to && back.from == back.to && back.receives.empty();
+    if (gradient >= 0) --references_[gradient];
+    const bool gets = back.to && (back.local || !back.receives.empty());
+    if (gets) contribute(from, stays ? gradient : new_gradient(from, " gradient"));
+    work.input_gradients = {gets ? contributions_[from].back() : -1};
+    if ((stays || !gets) && back.sends.empty()) return;
+    program_.steps.push_back(
+        exchange_step(program_, index, true, gradient, stays ? -1 : work.input_gradients[0]));
   }
 
   void place_input_gradients(Work& work) {
-    const auto& inputs = network_.nodes()[work.nodes.front()].inputs;
+    const auto& inputs = first_of(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!work.task.input_gradients[i]) {
         work.input_gradients.push_back(-1);
@@ -95,7 +123,7 @@ class BackwardBuilder {
       }
       int output = work.output_gradients.empty() ? -1 : work.output_gradients[0];
       bool reuse = work.facts.passes_output_gradient || (work.facts.in_place && i == 0 && !shared(output));
-      bool fits = output >= 0 && program_.buffers[output].size == bytes_of_tensor(inputs[i]);
+      bool fits = output >= 0 && program_.buffers[output].size == bytes_of_value(inputs[i]);
       ensure(fits || !work.facts.passes_output_gradient, "a gradient is passed to an input of another size");
       int buffer = reuse && fits ? output : new_gradient(inputs[i], " gradient");
       work.input_gradients.push_back(buffer);
@@ -106,22 +134,18 @@ class BackwardBuilder {
     }
   }
 
-  Bytes bytes_of_tensor(int tensor) const {
-    return {network_.tensors()[tensor].shape.size() * static_cast<int64_t>(sizeof(float))};
-  }
-
   Step backward_step(const Work& work, int index, Step::Kind kind) {
-    Step step{.kind = kind, .work = index, .reads = work.output_gradients};
+    Step step{.kind = kind, .work = index};
     auto append = [](std::vector<int>& to, const std::vector<int>& from) {
-      to.insert(to.end(), from.begin(), from.end());
+      std::ranges::copy_if(from, std::back_inserter(to), [](int buffer) { return buffer >= 0; });
     };
+    append(step.reads, work.output_gradients);
     if (work.facts.backward_reads_inputs) append(step.reads, work.inputs);
     if (work.facts.backward_reads_outputs) append(step.reads, work.outputs);
     if (work.saved >= 0) step.reads.push_back(work.saved);
     if (work.facts.scratch.count > 0) {
-      const std::string& name = network_.nodes()[work.nodes.front()].name;
-      program_.buffers.push_back({name + " scratch", Buffer::Kind::scratch, work.facts.scratch, -1, -1, -1});
-      step.scratch = static_cast<int>(program_.buffers.size()) - 1;
+      step.scratch = program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch,
+                                         work.facts.scratch);
       step.writes.push_back(step.scratch);
     }
     if (work.facts.overwrites_output_gradients) append(step.writes, work.output_gradients);
@@ -134,13 +158,30 @@ class BackwardBuilder {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       int parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
-      const auto& info = network_.parameters()[parameter];
       if (parameter_written_[parameter]) {
-        work.partial_gradients[p] = new_buffer(
-            info.name + " partial gradient", {info.spec.shape.size() * static_cast<int64_t>(sizeof(float))});
+        const Box& slice = *program_.placement.slices[parameter][program_.rank];
+        work.partial_gradients[p] =
+            new_buffer(network_.parameters()[parameter].name + " partial gradient", bytes_of(slice.shape()));
       }
       parameter_written_[parameter] = true;
     }
+  }
+
+  // The sums within a layer that its backward pass needs. Returns their buffer.
+  int place_sums(int index) {
+    const Work& work = program_.works[index];
+    const int sums = program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
+                                         {work.facts.backward_sums * static_cast<int64_t>(sizeof(double))});
+    Step partial = backward_step(work, index, Step::Kind::backward_partial);
+    partial.sums = sums;
+    partial.writes.push_back(sums);
+    program_.steps.push_back(std::move(partial));
+    Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
+    sum.backward = true;
+    sum.group = first_of(work).group(program_.rank);
+    sum.reads = sum.writes = {sums};
+    program_.steps.push_back(std::move(sum));
+    return sums;
   }
 
   void place_steps(int index) {
@@ -153,54 +194,81 @@ class BackwardBuilder {
       for (int buffer : work.partial_gradients)
         if (buffer >= 0) step.writes.push_back(buffer);
     };
+    const int sums = work.facts.backward_sums > 0 ? place_sums(index) : -1;
     if (split && weights) {
       Step step = backward_step(work, index, Step::Kind::backward_weights);
       add_partials(step);
       program_.steps.push_back(std::move(step));
+      // Under way while the input gradient is computed.
+      place_gradient_sums(work);
     }
     if (data || !split) {
       Step step = backward_step(work, index, Step::Kind::backward);
+      step.sums = sums;
+      if (sums >= 0) step.reads.push_back(sums);
       for (int buffer : work.input_gradients)
         if (buffer >= 0) step.writes.push_back(buffer);
       if (!split) add_partials(step);
       program_.steps.push_back(std::move(step));
+      if (!split) place_gradient_sums(work);
     }
   }
 
-  void place_updates(const Work& work) {
+  // Once the last layer that uses a parameter has added to its gradient, the gradient is summed over the
+  // ranks that hold the same slice, and the parameter updated: at once where nothing is summed, else behind
+  // the backward pass, so that computing never waits for the sum.
+  void place_gradient_sums(const Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       if (!work.task.parameter_gradients[p]) continue;
-      int parameter = work.parameters[p];
+      const int parameter = work.parameters[p];
       if (work.partial_gradients[p] >= 0) {
         program_.steps.push_back({.kind = Step::Kind::accumulate_parameter,
                                   .parameter = parameter,
                                   .reads = {work.partial_gradients[p]}});
       }
-      if (--users_left_[parameter] == 0) {
-        program_.steps.push_back({.kind = Step::Kind::update, .parameter = parameter});
+      if (--users_left_[parameter] > 0) continue;
+      const std::vector<int> group = program_.placement.replicas(parameter, program_.rank);
+      if (group.size() == 1) {
+        updates_.push_back({.kind = Step::Kind::update, .parameter = parameter});
+        continue;
       }
+      const bool owner = first_of(work).strategy.sync == GradientSync::owner;
+      auto together = [&](Step::Kind kind) {
+        return Step{.kind = kind, .lane = Lane::communication, .parameter = parameter, .group = group};
+      };
+      program_.steps.push_back(together(owner ? Step::Kind::scatter_gradient : Step::Kind::sum_gradient));
+      updates_.push_back({.kind = Step::Kind::update, .parameter = parameter});
+      if (owner) updates_.push_back(together(Step::Kind::gather_parameter));
     }
   }
 
-  void place(int index) {
+  // Updates that need no sum run as soon as the layer's backward steps are behind.
+  void place_local_updates() {
+    if (program_.placement.ranks > 1) return;
+    for (Step& step : updates_) program_.steps.push_back(std::move(step));
+    updates_.clear();
+  }
+
+  void place_compute(int index) {
     Work& work = program_.works[index];
-    const auto& last = network_.nodes()[work.nodes.back()];
-    for (size_t i = 0; i < last.outputs.size(); ++i) {
-      bool exclusive = work.facts.overwrites_output_gradients;
-      work.output_gradients.push_back(complete_gradient(last.outputs[i], last.loss_weights[i], exclusive));
+    for (int output : last_of(work).outputs) {
+      const bool held = value(output).layout[program_.rank].has_value();
+      work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)
+                                           : -1);
     }
     place_input_gradients(work);
     place_parameter_gradients(work);
     place_steps(index);
-    place_updates(work);
+    place_local_updates();
   }
 
   Program& program_;
   const Network& network_;
-  std::vector<std::vector<int>> contributions_;  // per tensor
+  std::vector<std::vector<int>> contributions_;  // per value
   std::map<int, int> references_;                // per buffer: contributions that will still read it
   std::vector<int> users_left_;                  // per parameter
   std::vector<bool> parameter_written_;          // per parameter
+  std::vector<Step> updates_;                    // for the end of the pass
 };
 
 }  // namespace

@@ -20,21 +20,37 @@ void set_lives(Program& program) {
   }
 }
 
-// Tensors that someone looks at after the iteration: losses and outputs of the network; or all of them.
+// A buffer that a communication step touches lives until a compute step is known to come behind it, so that
+// its memory is not taken over, and waited for, at once.
+void outlive_communication(Program& program) {
+  std::vector<int> first_waiting(program.steps.size(), -1);
+  for (size_t s = program.steps.size(); s-- > 0;) {
+    if (program.steps[s].lane != Lane::compute) continue;
+    for (int other : program.steps[s].waits) first_waiting[other] = static_cast<int>(s);
+  }
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    if (step.lane != Lane::communication || first_waiting[s] < 0) continue;
+    auto extend = [&](int buffer) {
+      program.buffers[buffer].last_step = std::max(program.buffers[buffer].last_step, first_waiting[s]);
+    };
+    std::ranges::for_each(step.reads, extend);
+    std::ranges::for_each(step.writes, extend);
+  }
+}
+
+// Tensors that someone looks at after the iteration: what is reported; or all of them.
 void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   int end = static_cast<int>(program.steps.size());
   auto keep = [&](int buffer) {
     if (buffer >= 0 && program.buffers[buffer].first_step >= 0) program.buffers[buffer].last_step = end;
   };
-  for (int tensor : network.outputs()) keep(program.tensor_buffers[tensor]);
-  for (const auto& node : network.nodes()) {
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.loss_weights[i] != 0) keep(program.tensor_buffers[node.outputs[i]]);
-    }
+  for (size_t tensor = 0; tensor < network.tensors().size(); ++tensor) {
+    if (program.placement.report_values[tensor] >= 0) keep(program.tensor_buffer(static_cast<int>(tensor)));
   }
   if (!keep_tensors) return;
-  for (int buffer : program.tensor_buffers) keep(buffer);
-  for (int buffer : program.gradient_buffers) keep(buffer);
+  for (int buffer : program.value_buffers) keep(buffer);
+  for (int buffer : program.value_gradient_buffers) keep(buffer);
 }
 
 // Largest first, each at the lowest offset where it overlaps no buffer alive at the same time.
@@ -69,6 +85,7 @@ void assign_offsets(Program& program) {
 
 void plan_buffers(Program& program, const Network& network, bool keep_tensors) {
   set_lives(program);
+  outlive_communication(program);
   keep_outputs(program, network, keep_tensors);
   assign_offsets(program);
 }

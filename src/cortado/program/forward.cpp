@@ -5,90 +5,162 @@
 namespace cortado {
 namespace {
 
-Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
+using Kind = Placement::Operation::Kind;
 
-// True when `work` may write its output over input 0: nobody reads that value later, forward or backward.
-bool may_overwrite_input(const Program& program, const Network& network, const std::vector<int>& work_of_node,
-                         int index) {
-  const Work& work = program.works[index];
-  if (!work.facts.in_place || work.facts.backward_reads_inputs) return false;
-  const auto& tensor = network.tensors()[network.nodes()[work.nodes.front()].inputs[0]];
-  const auto& output = network.tensors()[network.nodes()[work.nodes.back()].outputs[0]];
-  if (tensor.shape.size() != output.shape.size()) return false;
-  if (program.buffers[work.inputs[0]].kind == Buffer::Kind::batch) return false;
-  const auto& producer = program.works[work_of_node[tensor.producer]];
-  if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
-  const auto& weights = network.nodes()[tensor.producer].loss_weights;
-  if (weights[tensor.producer_output] != 0) return false;
-  return std::ranges::all_of(tensor.consumers, [&](int node) {
-    int other = work_of_node[node];
-    if (other == index) return true;
-    const Work& reader = program.works[other];
-    return other < index && !(reader.facts.backward_reads_inputs && reader.task.has_backward());
-  });
-}
-
-int new_buffer(Program& program, std::string name, Buffer::Kind kind, Bytes size) {
-  program.buffers.push_back({std::move(name), kind, size, -1, -1, -1});
-  return static_cast<int>(program.buffers.size()) - 1;
-}
-
-void place_load(Program& program, const Network& network, int index) {
-  Work& work = program.works[index];
-  for (int tensor : network.nodes()[work.nodes[0]].outputs) {
-    const auto& info = network.tensors()[tensor];
-    int buffer = new_buffer(program, info.name, Buffer::Kind::batch, bytes_of(info.shape));
-    program.tensor_buffers[tensor] = buffer;
-    work.outputs.push_back(buffer);
+class ForwardBuilder {
+ public:
+  ForwardBuilder(Program& program, const Network& network) : program_(program), network_(network) {
+    program.value_buffers.assign(program.placement.values.size(), -1);
+    work_of_operation_.assign(program.placement.operations.size(), -1);
+    for (size_t w = 0; w < program.works.size(); ++w) {
+      for (int operation : program.works[w].operations) work_of_operation_[operation] = static_cast<int>(w);
+    }
   }
-  program.steps.push_back(
-      {.kind = Step::Kind::load, .lane = Lane::communication, .work = index, .writes = work.outputs});
-}
 
-void place_outputs(Program& program, const Network& network, const std::vector<int>& work_of_node,
-                   int index) {
-  Work& work = program.works[index];
-  const auto& outputs = network.nodes()[work.nodes.back()].outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto& info = network.tensors()[outputs[i]];
-    bool over_input = i == 0 && may_overwrite_input(program, network, work_of_node, index);
-    int buffer = over_input ? work.inputs[0]
-                            : new_buffer(program, info.name, Buffer::Kind::activation, bytes_of(info.shape));
-    program.tensor_buffers[outputs[i]] = buffer;
-    work.outputs.push_back(buffer);
+  void run() {
+    for (size_t w = 0; w < program_.works.size(); ++w) {
+      const int index = static_cast<int>(w);
+      switch (program_.works[w].kind) {
+        case Kind::source:
+          place_load(index);
+          break;
+        case Kind::compute:
+          place_compute(index);
+          break;
+        default:
+          place_movement(index);
+      }
+    }
+    program_.forward_steps = static_cast<int>(program_.steps.size());
   }
-}
+
+ private:
+  const Placement::Operation& first_of(const Work& work) const {
+    return program_.placement.operations[work.operations.front()];
+  }
+  const Placement::Operation& last_of(const Work& work) const {
+    return program_.placement.operations[work.operations.back()];
+  }
+  const std::optional<Box>& held(int value) const {
+    return program_.placement.values[value].layout[program_.rank];
+  }
+
+  int new_value_buffer(int value, Buffer::Kind kind) {
+    const auto& box = held(value);
+    if (!box) return -1;
+    return program_.value_buffers[value] =
+               program_.add_buffer(program_.placement.values[value].name, kind, bytes_of(box->shape()));
+  }
+
+  void place_load(int index) {
+    Work& work = program_.works[index];
+    for (int value : first_of(work).outputs)
+      work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
+    Step step{.kind = Step::Kind::load, .lane = Lane::communication, .work = index};
+    std::ranges::copy_if(work.outputs, std::back_inserter(step.writes),
+                         [](int buffer) { return buffer >= 0; });
+    program_.steps.push_back(std::move(step));
+  }
+
+  // A tensor that lies where it is needed keeps its memory; the step remains where others need parts of it.
+  void place_movement(int index) {
+    Work& work = program_.works[index];
+    const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    work.inputs = {program_.value_buffers[from]};
+    const bool stays = work.movement.to && work.movement.from == work.movement.to &&
+                       work.movement.local == work.movement.to && work.movement.receives.empty();
+    if (stays) program_.value_buffers[to] = work.inputs[0];
+    if (!stays && work.movement.to) new_value_buffer(to, Buffer::Kind::activation);
+    work.outputs = {program_.value_buffers[to]};
+    if ((stays || !work.movement.to) && work.movement.sends.empty()) return;
+    program_.steps.push_back(
+        exchange_step(program_, index, false, work.inputs[0], stays ? -1 : work.outputs[0]));
+  }
+
+  // True when `work` may write its output over input 0: nobody reads that value later, forward or backward.
+  bool may_overwrite_input(int index) const {
+    const Work& work = program_.works[index];
+    if (!work.facts.in_place || work.facts.backward_reads_inputs || work.inputs[0] < 0) return false;
+    const auto& value = program_.placement.values[first_of(work).inputs[0]];
+    if (work.task.local_input(0).size() != work.task.local_output(0).size()) return false;
+    if (program_.buffers[work.inputs[0]].kind == Buffer::Kind::batch || value.loss_weight != 0) return false;
+    const Work& producer = program_.works[work_of_operation_[value.producer]];
+    if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
+    if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
+    return std::ranges::all_of(value.consumers, [&](int operation) {
+      const int other = work_of_operation_[operation];
+      if (other == index || other < 0) return true;
+      const Work& reader = program_.works[other];
+      return other < index && reader.kind == Kind::compute &&
+             !(reader.facts.backward_reads_inputs && reader.task.has_backward());
+    });
+  }
+
+  void place_outputs(int index) {
+    const auto& outputs = last_of(program_.works[index]).outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool over_input = i == 0 && may_overwrite_input(index);
+      if (over_input) {
+        program_.value_buffers[outputs[i]] = program_.works[index].inputs[0];
+      } else {
+        new_value_buffer(outputs[i], Buffer::Kind::activation);
+      }
+      program_.works[index].outputs.push_back(program_.value_buffers[outputs[i]]);
+    }
+  }
+
+  // The sums within a layer: their addends, and their sum over the devices. Returns their buffer.
+  int place_sums(int index, const std::vector<int>& reads) {
+    const Work& work = program_.works[index];
+    const int sums = program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
+                                         {work.facts.forward_sums * static_cast<int64_t>(sizeof(double))});
+    Step partial{.kind = Step::Kind::forward_partial, .work = index, .sums = sums, .reads = reads};
+    partial.writes = {sums};
+    add_scratch(partial, work);
+    program_.steps.push_back(std::move(partial));
+    Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
+    sum.group = first_of(work).group(program_.rank);
+    sum.reads = sum.writes = {sums};
+    program_.steps.push_back(std::move(sum));
+    return sums;
+  }
+
+  void add_scratch(Step& step, const Work& work) {
+    if (work.facts.scratch.count == 0) return;
+    step.scratch =
+        program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch, work.facts.scratch);
+    step.writes.push_back(step.scratch);
+  }
+
+  void place_compute(int index) {
+    Work& work = program_.works[index];
+    std::vector<int> reads;
+    for (int value : first_of(work).inputs) {
+      work.inputs.push_back(program_.value_buffers[value]);
+      if (work.inputs.back() >= 0) reads.push_back(work.inputs.back());
+    }
+    place_outputs(index);
+    const int sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : -1;
+    Step step{.kind = Step::Kind::forward, .work = index, .sums = sums, .reads = reads};
+    std::ranges::copy_if(work.outputs, std::back_inserter(step.writes),
+                         [](int buffer) { return buffer >= 0; });
+    if (sums >= 0) step.reads.push_back(sums);
+    if (work.facts.saved.count > 0) {
+      work.saved =
+          program_.add_buffer(name_of(work, network_) + " saved", Buffer::Kind::saved, work.facts.saved);
+      step.writes.push_back(work.saved);
+    }
+    add_scratch(step, work);
+    program_.steps.push_back(std::move(step));
+  }
+
+  Program& program_;
+  const Network& network_;
+  std::vector<int> work_of_operation_;
+};
 
 }  // namespace
 
-void place_forward(Program& program, const Network& network) {
-  program.tensor_buffers.assign(network.tensors().size(), -1);
-  std::vector<int> work_of_node(network.nodes().size(), -1);
-  for (size_t w = 0; w < program.works.size(); ++w) {
-    for (int node : program.works[w].nodes) work_of_node[node] = static_cast<int>(w);
-  }
-  for (size_t w = 0; w < program.works.size(); ++w) {
-    int index = static_cast<int>(w);
-    Work& work = program.works[w];
-    const auto& first = network.nodes()[work.nodes.front()];
-    if (first.layer->is_source()) {
-      place_load(program, network, index);
-      continue;
-    }
-    for (int tensor : first.inputs) work.inputs.push_back(program.tensor_buffers[tensor]);
-    place_outputs(program, network, work_of_node, index);
-    Step step{.kind = Step::Kind::forward, .work = index, .reads = work.inputs, .writes = work.outputs};
-    if (work.facts.saved.count > 0) {
-      work.saved = new_buffer(program, first.name + " saved", Buffer::Kind::saved, work.facts.saved);
-      step.writes.push_back(work.saved);
-    }
-    if (work.facts.scratch.count > 0) {
-      step.scratch = new_buffer(program, first.name + " scratch", Buffer::Kind::scratch, work.facts.scratch);
-      step.writes.push_back(step.scratch);
-    }
-    program.steps.push_back(std::move(step));
-  }
-  program.forward_steps = static_cast<int>(program.steps.size());
-}
+void place_forward(Program& program, const Network& network) { ForwardBuilder(program, network).run(); }
 
 }  // namespace cortado

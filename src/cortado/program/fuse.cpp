@@ -4,6 +4,8 @@
 namespace cortado {
 namespace {
 
+using Operation = Placement::Operation;
+
 bool may_follow(std::string_view before, std::string_view type) {
   if (type == "ReLU") {
     return before == "Convolution" || before == "InnerProduct" || before == "Scale" ||
@@ -12,42 +14,56 @@ bool may_follow(std::string_view before, std::string_view type) {
   return type == "Scale" && before == "BatchNorm";
 }
 
-// The longest chain of nodes from `first` on in which each layer's only output feeds only the next one.
-std::vector<int> chain_from(const Network& network, int first) {
+// The longest chain of operations from `first` on in which each one's only output feeds only the next one, as
+// it lies.
+std::vector<int> chain_from(const Placement& placement, int first) {
   std::vector<int> chain{first};
   while (true) {
-    const auto& node = network.nodes()[chain.back()];
-    if (node.outputs.size() != 1 || node.loss_weights[0] != 0) return chain;
-    const auto& tensor = network.tensors()[node.outputs[0]];
-    if (tensor.consumers.size() != 1) return chain;
-    const auto& next = network.nodes()[tensor.consumers[0]];
-    if (next.inputs.size() != 1 || next.outputs.size() != 1) return chain;
-    if (!may_follow(node.layer->type(), next.layer->type())) return chain;
-    if (next.propagate_down[0] != tensor.needs_gradient) return chain;
-    chain.push_back(tensor.consumers[0]);
+    const Operation& last = placement.operations[chain.back()];
+    if (last.outputs.size() != 1) return chain;
+    const auto& value = placement.values[last.outputs[0]];
+    if (value.loss_weight != 0 || value.partial || value.consumers.size() != 1) return chain;
+    const Operation& next = placement.operations[value.consumers[0]];
+    if (next.kind != Operation::Kind::compute || next.inputs.size() != 1 || next.outputs.size() != 1)
+      return chain;
+    if (next.domain != last.domain || !may_follow(last.layer->type(), next.layer->type())) return chain;
+    if (next.input_gradients[0] != value.needs_gradient) return chain;
+    chain.push_back(value.consumers[0]);
   }
 }
 
-Task chain_task(const Network& network, const std::vector<int>& chain) {
+// This rank's share of a value; for a kernel a value of which it holds nothing is an empty box.
+Box held_box(const Program& program, int value, const Shape& shape) {
+  const auto& held = program.placement.values[value].layout[program.rank];
+  if (held) return *held;
+  Box none = Box::whole(shape);
+  for (int axis = 0; axis < none.rank(); ++axis) none[axis] = {};
+  return none;
+}
+
+Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
+  const Placement& placement = program.placement;
   Task task;
   task.phase = network.phase();
-  const auto& first = network.nodes()[chain.front()];
-  const auto& last = network.nodes()[chain.back()];
+  const Operation &first = placement.operations[chain.front()], &last = placement.operations[chain.back()];
+  auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
   for (size_t i = 0; i < first.inputs.size(); ++i) {
-    const Shape& shape = network.tensors()[first.inputs[i]].shape;
+    const Shape shape = shape_of(first.inputs[i]);
     task.inputs.push_back(shape);
-    task.input_boxes.push_back(Box::whole(shape));
-    task.input_gradients.push_back(first.propagate_down[i]);
+    task.input_boxes.push_back(held_box(program, first.inputs[i], shape));
+    task.input_gradients.push_back(first.input_gradients[i] && !task.input_boxes.back().empty());
   }
-  for (int output : last.outputs) {
-    const Shape& shape = network.tensors()[output].shape;
-    task.outputs.push_back(shape);
-    task.output_boxes.push_back(Box::whole(shape));
+  for (int value : last.outputs) {
+    task.outputs.push_back(shape_of(value));
+    task.output_boxes.push_back(held_box(program, value, task.outputs.back()));
   }
+  task.domain_box = *first.domain[program.rank];
+  task.cut = first.strategy.config.devices.size() > 1;
+  task.local_sums = first.strategy.local_batch_norm;
   for (int index : chain) {
-    const auto& node = network.nodes()[index];
-    task.layers.push_back(node.layer);
-    for (int parameter : node.parameters) {
+    const Operation& operation = placement.operations[index];
+    task.layers.push_back(operation.layer);
+    for (int parameter : operation.parameters) {
       const auto& info = network.parameters()[parameter];
       task.parameter_gradients.push_back(info.wants_gradient);
       task.canonical_parameters |= info.users.size() > 1;
@@ -56,44 +72,60 @@ Task chain_task(const Network& network, const std::vector<int>& chain) {
   return task;
 }
 
-Work make_work(const Network& network, const std::vector<int>& chain, Task task, const TaskFacts& facts) {
+Work make_work(const Program& program, const std::vector<int>& chain, Task task, const TaskFacts& facts) {
   Work work;
   work.task = std::move(task);
   work.facts = facts;
-  work.nodes = chain;
+  work.operations = chain;
   for (int index : chain) {
-    const auto& parameters = network.nodes()[index].parameters;
-    work.parameters.insert(work.parameters.end(), parameters.begin(), parameters.end());
+    const Operation& operation = program.placement.operations[index];
+    work.nodes.push_back(operation.node);
+    work.parameters.insert(work.parameters.end(), operation.parameters.begin(), operation.parameters.end());
   }
   work.partial_gradients.assign(work.parameters.size(), -1);
   return work;
 }
 
-Work place_chain(const Network& network, const TaskOracle& oracle, std::vector<int> chain) {
+Work place_chain(const Program& program, const Network& network, const TaskOracle& oracle,
+                 std::vector<int> chain) {
   for (; chain.size() > 1; chain.pop_back()) {
-    Task task = chain_task(network, chain);
-    if (auto facts = oracle(task)) return make_work(network, chain, std::move(task), *facts);
+    Task task = chain_task(program, network, chain);
+    if (auto facts = oracle(task)) return make_work(program, chain, std::move(task), *facts);
   }
-  Task task = chain_task(network, chain);
+  Task task = chain_task(program, network, chain);
   auto facts = oracle(task);
   ensure(facts.has_value(), "the oracle refused a single layer");
-  return make_work(network, chain, std::move(task), *facts);
+  return make_work(program, chain, std::move(task), *facts);
+}
+
+Movement movement_of(const Program& program, const Operation& operation) {
+  const Layout& from = program.placement.values[operation.inputs[0]].layout;
+  const Layout& to = program.placement.values[operation.outputs[0]].layout;
+  return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank)
+                                                 : sum_movement(from, to, program.rank);
 }
 
 }  // namespace
 
 void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse) {
-  std::vector<bool> placed(network.nodes().size(), false);
-  for (size_t index = 0; index < network.nodes().size(); ++index) {
-    if (placed[index]) continue;
-    int node = static_cast<int>(index);
-    if (network.nodes()[index].layer->is_source()) {
-      program.works.push_back(Work{.nodes = {node}});
+  const auto& operations = program.placement.operations;
+  std::vector<bool> placed(operations.size(), false);
+  for (size_t o = 0; o < operations.size(); ++o) {
+    const int index = static_cast<int>(o);
+    const Operation& operation = operations[o];
+    if (placed[o]) continue;
+    if (operation.kind == Operation::Kind::compute) {
+      if (!operation.domain[program.rank]) continue;
+      auto chain = fuse ? chain_from(program.placement, index) : std::vector<int>{index};
+      program.works.push_back(place_chain(program, network, oracle, chain));
+      for (int member : program.works.back().operations) placed[member] = true;
       continue;
     }
-    auto chain = fuse ? chain_from(network, node) : std::vector<int>{node};
-    program.works.push_back(place_chain(network, oracle, chain));
-    for (int member : program.works.back().nodes) placed[member] = true;
+    Work work{.kind = operation.kind, .operations = {index}};
+    if (operation.node >= 0) work.nodes = {operation.node};
+    if (operation.kind != Operation::Kind::source) work.movement = movement_of(program, operation);
+    if (operation.kind == Operation::Kind::source || !work.movement.nothing())
+      program.works.push_back(std::move(work));
   }
 }
 

@@ -17,8 +17,11 @@ TaskOracle without_in_place(const TaskOracle& oracle) {
 
 }  // namespace
 
-Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options) {
+Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
+              const LowerOptions& options) {
   Program program;
+  program.rank = options.rank;
+  program.placement = std::move(placement);
   auto done = [&](std::string_view pass) {
     if (options.after_pass) options.after_pass(pass, program);
   };
@@ -32,8 +35,14 @@ Program lower(const Network& network, const TaskOracle& oracle, const LowerOptio
   done("add waits");
   plan_buffers(program, network, options.keep_tensors);
   done("plan buffers");
+  add_memory_waits(program);
+  done("add memory waits");
   verify(program, network);
   return program;
+}
+
+Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options) {
+  return lower(network, place(network, NodeStrategies(network.nodes().size()), 1), oracle, options);
 }
 
 }  // namespace cortado

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "cortado/program/program.h"
 
 namespace cortado {
@@ -7,16 +9,24 @@ namespace cortado {
 struct LowerOptions {
   bool keep_tensors = false;  // every activation and gradient lives to the end (tests, debugging)
   bool fuse = true;
+  int rank = 0;
   // Called after every pass with its name and the program so far (dumps).
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };
 
-// Network to Program: the passes in order. `oracle` answers for each task that is placed.
+// One rank's part of a placed network: the passes in order. `oracle` answers for each task that is placed.
+Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
+              const LowerOptions& options = {});
+// The same for the only rank of a job.
 Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options = {});
 
 // Throws InternalError naming the first law that does not hold: every buffer read was written before, buffers
-// alive at one time do not overlap, waits point backward and to the other lane, every parameter that wants a
-// gradient is updated exactly once and after its last use.
+// alive at one time do not overlap, waits point backward, steps of unlike lanes that share memory wait for
+// one another, every parameter that wants a gradient is updated exactly once and after its last use.
 void verify(const Program& program, const Network& network);
+
+// The same of the programs of all ranks together: every send has its receive of the same box, and all members
+// of a group meet in the same order.
+void verify_job(std::span<const Program> programs);
 
 }  // namespace cortado

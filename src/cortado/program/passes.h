@@ -6,21 +6,29 @@ namespace cortado {
 
 // The passes of lower(), each in its own file.
 
-// Groups nodes into chains that one kernel runs, places one Work per chain, asks the oracle. (fuse.cpp)
+// Makes a Work of every operation that this rank takes part in; groups layers into chains that one kernel
+// runs and asks the oracle. (fuse.cpp)
 void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse);
 
-// Gives every tensor a buffer, in place where no one needs the old value, and makes the forward steps.
+// Gives every value a buffer, in place where no one needs the old value, and makes the forward steps.
 // (forward.cpp)
 void place_forward(Program& program, const Network& network);
 
-// Makes the backward steps in reverse order, the sums where a tensor has several consumers, and the updates.
-// (backward.cpp)
+// Makes the backward steps in reverse order, the adjoints of movements, the sums where a tensor has several
+// consumers, the sums of gradients over ranks, and the updates. (backward.cpp)
 void place_backward(Program& program, const Network& network);
 
-// Adds the waits between lanes. (waits.cpp)
+// Adds the waits between steps that touch the same buffer or parameter. (waits.cpp)
 void add_waits(Program& program);
 
 // Computes the life of every buffer and lays them out in one arena. (buffers.cpp)
 void plan_buffers(Program& program, const Network& network, bool keep_tensors);
+
+// Adds the waits between steps whose buffers take turns in the same memory. (waits.cpp)
+void add_memory_waits(Program& program);
+
+// The step that runs a movement or its adjoint over these buffers (-1: this rank has no part before, after).
+// Shared by the forward and the backward pass. (exchange.cpp)
+Step exchange_step(Program& program, int work, bool backward, int from, int to);
 
 }  // namespace cortado

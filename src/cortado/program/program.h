@@ -7,6 +7,8 @@
 
 #include "cortado/layers/task.h"
 #include "cortado/net/network.h"
+#include "cortado/program/movement.h"
+#include "cortado/program/placement.h"
 
 namespace cortado {
 
@@ -19,7 +21,8 @@ struct TaskFacts {
   bool in_place = false;                     // output 0 may take the memory of input 0, and so the gradients
   bool overwrites_output_gradients = false;  // a backward step writes there
   bool passes_output_gradient = false;       // every input's gradient is output gradient 0 itself
-  int kernel = -1;                           // the owner's handle
+  int64_t forward_sums = 0, backward_sums = 0;  // numbers summed over the devices within the layer
+  int kernel = -1;                              // the owner's handle
 };
 
 // Empty when no kernel runs this chain of layers as one (a chain of one layer is never refused).
@@ -27,7 +30,8 @@ using TaskOracle = std::function<std::optional<TaskFacts>(const Task&)>;
 
 // A piece of memory with a life: from the step that first writes it to the step that last reads it.
 struct Buffer {
-  enum class Kind { batch, activation, gradient, saved, scratch };  // batch: lies in a reader's memory
+  // batch: lies in a reader's memory; sums: of doubles; staging: messages, packed
+  enum class Kind { batch, activation, gradient, saved, scratch, sums, staging };
   std::string name;
   Kind kind = Kind::activation;
   Bytes size;
@@ -35,58 +39,89 @@ struct Buffer {
   int64_t offset = -1;  // in the arena; set by plan_buffers
 };
 
-// A task placed on this rank and the memory it touches (indices into Program::buffers; -1: none).
+// What this rank does of an operation of the Placement (or of a chain of them run by one kernel), and the
+// memory it touches (indices into Program::buffers; -1: none).
 struct Work {
-  Task task{};
-  TaskFacts facts{};
-  std::vector<int> nodes{};  // of the network: the chain's layers
+  using Kind = Placement::Operation::Kind;
+  Kind kind = Kind::compute;
+  std::vector<int> operations{};  // of the placement
+  std::vector<int> nodes{};       // of the network: the chain's layers
   std::vector<int> inputs{}, outputs{};
   std::vector<int> output_gradients{}, input_gradients{};
+  // compute
+  Task task{};
+  TaskFacts facts{};
   std::vector<int> parameters{};  // of the network, all layers of the chain in order
   // Per parameter: where its gradient goes. -1: the parameter's own gradient (or none is wanted); else a
   // buffer, when a layer before in backward order already wrote the parameter's own.
   std::vector<int> partial_gradients{};
   int saved = -1;
+  // copy, sum
+  Movement movement{};
 };
 
 enum class Lane { compute, communication };
 
 struct Step {
   enum class Kind {
-    load,  // bring in the next batch of source `work`
+    load,             // bring in the next batch of source `work`
+    forward_partial,  // addends of the sums that the forward step needs
+    backward_partial,
     forward,
     seed,  // fill the gradient of a loss (writes[0]) with its weight
     backward_weights,
     backward,
     accumulate,            // writes[0] = sum of reads
     accumulate_parameter,  // gradient of `parameter` += reads[0]
-    update,                // `parameter` by its gradient
+    exchange,              // move a tensor: the movement of `work`, backward its adjoint
+    sum_statistics,        // buffer `sums` summed over `group`
+    sum_gradient,          // gradient of `parameter` summed over `group`
+    scatter_gradient,      // the same, each rank of `group` getting its share
+    update,                // `parameter` by its gradient; after scatter_gradient only this rank's share
+    gather_parameter,      // shares of `parameter` from their owners
   };
   Kind kind = Kind::forward;
   Lane lane = Lane::compute;
   int work = -1;
   int parameter = -1;
   double value = 0;                    // seed
-  int scratch = -1;                    // buffer
+  bool backward = false;               // exchange: the adjoint
+  int scratch = -1;                    // buffer; exchange: staging
+  int sums = -1;                       // buffer
+  int tag = -1;                        // exchange: the same on all ranks
+  std::vector<int> group{};            // ranks
   std::vector<int> reads{}, writes{};  // buffers
-  std::vector<int> waits{};            // steps of the other lane that must have ended
+  std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
+                             // steps overlap, of the communication lane
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
 // simulated and drawn (docs/design.md, section 5).
 struct Program {
+  int rank = 0;
+  Placement placement;
   std::vector<Work> works;
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
-  std::vector<int> tensor_buffers;    // per network tensor: its activation; -1 inside a fused chain
-  std::vector<int> gradient_buffers;  // per network tensor: its complete gradient; -1: none
-  int forward_steps = 0;              // steps[0, forward_steps) are the forward pass
+  std::vector<int> value_buffers;           // per placement value: this rank's part; -1: none, or in a chain
+  std::vector<int> value_gradient_buffers;  // per placement value: its complete gradient; -1: none
+  int forward_steps = 0;                    // steps[0, forward_steps) are the forward pass
   Bytes arena;
+
+  // This rank's part of a tensor and of its gradient; the whole where it is reported. -1: none.
+  int tensor_buffer(int tensor) const;
+  int gradient_buffer(int tensor) const;
+  // Which part that is.
+  std::optional<Box> tensor_box(int tensor) const;
+
+  int add_buffer(std::string name, Buffer::Kind kind, Bytes size);
 
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
 };
 
 std::string_view name_of(Step::Kind kind);
-std::string name_of(const Work& work, const Network& network);  // "conv1+relu1"
+std::string name_of(const Work& work, const Network& network);  // "conv1+relu1", "to conv2"
+
+Bytes bytes_of(const Shape& shape);  // of floats
 
 }  // namespace cortado

@@ -20,14 +20,31 @@ std::string_view name_of(Step::Kind kind) {
       return "accumulate";
     case Step::Kind::accumulate_parameter:
       return "accumulate-parameter";
+    case Step::Kind::forward_partial:
+      return "forward-partial";
+    case Step::Kind::backward_partial:
+      return "backward-partial";
+    case Step::Kind::exchange:
+      return "exchange";
+    case Step::Kind::sum_statistics:
+      return "sum-statistics";
+    case Step::Kind::sum_gradient:
+      return "sum-gradient";
+    case Step::Kind::scatter_gradient:
+      return "scatter-gradient";
     case Step::Kind::update:
       return "update";
+    case Step::Kind::gather_parameter:
+      return "gather-parameter";
   }
   return "?";
 }
 
 std::string name_of(const Work& work, const Network& network) {
-  std::string name;
+  using Kind = Placement::Operation::Kind;
+  std::string name = work.kind == Kind::copy ? "to " : work.kind == Kind::sum ? "sum of " : "";
+  if (work.nodes.empty()) return name + "report";
+  if (!name.empty()) return name + network.nodes()[work.nodes[0]].name;
   for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
   return name;
 }

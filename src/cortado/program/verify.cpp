@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
@@ -27,8 +28,57 @@ void verify_waits(const Program& program) {
     for (int other : program.steps[index].waits) {
       check(other < static_cast<int>(index),
             fmt::format("step {} waits for the later step {}", index, other));
-      check(program.steps[other].lane != program.steps[index].lane,
-            fmt::format("step {} waits for step {} of its own lane", index, other));
+      check(program.steps[other].lane == Lane::communication ||
+                program.steps[index].lane == Lane::communication,
+            fmt::format("step {} waits for step {} of the compute lane, as it does anyway", index, other));
+    }
+  }
+}
+
+// For each step, the steps known to have ended when it starts.
+std::vector<std::vector<bool>> steps_before(const Program& program) {
+  const size_t count = program.steps.size();
+  std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
+  int last_compute = -1;
+  for (size_t s = 0; s < count; ++s) {
+    auto add = [&](int other) {
+      before[s][other] = true;
+      for (size_t i = 0; i < static_cast<size_t>(other); ++i) before[s][i] = before[s][i] || before[other][i];
+    };
+    for (int other : program.steps[s].waits) add(other);
+    if (program.steps[s].lane != Lane::compute) continue;
+    if (last_compute >= 0) add(last_compute);
+    last_compute = static_cast<int>(s);
+  }
+  return before;
+}
+
+// Steps that run at the same time do not touch the same memory, save to read it.
+void verify_races(const Program& program) {
+  const bool communicates = std::ranges::any_of(program.steps, [](const Step& s) {
+    return s.lane == Lane::communication && s.kind != Step::Kind::load;
+  });
+  if (!communicates) return;
+  const auto before = steps_before(program);
+  auto overlap = [&](int a, int b) {
+    const Buffer &one = program.buffers[a], &other = program.buffers[b];
+    if (a == b) return true;
+    if (one.offset < 0 || other.offset < 0) return false;
+    return one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+  };
+  auto clash = [&](const std::vector<int>& writes, const std::vector<int>& touches) {
+    return std::ranges::any_of(
+        writes, [&](int a) { return std::ranges::any_of(touches, [&](int b) { return overlap(a, b); }); });
+  };
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (size_t e = 0; e < s; ++e) {
+      const Step &step = program.steps[s], &earlier = program.steps[e];
+      const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
+      if (!together || before[s][e]) continue;
+      const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
+                         clash(earlier.writes, step.reads);
+      check(!races, fmt::format("steps {} ({}) and {} ({}) touch the same memory and may run together", e,
+                                name_of(earlier.kind), s, name_of(step.kind)));
     }
   }
 }
@@ -71,7 +121,8 @@ void verify_updates(const Program& program, const Network& network) {
   if (network.phase() != Phase::train) return;
   for (size_t p = 0; p < updates.size(); ++p) {
     const auto& parameter = network.parameters()[p];
-    check(updates[p] == (parameter.wants_gradient ? 1 : 0),
+    const bool held = program.placement.slices[p][program.rank].has_value();
+    check(updates[p] == (parameter.wants_gradient && held ? 1 : 0),
           fmt::format("parameter {} is updated {} times", parameter.name, updates[p]));
   }
 }
@@ -82,6 +133,7 @@ void verify(const Program& program, const Network& network) {
   verify_reads(program);
   verify_waits(program);
   verify_memory(program);
+  verify_races(program);
   verify_updates(program, network);
 }
 

@@ -4,31 +4,127 @@
 #include "cortado/program/passes.h"
 
 namespace cortado {
+namespace {
 
-// A step waits for the last writer of what it reads or writes, and a writer for the readers since, wherever
-// those run on the other lane; within a lane the order of steps is enough.
+// What a step reads and writes: buffers, and values and gradients of parameters, each under a number of its
+// own.
+struct Touched {
+  std::vector<int> reads, writes;
+};
+
+class Resources {
+ public:
+  explicit Resources(const Program& program) : program_(program) {}
+
+  Touched of(const Step& step) const {
+    Touched touched{step.reads, step.writes};
+    switch (step.kind) {
+      case Step::Kind::forward:
+        for (int parameter : program_.works[step.work].parameters)
+          touched.reads.push_back(weights(parameter));
+        break;
+      case Step::Kind::backward_weights:
+      case Step::Kind::backward:
+        add_backward(step, touched);
+        break;
+      case Step::Kind::accumulate_parameter:
+      case Step::Kind::sum_gradient:
+      case Step::Kind::scatter_gradient:
+        touched.writes.push_back(gradient(step.parameter));
+        break;
+      case Step::Kind::update:
+        touched.reads.push_back(gradient(step.parameter));
+        touched.writes.push_back(weights(step.parameter));
+        break;
+      case Step::Kind::gather_parameter:
+        touched.writes.push_back(weights(step.parameter));
+        break;
+      default:
+        break;
+    }
+    return touched;
+  }
+
+ private:
+  int weights(int parameter) const { return static_cast<int>(program_.buffers.size()) + 2 * parameter; }
+  int gradient(int parameter) const { return weights(parameter) + 1; }
+
+  void add_backward(const Step& step, Touched& touched) const {
+    const Work& work = program_.works[step.work];
+    const bool makes_gradients =
+        step.kind == Step::Kind::backward_weights || !work.task.layer().splits_backward();
+    for (size_t p = 0; p < work.parameters.size(); ++p) {
+      touched.reads.push_back(weights(work.parameters[p]));
+      if (makes_gradients && work.task.parameter_gradients[p] && work.partial_gradients[p] < 0)
+        touched.writes.push_back(gradient(work.parameters[p]));
+    }
+  }
+
+  const Program& program_;
+};
+
+bool ordered_by_lane(const Step& first, const Step& second) {
+  return first.lane == Lane::compute && second.lane == Lane::compute;
+}
+
+void sort_waits(Step& step) {
+  std::ranges::sort(step.waits);
+  step.waits.erase(std::ranges::unique(step.waits).begin(), step.waits.end());
+}
+
+}  // namespace
+
+// A step waits for the last writer of what it reads or writes, and a writer for the readers since; compute
+// steps among themselves are in order anyway.
 void add_waits(Program& program) {
   struct Access {
     int writer = -1;
     std::vector<int> readers;
   };
+  const Resources resources(program);
   std::map<int, Access> accesses;
   for (size_t index = 0; index < program.steps.size(); ++index) {
     Step& step = program.steps[index];
+    const Touched touched = resources.of(step);
     auto wait_for = [&](int other) {
-      if (other >= 0 && program.steps[other].lane != step.lane) step.waits.push_back(other);
+      const bool self = other == static_cast<int>(index);
+      if (other >= 0 && !self && !ordered_by_lane(program.steps[other], step)) step.waits.push_back(other);
     };
-    for (int buffer : step.reads) {
-      wait_for(accesses[buffer].writer);
-      accesses[buffer].readers.push_back(static_cast<int>(index));
+    for (int resource : touched.reads) {
+      wait_for(accesses[resource].writer);
+      accesses[resource].readers.push_back(static_cast<int>(index));
     }
-    for (int buffer : step.writes) {
-      wait_for(accesses[buffer].writer);
-      for (int reader : accesses[buffer].readers) wait_for(reader);
-      accesses[buffer] = {static_cast<int>(index), {}};
+    for (int resource : touched.writes) {
+      wait_for(accesses[resource].writer);
+      for (int reader : accesses[resource].readers) wait_for(reader);
+      accesses[resource] = {static_cast<int>(index), {}};
     }
-    std::ranges::sort(step.waits);
-    step.waits.erase(std::ranges::unique(step.waits).begin(), step.waits.end());
+    sort_waits(step);
+  }
+}
+
+// Where a buffer takes over the memory of one that lived before, its first step waits for the steps of the
+// other lane (or overlapping ones) that touch the former one.
+void add_memory_waits(Program& program) {
+  std::vector<std::vector<int>> touching(program.buffers.size());
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (int buffer : program.steps[s].reads) touching[buffer].push_back(static_cast<int>(s));
+    for (int buffer : program.steps[s].writes) touching[buffer].push_back(static_cast<int>(s));
+  }
+  for (const Buffer& later : program.buffers) {
+    if (later.offset < 0 || later.first_step < 0) continue;
+    Step& step = program.steps[later.first_step];
+    for (size_t e = 0; e < program.buffers.size(); ++e) {
+      const Buffer& earlier = program.buffers[e];
+      if (earlier.offset < 0 || earlier.first_step < 0 || earlier.last_step >= later.first_step) continue;
+      if (later.offset >= earlier.offset + earlier.size.count ||
+          earlier.offset >= later.offset + later.size.count)
+        continue;
+      for (int other : touching[e]) {
+        if (!ordered_by_lane(program.steps[other], step)) step.waits.push_back(other);
+      }
+    }
+    sort_waits(step);
   }
 }
 

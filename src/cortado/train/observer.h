@@ -18,7 +18,8 @@ struct IterationReport {
   double smoothed_loss = 0;  // mean of the last average_loss iterations
   double learning_rate = 0;
   int64_t images = 0;
-  Seconds duration, data_wait;  // data_wait: the compute lane stood still for want of a batch
+  // The compute lane stood still for want of a batch, or of what other ranks send.
+  Seconds duration, data_wait, exposed_communication;
   bool display = false;         // the solver file asks for a line here; `outputs` is filled
   bool updated = true;          // false: Caffe's closing look at the loss, without an update
   std::vector<OutputValue> outputs;

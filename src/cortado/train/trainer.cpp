@@ -57,22 +57,45 @@ std::vector<std::string> load_weights(const std::string& path, const Executor& e
 }
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
-    : solver_(std::move(solver)) {
+    : solver_(std::move(solver)), communicator_(options.communicator) {
   check_snapshot_folder(solver_);
-  DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads};
-  ExecutorOptions execution;
-  execution.seed = solver_.seed;
-  execution.only_kernel = options.only_kernel;
+  const DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads};
+  const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
-  train_executor_ = std::make_unique<Executor>(train_->network(), parameters_, train_->sources(), execution);
+  const Network& network = train_->network();
+  const NodeStrategies strategies = resolve(load_strategy(options.strategy, network, ranks), network, ranks,
+                                            "--strategy " + options.strategy);
+  train_executor_ =
+      std::make_unique<Executor>(network, parameters_, train_->sources(), execution(options, strategies));
+  train_->read_only(train_executor_->samples());
   for (const SolverNet& net : nets.tests) {
     TestNet test;
     test.data = std::make_unique<DataNetwork>(net.file, net.state, data);
+    const Network& beside = test.data->network();
     test.executor =
-        std::make_unique<Executor>(test.data->network(), parameters_, test.data->sources(), execution);
+        std::make_unique<Executor>(beside, parameters_, test.data->sources(),
+                                   execution(options, resolve_beside(beside, network, strategies, ranks)));
+    test.data->read_only(test.executor->samples());
     tests_.push_back(std::move(test));
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, train_executor_->parameter_entries());
+}
+
+ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies) const {
+  ExecutorOptions execution;
+  execution.seed = solver_.seed;
+  execution.only_kernel = options.only_kernel;
+  execution.strategies = std::move(strategies);
+  execution.communicator = communicator_;
+  return execution;
+}
+
+Trainer::Wishes Trainer::wishes(SignalWatch& signals) const {
+  const Wishes own{signals.stop_asked(), signals.take_snapshot_request()};
+  if (!communicator_ || communicator_->size() == 1) return own;
+  constexpr double many = 1 << 20;  // more than there are ranks
+  const double all = communicator_->sum((own.stop ? 1 : 0) + (own.snapshot ? many : 0));
+  return {std::fmod(all, many) > 0, all >= many};
 }
 
 void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
@@ -84,18 +107,19 @@ std::vector<std::string> Trainer::load_weights(const std::string& path) {
 }
 
 void Trainer::run(SignalWatch& signals) {
-  while (iteration_ < solver_.max_iterations) {
+  Wishes wished;
+  while (iteration_ < solver_.max_iterations && !wished.stop) {
     bool wanted = iteration_ > 0 || solver_.test_initialization;
     if (due(solver_.test_interval) && wanted) test_all(signals);
-    if (signals.stop_asked()) break;
+    wished = wishes(signals);
+    if (wished.stop) break;
     train_iteration();
-    bool asked = signals.take_snapshot_request();
-    if (asked || due(solver_.snapshot)) save();
-    if (signals.stop_asked()) break;
+    const Wishes later = wishes(signals);
+    wished = {later.stop, wished.snapshot || later.snapshot};
+    if (wished.snapshot || due(solver_.snapshot)) save();
   }
-  bool stopped = signals.stop_asked();
-  if ((stopped || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
-  if (stopped) return;
+  if ((wished.stop || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
+  if (wished.stop) return;
   if (due(solver_.display)) closing_look();
   if (due(solver_.test_interval)) test_all(signals);
 }
@@ -120,6 +144,7 @@ void Trainer::train_iteration() {
     double batch_loss = train_executor_->run(index, [&](int entry) { optimizer_->gradient(entry); });
     if (!std::isfinite(batch_loss)) refuse_loss(batch_loss);
     report.data_wait += train_executor_->data_wait();
+    report.exposed_communication += train_executor_->exposed_communication();
     loss += batch_loss;
   }
   optimizer_->end();
@@ -144,12 +169,14 @@ void Trainer::closing_look() {
   tell([&](TrainingObserver& o) { o.iteration(report); });
 }
 
-void Trainer::test_all(const SignalWatch& signals) {
+void Trainer::test_all(SignalWatch& signals) {
   parameters_.refresh();
-  for (size_t net = 0; net < tests_.size() && !signals.stop_asked(); ++net) test(net, signals);
+  for (size_t net = 0; net < tests_.size(); ++net)
+    if (!test(net, signals)) return;
 }
 
-void Trainer::test(size_t net, const SignalWatch& signals) {
+// False when a signal asks to stop: the test is given up.
+bool Trainer::test(size_t net, SignalWatch& signals) {
   auto start = Clock::now();
   TestNet& test = tests_[net];
   TestReport report{.iteration = iteration_, .net = static_cast<int>(net)};
@@ -157,7 +184,8 @@ void Trainer::test(size_t net, const SignalWatch& signals) {
   double loss = 0;
   int count = solver_.test_iterations[net];
   for (int batch = 0; batch < count; ++batch) {
-    if (signals.stop_asked()) return;
+    // Several ranks stop together, behind the test.
+    if (signals.stop_asked() && (!communicator_ || communicator_->size() == 1)) return false;
     loss += test.executor->run(static_cast<uint64_t>(test.batches++));
     add_values(report.outputs, output_values(*test.executor));
   }
@@ -165,6 +193,7 @@ void Trainer::test(size_t net, const SignalWatch& signals) {
   if (solver_.test_compute_loss) report.loss = loss / count;
   report.duration = since(start);
   tell([&](TrainingObserver& o) { o.test(report); });
+  return true;
 }
 
 void Trainer::refuse_loss(double loss) {

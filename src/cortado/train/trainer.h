@@ -28,7 +28,10 @@ class Trainer {
   struct Options {
     std::string only_kernel;
     int reader_threads = 1;
+    std::string strategy = "single";       // how layers are cut over the ranks of the job
+    Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
   };
+  // All ranks of a job make their trainers, and run them, alike.
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);
 
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
@@ -53,9 +56,15 @@ class Trainer {
     int64_t batches = 0;  // run so far
   };
 
+  // What signals ask for, at whatever rank they arrived.
+  struct Wishes {
+    bool stop = false, snapshot = false;
+  };
+  Wishes wishes(SignalWatch& signals) const;
+  ExecutorOptions execution(const Options& options, NodeStrategies strategies) const;
   void train_iteration();
-  void test_all(const SignalWatch& signals);
-  void test(size_t net, const SignalWatch& signals);
+  void test_all(SignalWatch& signals);
+  bool test(size_t net, SignalWatch& signals);
   void closing_look();
   void save();
   Snapshot snapshot() const;
@@ -71,6 +80,7 @@ class Trainer {
   std::vector<TestNet> tests_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<TrainingObserver*> observers_;
+  Communicator* communicator_ = nullptr;
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;
   std::string last_snapshot_;

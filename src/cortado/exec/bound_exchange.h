@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cortado/comm/communicator.h"
+#include "cortado/exec/box_copy.h"
+#include "cortado/program/movement.h"
+
+namespace cortado {
+
+// A movement bound to memory: packs what is sent, moves it, and copies or adds what arrives. A state machine
+// like the transmission inside it.
+class BoundExchange {
+ public:
+  // `from`, `to`: this rank's parts (null where it has none, or where `to` is `from` itself and nothing has
+  // to be done there); `staging`: movement.packed() floats.
+  BoundExchange(const Movement& movement, float* from, float* to, float* staging, Communicator& communicator,
+                int tag);
+
+  void start();
+  bool test();
+
+ private:
+  struct Packed {
+    Box box;
+    float* memory;
+  };
+  void arrive();
+
+  Movement movement_;
+  TensorPart from_, to_;
+  std::vector<Packed> sends_, receives_;
+  std::unique_ptr<Transmission> transmission_;  // null when this rank talks to nobody
+};
+
+}  // namespace cortado

@@ -1,0 +1,188 @@
+// The Executor's part in a job of several ranks: its communication steps, and what ranks tell each other
+// about themselves.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/exec/bound_exchange.h"
+#include "cortado/exec/executor.h"
+#include "cortado/exec/executor_bound.h"
+#include "cortado/kernels/native/update.h"
+
+namespace cortado {
+namespace {
+
+bool finite(std::span<const float> values) {
+  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size())) < 0;
+}
+
+std::vector<std::string> texts_of_all(Communicator& communicator, const std::string& mine) {
+  std::vector<std::string> texts;
+  for (const auto& bytes : communicator.all_to_all_bytes(std::as_bytes(std::span(mine))))
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return texts;
+}
+
+}  // namespace
+
+// Gradients are summed element by element as they lie, so all replicas of a slice must lie alike.
+void Executor::check_agreement() const {
+  if (communicator_.size() == 1) return;
+  std::string mine;
+  for (size_t p = 0; p < entries_.size(); ++p) {
+    const auto& entry = parameters_.entries()[entries_[p]];
+    const auto& slice = program_.placement.slices[p][communicator_.rank()];
+    mine += fmt::format("{} {} {}\n", slice ? slice->text() : "none", entry.elements, entry.format.name);
+  }
+  auto lines_of = [](const std::string& text) {
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      lines.push_back(text.substr(at, text.find('\n', at) - at));
+    return lines;
+  };
+  const auto texts = texts_of_all(communicator_, mine);
+  const auto own = lines_of(mine);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    const auto other = lines_of(texts[rank]);
+    if (other.size() != own.size()) {
+      throw UserError(fmt::format("rank {} trains another net than rank {}: give all ranks the same files",
+                                  rank, communicator_.rank()));
+    }
+    for (size_t p = 0; p < own.size(); ++p) {
+      const auto& layout = program_.placement.slices[p];
+      if (layout[rank] != layout[communicator_.rank()] || !layout[rank] || own[p] == other[p]) continue;
+      throw UserError(
+          fmt::format("parameter {} lies otherwise in the memory of rank {} ({}) than of rank {} ({}): "
+                      "use the same program and kernels on all ranks",
+                      network_.parameters()[p].name, rank, other[p], communicator_.rank(), own[p]));
+    }
+  }
+}
+
+void Executor::bind_messages() {
+  messages_.resize(program_.steps.size());
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const Step& step = program_.steps[s];
+    if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
+    if (step.kind == Step::Kind::exchange) {
+      const Work& work = program_.works[step.work];
+      const Movement movement = step.backward ? adjoint(work.movement) : work.movement;
+      // What it moves from may lie in a reader's memory, known only when a batch is there.
+      if (!step.reads.empty() && program_.buffers[step.reads[0]].kind == Buffer::Kind::batch) continue;
+      float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);
+      float* to = step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(step.writes[0]);
+      messages_[s].exchange =
+          std::make_unique<BoundExchange>(movement, from, to, pointer(step.scratch), communicator_, step.tag);
+      continue;
+    }
+    if (step.kind == Step::Kind::sum_statistics) {
+      const int64_t count = program_.buffers[step.sums].size.count / static_cast<int64_t>(sizeof(double));
+      auto* sums = reinterpret_cast<double*>(pointer(step.sums));
+      messages_[s].transmission = communicator_.allreduce(step.group, sums, count);
+      continue;
+    }
+    const auto& entry = parameters_.entries()[entries_[step.parameter]];
+    std::vector<int64_t> shares;
+    const int members = static_cast<int>(step.group.size());
+    for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
+    auto& transmission = messages_[s].transmission;
+    if (step.kind == Step::Kind::sum_gradient)
+      transmission = communicator_.allreduce(step.group, entry.gradient, entry.elements);
+    else if (step.kind == Step::Kind::scatter_gradient)
+      transmission = communicator_.reduce_scatter(step.group, entry.gradient, std::move(shares));
+    else
+      transmission = communicator_.allgather(step.group, entry.value, std::move(shares));
+  }
+}
+
+void Executor::start_message(int index) {
+  const Step& step = program_.steps[index];
+  timeline_[index] = {communicator_.rank(), step.lane, index, now(), {}};
+  BoundMessage& message = messages_[index];
+  if (step.kind == Step::Kind::load) {
+    load(program_.works[step.work]);
+  } else if (step.kind == Step::Kind::exchange) {
+    if (!message.exchange || program_.works[step.work].kind == Work::Kind::copy) bind_batch(index);
+    message.exchange->start();
+  } else {
+    message.transmission->start();
+  }
+}
+
+bool Executor::message_arrived(int index) {
+  BoundMessage& message = messages_[index];
+  if (message.exchange && !message.exchange->test()) return false;
+  if (message.transmission && !message.transmission->test()) return false;
+  timeline_[index].end = now();
+  return true;
+}
+
+// A copy out of a reader's memory, which is another one each batch. Ranks read what they need, so nothing
+// travels.
+void Executor::bind_batch(int index) {
+  const Step& step = program_.steps[index];
+  if (step.reads.empty() || program_.buffers[step.reads[0]].kind != Buffer::Kind::batch) return;
+  const Movement& movement = program_.works[step.work].movement;
+  float* to = step.writes.empty() ? nullptr : pointer(step.writes[0]);
+  messages_[index].exchange =
+      std::make_unique<BoundExchange>(movement, pointer(step.reads[0]), to, nullptr, communicator_, step.tag);
+}
+
+std::map<std::string, Range> Executor::samples() const {
+  std::map<std::string, Range> samples;
+  for (const auto& [source, layout] : program_.placement.samples) {
+    const auto& own = layout[communicator_.rank()];
+    samples[source] = own ? (*own)[0] : Range{};
+  }
+  return samples;
+}
+
+Range Executor::update_range(int parameter) const {
+  const auto& entry = parameters_.entries()[entries_[parameter]];
+  for (const Step& step : program_.steps) {
+    if (step.kind != Step::Kind::scatter_gradient || step.parameter != parameter) continue;
+    const auto member = std::ranges::find(step.group, communicator_.rank()) - step.group.begin();
+    return block_of(entry.elements, static_cast<int>(step.group.size()), static_cast<int>(member));
+  }
+  return {0, entry.elements};
+}
+
+// Every rank looks at its own part; the first layer of all that is found counts.
+std::string Executor::first_non_finite() {
+  std::string found;
+  int where = std::numeric_limits<int>::max();
+  for (int index : entries_) {
+    const auto& entry = parameters_.entries()[index];
+    if (where >= 0 && entry.held && !finite({entry.value, static_cast<size_t>(entry.elements)})) {
+      found = fmt::format("parameter '{}'", entry.name);
+      where = -1;
+    }
+  }
+  run_lanes(0, program_.forward_steps, [&](int s) {
+    run_step(s, {});
+    const Step& step = program_.steps[s];
+    if (step.kind != Step::Kind::forward || found != "") return;
+    const Work& work = program_.works[step.work];
+    for (size_t i = 0; i < work.outputs.size(); ++i) {
+      if (work.outputs[i] < 0) continue;
+      const Buffer& buffer = program_.buffers[work.outputs[i]];
+      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)}))
+        continue;
+      const auto& node = network_.nodes()[work.nodes.back()];
+      found = fmt::format("layer '{}' ({}), output '{}'", name_of(work, network_), node.where.text(),
+                          network_.tensors()[node.outputs[i]].name);
+      where = work.operations.front();
+      return;
+    }
+  });
+  std::string first = found;
+  for (const std::string& text : texts_of_all(communicator_, fmt::format("{:012} {}", where, found))) {
+    const int other = std::stoi(text.substr(0, 12));
+    if (other < where) where = other, first = text.substr(13);
+  }
+  return first;
+}
+
+}  // namespace cortado

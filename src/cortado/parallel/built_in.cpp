@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "cortado/base/error.h"
+#include "cortado/base/random.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+namespace {
+
+// A layer as the built-in strategies see it.
+struct Cuttable {
+  const Network& network;
+  const Network::Node& node;
+  std::vector<Shape> inputs, outputs;
+  int ranks;
+
+  Cuts cuts() const { return node.layer->cuts(inputs); }
+  // As many devices as `wanted` asks for and the shapes allow; nothing when that is one.
+  std::optional<ParallelConfig> over(Degrees wanted) const {
+    ParallelConfig config{.degrees = wanted, .devices = {}, .weights = {}};
+    config.devices.resize(static_cast<size_t>(wanted.product()));
+    std::iota(config.devices.begin(), config.devices.end(), 0);
+    config = clamped(config, *node.layer, inputs, outputs);
+    if (config.degrees.product() == 1) return std::nullopt;
+    return config;
+  }
+};
+
+using Rule = std::function<std::optional<ParallelConfig>(const Cuttable&)>;
+
+std::optional<ParallelConfig> by_sample(const Cuttable& layer) { return layer.over({.n = layer.ranks}); }
+
+std::optional<ParallelConfig> by_channel(const Cuttable& layer) {
+  auto config = layer.over({.c = layer.ranks});
+  return config ? config : by_sample(layer);
+}
+
+// Rows and columns in the squarest grid of all ranks.
+std::optional<ParallelConfig> by_space(const Cuttable& layer) {
+  const Cuts cuts = layer.cuts();
+  if (!cuts.h && !cuts.w) return by_sample(layer);
+  int columns = static_cast<int>(std::sqrt(static_cast<double>(layer.ranks)));
+  while (layer.ranks % columns != 0) --columns;
+  const Degrees grid = cuts.h ? Degrees{.h = layer.ranks / columns, .w = columns} : Degrees{.w = layer.ranks};
+  auto config = layer.over(grid);
+  return config && config->degrees == grid ? config : by_sample(layer);
+}
+
+// Channels behind the first inner product on the way from the data, samples before it and where the loss is.
+std::optional<ParallelConfig> one_weird_trick(const Cuttable& layer) {
+  std::function<bool(int)> behind_product = [&](int tensor) {
+    const auto& producer = layer.network.nodes()[layer.network.tensors()[tensor].producer];
+    if (producer.layer->is_source()) return false;
+    if (producer.layer->type() == "InnerProduct") return true;
+    const bool carries = producer.inputs.size() == 1 && producer.outputs.size() == 1 &&
+                         layer.network.tensors()[producer.outputs[0]].shape.rank() <= 2;
+    return carries && behind_product(producer.inputs[0]);
+  };
+  const bool product = layer.node.layer->type() == "InnerProduct";
+  const bool carries = layer.node.inputs.size() == 1 && behind_product(layer.node.inputs[0]);
+  return product || carries ? by_channel(layer) : by_sample(layer);
+}
+
+const std::map<std::string_view, Rule>& rules() {
+  static const std::map<std::string_view, Rule> rules = {
+      {"single", [](const Cuttable&) { return std::optional<ParallelConfig>(); }},
+      {"data", by_sample},
+      {"model", by_channel},
+      {"owt", one_weird_trick},
+      {"spatial", by_space},
+  };
+  return rules;
+}
+
+Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
+  Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
+  for (const auto& node : network.nodes()) {
+    if (node.layer->is_source()) continue;
+    Cuttable layer{network, node, {}, {}, ranks};
+    for (int tensor : node.inputs) layer.inputs.push_back(network.tensors()[tensor].shape);
+    for (int tensor : node.outputs) layer.outputs.push_back(network.tensors()[tensor].shape);
+    LayerStrategy strategy_of_layer;
+    if (auto config = rule(layer)) strategy_of_layer.config = *config;
+    strategy.rules.push_back({node.name, strategy_of_layer});
+  }
+  return strategy;
+}
+
+// Draws small numbers, one after the other.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : stream_{.seed = seed, .iteration = 0, .owner = 77} {}
+  int below(int count) { return static_cast<int>(stream_.bits(next_++) % static_cast<uint64_t>(count)); }
+
+ private:
+  RandomStream stream_;
+  uint64_t next_ = 0;
+};
+
+std::optional<ParallelConfig> drawn(Dice& dice, const Cuttable& layer) {
+  Degrees degrees;
+  int left = layer.ranks;
+  constexpr int Degrees::*members[] = {&Degrees::n, &Degrees::c, &Degrees::h,
+                                       &Degrees::w, &Degrees::d, &Degrees::r};
+  for (int tries = 0; tries < 4; ++tries) {
+    const int degree = 1 + dice.below(left);
+    int& chosen = degrees.*members[dice.below(6)];
+    if (chosen > 1) continue;
+    chosen = degree;
+    left /= degree;
+  }
+  auto config = layer.over(degrees);
+  if (!config) return config;
+  if (config->degrees.r > 1 && config->degrees.r * config->degrees.c > layer.outputs[0][1])
+    return std::nullopt;
+  // Any devices, in any order.
+  std::vector<int> all(static_cast<size_t>(layer.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  for (size_t i = all.size(); i > 1; --i)
+    std::swap(all[i - 1], all[static_cast<size_t>(dice.below(static_cast<int>(i)))]);
+  std::copy_n(all.begin(), config->devices.size(), config->devices.begin());
+  return config;
+}
+
+}  // namespace
+
+std::vector<std::string_view> built_in_strategies() { return {"single", "data", "model", "owt", "spatial"}; }
+
+Strategy built_in_strategy(std::string_view name, const Network& network, int ranks) {
+  auto rule = rules().find(name);
+  ensure(rule != rules().end(), "there is no built-in strategy of that name");
+  return strategy_by(network, ranks, rule->second);
+}
+
+Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
+  Dice dice(seed);
+  Strategy strategy = strategy_by(network, ranks, [&](const Cuttable& layer) { return drawn(dice, layer); });
+  // Layers that share a parameter are cut alike.
+  std::map<std::string, LayerStrategy*> by_name;
+  for (auto& rule : strategy.rules) {
+    by_name[rule.pattern] = &rule.layer;
+    rule.layer.sync = dice.below(4) == 0 ? GradientSync::owner : GradientSync::allreduce;
+  }
+  for (const auto& parameter : network.parameters()) {
+    if (parameter.users.size() < 2) continue;
+    for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
+  }
+  return strategy;
+}
+
+}  // namespace cortado

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+// Into how many parts each dimension of a layer is cut: n samples, c output channels, d h w space, r the
+// summed dimension (input channels). (Layer-wise parallelism, section 4; channel and filter parallelism,
+// section 3: c is stationary-y, r stationary-x, both together stationary-w.)
+struct Degrees {
+  int n = 1, c = 1, d = 1, h = 1, w = 1, r = 1;
+  int product() const { return n * c * d * h * w * r; }
+  std::string text() const;  // "n2 h2"; "1" when nothing is cut
+  bool operator==(const Degrees&) const = default;
+};
+
+// A layer's parallelization configuration: the degrees and, in order, the devices (ranks) that share it.
+// Device i has coordinates (n, d, h, w, c, r), the last running fastest. Blocks are contiguous; their sizes
+// differ by at most one or, where `weights` are given (one per device, one dimension cut), follow the
+// weights.
+struct ParallelConfig {
+  Degrees degrees;
+  std::vector<int> devices{0};
+  std::vector<double> weights;
+
+  int index_of(int rank) const;  // -1: does not take part
+  std::string text() const;      // "n2 h2 on 0-3"
+  bool operator==(const ParallelConfig&) const = default;
+};
+
+// Where device `index` stands in the grid of degrees.
+struct Coordinates {
+  int n = 0, d = 0, h = 0, w = 0, c = 0, r = 0;
+};
+Coordinates coordinates_of(const Degrees& degrees, int index);
+
+// Block `index` of `parts` of [0, extent). `weights`: empty, or one per part.
+Range block_of(int64_t extent, int parts, int index, const std::vector<double>& weights = {});
+
+// The axis of a domain of that rank that each dimension lies along; -1: it has none.
+struct DimensionAxes {
+  int n = 0, c = -1, d = -1, h = -1, w = -1;
+};
+DimensionAxes dimension_axes(int rank);
+
+// The box of the domain that device `index` computes; with r > 1 it computes addends of it.
+Box domain_block(const Shape& domain, const ParallelConfig& config, int index);
+
+// With r > 1: the box that device `index` owns of the sum, the r-th part of its block's channels, as if the
+// channels were cut c*r times.
+Box summed_block(const Shape& domain, const ParallelConfig& config, int index);
+
+// Throws UserError, naming value and remedy, unless `config` can cut a layer of these shapes over `ranks`.
+void check_config(const ParallelConfig& config, const Layer& layer, std::span<const Shape> inputs,
+                  std::span<const Shape> outputs, int ranks);
+
+// `config` with degrees lowered to what the shapes allow, on the first devices of it.
+ParallelConfig clamped(ParallelConfig config, const Layer& layer, std::span<const Shape> inputs,
+                       std::span<const Shape> outputs);
+
+}  // namespace cortado

@@ -1,0 +1,130 @@
+#include "cortado/parallel/strategy.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+bool fits(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] == '*')
+    return fits(pattern.substr(1), name) || (!name.empty() && fits(pattern, name.substr(1)));
+  return !name.empty() && pattern[0] == name[0] && fits(pattern.substr(1), name.substr(1));
+}
+
+struct NodeShapes {
+  std::vector<Shape> inputs, outputs;
+};
+
+NodeShapes shapes_of(const Network& network, const Network::Node& node) {
+  NodeShapes shapes;
+  for (int tensor : node.inputs) shapes.inputs.push_back(network.tensors()[tensor].shape);
+  for (int tensor : node.outputs) shapes.outputs.push_back(network.tensors()[tensor].shape);
+  return shapes;
+}
+
+void check_node(const Network& network, const Network::Node& node, const LayerStrategy& strategy, int ranks,
+                const std::string& where) {
+  try {
+    const NodeShapes shapes = shapes_of(network, node);
+    check_config(strategy.config, *node.layer, shapes.inputs, shapes.outputs, ranks);
+    if (strategy.local_batch_norm && node.layer->type() != "BatchNorm")
+      throw UserError(fmt::format("batch_norm = local is for BatchNorm, not {}", node.layer->type()));
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: layer '{}': {}", where, node.name, error.what()));
+  }
+}
+
+// Layers that share a parameter must hold the same slices of it on the same devices.
+void check_shared(const Network& network, const NodeStrategies& strategies, const std::string& where) {
+  for (const auto& parameter : network.parameters()) {
+    for (int user : parameter.users) {
+      const LayerStrategy &first = strategies[parameter.owner], &other = strategies[user];
+      if (first.config.degrees.c == other.config.degrees.c &&
+          first.config.degrees.r == other.config.degrees.r && first.config.devices == other.config.devices &&
+          first.sync == other.sync)
+        continue;
+      throw UserError(fmt::format(
+          "{}: layers '{}' and '{}' share parameter '{}': give both the same c, r, devices and sync", where,
+          network.nodes()[parameter.owner].name, network.nodes()[user].name, parameter.name));
+    }
+  }
+}
+
+void check_rules_used(const Strategy& strategy, const Network& network, const std::string& where) {
+  for (const auto& rule : strategy.rules) {
+    const bool used =
+        std::ranges::any_of(network.nodes(), [&](const auto& n) { return fits(rule.pattern, n.name); });
+    if (!used) {
+      throw UserError(fmt::format("{}: '{}' fits no layer of net '{}'; remove it or correct the name", where,
+                                  rule.pattern, network.name()));
+    }
+  }
+}
+
+}  // namespace
+
+const LayerStrategy* Strategy::find(std::string_view layer) const {
+  for (const Rule& rule : rules)
+    if (rule.pattern == layer) return &rule.layer;
+  for (const Rule& rule : rules)
+    if (fits(rule.pattern, layer)) return &rule.layer;
+  return nullptr;
+}
+
+NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks,
+                       const std::string& where) {
+  if (strategy.ranks > ranks) {
+    throw UserError(fmt::format("{}: is for {} ranks, the job has {}; start it with --ranks {}", where,
+                                strategy.ranks, ranks, strategy.ranks));
+  }
+  if (!strategy.net.empty() && strategy.net != network.name()) {
+    throw UserError(fmt::format("{}: is for net '{}', this is net '{}'; plan this one, or remove \"net\"",
+                                where, strategy.net, network.name()));
+  }
+  check_rules_used(strategy, network, where);
+  NodeStrategies strategies;
+  for (const auto& node : network.nodes()) {
+    if (node.layer->is_source()) {
+      strategies.emplace_back();
+      continue;
+    }
+    const LayerStrategy* layer = strategy.find(node.name);
+    if (!layer) {
+      throw UserError(
+          fmt::format("{}: layer '{}' ({}) has no configuration; name it, or add a rule \"*\" for all "
+                      "that are not named",
+                      where, node.name, node.where.text()));
+    }
+    check_node(network, node, *layer, ranks, where);
+    strategies.push_back(*layer);
+  }
+  check_shared(network, strategies, where);
+  return strategies;
+}
+
+NodeStrategies resolve_beside(const Network& network, const Network& first, const NodeStrategies& strategies,
+                              int ranks) {
+  const Strategy by_sample = built_in_strategy("data", network, ranks);
+  NodeStrategies beside;
+  for (const auto& node : network.nodes()) {
+    if (node.layer->is_source()) {
+      beside.emplace_back();
+      continue;
+    }
+    const int same = first.node(node.name);
+    const bool found = same >= 0 && !first.nodes()[same].layer->is_source();
+    LayerStrategy layer = found ? strategies[same] : *by_sample.find(node.name);
+    const NodeShapes shapes = shapes_of(network, node);
+    layer.config = clamped(layer.config, *node.layer, shapes.inputs, shapes.outputs);
+    check_node(network, node, layer, ranks, network.name());
+    beside.push_back(std::move(layer));
+  }
+  return beside;
+}
+
+}  // namespace cortado

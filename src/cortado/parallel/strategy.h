@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cortado/net/network.h"
+#include "cortado/parallel/config.h"
+
+namespace cortado {
+
+// How the gradients of a layer's parameters are summed over the devices that hold the same slice.
+//   allreduce  every device gets the sum and updates its copy
+//   owner      each device gets the sum of its share, updates it there and sends the result back: a parameter
+//              server spread over the devices (DeePa, section 5)
+enum class GradientSync { allreduce, owner };
+
+// How one layer is cut.
+struct LayerStrategy {
+  ParallelConfig config;
+  GradientSync sync = GradientSync::allreduce;
+  bool local_batch_norm = false;  // statistics of each device's own part, as PyTorch's DDP has them
+  bool operator==(const LayerStrategy&) const = default;
+};
+
+// A strategy changes speed, never results: one LayerStrategy per layer, by name or by pattern ("conv*", where
+// * stands for any letters). A layer's own name goes before patterns, an earlier pattern before a later one.
+// Source layers need none: every rank reads what its layers need.
+struct Strategy {
+  struct Rule {
+    std::string pattern;
+    LayerStrategy layer;
+    bool operator==(const Rule&) const = default;
+  };
+  std::string net;  // the net it was made for; empty: any
+  int ranks = 1;
+  std::vector<Rule> rules;
+  bool operator==(const Strategy&) const = default;
+
+  const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
+};
+
+// A strategy per node of a network; meaningless for source layers.
+using NodeStrategies = std::vector<LayerStrategy>;
+
+// The configuration of each node. Throws UserError naming strategy, layer, reason and remedy: a layer without
+// a rule, a rule that fits no layer, a configuration that the layer or the job does not allow, unequal
+// configurations of layers that share a parameter.
+NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks, const std::string& where);
+
+// The same for a net that shares parameters with one already cut (a test net beside its train net): its
+// layers are cut like the layers of their name, as far as their shapes allow; others by sample.
+NodeStrategies resolve_beside(const Network& network, const Network& first, const NodeStrategies& strategies,
+                              int ranks);
+
+// Built-in strategies.
+//   single   every layer on device 0
+//   data     every layer by sample
+//   model    every layer by output channel where it can be, else by sample
+//   owt      convolutions and what follows them by sample, inner products and what follows them by channel
+//            (Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014)
+//   spatial  every layer by rows and columns where it can be, else by sample
+// A layer with fewer samples, channels or rows than devices is cut over fewer.
+std::vector<std::string_view> built_in_strategies();
+Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);
+
+// A strategy that cuts every layer another way, drawn from `seed`; for tests.
+Strategy random_strategy(uint64_t seed, const Network& network, int ranks);
+
+// JSON, version 1 (docs/strategy.md). Throws UserError naming file, layer, key.
+Strategy parse_strategy(const std::string& json, const std::string& where);
+std::string strategy_text(const Strategy& strategy);
+
+// What --strategy names: a built-in one or a file.
+Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks);
+
+}  // namespace cortado

@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/base/nearest_name.h"
+#include "cortado/base/text.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int format_version = 1;
+constexpr const char* format_name = "cortado-strategy";
+
+constexpr std::pair<std::string_view, int Degrees::*> degree_keys[] = {
+    {"n", &Degrees::n}, {"c", &Degrees::c}, {"d", &Degrees::d},
+    {"h", &Degrees::h}, {"w", &Degrees::w}, {"r", &Degrees::r}};
+
+[[noreturn]] void refuse(const std::string& where, std::string_view key, const std::string& what) {
+  throw UserError(fmt::format("{}: \"{}\": {}", where, key, what));
+}
+
+int whole_number(const Json& value, const std::string& where, std::string_view key) {
+  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > 1 << 20)
+    refuse(where, key, fmt::format("{} is not a whole number from 0 to 1048576", value.dump()));
+  return value.get<int>();
+}
+
+std::string text_of(const Json& value, const std::string& where, std::string_view key) {
+  if (!value.is_string()) refuse(where, key, fmt::format("{} is not a text", value.dump()));
+  return value.get<std::string>();
+}
+
+void check_keys(const Json& object, std::span<const std::string_view> known, const std::string& where) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    throw UserError(fmt::format("{}: there is no key \"{}\"{} (known: {})", where, key,
+                                did_you_mean(key, known), joined(known)));
+  }
+}
+
+void read_list(const Json& value, const std::string& where, std::string_view key,
+               const std::function<void(const Json&)>& add) {
+  if (!value.is_array()) refuse(where, key, fmt::format("{} is not a list", value.dump()));
+  for (const Json& each : value) add(each);
+}
+
+LayerStrategy layer_of(const Json& object, const std::string& where) {
+  static constexpr std::string_view known[] = {"n", "c",       "d",       "h",    "w",
+                                               "r", "devices", "weights", "sync", "batch_norm"};
+  if (!object.is_object())
+    throw UserError(fmt::format("{}: {} is not an object such as {{\"n\": 2}}", where, object.dump()));
+  check_keys(object, known, where);
+  LayerStrategy layer;
+  ParallelConfig& config = layer.config;
+  for (const auto& [key, member] : degree_keys)
+    if (object.contains(key)) config.degrees.*member = whole_number(object[std::string(key)], where, key);
+  if (object.contains("devices")) {
+    config.devices.clear();
+    read_list(object["devices"], where, "devices",
+              [&](const Json& each) { config.devices.push_back(whole_number(each, where, "devices")); });
+  } else {
+    const Degrees& degrees = config.degrees;
+    double product = 1;
+    for (const auto& [key, member] : degree_keys) product *= degrees.*member;
+    if (product > 1 << 20) throw UserError(fmt::format("{}: {:.0f} devices are too many", where, product));
+    config.devices.resize(static_cast<size_t>(degrees.product()));
+    std::iota(config.devices.begin(), config.devices.end(), 0);
+  }
+  if (object.contains("weights")) {
+    read_list(object["weights"], where, "weights", [&](const Json& each) {
+      if (!each.is_number()) refuse(where, "weights", fmt::format("{} is not a number", each.dump()));
+      config.weights.push_back(each.get<double>());
+    });
+  }
+  if (object.contains("sync")) {
+    const std::string sync = text_of(object["sync"], where, "sync");
+    if (sync != "allreduce" && sync != "owner")
+      refuse(where, "sync", fmt::format("'{}' is not known; use allreduce or owner", sync));
+    if (sync == "owner") layer.sync = GradientSync::owner;
+  }
+  if (object.contains("batch_norm")) {
+    const std::string scope = text_of(object["batch_norm"], where, "batch_norm");
+    if (scope != "local" && scope != "whole")
+      refuse(where, "batch_norm", fmt::format("'{}' is not known; use whole or local", scope));
+    layer.local_batch_norm = scope == "local";
+  }
+  return layer;
+}
+
+Json json_of(const LayerStrategy& layer) {
+  Json object = Json::object();
+  for (const auto& [key, member] : degree_keys)
+    if (layer.config.degrees.*member != 1) object[std::string(key)] = layer.config.degrees.*member;
+  std::vector<int> usual(layer.config.devices.size());
+  std::iota(usual.begin(), usual.end(), 0);
+  if (layer.config.devices != usual) object["devices"] = layer.config.devices;
+  if (!layer.config.weights.empty()) object["weights"] = layer.config.weights;
+  if (layer.sync == GradientSync::owner) object["sync"] = "owner";
+  if (layer.local_batch_norm) object["batch_norm"] = "local";
+  return object;
+}
+
+}  // namespace
+
+Strategy parse_strategy(const std::string& json, const std::string& where) {
+  static constexpr std::string_view known[] = {"format", "version", "net", "ranks", "layers"};
+  Json file;
+  try {
+    file = Json::parse(json);
+  } catch (const Json::exception& error) {
+    throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
+  }
+  if (!file.is_object() || file.value("format", Json()) != format_name)
+    throw UserError(fmt::format("{}: is not a strategy file: \"format\" must be \"{}\"", where, format_name));
+  check_keys(file, known, where);
+  if (file.value("version", Json()) != format_version) {
+    refuse(where, "version",
+           fmt::format("{} is not supported, this program reads {}", file.value("version", Json()).dump(),
+                       format_version));
+  }
+  Strategy strategy;
+  if (file.contains("net")) strategy.net = text_of(file["net"], where, "net");
+  if (file.contains("ranks")) strategy.ranks = whole_number(file["ranks"], where, "ranks");
+  if (!file.contains("layers") || !file["layers"].is_object())
+    refuse(where, "layers", "must be an object of layer names and configurations");
+  for (const auto& [name, object] : file["layers"].items())
+    strategy.rules.push_back({name, layer_of(object, fmt::format("{}: layer '{}'", where, name))});
+  return strategy;
+}
+
+std::string strategy_text(const Strategy& strategy) {
+  std::string text =
+      fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n", format_name, format_version);
+  if (!strategy.net.empty()) text += fmt::format("  \"net\": {},\n", Json(strategy.net).dump());
+  text += fmt::format("  \"ranks\": {},\n  \"layers\": {{", strategy.ranks);
+  for (size_t i = 0; i < strategy.rules.size(); ++i) {
+    const auto& rule = strategy.rules[i];
+    text += fmt::format("{}\n    {}: {}", i == 0 ? "" : ",", Json(rule.pattern).dump(),
+                        json_of(rule.layer).dump());
+  }
+  return text + "\n  }\n}\n";
+}
+
+Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks) {
+  const auto known = built_in_strategies();
+  if (std::ranges::find(known, name_or_path) != known.end())
+    return built_in_strategy(name_or_path, network, ranks);
+  if (!name_or_path.ends_with(".json")) {
+    throw UserError(fmt::format("there is no strategy '{}'{} (known: {}, or a file that ends in .json)",
+                                name_or_path, did_you_mean(name_or_path, known), joined(known)));
+  }
+  return parse_strategy(read_file(name_or_path), name_or_path);
+}
+
+}  // namespace cortado

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cortado/parallel/layout.h"
+
+namespace cortado {
+
+// One rank's part in moving a tensor from the boxes that ranks hold to the boxes they need: what it sends,
+// what it receives and what it has itself. With `sums` the received boxes are added, else they replace.
+struct Movement {
+  struct Part {
+    int peer = 0;
+    Box box;
+  };
+  std::optional<Box> from, to;        // boxes of the tensor that this rank holds before and after
+  std::vector<Part> sends, receives;  // by peer; boxes within `from` and `to`
+  std::optional<Box> local;           // what it has itself of what it needs
+  bool sums = false;
+
+  bool nothing() const { return !from && !to; }
+  bool talks() const { return !sends.empty() || !receives.empty(); }
+  // Parts that are sent from or received into the tensor's own memory; others are packed.
+  bool direct_send(const Part& part) const;
+  bool direct_receive(const Part& part) const;
+  int64_t packed() const;  // floats of the others
+};
+
+// True when `part` of a dense, channels-last tensor `held` is one run of memory.
+bool contiguous(const Box& part, const Box& held);
+
+// This rank's part in copying from `owned` to `needed`.
+Movement copy_movement(const Layout& owned, const Layout& needed, int rank);
+
+// The adjoint: the same boxes back, summed where the copy came from, and the other way round.
+Movement adjoint(const Movement& movement);
+
+// This rank's part in summing the addends that ranks hold at the owners.
+Movement sum_movement(const Layout& addends, const Layout& owned, int rank);
+
+}  // namespace cortado

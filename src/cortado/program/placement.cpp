@@ -1,0 +1,363 @@
+#include "cortado/program/placement.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/bias.h"
+
+namespace cortado {
+namespace {
+
+using Operation = Placement::Operation;
+using Value = Placement::Value;
+
+class Placer {
+ public:
+  Placer(const Network& network, const NodeStrategies& strategies, int ranks)
+      : network_(network), strategies_(strategies) {
+    placement_.ranks = ranks;
+    placement_.tensor_values.assign(network.tensors().size(), -1);
+    placement_.report_values.assign(network.tensors().size(), -1);
+    placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
+  }
+
+  Placement run() {
+    for (size_t n = 0; n < network_.nodes().size(); ++n) {
+      const int node = static_cast<int>(n);
+      if (network_.nodes()[n].layer->is_source())
+        place_source(node);
+      else
+        place_node(node);
+    }
+    place_report();
+    return std::move(placement_);
+  }
+
+ private:
+  Layout nowhere() const { return Layout(static_cast<size_t>(placement_.ranks)); }
+
+  std::vector<Shape> shapes(const std::vector<int>& tensors) const {
+    std::vector<Shape> shapes;
+    for (int tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
+    return shapes;
+  }
+
+  int add_value(int tensor, std::string name, Layout layout, int producer) {
+    placement_.values.push_back({.name = std::move(name),
+                                 .tensor = tensor,
+                                 .layout = std::move(layout),
+                                 .producer = producer,
+                                 .consumers = {},
+                                 .needs_gradient = network_.tensors()[tensor].needs_gradient});
+    return static_cast<int>(placement_.values.size()) - 1;
+  }
+
+  // Appends an operation whose outputs are to be added, and tells its inputs of it.
+  int add_operation(Operation operation) {
+    const int index = static_cast<int>(placement_.operations.size());
+    for (int value : operation.inputs) placement_.values[value].consumers.push_back(index);
+    placement_.operations.push_back(std::move(operation));
+    return index;
+  }
+
+  // A node's share of its domain, per rank.
+  Layout domain_of(int index) const {
+    const auto& node = network_.nodes()[index];
+    const ParallelConfig& config = strategies_[index].config;
+    const Shape domain = node.layer->domain(shapes(node.inputs), shapes(node.outputs));
+    Layout layout = nowhere();
+    for (size_t i = 0; i < config.devices.size(); ++i)
+      layout[config.devices[i]] = domain_block(domain, config, static_cast<int>(i));
+    return layout;
+  }
+
+  // The box of input `input` that a rank reads to compute `domain` of the node.
+  Box needed_box(int index, int input, const Box& domain, int rank) const {
+    const auto& node = network_.nodes()[index];
+    const auto inputs = shapes(node.inputs), outputs = shapes(node.outputs);
+    Box box = node.layer->input_box(inputs, input, 0, domain);
+    for (size_t k = 1; k < outputs.size(); ++k) {
+      const int output = static_cast<int>(k);
+      const Box more = node.layer->input_box(inputs, input, output,
+                                             node.layer->output_box(inputs, outputs, output, domain));
+      if (box.empty()) {
+        box = more;
+      } else if (!more.empty()) {
+        box = box.hull(more);
+      }
+    }
+    const ParallelConfig& config = strategies_[index].config;
+    if (config.degrees.r > 1 && input == 0) {
+      const int part = coordinates_of(config.degrees, config.index_of(rank)).r;
+      box[1] = block_of(inputs[0][1], config.degrees.r, part);
+    }
+    return box;
+  }
+
+  Layout needed_of(int index, int input) const {
+    const Layout domain = domain_of(index);
+    Layout needed = nowhere();
+    for (int rank = 0; rank < placement_.ranks; ++rank) {
+      if (!domain[rank]) continue;
+      const Box box = needed_box(index, input, *domain[rank], rank);
+      if (!box.empty()) needed[rank] = box;
+    }
+    return needed;
+  }
+
+  // Every rank reads the samples that its layers need, whole: sources cost no communication.
+  void place_source(int index) {
+    const auto& node = network_.nodes()[index];
+    const int64_t batch = network_.tensors()[node.outputs[0]].shape.rank() > 0
+                              ? network_.tensors()[node.outputs[0]].shape[0]
+                              : 1;
+    Layout samples = nowhere();
+    for (int tensor : node.outputs) {
+      for (int consumer : network_.tensors()[tensor].consumers) add_samples(tensor, consumer, batch, samples);
+    }
+    const int operation = add_operation({.kind = Operation::Kind::source, .node = index});
+    for (int tensor : node.outputs) {
+      const Shape& shape = network_.tensors()[tensor].shape;
+      Layout layout = nowhere();
+      for (int rank = 0; rank < placement_.ranks; ++rank) {
+        Box box = Box::whole(shape);
+        if (shape.rank() > 0 && shape[0] == batch) box[0] = samples[rank] ? (*samples[rank])[0] : Range{};
+        if (!box.empty()) layout[rank] = box;
+      }
+      // A tensor that nobody reads, but is looked at, is read by the first rank.
+      const int value = add_value(tensor, network_.tensors()[tensor].name, layout, operation);
+      placement_.operations[operation].outputs.push_back(value);
+      placement_.tensor_values[tensor] = value;
+    }
+    placement_.samples[node.name] = std::move(samples);
+  }
+
+  void add_samples(int tensor, int consumer, int64_t batch, Layout& samples) const {
+    const auto& inputs = network_.nodes()[consumer].inputs;
+    const Shape& shape = network_.tensors()[tensor].shape;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != tensor) continue;
+      const Layout needed = needed_of(consumer, static_cast<int>(i));
+      for (int rank = 0; rank < placement_.ranks; ++rank) {
+        if (!needed[rank]) continue;
+        Box range = Box::whole(Shape{batch});
+        if (shape.rank() > 0 && shape[0] == batch) range[0] = (*needed[rank])[0];
+        samples[rank] = samples[rank] ? samples[rank]->hull(range) : range;
+      }
+    }
+  }
+
+  // The value in which ranks hold `needed` of a tensor: the one that owns it, or a copy that consumers with
+  // equal needs share, so that it travels once.
+  int value_with(int tensor, const Layout& needed, int node) {
+    const int owned = placement_.tensor_values[tensor];
+    if (in_place(placement_.values[owned].layout, needed)) return owned;
+    for (int copy : copies_[tensor]) {
+      if (placement_.values[copy].layout == needed) return copy;
+    }
+    const int operation = add_operation({.kind = Operation::Kind::copy, .node = node, .inputs = {owned}});
+    const int value = add_value(tensor, network_.tensors()[tensor].name + " needed", needed, operation);
+    // Set where a consumer wants it (take_input).
+    placement_.values[value].needs_gradient = false;
+    placement_.operations[operation].outputs = {value};
+    copies_[tensor].push_back(value);
+    return value;
+  }
+
+  int take_input(int index, size_t input) {
+    const auto& node = network_.nodes()[index];
+    const int value = value_with(node.inputs[input], needed_of(index, static_cast<int>(input)), index);
+    if (node.propagate_down[input]) placement_.values[value].needs_gradient = true;
+    return value;
+  }
+
+  void place_node(int index) {
+    const auto& node = network_.nodes()[index];
+    Operation operation{.node = index, .layer = node.layer, .strategy = strategies_[index]};
+    operation.parameters = node.parameters;
+    operation.input_gradients = node.propagate_down;
+    operation.domain = domain_of(index);
+    for (size_t i = 0; i < node.inputs.size(); ++i) operation.inputs.push_back(take_input(index, i));
+    if (operation.strategy.config.degrees.r > 1) {
+      place_partial_sums(std::move(operation));
+      return;
+    }
+    operation.slices = slices_of(operation);
+    const bool shared = operation.strategy.config.devices.size() > 1;
+    const int placed = add_operation(std::move(operation));
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      place_output(placed, static_cast<int>(k), shared && node.layer->sums(static_cast<int>(k)));
+  }
+
+  void place_output(int operation, int k, bool sums) {
+    const int index = placement_.operations[operation].node;
+    const auto& node = network_.nodes()[index];
+    const int tensor = node.outputs[k];
+    const auto inputs = shapes(node.inputs), outputs = shapes(node.outputs);
+    Layout layout = nowhere();
+    for (int rank = 0; rank < placement_.ranks; ++rank) {
+      const auto& domain = placement_.operations[operation].domain[rank];
+      if (domain) layout[rank] = node.layer->output_box(inputs, outputs, k, *domain);
+    }
+    int value = add_value(tensor, network_.tensors()[tensor].name, std::move(layout), operation);
+    placement_.operations[operation].outputs.push_back(value);
+    if (sums) value = place_sum(value, index, whole_on_first(index, tensor));
+    finish_output(value, tensor, node.loss_weights[k]);
+  }
+
+  Layout whole_on_first(int index, int tensor) const {
+    Layout layout = nowhere();
+    layout[strategies_[index].config.devices[0]] = Box::whole(network_.tensors()[tensor].shape);
+    return layout;
+  }
+
+  // Records the value that holds a tensor and where its gradient starts: behind a sum, if nobody else adds to
+  // it, with those who made the addends, which spares them a message.
+  void finish_output(int value, int tensor, double loss_weight) {
+    placement_.tensor_values[tensor] = value;
+    const auto& info = network_.tensors()[tensor];
+    bool more = false;
+    for (int consumer : info.consumers) {
+      const auto& node = network_.nodes()[consumer];
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        more |= node.inputs[i] == tensor && node.propagate_down[i];
+    }
+    const auto& producer = placement_.operations[placement_.values[value].producer];
+    if (producer.kind == Operation::Kind::sum && !more) {
+      placement_.values[value].needs_gradient = false;
+      value = producer.inputs[0];
+    }
+    placement_.values[value].loss_weight = loss_weight;
+  }
+
+  // Sums the addends of `partial` at the owners of `to`.
+  int place_sum(int partial, int node, Layout to) {
+    placement_.values[partial].partial = true;
+    placement_.values[partial].name += " addends";
+    const int operation = add_operation({.kind = Operation::Kind::sum, .node = node, .inputs = {partial}});
+    const int tensor = placement_.values[partial].tensor;
+    const int value = add_value(tensor, network_.tensors()[tensor].name, std::move(to), operation);
+    placement_.operations[operation].outputs = {value};
+    return value;
+  }
+
+  // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
+  // owned (docs/design.md, section 4).
+  void place_partial_sums(Operation operation) {
+    const int index = operation.node;
+    const auto& node = network_.nodes()[index];
+    const int tensor = node.outputs[0];
+    const ParallelConfig& config = operation.strategy.config;
+    const LayerPtr without_bias = node.layer->without_bias();
+    if (without_bias) {
+      operation.layer = without_bias;
+      operation.parameters.pop_back();
+    }
+    const Layout domain = operation.domain;
+    const LayerStrategy strategy = operation.strategy;
+    operation.slices = slices_of(operation);
+    const int placed = add_operation(std::move(operation));
+    const int partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
+    placement_.operations[placed].outputs = {partial};
+    Layout owned = nowhere();
+    for (size_t i = 0; i < config.devices.size(); ++i) {
+      owned[config.devices[i]] = summed_block(network_.tensors()[tensor].shape, config, static_cast<int>(i));
+    }
+    int value = place_sum(partial, index, owned);
+    if (without_bias) value = place_bias(index, value, strategy, owned);
+    finish_output(value, tensor, node.loss_weights[0]);
+  }
+
+  int place_bias(int index, int sum, const LayerStrategy& strategy, const Layout& owned) {
+    const auto& node = network_.nodes()[index];
+    const int tensor = node.outputs[0];
+    Operation operation{.node = index, .strategy = strategy};
+    BiasOptions options;
+    options.broadcast.axis = 1;
+    options.broadcast.num_axes = 1;
+    operation.layer = std::make_shared<Bias>(options);
+    operation.parameters = {node.parameters.back()};
+    operation.inputs = {sum};
+    operation.input_gradients = {network_.tensors()[tensor].needs_gradient};
+    operation.domain = owned;
+    operation.slices = slices_of(operation);
+    placement_.values[sum].name += " without bias";
+    const int placed = add_operation(std::move(operation));
+    const int value = add_value(tensor, network_.tensors()[tensor].name, owned, placed);
+    placement_.operations[placed].outputs = {value};
+    return value;
+  }
+
+  // The slices of an operation's parameters per rank; they become the network's.
+  std::vector<Layout> slices_of(const Operation& operation) {
+    std::vector<Shape> inputs;
+    for (int value : operation.inputs)
+      inputs.push_back(network_.tensors()[placement_.values[value].tensor].shape);
+    std::vector<Layout> slices;
+    for (size_t p = 0; p < operation.parameters.size(); ++p) {
+      Layout layout = nowhere();
+      for (int rank = 0; rank < placement_.ranks; ++rank) {
+        if (!operation.domain[rank]) continue;
+        const auto& held = placement_.values[operation.inputs[0]].layout[rank];
+        ensure(held.has_value(), "a layer with parameters reads nothing");
+        const Box box =
+            operation.layer->parameter_box(inputs, static_cast<int>(p), *operation.domain[rank], *held);
+        auto& known = placement_.slices[operation.parameters[p]][rank];
+        ensure(!known || *known == box, "layers that share a parameter hold unequal slices");
+        known = layout[rank] = box;
+      }
+      slices.push_back(std::move(layout));
+    }
+    return slices;
+  }
+
+  // Losses are known to all ranks, which must agree to stop; the other outputs to rank 0, which tells them.
+  void place_report() {
+    for (size_t t = 0; t < network_.tensors().size(); ++t) {
+      const int tensor = static_cast<int>(t);
+      const auto& info = network_.tensors()[t];
+      const auto& weights = network_.nodes()[info.producer].loss_weights;
+      const bool loss = !weights.empty() && weights[info.producer_output] != 0;
+      if (!loss && !info.consumers.empty()) continue;
+      Layout needed = nowhere();
+      for (int rank = 0; rank < (loss ? placement_.ranks : 1); ++rank) needed[rank] = Box::whole(info.shape);
+      const auto& producer = placement_.operations[placement_.values[placement_.tensor_values[t]].producer];
+      if (producer.kind == Operation::Kind::source) continue;
+      placement_.report_values[t] = value_with(tensor, needed, -1);
+    }
+  }
+
+  const Network& network_;
+  const NodeStrategies& strategies_;
+  Placement placement_;
+  std::map<int, std::vector<int>> copies_;  // per tensor: values
+};
+
+}  // namespace
+
+std::vector<int> Placement::Operation::group(int rank) const {
+  const ParallelConfig& config = strategy.config;
+  const int channel = coordinates_of(config.degrees, config.index_of(rank)).c;
+  std::vector<int> group;
+  for (size_t i = 0; i < config.devices.size(); ++i) {
+    if (coordinates_of(config.degrees, static_cast<int>(i)).c == channel) group.push_back(config.devices[i]);
+  }
+  std::ranges::sort(group);
+  return group;
+}
+
+std::vector<int> Placement::replicas(int parameter, int rank) const {
+  std::vector<int> ranks;
+  const Layout& layout = slices[parameter];
+  for (size_t other = 0; other < layout.size(); ++other) {
+    if (layout[other] && layout[other] == layout[rank]) ranks.push_back(static_cast<int>(other));
+  }
+  return ranks;
+}
+
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks) {
+  return Placer(network, strategies, ranks).run();
+}
+
+}  // namespace cortado

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cortado/net/network.h"
+#include "cortado/parallel/layout.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+
+// A network cut by a strategy, on all ranks: which device computes which box and what moves between layers
+// (docs/design.md, section 4). Every rank makes the same Placement and lowers its own part of it.
+struct Placement {
+  // A tensor as it lies over the ranks behind one operation.
+  struct Value {
+    std::string name;
+    int tensor = -1;  // of the network
+    Layout layout;
+    bool partial = false;  // ranks hold addends of the tensor
+    int producer = -1;     // operation
+    std::vector<int> consumers;
+    bool needs_gradient = false;
+    double loss_weight = 0;  // the gradient starts here
+  };
+
+  // What the ranks do together: read samples, compute a layer, or move a tensor.
+  struct Operation {
+    enum class Kind {
+      source,
+      compute,
+      copy,  // every rank gets the box it needs (halos, gathered channels); backward: sums at the owner
+      sum    // addends are summed at the owner (r cuts, losses); backward: copies to those who added
+    };
+    Kind kind = Kind::compute;
+    int node = -1;  // of the network: the layer, or the one that the movement is for; -1: for the report
+    LayerPtr layer{};
+    LayerStrategy strategy{};
+    std::vector<int> parameters{};         // of the network
+    std::vector<int> inputs{}, outputs{};  // values
+    std::vector<bool> input_gradients{};
+    Layout domain{};                         // compute: per rank, its share of the layer's domain
+    std::vector<Layout> slices{};            // compute: per parameter and rank
+    std::vector<int> group(int rank) const;  // ranks whose layer-internal sums go together with this rank's
+  };
+
+  int ranks = 1;
+  std::vector<Value> values;
+  std::vector<Operation> operations;
+  std::vector<int> tensor_values;         // per network tensor: the value that holds it, each element once
+  std::vector<int> report_values;         // per network tensor: whole for the report, -1: not reported
+  std::vector<Layout> slices;             // per network parameter: what each rank holds
+  std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
+
+  // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented
+  // allreduce of channel and filter parallelism, section 3.2).
+  std::vector<int> replicas(int parameter, int rank) const;
+};
+
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks);
+
+}  // namespace cortado

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+#include <map>
+#include <tuple>
+
+#include "cortado/base/error.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+void check(bool holds, std::string message) {
+  if (!holds) throw InternalError("programs of a job: " + message);
+}
+
+Movement movement_of(const Program& program, const Step& step) {
+  const Movement& movement = program.works[step.work].movement;
+  return step.backward ? adjoint(movement) : movement;
+}
+
+void verify_messages(std::span<const Program> programs) {
+  std::map<std::tuple<int, int, int>, Box> sent;  // from, to, tag
+  size_t receives = 0;
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      if (step.kind != Step::Kind::exchange) continue;
+      for (const auto& part : movement_of(program, step).sends) {
+        const bool fresh = sent.insert({{program.rank, part.peer, step.tag}, part.box}).second;
+        check(fresh,
+              fmt::format("rank {} sends to {} twice under tag {}", program.rank, part.peer, step.tag));
+      }
+    }
+  }
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      if (step.kind != Step::Kind::exchange) continue;
+      for (const auto& part : movement_of(program, step).receives) {
+        auto found = sent.find({part.peer, program.rank, step.tag});
+        check(found != sent.end(),
+              fmt::format("rank {} waits for a message of {} under tag {} that is not sent", program.rank,
+                          part.peer, step.tag));
+        check(found->second == part.box, fmt::format("rank {} sends {} to {}, which expects {}", part.peer,
+                                                     found->second.text(), program.rank, part.box.text()));
+        ++receives;
+      }
+    }
+  }
+  check(receives == sent.size(), fmt::format("{} messages are sent and {} received", sent.size(), receives));
+}
+
+// What the members of each group do together, in order.
+void verify_collectives(std::span<const Program> programs) {
+  std::map<std::vector<int>, std::map<int, std::vector<std::string>>> meetings;  // group -> rank -> what
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      if (step.group.empty()) continue;
+      std::string what = fmt::format("{} {} {}", name_of(step.kind), step.parameter, step.backward);
+      if (step.work >= 0) what += fmt::format(" of {}", program.works[step.work].nodes.front());
+      meetings[step.group][program.rank].push_back(std::move(what));
+    }
+  }
+  for (const auto& [group, by_rank] : meetings) {
+    for (int rank : group) {
+      auto found = by_rank.find(rank);
+      check(found != by_rank.end() && found->second == by_rank.begin()->second,
+            fmt::format("rank {} does not meet its group in the order of rank {}", rank,
+                        by_rank.begin()->first));
+    }
+  }
+}
+
+}  // namespace
+
+void verify_job(std::span<const Program> programs) {
+  verify_messages(programs);
+  verify_collectives(programs);
+}
+
+}  // namespace cortado

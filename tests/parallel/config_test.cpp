@@ -1,0 +1,110 @@
+#include "cortado/parallel/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/inner_product.h"
+
+namespace cortado {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Blocks, DifferByAtMostOneAndCoverTheExtent) {
+  for (int64_t extent = 1; extent < 40; ++extent) {
+    for (int parts = 1; parts <= extent; ++parts) {
+      int64_t end = 0;
+      for (int i = 0; i < parts; ++i) {
+        const Range block = block_of(extent, parts, i);
+        EXPECT_EQ(block.begin, end);
+        EXPECT_GE(block.size(), extent / parts);
+        EXPECT_LE(block.size(), extent / parts + 1);
+        end = block.end;
+      }
+      EXPECT_EQ(end, extent);
+    }
+  }
+}
+
+TEST(Blocks, FollowWeights) {
+  EXPECT_EQ(block_of(12, 2, 0, {2, 1}), (Range{0, 8}));
+  EXPECT_EQ(block_of(12, 2, 1, {2, 1}), (Range{8, 12}));
+  // Nobody is left without work.
+  EXPECT_EQ(block_of(3, 3, 0, {1000, 1, 1}), (Range{0, 1}));
+  EXPECT_EQ(block_of(3, 3, 1, {1000, 1, 1}), (Range{1, 2}));
+  EXPECT_EQ(block_of(3, 3, 2, {1, 1, 1000}), (Range{2, 3}));
+}
+
+TEST(Coordinates, AreDifferentForEveryDevice) {
+  const Degrees degrees{.n = 2, .c = 3, .d = 1, .h = 2, .w = 2, .r = 2};
+  std::set<std::array<int, 6>> seen;
+  for (int i = 0; i < degrees.product(); ++i) {
+    const Coordinates at = coordinates_of(degrees, i);
+    seen.insert({at.n, at.d, at.h, at.w, at.c, at.r});
+  }
+  EXPECT_EQ(seen.size(), 48u);
+}
+
+TEST(Coordinates, WhatRCutsLiesAsIfChannelsWereCutMore) {
+  const Shape domain{4, 24, 5, 5};
+  ParallelConfig both{.degrees = {.c = 2, .r = 3}, .devices = {0, 1, 2, 3, 4, 5}, .weights = {}};
+  ParallelConfig channels{.degrees = {.c = 6}, .devices = {0, 1, 2, 3, 4, 5}, .weights = {}};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(summed_block(domain, both, i), domain_block(domain, channels, i));
+}
+
+class CheckConfig : public ::testing::Test {
+ protected:
+  std::string refusal(const Degrees& degrees, int ranks, std::vector<int> devices = {}) {
+    ParallelConfig config{.degrees = degrees, .devices = std::move(devices), .weights = {}};
+    if (config.devices.empty())
+      for (int i = 0; i < degrees.product(); ++i) config.devices.push_back(i);
+    try {
+      check_config(config, layer_, inputs_, layer_.output_shapes(inputs_, 1), ranks);
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  }
+  Convolution layer_{[] {
+    ConvolutionOptions options;
+    options.num_output = 6;
+    options.kernel = {3};
+    return options;
+  }()};
+  std::vector<Shape> inputs_{Shape{4, 2, 8, 8}};
+};
+
+TEST_F(CheckConfig, TakesWhatFits) {
+  EXPECT_EQ(refusal({.n = 2, .c = 2}, 4), "");
+  EXPECT_EQ(refusal({.h = 6}, 8), "");
+  EXPECT_EQ(refusal({.c = 3, .r = 2}, 6), "");
+  EXPECT_EQ(refusal({.n = 2}, 4, {3, 1}), "");
+}
+
+TEST_F(CheckConfig, SaysWhatDoesNotAndWhatWould) {
+  EXPECT_THAT(refusal({.n = 8}, 8), HasSubstr("only 4 samples; use at most 4"));
+  EXPECT_THAT(refusal({.h = 7}, 8), HasSubstr("only 6 rows"));
+  EXPECT_THAT(refusal({.d = 2}, 8), HasSubstr("there are only 1 planes"));
+  EXPECT_THAT(refusal({.r = 4}, 8), HasSubstr("only 2 input channels"));
+  EXPECT_THAT(refusal({.c = 6, .r = 2}, 12), HasSubstr("only 6 output channels"));
+  EXPECT_THAT(refusal({.n = 4}, 2), HasSubstr("needs 4 devices, the job has 2 ranks"));
+  EXPECT_THAT(refusal({.n = 2}, 4, {1, 1}), HasSubstr("given twice"));
+  EXPECT_THAT(refusal({.n = 2}, 4, {1, 4}), HasSubstr("device 4 does not exist"));
+  EXPECT_THAT(refusal({.n = 2}, 4, {1}), HasSubstr("1 devices are given"));
+  EXPECT_THAT(refusal({.n = 0}, 4, {0}), HasSubstr("n is 0"));
+}
+
+TEST_F(CheckConfig, RefusesCutsThatTheLayerDoesNotHave) {
+  InnerProduct product([] {
+    InnerProductOptions options;
+    options.num_output = 4;
+    return options;
+  }());
+  ParallelConfig config{.degrees = {.h = 2}, .devices = {0, 1}, .weights = {}};
+  EXPECT_THROW(check_config(config, product, inputs_, product.output_shapes(inputs_, 1), 2), UserError);
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,114 @@
+#include "cortado/parallel/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NetBuilder;
+
+Network small_net() {
+  return NetBuilder()
+      .conv("conv1", "data")
+      .relu("conv1")
+      .conv("conv2", "conv1")
+      .loss("conv2", "data")
+      .build();
+}
+
+std::string refusal_of(const std::function<void()>& work) {
+  try {
+    work();
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+std::string file(const std::string& layers, const std::string& more = "") {
+  return R"({"format": "cortado-strategy", "version": 1, "ranks": 2, )" + more + R"("layers": {)" + layers +
+         "}}";
+}
+
+std::string refusal(const std::string& json) {
+  const Network net = small_net();
+  return refusal_of([&] { resolve(parse_strategy(json, "s.json"), net, 2, "s.json"); });
+}
+
+TEST(Strategy, NamesGoBeforePatterns) {
+  const Network net = small_net();
+  const Strategy strategy =
+      parse_strategy(file(R"("*": {}, "conv*": {"n": 2}, "conv2": {"c": 2, "devices": [1, 0]})"), "s.json");
+  const NodeStrategies nodes = resolve(strategy, net, 2, "s.json");
+  EXPECT_EQ(nodes[net.node("conv1")].config.degrees.n, 1);  // "*" stands before "conv*"
+  EXPECT_EQ(nodes[net.node("conv2")].config.degrees.c, 2);
+  EXPECT_EQ(nodes[net.node("conv2")].config.devices, (std::vector<int>{1, 0}));
+}
+
+TEST(Strategy, RoundTrips) {
+  const Network net = small_net();
+  for (const auto name : built_in_strategies()) {
+    const Strategy strategy = built_in_strategy(name, net, 3);
+    EXPECT_EQ(parse_strategy(strategy_text(strategy), "s.json"), strategy) << name;
+  }
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const Strategy strategy = random_strategy(seed, net, 6);
+    EXPECT_EQ(parse_strategy(strategy_text(strategy), "s.json"), strategy) << seed;
+  }
+}
+
+TEST(Strategy, BuiltInOnesHoldForEveryNumberOfRanks) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Network net = testing::random_net(seed);
+    for (int ranks : {1, 2, 3, 4, 8}) {
+      for (const auto name : built_in_strategies())
+        EXPECT_NO_THROW(resolve(built_in_strategy(name, net, ranks), net, ranks, "built in"));
+      EXPECT_NO_THROW(resolve(random_strategy(seed, net, ranks), net, ranks, "random"));
+    }
+  }
+}
+
+TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
+  EXPECT_THAT(refusal(file(R"("conv1": {"n": 2})")), HasSubstr("add a rule \"*\""));
+  EXPECT_THAT(refusal(file(R"("*": {}, "conv1": {"h": 9})")), HasSubstr("layer 'conv1': h = 9"));
+  EXPECT_THAT(refusal(file(R"("*": {}, "conv9": {"n": 2})")), HasSubstr("'conv9' fits no layer"));
+  EXPECT_THAT(refusal(file(R"("*": {"m": 2})")), HasSubstr("no key \"m\""));
+  EXPECT_THAT(refusal(file(R"("*": {"n": -2})")), HasSubstr("\"n\": -2 is not"));
+  EXPECT_THAT(refusal(file(R"("*": {"sync": "own"})")), HasSubstr("use allreduce or owner"));
+  EXPECT_THAT(refusal(file(R"("*": {})", R"("net": "other", )")), HasSubstr("is for net 'other'"));
+  EXPECT_THAT(refusal(file(R"("conv*": {"batch_norm": "local"}, "*": {})")), HasSubstr("is for BatchNorm"));
+  EXPECT_THAT(refusal("{"), HasSubstr("is not JSON"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("is not a strategy file"));
+  EXPECT_THAT(refusal(R"({"format": "cortado-strategy", "version": 7, "layers": {}})"), HasSubstr("version"));
+  const Network net = small_net();
+  EXPECT_THAT(refusal_of([&] { resolve(built_in_strategy("data", net, 4), net, 2, "data"); }),
+              HasSubstr("the job has 2"));
+  EXPECT_THAT(refusal_of([&] { load_strategy("dta", net, 2); }), HasSubstr("did you mean 'data'"));
+}
+
+TEST(Strategy, LayersThatShareAParameterAreCutAlike) {
+  const Network net = NetBuilder().conv("a", "data", "s").conv("b", "a", "s").loss("b", "data").build();
+  EXPECT_THAT(refusal_of([&] {
+                resolve(parse_strategy(file(R"("a": {"c": 2}, "*": {})"), "s.json"), net, 2, "s.json");
+              }),
+              HasSubstr("share parameter"));
+}
+
+TEST(Strategy, TestNetsFollowTheTrainNet) {
+  const Network train = small_net();
+  const Network test =
+      NetBuilder().conv("conv1", "data").conv("new", "conv1").loss("new", "data").build(Phase::test);
+  const NodeStrategies first = resolve(built_in_strategy("model", train, 2), train, 2, "model");
+  const NodeStrategies beside = resolve_beside(test, train, first, 2);
+  EXPECT_EQ(beside[test.node("conv1")], first[train.node("conv1")]);
+  EXPECT_EQ(beside[test.node("new")].config.degrees.n, 2);
+}
+
+}  // namespace
+}  // namespace cortado

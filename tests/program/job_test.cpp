@@ -1,0 +1,142 @@
+// Programs of all ranks of a job together.
+#include <algorithm>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/program/lower.h"
+
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NetBuilder;
+
+std::optional<TaskFacts> facts_of(const Task& task) {
+  TaskFacts facts;
+  bool pointwise = task.layer().type() == "ReLU" || task.layer().type() == "TanH";
+  facts.in_place = pointwise;
+  facts.backward_reads_inputs = !pointwise;
+  facts.backward_reads_outputs = pointwise || task.layers.size() > 1;
+  facts.overwrites_output_gradients = task.layers.size() > 1;
+  facts.scratch = {100};
+  if (task.layer().type() == "TanH" && task.cut) facts.forward_sums = facts.backward_sums = 4;
+  return facts;
+}
+
+std::vector<Program> lower_job(const Network& net, const NodeStrategies& strategies, int ranks,
+                               bool keep = false) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    programs.push_back(lower(net, place(net, strategies, ranks), facts_of,
+                             {.keep_tensors = keep, .rank = rank, .after_pass = {}}));
+  }
+  return programs;
+}
+
+// lower() verifies each program, verify_job() all together.
+TEST(Job, LawsHoldOnRandomNetsUnderRandomStrategies) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    for (int ranks : {1, 2, 3, 4, 6, 8}) {
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks", seed, ranks));
+      const Network net = testing::random_net(seed);
+      const NodeStrategies strategies = resolve(random_strategy(seed, net, ranks), net, ranks, "random");
+      std::vector<Program> programs;
+      ASSERT_NO_THROW(programs = lower_job(net, strategies, ranks, seed % 3 == 0));
+      ASSERT_NO_THROW(verify_job(programs));
+    }
+  }
+}
+
+int64_t bytes_received(const Program& program) {
+  int64_t floats = 0;
+  for (const Step& step : program.steps) {
+    if (step.kind != Step::Kind::exchange) continue;
+    const Movement& movement = program.works[step.work].movement;
+    for (const auto& part : step.backward ? movement.sends : movement.receives)
+      floats += part.box.shape().size();
+  }
+  return floats * static_cast<int64_t>(sizeof(float));
+}
+
+NodeStrategies all(const Network& net, const Degrees& degrees) {
+  LayerStrategy strategy;
+  strategy.config.degrees = degrees;
+  strategy.config.devices.clear();
+  for (int i = 0; i < degrees.product(); ++i) strategy.config.devices.push_back(i);
+  NodeStrategies strategies(net.nodes().size(), strategy);
+  return strategies;
+}
+
+TEST(Job, EqualCutsBySampleMoveNothing) {
+  const Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").build();
+  for (const Program& program : lower_job(net, all(net, {.n = 2}), 2)) {
+    for (const Step& step : program.steps) {
+      if (step.kind == Step::Kind::exchange)
+        EXPECT_TRUE(program.works[step.work].nodes.empty());  // the report
+    }
+  }
+}
+
+// Two 3x3 convolutions over 2x4x6x6 tensors cut into two bands of rows: the second needs one row of the
+// first's output from the neighbour, and gives the gradient of one row back.
+TEST(Job, ARankReceivesItsHaloAndNothingElse) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.h = 2});
+  strategies[net.node("loss")] = {};
+  const auto programs = lower_job(net, strategies, 2);
+  const int64_t row = 2 * 4 * 6 * 4;
+  // Forward: a and b, one row each; backward: the same; c's half for the loss on rank 0 and its gradient
+  // back.
+  const int64_t halves = 3 * row, loss = 4;
+  EXPECT_EQ(bytes_received(programs[0]), 4 * row + halves);
+  EXPECT_EQ(bytes_received(programs[1]), 4 * row + halves + loss);
+}
+
+TEST(Job, GradientsAreSummedOverReplicasOnly) {
+  const Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
+  const NodeStrategies strategies = all(net, {.n = 2});
+  for (const Program& program : lower_job(net, strategies, 2)) {
+    int sums = 0;
+    for (const Step& step : program.steps) {
+      if (step.kind != Step::Kind::sum_gradient) continue;
+      ++sums;
+      EXPECT_EQ(step.group, (std::vector<int>{0, 1}));
+    }
+    EXPECT_EQ(sums, 2);  // weight and bias
+  }
+}
+
+TEST(Job, BrokenOnesAreCaught) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
+  auto expect_caught = [&](const std::function<void(std::vector<Program>&)>& wreck, const std::string& law) {
+    std::vector<Program> programs = lower_job(net, all(net, {.n = 2}), 2);
+    wreck(programs);
+    try {
+      verify_job(programs);
+      FAIL() << "the broken job passed";
+    } catch (const InternalError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(law));
+    }
+  };
+  auto exchange = [](Program& program) -> Step& {
+    return *std::ranges::find(program.steps, Step::Kind::exchange, &Step::kind);
+  };
+  expect_caught([&](auto& programs) { exchange(programs[1]).tag += 100; }, "is not sent");
+  expect_caught(
+      [&](auto& programs) {
+        auto& steps = programs[0].steps;
+        std::erase_if(steps, [](const Step& step) { return step.kind == Step::Kind::sum_gradient; });
+      },
+      "does not meet its group");
+  // A wait that is forgotten.
+  std::vector<Program> programs = lower_job(net, all(net, {.n = 2}), 2);
+  for (Step& step : programs[0].steps) step.waits.clear();
+  EXPECT_THROW(verify(programs[0], net), InternalError);
+}
+
+}  // namespace
+}  // namespace cortado
