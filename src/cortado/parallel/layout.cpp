@@ -23,7 +23,9 @@ std::vector<Transfer> transfers(const Layout& owned, const Layout& needed) {
       moves.push_back({static_cast<int>(from), receiver, common});
       missing -= common.shape().size();
     }
-    ensure(missing == 0, "a layout does not hold every part of its tensor exactly once");
+    if (missing == 0) continue;
+    throw InternalError(fmt::format("layout [{}] does not hold exactly once what rank {} needs: {}", text(owned),
+                                    to, needed[to]->text()));
   }
   return moves;
 }

@@ -248,7 +248,6 @@ class Placer {
     const int index = operation.node;
     const auto& node = network_.nodes()[index];
     const int tensor = node.outputs[0];
-    const ParallelConfig& config = operation.strategy.config;
     const LayerPtr without_bias = node.layer->without_bias();
     if (without_bias) {
       operation.layer = without_bias;
@@ -256,6 +255,7 @@ class Placer {
     }
     const Layout domain = operation.domain;
     const LayerStrategy strategy = operation.strategy;
+    const ParallelConfig& config = strategy.config;
     operation.slices = slices_of(operation);
     const int placed = add_operation(std::move(operation));
     const int partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
