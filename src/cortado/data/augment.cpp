@@ -100,10 +100,18 @@ MixUp draw_mixup(double alpha, const RandomStream& stream, int64_t first_sample,
   return mixup;
 }
 
+MixUp rows_of(const MixUp& mixup, std::span<const int64_t> samples) {
+  std::vector<int64_t> row_of_sample(mixup.partner.size(), -1);
+  for (size_t row = 0; row < samples.size(); ++row) row_of_sample[samples[row]] = static_cast<int64_t>(row);
+  MixUp rows{.lambda = mixup.lambda, .partner = {}};
+  for (int64_t sample : samples) rows.partner.push_back(row_of_sample[mixup.partner[sample]]);
+  return rows;
+}
+
 void apply_mixup(const MixUp& mixup, std::span<float> images, std::span<const float> labels,
                  std::span<float> second_labels) {
   const auto batch = static_cast<int64_t>(mixup.partner.size());
-  const auto size = static_cast<int64_t>(images.size()) / batch;
+  const auto size = batch > 0 ? static_cast<int64_t>(images.size()) / batch : 0;
   const float lambda = mixup.lambda;
   for (int64_t i = 0; i < batch; ++i) {
     const int64_t j = mixup.partner[i];

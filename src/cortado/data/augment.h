@@ -41,6 +41,9 @@ struct MixUp {
 };
 // lambda ~ Beta(alpha, alpha); a pure function of (stream, first_sample).
 MixUp draw_mixup(double alpha, const RandomStream& stream, int64_t first_sample, int64_t batch);
+// The same for rows that hold some samples of the batch, each with its partner (samples[row], partners as
+// rows).
+MixUp rows_of(const MixUp& mixup, std::span<const int64_t> samples);
 // Mixes images of `size` floats in place and writes second_labels[i] = labels[partner[i]].
 void apply_mixup(const MixUp& mixup, std::span<float> images, std::span<const float> labels,
                  std::span<float> second_labels);

@@ -13,7 +13,7 @@ namespace cortado {
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(int64_t floats)
-      : values_(static_cast<float*>(std::aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64))),
+      : values_(static_cast<float*>(std::aligned_alloc(64, (floats * sizeof(float) + 64) / 64 * 64))),
         size_(floats) {
     if (!values_) throw std::bad_alloc();
     std::fill_n(values_.get(), floats, 0.0f);

@@ -1,5 +1,6 @@
 #include "cortado/data/image_source.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cortado/data/augment.h"
@@ -43,16 +44,29 @@ void ImageSource::transform(const PixelView& pixels, int label, int64_t position
   if (tops_ > 1) *tops[1] = static_cast<float>(label);
 }
 
-void ImageSource::finish_batch(int64_t first_sample, std::span<float* const> tops) {
+std::vector<int64_t> ImageSource::partners(int64_t first_sample, Range samples) const {
+  std::vector<int64_t> outside;
+  if (!mixes_ || samples.size() == source_.batch_size) return outside;
+  const MixUp mixup = draw_mixup(source_.transform.mixup_alpha, stream_, first_sample, source_.batch_size);
+  for (int64_t i = samples.begin; i < samples.end; ++i) {
+    const int64_t partner = mixup.partner[i];
+    if (partner < samples.begin || partner >= samples.end) outside.push_back(partner);
+  }
+  std::sort(outside.begin(), outside.end());
+  return outside;
+}
+
+void ImageSource::finish_batch(int64_t first_sample, std::span<const int64_t> samples,
+                               std::span<float* const> tops) {
   if (tops_ != 4) return;
-  const auto batch = static_cast<size_t>(source_.batch_size);
+  const size_t rows = samples.size();
   const auto size = static_cast<size_t>(transformer_->output_shape().size());
   if (mixes_) {
     const MixUp mixup = draw_mixup(source_.transform.mixup_alpha, stream_, first_sample, source_.batch_size);
-    apply_mixup(mixup, {tops[0], batch * size}, {tops[1], batch}, {tops[2], batch});
+    apply_mixup(rows_of(mixup, samples), {tops[0], rows * size}, {tops[1], rows}, {tops[2], rows});
     *tops[3] = mixup.lambda;
   } else {
-    std::copy_n(tops[1], batch, tops[2]);
+    std::copy_n(tops[1], rows, tops[2]);
     *tops[3] = 1;
   }
 }

@@ -13,7 +13,9 @@ class ImageSource : public SampleSource {
  public:
   ImageSource(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override;
-  void finish_batch(int64_t first_sample, std::span<float* const> tops) override;
+  std::vector<int64_t> partners(int64_t first_sample, Range samples) const override;
+  void finish_batch(int64_t first_sample, std::span<const int64_t> samples,
+                    std::span<float* const> tops) override;
 
  protected:
   // Called once by the concrete class with the first sample's size.

@@ -16,20 +16,6 @@ std::vector<Shape> shapes_of_tops(const SourceOptions& source, int tops) {
   return given == tops ? source.shapes : std::vector<Shape>(tops, source.shapes[0]);
 }
 
-std::vector<AlignedBuffer> make_buffers(std::span<const Shape> shapes) {
-  std::vector<AlignedBuffer> buffers;
-  for (const Shape& shape : shapes) buffers.emplace_back(shape.size());
-  return buffers;
-}
-
-Batch batch_of(std::span<const AlignedBuffer> buffers, int64_t first_sample) {
-  Batch batch{.tensors = {}, .first_sample = first_sample};
-  for (const AlignedBuffer& buffer : buffers) batch.tensors.push_back(buffer.data());
-  return batch;
-}
-
-int64_t batch_size_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 1; }
-
 void check_filler(const Filler& filler) {
   using Type = Filler::Type;
   const bool known =
@@ -52,12 +38,31 @@ float fill_value(const Filler& filler, const RandomStream& stream, uint64_t inde
 
 }  // namespace
 
+TopBuffers::TopBuffers(std::vector<Shape> shapes)
+    : shapes_(std::move(shapes)), samples_{0, batch_size_of(shapes_[0])} {}
+
+void TopBuffers::restrict_to(Range samples) {
+  ensure(buffers_.empty(), "a reader is restricted before its first batch");
+  samples_ = samples;
+}
+
+std::span<float> TopBuffers::values(size_t top) {
+  while (buffers_.size() < shapes_.size()) buffers_.emplace_back(elements(buffers_.size()).size());
+  return buffers_.at(top).span();
+}
+
+Batch TopBuffers::batch(int64_t first_sample) {
+  Batch batch{.tensors = {}, .first_sample = first_sample};
+  for (size_t top = 0; top < shapes_.size(); ++top) batch.tensors.push_back(values(top).data());
+  return batch;
+}
+
 InputReader::InputReader(const SourceOptions& source, const ReaderOptions& options)
-    : shapes_(shapes_of_tops(source, options.tops)), buffers_(make_buffers(shapes_)) {}
+    : tops_(shapes_of_tops(source, options.tops)) {}
 
 Batch InputReader::next() {
-  Batch batch = batch_of(buffers_, position_);
-  position_ += batch_size_of(shapes_[0]);
+  Batch batch = tops_.batch(position_);
+  position_ += tops_.batch_size();
   return batch;
 }
 
@@ -69,6 +74,7 @@ MemoryReader::MemoryReader(const SourceOptions& source, const ReaderOptions& opt
     throw UserError("MemoryData needs batch_size, channels, height and width, all at least 1");
   const Shape& sample = source.shapes[0];
   data_shape_ = {source.batch_size, sample[0], sample[1], sample[2]};
+  samples_ = {0, source.batch_size};
   data_.resize(data_shape_.size());
   labels_.resize(source.batch_size);
 }
@@ -88,39 +94,36 @@ void MemoryReader::set(std::span<const float> data, std::span<const float> label
 
 Batch MemoryReader::next() {
   const auto batch = data_shape_[0], batches = static_cast<int64_t>(labels_.size()) / batch;
-  const int64_t row = position_ / batch % batches * batch;
+  const int64_t row = position_ / batch % batches * batch + samples_.begin;
   Batch result{{data_.data() + row * data_shape_.count(1), labels_.data() + row}, position_};
   position_ += batch;
   return result;
 }
 
 DummyReader::DummyReader(const SourceOptions& source, const ReaderOptions& options)
-    : shapes_(shapes_of_tops(source, options.tops)),
+    : tops_(shapes_of_tops(source, options.tops)),
       fillers_(source.fillers.empty() ? std::vector<Filler>(1) : source.fillers),
-      buffers_(make_buffers(shapes_)),
       stream_{options.seed, 0, RandomStream::owner_of(options.layer_name)} {
-  if (fillers_.size() == 1) fillers_.resize(shapes_.size(), Filler(fillers_[0]));
-  if (fillers_.size() != shapes_.size())
+  const size_t tops = tops_.shapes().size();
+  if (fillers_.size() == 1) fillers_.resize(tops, Filler(fillers_[0]));
+  if (fillers_.size() != tops)
     throw UserError(
-        fmt::format("{} fillers for {} tops; give none, one, or one a top", fillers_.size(), shapes_.size()));
-  for (size_t t = 0; t < fillers_.size(); ++t) {
-    check_filler(fillers_[t]);
-    if (fillers_[t].type != Filler::Type::constant) continue;
-    for (float& value : buffers_[t].span()) value = fill_value(fillers_[t], stream_, 0);
-  }
+        fmt::format("{} fillers for {} tops; give none, one, or one a top", fillers_.size(), tops));
+  for (const Filler& filler : fillers_) check_filler(filler);
 }
 
 Batch DummyReader::next() {
   RandomStream stream = stream_;
   stream.iteration = static_cast<uint64_t>(position_);
   for (size_t t = 0; t < fillers_.size(); ++t) {
-    if (fillers_[t].type == Filler::Type::constant) continue;
+    if (filled_ && fillers_[t].type == Filler::Type::constant) continue;
     stream.owner = stream_.owner + static_cast<uint32_t>(t);
-    uint64_t index = 0;
-    for (float& value : buffers_[t].span()) value = fill_value(fillers_[t], stream, index++);
+    auto index = static_cast<uint64_t>(tops_.elements(t).begin);
+    for (float& value : tops_.values(t)) value = fill_value(fillers_[t], stream, index++);
   }
-  Batch batch = batch_of(buffers_, position_);
-  position_ += batch_size_of(shapes_[0]);
+  filled_ = true;
+  Batch batch = tops_.batch(position_);
+  position_ += tops_.batch_size();
   return batch;
 }
 

@@ -6,19 +6,36 @@
 
 namespace cortado {
 
+// The memory of a batch's tops, or of some samples' rows of them; allocated, as zeros, when first asked for.
+class TopBuffers {
+ public:
+  explicit TopBuffers(std::vector<Shape> shapes);
+  const std::vector<Shape>& shapes() const { return shapes_; }
+  int64_t batch_size() const { return batch_size_of(shapes_[0]); }
+  void restrict_to(Range samples);
+  Range elements(size_t top) const { return elements_of(shapes_[top], batch_size(), samples_); }
+  std::span<float> values(size_t top);  // elements(top) of the whole top
+  Batch batch(int64_t first_sample);
+
+ private:
+  std::vector<Shape> shapes_;
+  Range samples_;
+  std::vector<AlignedBuffer> buffers_;
+};
+
 // Reader of an Input layer: tensors that the caller fills before each next(); zeros until then.
 class InputReader : public Reader {
  public:
   explicit InputReader(const SourceOptions& source, const ReaderOptions& options);
-  std::vector<Shape> shapes() const override { return shapes_; }
+  std::vector<Shape> shapes() const override { return tops_.shapes(); }
+  void restrict_to(Range samples) override { tops_.restrict_to(samples); }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
-  // Tensor of top `top`, channels last.
-  std::span<float> values(int top) { return buffers_.at(top).span(); }
+  // Tensor of top `top`, channels last; the restricted samples of it.
+  std::span<float> values(int top) { return tops_.values(static_cast<size_t>(top)); }
 
  private:
-  std::vector<Shape> shapes_;
-  std::vector<AlignedBuffer> buffers_;
+  TopBuffers tops_;
   int64_t position_ = 0;
 };
 
@@ -28,6 +45,7 @@ class MemoryReader : public Reader {
  public:
   explicit MemoryReader(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override { return {data_shape_, {data_shape_[0]}}; }
+  void restrict_to(Range samples) override { samples_ = samples; }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
   // `data` channels last, one label a sample. Throws UserError unless both hold the same whole number of
@@ -36,6 +54,7 @@ class MemoryReader : public Reader {
 
  private:
   Shape data_shape_;
+  Range samples_;
   std::vector<float> data_, labels_;
   int64_t position_ = 0;
 };
@@ -44,14 +63,15 @@ class MemoryReader : public Reader {
 class DummyReader : public Reader {
  public:
   explicit DummyReader(const SourceOptions& source, const ReaderOptions& options);
-  std::vector<Shape> shapes() const override { return shapes_; }
+  std::vector<Shape> shapes() const override { return tops_.shapes(); }
+  void restrict_to(Range samples) override { tops_.restrict_to(samples); }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
 
  private:
-  std::vector<Shape> shapes_;
+  TopBuffers tops_;
   std::vector<Filler> fillers_;  // per top
-  std::vector<AlignedBuffer> buffers_;
+  bool filled_ = false;          // the constant tops
   RandomStream stream_;
   int64_t position_ = 0;
 };

@@ -14,11 +14,11 @@ PrefetchReader::PrefetchReader(std::unique_ptr<SampleSource> source, int batch_s
       shapes_(source_->shapes()),
       batch_size_(batch_size),
       batches_ahead_(std::max(1, options.batches_ahead)),
-      chunk_size_(std::clamp<int64_t>(batch_size / (4 * std::max(1, options.threads)), 1, 32)),
+      range_{0, batch_size},
       thread_count_(std::max(1, options.threads)),
       skip_corrupt_(skip_corrupt) {
   for (const Shape& shape : shapes_)
-    sample_floats_.push_back(shape.rank() > 0 && shape[0] == batch_size ? shape.count(1) : 0);
+    sample_floats_.push_back(has_row_per_sample(shape, batch_size) ? shape.count(1) : 0);
 }
 
 PrefetchReader::~PrefetchReader() { stop(); }
@@ -32,20 +32,29 @@ void PrefetchReader::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+void PrefetchReader::restrict_to(Range samples) {
+  ensure(threads_.empty(), "a reader is restricted before its first batch");
+  ensure(0 <= samples.begin && samples.begin <= samples.end && samples.end <= batch_size_,
+         "a reader is restricted to samples of its batch");
+  range_ = samples;
+}
+
+// With the lock held.
+void PrefetchReader::start() {
+  chunk_size_ = std::clamp<int64_t>(range_.size() / (4 * thread_count_), 1, 32);
+  ring_.resize(batches_ahead_ + 1);
+  for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+}
+
 Batch PrefetchReader::next() {
   std::unique_lock lock(mutex_);
-  if (threads_.empty()) {
-    ring_.resize(batches_ahead_ + 1);
-    for (Slot& slot : ring_)
-      for (const Shape& shape : shapes_) slot.tensors.emplace_back(shape.size());
-    for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
-  }
+  if (threads_.empty()) start();
   Slot& slot = slot_of(taken_);
   done_.wait(lock, [&] { return slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);
   slot.ready = false;
   Batch batch;
-  batch.first_sample = first_ + taken_ * batch_size_;
+  batch.first_sample = first_sample(taken_);
   for (const AlignedBuffer& tensor : slot.tensors) batch.tensors.push_back(tensor.data());
   ++taken_;
   room_.notify_all();
@@ -57,7 +66,7 @@ void PrefetchReader::seek(int64_t sample) {
   paused_ = true;
   done_.wait(lock, [&] { return running_ == 0; });
   first_ = sample;
-  issued_ = taken_ = 0;
+  issued_ = issued_rows_ = taken_ = 0;
   for (Slot& slot : ring_) {
     slot.ready = false;
     slot.error = nullptr;
@@ -87,7 +96,7 @@ void PrefetchReader::work() {
         lock.unlock();
         std::vector<float*> tops;
         for (const AlignedBuffer& tensor : slot.tensors) tops.push_back(tensor.data());
-        source_->finish_batch(first_ + chunk.batch * batch_size_, tops);
+        source_->finish_batch(first_sample(chunk.batch), slot.samples, tops);
         lock.lock();
       }
       slot.ready = true;
@@ -98,16 +107,31 @@ void PrefetchReader::work() {
 }
 
 PrefetchReader::Chunk PrefetchReader::take_chunk() {
-  Chunk chunk{issued_ / batch_size_, issued_, 0};
-  chunk.end = std::min(issued_ + chunk_size_, (chunk.batch + 1) * batch_size_);
-  if (chunk.begin == chunk.batch * batch_size_) {
-    Slot& slot = slot_of(chunk.batch);
-    slot.missing = batch_size_;
-    slot.error = nullptr;
+  Slot& slot = slot_of(issued_);
+  if (issued_rows_ == 0) begin_batch(slot);
+  const auto rows = static_cast<int64_t>(slot.samples.size());
+  const Chunk chunk{issued_, issued_rows_, std::min(issued_rows_ + chunk_size_, rows)};
+  issued_rows_ = chunk.end;
+  if (chunk.end == rows) {
+    ++issued_;
+    issued_rows_ = 0;
   }
-  issued_ = chunk.end;
   ++running_;
   return chunk;
+}
+
+void PrefetchReader::begin_batch(Slot& slot) {
+  slot.samples.clear();
+  for (int64_t i = range_.begin; i < range_.end; ++i) slot.samples.push_back(i);
+  for (int64_t partner : source_->partners(first_sample(issued_), range_)) slot.samples.push_back(partner);
+  const auto rows = static_cast<int64_t>(slot.samples.size());
+  for (size_t t = 0; t < shapes_.size(); ++t) {
+    const int64_t floats = sample_floats_[t] > 0 ? rows * sample_floats_[t] : shapes_[t].size();
+    if (slot.tensors.size() == t) slot.tensors.emplace_back(floats);
+    if (std::ssize(slot.tensors[t].span()) < floats) slot.tensors[t] = AlignedBuffer(floats);
+  }
+  slot.missing = rows;
+  slot.error = nullptr;
 }
 
 // Runs without the lock. Of several failures in a batch the first sample's is kept, so that the error does
@@ -115,16 +139,16 @@ PrefetchReader::Chunk PrefetchReader::take_chunk() {
 void PrefetchReader::load_chunk(const Chunk& chunk) {
   Slot& slot = slot_of(chunk.batch);
   std::vector<float*> tops(shapes_.size());
-  for (int64_t i = chunk.begin; i < chunk.end; ++i) {
-    for (size_t t = 0; t < tops.size(); ++t)
-      tops[t] = slot.tensors[t].data() + (i - chunk.batch * batch_size_) * sample_floats_[t];
+  for (int64_t row = chunk.begin; row < chunk.end; ++row) {
+    for (size_t t = 0; t < tops.size(); ++t) tops[t] = slot.tensors[t].data() + row * sample_floats_[t];
+    const int64_t sample = slot.samples[row];
     try {
-      load_sample(first_ + i, tops);
+      load_sample(first_sample(chunk.batch) + sample, tops);
     } catch (...) {
       std::lock_guard lock(mutex_);
-      if (slot.error && slot.error_sample < i) return;
+      if (slot.error && slot.error_sample < sample) return;
       slot.error = std::current_exception();
-      slot.error_sample = i;
+      slot.error_sample = sample;
       return;
     }
   }

@@ -27,11 +27,15 @@ class SampleSource {
   // begins. Throws BrokenRecord, or UserError when the data set as a whole does not fit; both with the reason
   // alone.
   virtual void load(int64_t record, int64_t position, std::span<float* const> tops) = 0;
-  // Called once all samples of a batch are loaded; `tops` are the whole tensors.
-  virtual void finish_batch(int64_t /*first_sample*/, std::span<float* const> /*tops*/) {}
+  // Samples of the batch that finish_batch() needs beside [begin, end); ascending.
+  virtual std::vector<int64_t> partners(int64_t /*first_sample*/, Range /*samples*/) const { return {}; }
+  // Called once all samples of a batch are loaded. `samples`: which of the batch the tops hold, in their
+  // order: the range asked for, then its partners. Tops of the whole batch are written here.
+  virtual void finish_batch(int64_t /*first_sample*/, std::span<const int64_t> /*samples*/,
+                            std::span<float* const> /*tops*/) {}
 };
 
-// Loads samples on background threads into a ring of whole batches. The threads start with the first next(),
+// Loads samples on background threads into a ring of batches. The threads start with the first next(),
 // so that asking for shapes costs nothing.
 class PrefetchReader : public Reader {
  public:
@@ -40,6 +44,7 @@ class PrefetchReader : public Reader {
   ~PrefetchReader() override;
 
   std::vector<Shape> shapes() const override { return shapes_; }
+  void restrict_to(Range samples) override;
   Batch next() override;
   void seek(int64_t sample) override;
   int64_t skipped() const override;
@@ -47,20 +52,25 @@ class PrefetchReader : public Reader {
  private:
   // One batch of the ring.
   struct Slot {
-    std::vector<AlignedBuffer> tensors;
-    int64_t missing = 0;  // samples still to load
+    std::vector<int64_t> samples;        // of the batch, in the order of the tensors' rows
+    std::vector<AlignedBuffer> tensors;  // at least as many rows
+    int64_t missing = 0;                 // samples still to load
     bool ready = false;
     int64_t error_sample = 0;  // the first sample that failed
     std::exception_ptr error;
   };
-  // Consecutive samples of one batch, handed to one thread.
+  // Consecutive rows of one batch (counted since the last seek), handed to one thread; none in a batch
+  // without.
   struct Chunk {
-    int64_t batch = 0, begin = 0, end = 0;  // counted since the last seek
+    int64_t batch = 0, begin = 0, end = 0;
   };
 
   Slot& slot_of(int64_t batch) { return ring_[batch % static_cast<int64_t>(ring_.size())]; }
-  bool has_room() const { return !paused_ && issued_ < (taken_ + batches_ahead_) * batch_size_; }
+  bool has_room() const { return !paused_ && issued_ < taken_ + batches_ahead_; }
+  int64_t first_sample(int64_t batch) const { return first_ + batch * batch_size_; }
+  void start();
   void work();
+  void begin_batch(Slot& slot);
   Chunk take_chunk();
   void load_chunk(const Chunk& chunk);
   void load_sample(int64_t position, std::span<float* const> tops);
@@ -69,18 +79,21 @@ class PrefetchReader : public Reader {
 
   std::unique_ptr<SampleSource> source_;
   std::vector<Shape> shapes_;
-  int64_t batch_size_, batches_ahead_, chunk_size_;
+  int64_t batch_size_, batches_ahead_;
+  Range range_;             // the samples of each batch that are asked for
+  int64_t chunk_size_ = 1;  // rows
   int thread_count_;
   bool skip_corrupt_;
   std::vector<int64_t> sample_floats_;  // per top; 0: a top of the whole batch
 
   mutable std::mutex mutex_;  // guards all below; `tensors` belong to whoever loads or holds the batch
   std::condition_variable room_, done_;
-  std::vector<Slot> ring_;  // batches_ahead + the one the caller holds
-  int64_t first_ = 0;       // stream position at the last seek
-  int64_t issued_ = 0;      // samples handed to threads since then
-  int64_t taken_ = 0;       // batches given to the caller since then
-  int running_ = 0;         // chunks being loaded
+  std::vector<Slot> ring_;   // batches_ahead + the one the caller holds
+  int64_t first_ = 0;        // stream position at the last seek
+  int64_t issued_ = 0;       // batches handed to threads since then
+  int64_t issued_rows_ = 0;  // and rows of the one after them
+  int64_t taken_ = 0;        // batches given to the caller since then
+  int running_ = 0;          // chunks being loaded
   bool paused_ = false, stopping_ = false;
   std::set<int64_t> broken_;  // records
   std::vector<std::thread> threads_;

@@ -27,7 +27,7 @@ std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, Phase phase,
 std::vector<const float*> DataNetwork::next(const std::string& layer) {
   Reader& reader = *readers_.at(layer);
   Batch batch = reader.next();
-  positions_[layer] = batch.first_sample + reader.shapes().front()[0];
+  positions_[layer] = batch.first_sample + batch_size_of(reader.shapes().front());
   return batch.tensors;
 }
 
@@ -39,10 +39,15 @@ std::map<std::string, BatchSource> DataNetwork::sources() {
   return sources;
 }
 
+void DataNetwork::restrict_to(const std::map<std::string, Range>& samples) {
+  for (const auto& [layer, range] : samples) readers_.at(layer)->restrict_to(range);
+}
+
 void DataNetwork::seek(const std::map<std::string, int64_t>& positions, int64_t otherwise) {
   for (auto& [layer, reader] : readers_) {
     auto known = positions.find(layer);
-    int64_t sample = known != positions.end() ? known->second : otherwise * reader->shapes().front()[0];
+    int64_t sample =
+        known != positions.end() ? known->second : otherwise * batch_size_of(reader->shapes().front());
     reader->seek(sample);
     positions_[layer] = sample;
   }

@@ -27,6 +27,10 @@ class DataNetwork {
   // What an Executor reads from; must not outlive this object.
   std::map<std::string, BatchSource> sources();
 
+  // Each named source layer loads only these samples of its batches (Reader::restrict_to); before the first
+  // batch.
+  void restrict_to(const std::map<std::string, Range>& samples);
+
   // Per source layer, the stream position of the first sample of the next batch.
   const std::map<std::string, int64_t>& positions() const { return positions_; }
   // Continues there; layers that are not named begin at `otherwise` batches.
