@@ -125,7 +125,9 @@ TEST(Job, BrokenOnesAreCaught) {
     }
   };
   auto exchange = [](Program& program) -> Step& {
-    return *std::ranges::find(program.steps, Step::Kind::exchange, &Step::kind);
+    return *std::ranges::find_if(program.steps, [&](const Step& step) {
+      return step.kind == Step::Kind::exchange && !program.works[step.work].movement.sends.empty();
+    });
   };
   expect_caught([&](auto& programs) { exchange(programs[1]).tag += 100; }, "is not sent");
   expect_caught(

@@ -23,7 +23,8 @@ void verify_messages(std::span<const Program> programs) {
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       if (step.kind != Step::Kind::exchange) continue;
-      for (const auto& part : movement_of(program, step).sends) {
+      const Movement movement = movement_of(program, step);
+      for (const auto& part : movement.sends) {
         const bool fresh = sent.insert({{program.rank, part.peer, step.tag}, part.box}).second;
         check(fresh,
               fmt::format("rank {} sends to {} twice under tag {}", program.rank, part.peer, step.tag));
@@ -33,7 +34,8 @@ void verify_messages(std::span<const Program> programs) {
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       if (step.kind != Step::Kind::exchange) continue;
-      for (const auto& part : movement_of(program, step).receives) {
+      const Movement movement = movement_of(program, step);
+      for (const auto& part : movement.receives) {
         auto found = sent.find({part.peer, program.rank, step.tag});
         check(found != sent.end(),
               fmt::format("rank {} waits for a message of {} under tag {} that is not sent", program.rank,
