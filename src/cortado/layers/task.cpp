@@ -3,7 +3,8 @@
 namespace cortado {
 
 Box Task::parameter_box(int index, int p) const {
-  if (index == 0) return layers[0]->parameter_box(inputs, p, domain_box, input_boxes.empty() ? Box{} : input_boxes[0]);
+  if (index == 0)
+    return layers[0]->parameter_box(inputs, p, domain_box, input_boxes.empty() ? Box{} : input_boxes[0]);
   const Shape between = layers[0]->domain(inputs, layers[0]->output_shapes(inputs, 1));
   return layers[index]->parameter_box({&between, 1}, p, domain_box, domain_box);
 }
@@ -23,6 +24,25 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
     task.parameter_gradients.push_back(phase == Phase::train && spec.learnable);
   }
   task.layers = {std::move(layer)};
+  return task;
+}
+
+Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed) {
+  Task task = whole;
+  const Layer& layer = whole.layer();
+  task.cut = true;
+  task.domain_box = domain_box;
+  for (size_t k = 0; k < task.outputs.size(); ++k) {
+    task.output_boxes[k] = layer.output_box(task.inputs, task.outputs, static_cast<int>(k), domain_box);
+  }
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const int input = static_cast<int>(i);
+    Box& box = task.input_boxes[i] = layer.input_box(task.inputs, input, 0, domain_box);
+    for (int k = 1; k < static_cast<int>(task.outputs.size()); ++k) {
+      if (!layer.sums(k)) box = box.hull(layer.input_box(task.inputs, input, k, task.output_boxes[k]));
+    }
+  }
+  if (summed) task.input_boxes[0][1] = *summed;
   return task;
 }
 

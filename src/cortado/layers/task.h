@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cortado/layers/layer.h"
@@ -21,8 +22,8 @@ struct Task {
   std::vector<bool> parameter_gradients;  // which parameters want a gradient
   bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
   Box domain_box;                         // the first layer's share of its domain (Layer::domain)
-  bool cut = false;          // several devices share the layer: what it sums, it sums over all of them
-  bool local_sums = false;   // batch normalization: over this device's samples alone
+  bool cut = false;         // several devices share the layer: what it sums, it sums over all of them
+  bool local_sums = false;  // batch normalization: over this device's samples alone
 
   const Layer& layer() const { return *layers.front(); }
   bool has_backward() const {
@@ -40,5 +41,9 @@ struct Task {
 
 // The task of a whole layer on a single device.
 Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs);
+
+// The share of `whole`, a task of one layer on a single device, that computes `domain_box`. Where the summed
+// dimension r is cut, `summed` is this device's block of input 0's channels; the layer is then without bias.
+Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed = {});
 
 }  // namespace cortado
