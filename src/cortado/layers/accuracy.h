@@ -22,6 +22,12 @@ class Accuracy : public Layer {
   const AccuracyOptions& options() const { return options_; }
   std::string_view type() const override { return "Accuracy"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
+  Box output_box(std::span<const Shape> inputs, std::span<const Shape> outputs, int output,
+                 const Box& domain_box) const override;
+  bool sums(int) const override { return true; }
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int) const override { return false; }
 

@@ -42,6 +42,51 @@ Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes) {
   return box;
 }
 
+namespace {
+
+// For each axis of the scores the axis of the labels along which its positions lie; -1: none.
+std::vector<int> label_axes(const Shape& scores, int axis, const Shape& labels) {
+  axis = scores.canonical_axis(axis);
+  std::vector<int> axes(scores.rank(), -1);
+  int next = 0;
+  for (int a = 0; a < scores.rank(); ++a) {
+    if (a == axis || scores[a] == 1) continue;
+    while (next < labels.rank() && labels[next] == 1) ++next;
+    if (next == labels.rank() || labels[next] != scores[a]) {
+      std::fill(axes.begin(), axes.end(), -1);
+      if (axis != 0 && labels.rank() > 0 && labels[0] == scores[0]) axes[0] = 0;
+      return axes;
+    }
+    axes[a] = next++;
+  }
+  return axes;
+}
+
+}  // namespace
+
+Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& part) {
+  Box box = Box::whole(labels);
+  std::vector<int> axes = label_axes(scores, axis, labels);
+  for (int a = 0; a < scores.rank(); ++a) {
+    if (axes[a] >= 0) box[axes[a]] = part[a];
+  }
+  return box;
+}
+
+Cuts label_cuts(const Shape& scores, int axis, const Shape& labels) {
+  axis = scores.canonical_axis(axis);
+  std::vector<int> axes = label_axes(scores, axis, labels);
+  Cuts cuts = cuts_outside(scores.rank(), axis, axis + 1);
+  const int rank = scores.rank();
+  auto follows = [&](int a) { return a >= 0 && a < rank && axes[a] >= 0; };
+  cuts.n = cuts.n && follows(0);
+  cuts.c = cuts.c && follows(1);
+  cuts.d = cuts.d && follows(rank - 3);
+  cuts.h = cuts.h && follows(rank - 2);
+  cuts.w = cuts.w && follows(rank - 1);
+  return cuts;
+}
+
 Cuts cuts_outside(int rank, int begin, int end) {
   auto cuttable = [&](int axis) { return axis < rank && (axis < begin || axis >= end); };
   Cuts cuts;

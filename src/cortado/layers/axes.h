@@ -25,6 +25,13 @@ Box box_with_whole_axis(const Shape& input, const Box& output_box, int axis);
 // For a layer whose output has the input's leading `axes` axes: those of the output box, the others whole.
 Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes);
 
+// Labels: one for every position of the scores outside the class axis. The part of the labels that belongs to
+// a part of the scores, and the cuts of the scores that the shape of the labels follows: all outside the
+// class axis where the labels have the same axes (not counting those of extent 1), else the samples alone, if
+// any.
+Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& part);
+Cuts label_cuts(const Shape& scores, int axis, const Shape& labels);
+
 // All cuts of a tensor of that rank except along the axes [begin, end). Axis 0 is n, axis 1 c, the last one
 // w, the one before it h, then d; tensors of more than five axes are not cut behind the channels.
 Cuts cuts_outside(int rank, int begin, int end);

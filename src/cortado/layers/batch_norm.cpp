@@ -21,6 +21,13 @@ std::vector<ParameterSpec> BatchNorm::parameters(std::span<const Shape> inputs) 
   return {{"mean", channels, {}, false}, {"variance", channels, {}, false}, {"factor", {1}, {}, false}};
 }
 
+Box BatchNorm::parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                             const Box&) const {
+  Box box = Box::whole(parameters(inputs)[parameter].shape);
+  if (parameter < 2 && inputs[0].rank() > 1) box[0] = domain_box[1];
+  return box;
+}
+
 Flops BatchNorm::forward_flops(std::span<const Shape>, std::span<const Shape> outputs) const {
   constexpr double per_element = 6;  // mean 1, variance 3, normalization 2
   return {per_element * outputs[0].size()};

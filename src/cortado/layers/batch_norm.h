@@ -31,6 +31,8 @@ class BatchNorm : public Layer {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                    const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
 
  private:

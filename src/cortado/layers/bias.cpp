@@ -17,4 +17,8 @@ std::vector<ParameterSpec> Bias::parameters(std::span<const Shape> inputs) const
   return {{"bias", options_.broadcast.operand(inputs), options_.filler}};
 }
 
+Box Bias::parameter_box(std::span<const Shape> inputs, int, const Box& domain_box, const Box&) const {
+  return options_.broadcast.operand_box(inputs, domain_box);
+}
+
 }  // namespace cortado

@@ -25,6 +25,14 @@ std::vector<Shape> ContrastiveLoss::output_shapes(std::span<const Shape> inputs,
   return {Shape{}};
 }
 
+Box ContrastiveLoss::input_box(std::span<const Shape> inputs, int input, int, const Box& output_box) const {
+  return box_of_leading_axes(inputs[input], output_box, cuts(inputs).n ? 1 : 0);
+}
+
+Cuts ContrastiveLoss::cuts(std::span<const Shape> inputs) const {
+  return {.n = inputs[2].rank() > 0 && inputs[2][0] == inputs[0][0]};
+}
+
 Flops ContrastiveLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {
   return {3 * static_cast<double>(inputs[0].size())};
 }

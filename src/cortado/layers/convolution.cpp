@@ -75,6 +75,21 @@ std::vector<ParameterSpec> Convolution::parameters(std::span<const Shape> inputs
   return specs;
 }
 
+Box Convolution::parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                               const Box& input_box) const {
+  Box box = Box::whole(parameters(inputs)[parameter].shape);
+  box[0] = domain_box[1];
+  if (parameter == 0 && options_.group == 1) box[1] = input_box[1];
+  return box;
+}
+
+std::shared_ptr<const Layer> Convolution::without_bias() const {
+  if (!options_.bias_term) return nullptr;
+  ConvolutionOptions options = options_;
+  options.bias_term = false;
+  return std::make_shared<Convolution>(std::move(options));
+}
+
 Flops Convolution::forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const {
   double per_output = 2.0 * inputs[0][1] / options_.group;
   for (const WindowAxis& axis : options_.resolve(inputs[0].rank())) per_output *= axis.kernel;

@@ -24,6 +24,8 @@ Box Deconvolution::input_box(std::span<const Shape> inputs, int, int, const Box&
 Cuts Deconvolution::cuts(std::span<const Shape>) const {
   Cuts cuts = Cuts::pointwise();
   cuts.r = options_.group == 1;
+  // A cut inside a group would leave the weight's slices of its parts overlapping.
+  cuts.c = options_.group == 1 || options_.group == options_.num_output;
   return cuts;
 }
 
@@ -33,6 +35,25 @@ std::vector<ParameterSpec> Deconvolution::parameters(std::span<const Shape> inpu
   std::vector<ParameterSpec> specs{{"weight", weight, options_.weight_filler}};
   if (options_.bias_term) specs.push_back({"bias", {options_.num_output}, options_.bias_filler});
   return specs;
+}
+
+Box Deconvolution::parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                                 const Box& input_box) const {
+  Box box = Box::whole(parameters(inputs)[parameter].shape);
+  if (parameter == 1) {
+    box[0] = domain_box[1];
+  } else {
+    box[0] = input_box[1];
+    if (options_.group == 1) box[1] = domain_box[1];
+  }
+  return box;
+}
+
+std::shared_ptr<const Layer> Deconvolution::without_bias() const {
+  if (!options_.bias_term) return nullptr;
+  ConvolutionOptions options = options_;
+  options.bias_term = false;
+  return std::make_shared<Deconvolution>(std::move(options));
 }
 
 Flops Deconvolution::forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const {

@@ -18,6 +18,9 @@ class Deconvolution : public Layer {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                    const Box& input_box) const override;
+  std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool splits_backward() const override { return true; }
 

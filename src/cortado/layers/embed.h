@@ -22,6 +22,8 @@ class Embed : public Layer {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
+  Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                    const Box& input_box) const override;
   bool differentiable(int) const override { return false; }
 
  private:

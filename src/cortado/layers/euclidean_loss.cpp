@@ -11,6 +11,14 @@ std::vector<Shape> EuclideanLoss::output_shapes(std::span<const Shape> inputs, i
   return {Shape{}};
 }
 
+Box EuclideanLoss::input_box(std::span<const Shape> inputs, int input, int, const Box& output_box) const {
+  return inputs[input] == inputs[0] ? output_box : box_of_leading_axes(inputs[input], output_box, 1);
+}
+
+Cuts EuclideanLoss::cuts(std::span<const Shape> inputs) const {
+  return inputs[0] == inputs[1] ? cuts_outside(inputs[0].rank(), 0, 0) : Cuts::sample();
+}
+
 Flops EuclideanLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {
   return {3 * static_cast<double>(inputs[0].size())};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/axes.h"
 
 namespace cortado {
 
@@ -18,6 +19,14 @@ std::vector<Shape> HingeLoss::output_shapes(std::span<const Shape> inputs, int o
                     inputs[0][0], inputs[0].text(), inputs[1].text()));
   }
   return {Shape{}};
+}
+
+Box HingeLoss::input_box(std::span<const Shape> inputs, int input, int, const Box& output_box) const {
+  return box_of_leading_axes(inputs[input], output_box, cuts(inputs).n ? 1 : 0);
+}
+
+Cuts HingeLoss::cuts(std::span<const Shape> inputs) const {
+  return {.n = inputs[1].rank() > 0 && inputs[1][0] == inputs[0][0]};
 }
 
 Flops HingeLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {

@@ -29,7 +29,7 @@ Box InnerProduct::input_box(std::span<const Shape> inputs, int, int, const Box& 
 
 Cuts InnerProduct::cuts(std::span<const Shape> inputs) const {
   int axis = inputs[0].canonical_axis(options_.axis);
-  return {.n = axis > 0, .c = axis == 1, .r = axis == 1};
+  return {.n = axis > 0, .c = axis > 0, .r = axis == 1};
 }
 
 std::vector<ParameterSpec> InnerProduct::parameters(std::span<const Shape> inputs) const {
@@ -38,6 +38,28 @@ std::vector<ParameterSpec> InnerProduct::parameters(std::span<const Shape> input
   std::vector<ParameterSpec> specs{{"weight", weight, options_.weight_filler}};
   if (options_.bias_term) specs.push_back({"bias", {options_.num_output}, options_.bias_filler});
   return specs;
+}
+
+Box InnerProduct::parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                                const Box& input_box) const {
+  int axis = inputs[0].canonical_axis(options_.axis);
+  Box box = Box::whole(parameters(inputs)[parameter].shape);
+  if (parameter == 1) {
+    box[0] = domain_box[axis];
+    return box;
+  }
+  // The summed axes are flattened, so that a range of the first of them is one range of all.
+  int64_t each = inputs[0].count(axis + 1);
+  box[options_.transpose ? 1 : 0] = domain_box[axis];
+  box[options_.transpose ? 0 : 1] = {input_box[axis].begin * each, input_box[axis].end * each};
+  return box;
+}
+
+std::shared_ptr<const Layer> InnerProduct::without_bias() const {
+  if (!options_.bias_term) return nullptr;
+  InnerProductOptions options = options_;
+  options.bias_term = false;
+  return std::make_shared<InnerProduct>(options);
 }
 
 Flops InnerProduct::forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const {

@@ -11,7 +11,10 @@ Box Layer::input_box(std::span<const Shape> inputs, int input, int, const Box&) 
   return Box::whole(inputs[input]);
 }
 
-Shape Layer::domain(std::span<const Shape>, std::span<const Shape> outputs) const { return outputs[0]; }
+Shape Layer::domain(std::span<const Shape> inputs, std::span<const Shape> outputs) const {
+  if (!outputs.empty()) return outputs[0];
+  return inputs.empty() ? Shape{} : inputs[0];
+}
 
 Box Layer::output_box(std::span<const Shape> inputs, std::span<const Shape> outputs, int output,
                       const Box& domain_box) const {

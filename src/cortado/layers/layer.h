@@ -62,7 +62,7 @@ class Layer {
   virtual std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const = 0;
 
   // The shape that a configuration cuts: that of output 0 or, for layers that sum their input up (losses,
-  // Accuracy), that of input 0. Default: outputs[0].
+  // Accuracy) or have no output, that of input 0. Default: outputs[0].
   virtual Shape domain(std::span<const Shape> inputs, std::span<const Shape> outputs) const;
 
   // The part of output `output` that the device of box `domain_box` computes. Default: the domain's range on
@@ -74,7 +74,8 @@ class Layer {
   virtual bool sums(int output) const;
 
   // The part of input `input` that computing `output_box` of output `output` reads, clipped to the tensor;
-  // for output 0 the box is one of the domain. This one function yields halos for every kernel, stride,
+  // for output 0 the box is one of the domain. A later output that is a sum (sums()) adds nothing to what
+  // output 0 reads. This one function yields halos for every kernel, stride,
   // padding, dilation and group. Default: the whole input.
   virtual Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const;
 

@@ -21,4 +21,11 @@ std::vector<ParameterSpec> PRelu::parameters(std::span<const Shape> inputs) cons
   return {{"slope", options_.channel_shared ? Shape{} : Shape{inputs[0][1]}, options_.filler}};
 }
 
+Box PRelu::parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
+                         const Box&) const {
+  Box box = Box::whole(parameters(inputs)[parameter].shape);
+  if (!options_.channel_shared) box[0] = domain_box[1];
+  return box;
+}
+
 }  // namespace cortado

@@ -20,6 +20,10 @@ std::vector<ParameterSpec> Scale::parameters(std::span<const Shape> inputs) cons
   return specs;
 }
 
+Box Scale::parameter_box(std::span<const Shape> inputs, int, const Box& domain_box, const Box&) const {
+  return options_.broadcast.operand_box(inputs, domain_box);
+}
+
 Flops Scale::forward_flops(std::span<const Shape>, std::span<const Shape> outputs) const {
   return {(options_.bias_term ? 2.0 : 1.0) * outputs[0].size()};
 }

@@ -14,6 +14,15 @@ std::vector<Shape> SigmoidCrossEntropyLoss::output_shapes(std::span<const Shape>
   return {Shape{}};
 }
 
+Box SigmoidCrossEntropyLoss::input_box(std::span<const Shape> inputs, int input, int,
+                                       const Box& output_box) const {
+  return inputs[input] == inputs[0] ? output_box : box_of_leading_axes(inputs[input], output_box, 1);
+}
+
+Cuts SigmoidCrossEntropyLoss::cuts(std::span<const Shape> inputs) const {
+  return inputs[0] == inputs[1] ? cuts_outside(inputs[0].rank(), 0, 0) : Cuts::sample();
+}
+
 Flops SigmoidCrossEntropyLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {
   return {6 * static_cast<double>(inputs[0].size())};
 }

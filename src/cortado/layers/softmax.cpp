@@ -17,10 +17,8 @@ Box Softmax::input_box(std::span<const Shape> inputs, int, int, const Box& outpu
   return box_with_whole_axis(inputs[0], output_box, options_.axis);
 }
 
-Cuts Softmax::cuts(std::span<const Shape> inputs) const {
-  int axis = inputs[0].canonical_axis(options_.axis);
-  return cuts_outside(inputs[0].rank(), axis, axis + 1);
-}
+// A part along the axis itself is computed from the whole axis.
+Cuts Softmax::cuts(std::span<const Shape> inputs) const { return cuts_outside(inputs[0].rank(), 0, 0); }
 
 // Maximum, difference, exponential, sum, quotient.
 Flops Softmax::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {

@@ -22,6 +22,10 @@ class SoftmaxLoss : public Layer {
   const SoftmaxLossOptions& options() const { return options_; }
   std::string_view type() const override { return "SoftmaxWithLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
+  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
+  bool sums(int output) const override { return output == 0; }
+  Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
+  Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
   double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }

@@ -27,4 +27,23 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
   return task;
 }
 
+Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed) {
+  Task task = whole;
+  const Layer& layer = whole.layer();
+  task.cut = true;
+  task.domain_box = domain_box;
+  for (size_t k = 0; k < task.outputs.size(); ++k) {
+    task.output_boxes[k] = layer.output_box(task.inputs, task.outputs, static_cast<int>(k), domain_box);
+  }
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const int input = static_cast<int>(i);
+    Box& box = task.input_boxes[i] = layer.input_box(task.inputs, input, 0, domain_box);
+    for (int k = 1; k < static_cast<int>(task.outputs.size()); ++k) {
+      if (!layer.sums(k)) box = box.hull(layer.input_box(task.inputs, input, k, task.output_boxes[k]));
+    }
+  }
+  if (summed) task.input_boxes[0][1] = *summed;
+  return task;
+}
+
 }  // namespace cortado

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cortado/layers/layer.h"
@@ -40,5 +41,9 @@ struct Task {
 
 // The task of a whole layer on a single device.
 Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs);
+
+// The share of `whole`, a task of one layer on a single device, that computes `domain_box`. Where the summed
+// dimension r is cut, `summed` is this device's block of input 0's channels; the layer is then without bias.
+Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed = {});
 
 }  // namespace cortado

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/accuracy_counts.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/layers/axes.h"
@@ -18,30 +19,47 @@ class AccuracyKernel : public Kernel {
       : options_(options),
         labels_(task.local_input(1)),
         classes_(AxisView(task.local_input(0), options.axis).extent),
-        rows_(task.local_input(0).size() / classes_) {}
+        rows_(task.local_input(0).size() / classes_),
+        counts_(task, options) {}
 
   std::string name() const override { return "native accuracy"; }
   Bytes scratch_bytes() const override { return {2 * rows_ * int64_t{sizeof(int32_t)}}; }
 
+  int64_t forward_sums() const override { return counts_.sums(); }
+
+  void forward_partial(const Arguments& arguments) override {
+    const int32_t* classes = read_labels(arguments);
+    counts_.add(counted(classes, [](int64_t) { return 1; }), arguments.sums);
+  }
+
   void forward(const Arguments& arguments) override {
-    auto* classes = reinterpret_cast<int32_t*>(arguments.scratch);
+    int32_t* classes = read_labels(arguments);
     int32_t* right = classes + rows_;
-    int64_t valid =
-        read_classes(labels_, arguments.inputs[1], rows_, classes_, options_.ignore_label, classes);
     parallel_for(rows_, [&](int64_t row) {
       right[row] = classes[row] >= 0 && is_right(arguments.inputs[0] + row * classes_, classes[row]);
     });
-    int64_t all_right = 0;
-    for (int64_t row = 0; row < rows_; ++row) all_right += right[row];
-    arguments.outputs[0][0] = share(all_right, valid);
-    if (arguments.outputs.size() > 1) write_per_class(classes, right, arguments.outputs[1]);
+    counts_.write(counted(classes, [](int64_t) { return 1; }),
+                  counted(classes, [right](int64_t row) { return right[row]; }), arguments.sums,
+                  arguments.outputs);
   }
 
   void backward(const Arguments&) override {}
 
  private:
-  static float share(int64_t part, int64_t whole) {
-    return whole == 0 ? 0 : static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
+  int32_t* read_labels(const Arguments& arguments) const {
+    auto* classes = reinterpret_cast<int32_t*>(arguments.scratch);
+    read_classes(labels_, arguments.inputs[1], rows_, classes_, options_.ignore_label, classes);
+    return classes;
+  }
+
+  // Per class, the sum of weight(row) over the rows of that class.
+  template <typename Weight>
+  std::vector<int64_t> counted(const int32_t* classes, Weight&& weight) const {
+    std::vector<int64_t> sums(classes_);
+    for (int64_t row = 0; row < rows_; ++row) {
+      if (classes[row] >= 0) sums[classes[row]] += weight(row);
+    }
+    return sums;
   }
 
   // Fewer than top_k other classes score at least as high.
@@ -53,19 +71,10 @@ class AccuracyKernel : public Kernel {
     return as_good < options_.top_k;
   }
 
-  void write_per_class(const int32_t* classes, const int32_t* right, float* output) const {
-    std::vector<int64_t> seen(classes_), correct(classes_);
-    for (int64_t row = 0; row < rows_; ++row) {
-      if (classes[row] < 0) continue;
-      ++seen[classes[row]];
-      correct[classes[row]] += right[row];
-    }
-    for (int64_t c = 0; c < classes_; ++c) output[c] = share(correct[c], seen[c]);
-  }
-
   AccuracyOptions options_;
   Shape labels_;
   int64_t classes_, rows_;
+  AccuracyCounts counts_;
 };
 
 }  // namespace

@@ -23,24 +23,35 @@ struct BatchNormChain {
 // y = relu(gamma * (x - mean) * inverse + beta), inverse = 1 / sqrt(variance + eps), per channel.
 //   backward, g = dy where y > 0:  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
 //   dx = gamma*inverse * (g - dbeta/m - (x - mean)*inverse*dgamma/m); global statistics: gamma*inverse * g
-// Saved: mean and inverse, 2 x C. Parameters: mean', variance', factor, then gamma, then beta.
+// Where several devices share the layer, they sum the sums of x and of x^2, then those of g and of g*(x -
+// mean). Saved: mean and inverse, 2 x C, and this device's addends of the latter sums. Parameters: mean',
+// variance', factor, then gamma, then beta.
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(const BatchNormChain& chain, const Task& task)
       : chain_(chain),
         x_(task.local_input(0)),
         batch_statistics_(!chain.options.global_statistics(task.phase)),
-        backward_(task.has_backward()) {}
+        summed_(task.cut && !task.local_sums && batch_statistics_),
+        backward_(task.has_backward()),
+        count_(summed_ ? task.inputs[0][0] * task.inputs[0].count(2) : x_.rows) {}
 
   std::string name() const override { return "native batch-norm"; }
-  Bytes saved_bytes() const override { return {backward_ ? 2 * row_bytes() : 0}; }
+  Bytes saved_bytes() const override {
+    return {backward_ ? 2 * row_bytes() + backward_sums() * int64_t{sizeof(double)} : 0};
+  }
   Bytes scratch_bytes() const override {
     return channel_sums_scratch<2>(x_.channels) + Bytes{coefficient_rows * row_bytes()};
   }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
   bool in_place() const override { return true; }
 
+  int64_t forward_sums() const override { return summed_ ? 2 * x_.channels : 0; }
+  int64_t backward_sums() const override { return summed_ ? 2 * x_.channels : 0; }
+
+  void forward_partial(const Arguments& arguments) override;
   void forward(const Arguments& arguments) override;
+  void backward_partial(const Arguments& arguments) override;
   void backward(const Arguments& arguments) override;
 
  private:
@@ -55,8 +66,12 @@ class BatchNormKernel : public Kernel {
   std::byte* sums_scratch(const Arguments& arguments) const {
     return arguments.scratch + coefficient_rows * row_bytes();
   }
+  double* own_sums(const Arguments& arguments) const {
+    return reinterpret_cast<double*>(arguments.saved + 2 * row_bytes());
+  }
   Coefficients coefficients(const Arguments& arguments) const;
   void set_affine(const Arguments& arguments, const Coefficients& per_channel) const;
+  const double* moments(const Arguments& arguments) const;
   void measure(const Arguments& arguments, const Coefficients& per_channel) const;
   void recall(const Arguments& arguments, const Coefficients& per_channel) const;
   void reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const;
@@ -70,7 +85,9 @@ class BatchNormKernel : public Kernel {
   BatchNormChain chain_;
   ChannelRows x_;
   bool batch_statistics_;
+  bool summed_;  // other devices hold parts of the batch that the statistics are of
   bool backward_;
+  int64_t count_;  // elements that a statistic is over
 };
 
 // The gradient that passes the ReLU behind an output of that value.
@@ -95,12 +112,13 @@ void BatchNormKernel::set_affine(const Arguments& arguments, const Coefficients&
   }
 }
 
-// Mean and deviation of the batch, and the running ones. Each block of rows is summed around its own first
-// row (which bounds the cancellation by the number of rows) and moved to the tensor's first row in double.
-void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& per_channel) const {
+// Per channel: sum of x - x[0] and of its square, x[0] being the channel's first element. Each block of rows
+// is summed around its own first row (which bounds the cancellation by the number of rows) and moved to the
+// tensor's first row in double.
+const double* BatchNormKernel::moments(const Arguments& arguments) const {
   const float* x = arguments.inputs[0];
   const int64_t channels = x_.channels;
-  const double* sums = channel_sums<2>(
+  return channel_sums<2>(
       x_, sums_scratch(arguments),
       [x, channels]<typename V>(int64_t first, int64_t row, int64_t c) {
         V difference = load<V>(x + row * channels + c) - load<V>(x + first * channels + c);
@@ -113,15 +131,31 @@ void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& pe
           sums[channels + c] += block[channels + c] + offset * (2 * sum + rows * offset);
         }
       });
-  const double count = static_cast<double>(x_.rows);
-  const double unbiased = x_.rows > 1 ? count / (count - 1) : 1;
+}
+
+void BatchNormKernel::forward_partial(const Arguments& arguments) {
+  const double* sums = moments(arguments);
+  const int64_t channels = x_.channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double first = arguments.inputs[0][c], rows = static_cast<double>(x_.rows);
+    arguments.sums[c] = sums[c] + rows * first;
+    arguments.sums[channels + c] = sums[channels + c] + first * (2 * sums[c] + rows * first);
+  }
+}
+
+// Mean and deviation of the batch, and the running ones.
+void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& per_channel) const {
+  const int64_t channels = x_.channels;
+  const double* sums = summed_ ? arguments.sums : moments(arguments);
+  const double count = static_cast<double>(count_);
+  const double unbiased = count_ > 1 ? count / (count - 1) : 1;
   const double kept = chain_.options.moving_average_fraction;
   float *mean = arguments.parameters[0], *variance = arguments.parameters[1],
         *factor = arguments.parameters[2];
   *factor = static_cast<float>(kept * *factor + 1);
   for (int64_t c = 0; c < channels; ++c) {
     double offset = sums[c] / count;
-    double batch_mean = x[c] + offset;
+    double batch_mean = (summed_ ? 0 : arguments.inputs[0][c]) + offset;
     double batch_variance = std::max(0.0, sums[channels + c] / count - offset * offset);
     per_channel.mean[c] = static_cast<float>(batch_mean);
     per_channel.inverse[c] = static_cast<float>(1 / std::sqrt(batch_variance + chain_.options.eps));
@@ -177,24 +211,36 @@ double* BatchNormKernel::gradient_sums(const Arguments& arguments, const Coeffic
   });
 }
 
+void BatchNormKernel::backward_partial(const Arguments& arguments) {
+  const Coefficients per_channel = coefficients(arguments);
+  set_affine(arguments, per_channel);
+  const double* sums = chain_.relu ? gradient_sums<true>(arguments, per_channel)
+                                   : gradient_sums<false>(arguments, per_channel);
+  std::copy_n(sums, backward_sums(), arguments.sums);
+  std::copy_n(sums, backward_sums(), own_sums(arguments));
+}
+
 // Gradients of gamma and beta, and the coefficients of dx that depend on the sums.
 void BatchNormKernel::reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const {
   const int64_t channels = x_.channels;
   std::fill_n(per_channel.constant, channels, 0.0f);
   std::fill_n(per_channel.linear, channels, 0.0f);
   if (!batch_statistics_ && !chain_.scale) return;
-  const double* sums = chain_.relu ? gradient_sums<true>(arguments, per_channel)
-                                   : gradient_sums<false>(arguments, per_channel);
+  // This device's sums are its addends of the parameters' gradients; those of all devices make dx.
+  const double* own = summed_       ? own_sums(arguments)
+                      : chain_.relu ? gradient_sums<true>(arguments, per_channel)
+                                    : gradient_sums<false>(arguments, per_channel);
+  const double* all = summed_ ? arguments.sums : own;
+  const double count = static_cast<double>(count_);
   float* gamma_gradient = chain_.scale ? arguments.parameter_gradients[3] : nullptr;
   float* beta_gradient = chain_.bias ? arguments.parameter_gradients[4] : nullptr;
   for (int64_t c = 0; c < channels; ++c) {
     const double inverse = per_channel.inverse[c], slope = per_channel.slope[c];
-    const double beta = sums[c], gamma = inverse * sums[channels + c];
-    if (gamma_gradient) gamma_gradient[c] = static_cast<float>(gamma);
-    if (beta_gradient) beta_gradient[c] = static_cast<float>(beta);
+    if (gamma_gradient) gamma_gradient[c] = static_cast<float>(inverse * own[channels + c]);
+    if (beta_gradient) beta_gradient[c] = static_cast<float>(own[c]);
     if (!batch_statistics_) continue;
-    per_channel.constant[c] = static_cast<float>(slope * beta / x_.rows);
-    per_channel.linear[c] = static_cast<float>(slope * inverse * gamma / x_.rows);
+    per_channel.constant[c] = static_cast<float>(slope * all[c] / count);
+    per_channel.linear[c] = static_cast<float>(slope * inverse * inverse * all[channels + c] / count);
   }
 }
 
@@ -256,9 +302,6 @@ KernelOffer make_native_batch_norm(const Task& task) {
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
   auto chain = native::match_chain(task, refusal);
   if (!chain) return {nullptr, refusal};
-  if (!chain->options.global_statistics(task.phase) && task.input_boxes[0] != Box::whole(task.inputs[0])) {
-    return {nullptr, "batch statistics of a part of the tensor"};
-  }
   return {std::make_unique<native::BatchNormKernel>(*chain, task), ""};
 }
 

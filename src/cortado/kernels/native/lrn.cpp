@@ -36,6 +36,8 @@ class LrnKernel : public Kernel {
  public:
   LrnKernel(const LrnOptions& options, const Task& task)
       : x_(task.local_input(0)),
+        y_(task.local_output(0)),
+        first_(task.output_boxes[0][1].begin - task.input_boxes[0][1].begin),
         half_(options.local_size / 2),
         k_(static_cast<float>(options.k)),
         share_(static_cast<float>(options.alpha / options.local_size)),
@@ -43,12 +45,12 @@ class LrnKernel : public Kernel {
 
   std::string name() const override { return "native lrn"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
-  bool in_place() const override { return true; }
+  bool in_place() const override { return !is_part(); }
 
   void forward(const Arguments& arguments) override {
     const float* x = arguments.inputs[0];
     float* y = arguments.outputs[0];
-    const bool streaming = x != y && wants_streaming(y, x_.size(), x_.channels);
+    const bool streaming = x != y && wants_streaming(y, y_.size(), y_.channels);
     with_power(
         [&](auto power) { streaming ? run_forward<true>(x, y, power) : run_forward<false>(x, y, power); });
   }
@@ -64,6 +66,9 @@ class LrnKernel : public Kernel {
   }
 
  private:
+  // Other devices have other channels; the input then has those around this device's.
+  bool is_part() const { return y_.channels < x_.channels; }
+
   // run(power) with power.operator()<V>(s) = s^-beta.
   template <typename Run>
   void with_power(Run&& run) const {
@@ -100,11 +105,11 @@ class LrnKernel : public Kernel {
       std::vector<float> squares = padded_row();
       for (int64_t row = begin; row < end; ++row) {
         const float* x = inputs + row * x_.channels;
-        float* y = outputs + row * x_.channels;
+        float* y = outputs + row * y_.channels;
         set_squares(x, squares.data());
-        by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
-          V s = k_ + share_ * window_sum<V>(squares.data(), c);
-          store<streaming>(y + c, load<V>(x + c) * power(s));
+        by_lanes(0, y_.channels, [&]<typename V>(int64_t c) {
+          V s = k_ + share_ * window_sum<V>(squares.data(), first_ + c);
+          store<streaming>(y + c, load<V>(x + first_ + c) * power(s));
         });
       }
       finish_streaming();
@@ -116,9 +121,14 @@ class LrnKernel : public Kernel {
     const float factor = 2 * share_ * beta_;
     parallel_ranges(x_.rows, [&](int64_t begin, int64_t end) {
       std::vector<float> squares = padded_row(), ratios = padded_row(), powers(x_.channels);
+      std::vector<float> padded_gradient(is_part() ? x_.channels : 0);  // zero for the channels of others
       for (int64_t row = begin; row < end; ++row) {
-        const float *x = inputs + row * x_.channels, *dy = gradients + row * x_.channels;
+        const float *x = inputs + row * x_.channels, *dy = gradients + row * y_.channels;
         float* dx = targets + row * x_.channels;
+        if (is_part()) {
+          std::copy_n(dy, y_.channels, padded_gradient.data() + first_);
+          dy = padded_gradient.data();
+        }
         set_squares(x, squares.data());
         by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
           V s = k_ + share_ * window_sum<V>(squares.data(), c), p = power(s);
@@ -134,7 +144,8 @@ class LrnKernel : public Kernel {
     });
   }
 
-  ChannelRows x_;
+  ChannelRows x_, y_;
+  int64_t first_;  // of this device's channels among those of the input
   int64_t half_;
   float k_, share_, beta_;
 };
@@ -148,9 +159,6 @@ KernelOffer make_native_lrn(const Task& task) {
   if (!lrn) return {nullptr, "not an LRN"};
   if (task.layers.size() > 1) return {nullptr, "a layer behind LRN does not fuse"};
   if (lrn->options().region != LrnOptions::Region::across_channels) return {nullptr, "within-channel region"};
-  if (task.input_boxes[0] != task.output_boxes[0] || task.input_boxes[0][1].size() != task.inputs[0][1]) {
-    return {nullptr, "a cut channel axis"};
-  }
   return {std::make_unique<native::LrnKernel>(lrn->options(), task), ""};
 }
 

@@ -56,6 +56,7 @@ KernelOffer make_native_softmax(const Task& task) {
   if (!softmax || task.layers.size() != 1) return {nullptr, "only for Softmax"};
   Shape shape = task.local_input(0);
   if (shape.size() == 0) return {nullptr, "an empty tensor"};
+  if (task.input_boxes[0] != task.output_boxes[0]) return {nullptr, "the softmax axis is cut"};
   if (!native::contiguous_axis(shape, softmax->options().axis)) {
     return {nullptr, "the softmax axis is not contiguous in memory"};
   }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/loss_divisor.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -24,18 +25,25 @@ class SoftmaxLossKernel : public Kernel {
         labels_(task.local_input(1)),
         view_(task.local_input(0), options.axis),
         rows_(view_.before * view_.behind),
-        backward_(task.has_backward()) {}
+        backward_(task.has_backward()),
+        divisor_(task, options.normalization, options.ignore_label.has_value(),
+                 AxisView(task.inputs[0], options.axis).before,
+                 AxisView(task.inputs[0], options.axis).behind) {}
 
   std::string name() const override { return "native softmax-loss"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
-  Bytes saved_bytes() const override { return {backward_ ? kept_bytes() : 0}; }
+  Bytes saved_bytes() const override { return {backward_ ? divisor_.saved_bytes() + kept_bytes() : 0}; }
+  int64_t forward_sums() const override { return divisor_.sums(); }
   Bytes scratch_bytes() const override { return {loss_bytes() + (backward_ ? 0 : kept_bytes())}; }
+
+  void forward_partial(const Arguments& arguments) override {
+    arguments.sums[0] = static_cast<double>(read_labels(arguments));
+  }
 
   void forward(const Arguments& arguments) override {
     Kept kept = kept_of(arguments);
     float* losses = reinterpret_cast<float*>(arguments.scratch);
-    int64_t valid =
-        read_classes(labels_, arguments.inputs[1], rows_, view_.extent, options_.ignore_label, kept.classes);
+    int64_t valid = read_labels(arguments);
     float* probabilities = arguments.outputs.size() > 1 ? arguments.outputs[1] : nullptr;
     parallel_for(rows_, [&](int64_t row) {
       const float* x = arguments.inputs[0] + row * view_.extent;
@@ -48,14 +56,16 @@ class SoftmaxLossKernel : public Kernel {
     });
     double loss = 0;
     for (int64_t row = 0; row < rows_; ++row) loss += losses[row];
-    arguments.outputs[0][0] = static_cast<float>(loss / normalizer(valid));
+    arguments.outputs[0][0] = static_cast<float>(
+        loss / divisor_.forward(valid, arguments.sums, backward_ ? arguments.saved : nullptr));
   }
 
   void backward(const Arguments& arguments) override {
     Kept kept = kept_of(arguments);
     int64_t valid =
         std::count_if(kept.classes, kept.classes + rows_, [](int32_t label) { return label >= 0; });
-    float scale = static_cast<float>(arguments.output_gradients[0][0] / normalizer(valid));
+    float scale =
+        static_cast<float>(arguments.output_gradients[0][0] / divisor_.backward(valid, arguments.saved));
     parallel_for(rows_, [&](int64_t row) {
       float* dx = arguments.input_gradients[0] + row * view_.extent;
       if (kept.classes[row] < 0) {
@@ -76,13 +86,15 @@ class SoftmaxLossKernel : public Kernel {
   int64_t loss_bytes() const { return rows_ * int64_t{sizeof(float)}; }
   int64_t kept_bytes() const { return rows_ * int64_t{sizeof(int32_t) + 2 * sizeof(float)}; }
   Kept kept_of(const Arguments& arguments) const {
-    std::byte* memory = backward_ ? arguments.saved : arguments.scratch + loss_bytes();
+    std::byte* memory =
+        backward_ ? arguments.saved + divisor_.saved_bytes() : arguments.scratch + loss_bytes();
     auto* floats = reinterpret_cast<float*>(memory);
     return {reinterpret_cast<int32_t*>(floats + 2 * rows_), floats, floats + rows_};
   }
 
-  double normalizer(int64_t valid) const {
-    return loss_normalizer(options_.normalization, view_.before, view_.behind, valid);
+  int64_t read_labels(const Arguments& arguments) const {
+    return read_classes(labels_, arguments.inputs[1], rows_, view_.extent, options_.ignore_label,
+                        kept_of(arguments).classes);
   }
 
   // -log of the probability, which counts as at least the smallest normal number.
@@ -102,6 +114,7 @@ class SoftmaxLossKernel : public Kernel {
   AxisView view_;
   int64_t rows_;
   bool backward_;
+  LossDivisor divisor_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "cortado/layers/accuracy.h"
 
-#include <numeric>
-
+#include "cortado/kernels/accuracy_counts.h"
 #include "cortado/kernels/labels.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
@@ -19,36 +18,49 @@ class AccuracyReference : public KernelOf<T> {
       : options_(dynamic_cast<const Accuracy&>(task.layer()).options()),
         scores_(task.local_input(0)),
         labels_(task.local_input(1)),
-        view_(scores_, options_.axis) {}
+        view_(scores_, options_.axis),
+        counts_(task, options_) {}
   std::string name() const override { return "reference"; }
 
+  int64_t forward_sums() const override { return counts_.sums(); }
+
+  void forward_partial(const ArgumentsOf<T>& arguments) override {
+    std::vector<int64_t> seen(view_.extent);
+    for_each_label(arguments, [&](int64_t, int64_t label) { ++seen[label]; });
+    counts_.add(seen, arguments.sums);
+  }
+
   void forward(const ArgumentsOf<T>& arguments) override {
-    Spoken<const T> scores(scores_, arguments.inputs[0]), labels(labels_, arguments.inputs[1]);
-    std::vector<double> seen(view_.extent), correct(view_.extent);
-    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
-      std::optional<int64_t> label = class_of_label(labels[k], view_.extent, options_.ignore_label);
-      if (!label) continue;
+    Spoken<const T> scores(scores_, arguments.inputs[0]);
+    std::vector<int64_t> seen(view_.extent), correct(view_.extent);
+    for_each_label(arguments, [&](int64_t k, int64_t label) {
       auto score = [&](int64_t c) {
         return scores[(k / view_.behind * view_.extent + c) * view_.behind + k % view_.behind];
       };
       int64_t as_good = 0;
-      for (int64_t c = 0; c < view_.extent; ++c) as_good += c != *label && score(c) >= score(*label);
-      ++seen[*label];
-      correct[*label] += as_good < options_.top_k;
-    }
-    auto share = [](double part, double whole) { return static_cast<T>(whole == 0 ? 0 : part / whole); };
-    arguments.outputs[0][0] = share(std::accumulate(correct.begin(), correct.end(), 0.0),
-                                    std::accumulate(seen.begin(), seen.end(), 0.0));
-    if (arguments.outputs.size() < 2) return;
-    for (int64_t c = 0; c < view_.extent; ++c) arguments.outputs[1][c] = share(correct[c], seen[c]);
+      for (int64_t c = 0; c < view_.extent; ++c) as_good += c != label && score(c) >= score(label);
+      ++seen[label];
+      correct[label] += as_good < options_.top_k;
+    });
+    counts_.write(seen, correct, arguments.sums, arguments.outputs);
   }
 
   void backward(const ArgumentsOf<T>&) override {}
 
  private:
+  // work(position, class) for each label that is not ignored.
+  template <typename Work>
+  void for_each_label(const ArgumentsOf<T>& arguments, Work&& work) const {
+    Spoken<const T> labels(labels_, arguments.inputs[1]);
+    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
+      if (auto label = class_of_label(labels[k], view_.extent, options_.ignore_label)) work(k, *label);
+    }
+  }
+
   AccuracyOptions options_;
   Shape scores_, labels_;
   AxisView view_;
+  AccuracyCounts counts_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
-#include "cortado/kernels/reference/whole.h"
 
 namespace cortado {
 namespace {
@@ -16,17 +15,44 @@ class BatchNormReference : public KernelOf<T> {
   explicit BatchNormReference(const Task& task)
       : options_(dynamic_cast<const BatchNorm&>(task.layer()).options()),
         global_(options_.global_statistics(task.phase)),
-        place_(tensor_place(Box::whole(task.inputs[0]))),
-        channels_(task.inputs[0].rank() > 1 ? task.inputs[0][1] : 1),
+        summed_(task.cut && !task.local_sums && !global_),
+        place_(tensor_place(task.output_boxes[0])),
+        channels_(place_.box().rank() > 1 ? place_.box()[1].size() : 1),
         per_channel_(place_.size() / channels_) {
-    require_whole_tensors(task);
+    const Shape& whole = task.inputs[0];
+    if (summed_) per_channel_ = whole.rank() > 1 ? whole[0] * whole.count(2) : whole.size();
   }
 
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
+  // Where devices share the layer: sums of x and x^2, and of dy and dy * y, per channel. The statistics of
+  // the batch are kept for the backward pass.
+  int64_t forward_sums() const override { return summed_ ? 2 * channels_ : 0; }
+  int64_t backward_sums() const override { return summed_ ? 2 * channels_ : 0; }
+  Bytes saved_bytes() const override { return {forward_sums() * int64_t{sizeof(double)}}; }
+
+  void forward_partial(const ArgumentsOf<T>& a) override {
+    std::fill_n(a.sums, 2 * channels_, 0.0);
+    for_each_index(place_.box(), [&](const Index& index) {
+      double x = a.inputs[0][place_(index)];
+      a.sums[channel(index)] += x;
+      a.sums[channels_ + channel(index)] += x * x;
+    });
+  }
+
+  void backward_partial(const ArgumentsOf<T>& a) override {
+    Statistics statistics = kept(a);
+    std::fill_n(a.sums, 2 * channels_, 0.0);
+    for_each_index(place_.box(), [&](const Index& index) {
+      double dy = a.output_gradients[0][place_(index)];
+      a.sums[channel(index)] += dy;
+      a.sums[channels_ + channel(index)] += dy * normalized(a.inputs[0], index, statistics);
+    });
+  }
+
   void forward(const ArgumentsOf<T>& a) override {
-    Statistics statistics = global_ ? running(a) : of_batch(a.inputs[0]);
+    Statistics statistics = global_ ? running(a) : summed_ ? of_sums(a) : of_batch(a.inputs[0]);
     for_each_index(place_.box(), [&](const Index& index) {
       a.outputs[0][place_(index)] = normalized(a.inputs[0], index, statistics);
     });
@@ -35,10 +61,15 @@ class BatchNormReference : public KernelOf<T> {
 
   void backward(const ArgumentsOf<T>& a) override {
     if (!a.input_gradients[0]) return;
-    Statistics statistics = global_ ? running(a) : of_batch(a.inputs[0]);
+    Statistics statistics = global_ ? running(a) : summed_ ? kept(a) : of_batch(a.inputs[0]);
     const T* dy = a.output_gradients[0];
     std::vector<double> mean(channels_), correlation(channels_);  // of dy, and of dy with y
-    if (!global_) {
+    if (summed_) {
+      for (int64_t c = 0; c < channels_; ++c) {
+        mean[c] = a.sums[c] / per_channel_;
+        correlation[c] = a.sums[channels_ + c] / per_channel_;
+      }
+    } else if (!global_) {
       mean = channel_means([&](const Index& index) { return dy[place_(index)]; });
       correlation = channel_means(
           [&](const Index& index) { return dy[place_(index)] * normalized(a.inputs[0], index, statistics); });
@@ -57,7 +88,9 @@ class BatchNormReference : public KernelOf<T> {
     double deviation(int64_t c, double eps) const { return std::sqrt(variance[c] + eps); }
   };
 
-  int64_t channel(const Index& index) const { return place_.box().rank() > 1 ? index[1] : 0; }
+  int64_t channel(const Index& index) const {
+    return place_.box().rank() > 1 ? index[1] - place_.box()[1].begin : 0;
+  }
   double normalized(const T* x, const Index& index, const Statistics& statistics) const {
     int64_t c = channel(index);
     return (x[place_(index)] - statistics.mean[c]) / statistics.deviation(c, options_.eps);
@@ -79,6 +112,25 @@ class BatchNormReference : public KernelOf<T> {
       return difference * difference;
     });
     return result;
+  }
+
+  Statistics of_sums(const ArgumentsOf<T>& a) const {
+    Statistics result{std::vector<double>(channels_), std::vector<double>(channels_)};
+    for (int64_t c = 0; c < channels_; ++c) {
+      double mean = a.sums[c] / per_channel_;
+      result.mean[c] = mean;
+      result.variance[c] = std::max(0.0, a.sums[channels_ + c] / per_channel_ - mean * mean);
+    }
+    if (auto* memory = reinterpret_cast<double*>(a.saved)) {
+      std::copy(result.mean.begin(), result.mean.end(), memory);
+      std::copy(result.variance.begin(), result.variance.end(), memory + channels_);
+    }
+    return result;
+  }
+
+  Statistics kept(const ArgumentsOf<T>& a) const {
+    const auto* memory = reinterpret_cast<const double*>(a.saved);
+    return {{memory, memory + channels_}, {memory + channels_, memory + 2 * channels_}};
   }
 
   Statistics running(const ArgumentsOf<T>& a) const {
@@ -103,8 +155,10 @@ class BatchNormReference : public KernelOf<T> {
 
   BatchNormOptions options_;
   bool global_;
+  bool summed_;  // the statistics are of the batch, and other devices hold parts of it
   Place place_;
-  int64_t channels_, per_channel_;
+  int64_t channels_;
+  int64_t per_channel_;  // elements that a statistic is over
 };
 
 }  // namespace

@@ -55,11 +55,24 @@ class ChainReference : public KernelOf<T> {
       stage.output_gradient.resize(stage.output.size());
       stage.saved.resize(stage.kernel->saved_bytes().count);
       stage.scratch.resize(stage.kernel->scratch_bytes().count);
+      ensure(stages_.empty() || stage.kernel->forward_sums() + stage.kernel->backward_sums() == 0,
+             "a layer behind the first of a chain sums over devices");
       stages_.push_back(std::move(stage));
     }
   }
 
   std::string name() const override { return "reference chain"; }
+
+  // Layers that sum over devices are the first of a chain.
+  int64_t forward_sums() const override { return stages_[0].kernel->forward_sums(); }
+  int64_t backward_sums() const override { return stages_[0].kernel->backward_sums(); }
+  void forward_partial(const ArgumentsOf<T>& a) override {
+    stages_[0].kernel->forward_partial(stage_arguments(a, 0));
+  }
+  void backward_partial(const ArgumentsOf<T>& a) override {
+    backward_behind(a);
+    stages_[0].kernel->backward_partial(stage_arguments(a, 0));
+  }
 
   void forward(const ArgumentsOf<T>& a) override {
     for (size_t i = 0; i < stages_.size(); ++i) stages_[i].kernel->forward(stage_arguments(a, i));
@@ -97,7 +110,8 @@ class ChainReference : public KernelOf<T> {
     Stage& stage = stages_[i];
     const ChainLink& link = stage.link;
     bool first = i == 0, last = i + 1 == stages_.size(), backward = !a.output_gradients.empty();
-    ArgumentsOf<T> result{.saved = stage.saved.data(), .scratch = stage.scratch.data(), .random = a.random};
+    ArgumentsOf<T> result{
+        .saved = stage.saved.data(), .scratch = stage.scratch.data(), .sums = a.sums, .random = a.random};
     result.inputs = {first ? a.inputs[0] : stages_[i - 1].output.data()};
     result.outputs = {last ? a.outputs[0] : stage.output.data()};
     for (int k = 1; k <= link.extra_inputs; ++k) result.inputs.push_back(a.inputs[k]);
@@ -138,6 +152,9 @@ std::vector<ChainLink> chain_links(const Task& task) {
       link.task.parameter_gradients.push_back(task.parameter_gradients[parameters + p]);
     }
     parameters += link.parameter_count;
+    link.task.domain_box = task.domain_box;
+    link.task.cut = task.cut;
+    link.task.local_sums = task.local_sums;
     links.push_back(std::move(link));
   }
   set_boxes(task, links);
@@ -149,6 +166,7 @@ Task chain_task(std::vector<LayerPtr> layers, Phase phase, std::span<const Shape
   task.outputs = chain_shapes(task.layers, inputs).back();
   for (const Shape& shape : task.inputs) task.input_boxes.push_back(Box::whole(shape));
   for (const Shape& shape : task.outputs) task.output_boxes.push_back(Box::whole(shape));
+  task.domain_box = task.output_boxes[0];
   task.input_gradients.assign(inputs.size(), phase == Phase::train);
   for (const ParameterSpec& spec : task_parameters(task)) {
     task.parameter_gradients.push_back(phase == Phase::train && spec.learnable);

@@ -14,7 +14,8 @@ class ContrastiveLossReference : public KernelOf<T> {
   explicit ContrastiveLossReference(const Task& task)
       : options_(dynamic_cast<const ContrastiveLoss&>(task.layer()).options()),
         pairs_(task.local_input(0)[0]),
-        channels_(task.local_input(0)[1]) {}
+        channels_(task.local_input(0)[1]),
+        samples_(task.inputs[0][0]) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
@@ -31,13 +32,13 @@ class ContrastiveLossReference : public KernelOf<T> {
         loss += gap * gap;
       }
     }
-    arguments.outputs[0][0] = static_cast<T>(loss / pairs_ / 2);
+    arguments.outputs[0][0] = static_cast<T>(loss / samples_ / 2);
   }
 
   // da = slope (a - b) * loss weight / N = -db
   void backward(const ArgumentsOf<T>& arguments) override {
     const T *a = arguments.inputs[0], *b = arguments.inputs[1];
-    double scale = static_cast<double>(arguments.output_gradients[0][0]) / pairs_;
+    double scale = static_cast<double>(arguments.output_gradients[0][0]) / samples_;
     for (int64_t n = 0; n < pairs_; ++n) {
       double factor = scale * slope(similar(arguments, n), squared_distance(arguments, n));
       for (int64_t i = n * channels_; i < (n + 1) * channels_; ++i) {
@@ -72,6 +73,7 @@ class ContrastiveLossReference : public KernelOf<T> {
 
   ContrastiveLossOptions options_;
   int64_t pairs_, channels_;
+  int64_t samples_;  // of the whole batch
 };
 
 }  // namespace

@@ -17,14 +17,15 @@ class EmbedReference : public KernelOf<T> {
   explicit EmbedReference(const Task& task)
       : options_(dynamic_cast<const Embed&>(task.layer()).options()),
         input_(task.local_input(0)),
-        output_(task.local_output(0)) {}
+        output_(task.local_output(0)),
+        columns_(output_[output_.rank() - 1]) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
   void forward(const ArgumentsOf<T>& arguments) override {
     Spoken<T> y(output_, arguments.outputs[0]);
     for_each_output(arguments, [&](int64_t output, int64_t row, int64_t column) {
-      y[output] = arguments.parameters[0][row * options_.num_output + column];
+      y[output] = arguments.parameters[0][row * columns_ + column];
       if (options_.bias_term) y[output] += arguments.parameters[1][column];
     });
   }
@@ -33,10 +34,10 @@ class EmbedReference : public KernelOf<T> {
     Spoken<const T> dy(output_, arguments.output_gradients[0]);
     T* weight = arguments.parameter_gradients[0];
     T* bias = options_.bias_term ? arguments.parameter_gradients[1] : nullptr;
-    if (weight) std::fill_n(weight, int64_t{options_.input_dim} * options_.num_output, T{0});
-    if (bias) std::fill_n(bias, options_.num_output, T{0});
+    if (weight) std::fill_n(weight, options_.input_dim * columns_, T{0});
+    if (bias) std::fill_n(bias, columns_, T{0});
     for_each_output(arguments, [&](int64_t output, int64_t row, int64_t column) {
-      if (weight) weight[row * options_.num_output + column] += dy[output];
+      if (weight) weight[row * columns_ + column] += dy[output];
       if (bias) bias[column] += dy[output];
     });
   }
@@ -48,14 +49,15 @@ class EmbedReference : public KernelOf<T> {
     Spoken<const T> x(input_, arguments.inputs[0]);
     for (int64_t i = 0; i < input_.size(); ++i) {
       int64_t row = *class_of_label(x[i], options_.input_dim);
-      for (int64_t column = 0; column < options_.num_output; ++column) {
-        work(i * options_.num_output + column, row, column);
+      for (int64_t column = 0; column < columns_; ++column) {
+        work(i * columns_ + column, row, column);
       }
     }
   }
 
   EmbedOptions options_;
   Shape input_, output_;
+  int64_t columns_;  // of this device
 };
 
 }  // namespace

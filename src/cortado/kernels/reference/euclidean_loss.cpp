@@ -11,7 +11,8 @@ using reference::Spoken;
 template <typename T>
 class EuclideanLossReference : public KernelOf<T> {
  public:
-  explicit EuclideanLossReference(const Task& task) : a_(task.local_input(0)), b_(task.local_input(1)) {}
+  explicit EuclideanLossReference(const Task& task)
+      : a_(task.local_input(0)), b_(task.local_input(1)), samples_(task.inputs[0][0]) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
@@ -22,7 +23,7 @@ class EuclideanLossReference : public KernelOf<T> {
       double difference = static_cast<double>(a[i]) - b[i];
       sum += difference * difference;
     }
-    arguments.outputs[0][0] = static_cast<T>(sum / a_[0] / 2);
+    arguments.outputs[0][0] = static_cast<T>(sum / samples_ / 2);
   }
 
   // da = (a - b) * loss weight / N = -db
@@ -31,7 +32,7 @@ class EuclideanLossReference : public KernelOf<T> {
     for (int input = 0; input < 2; ++input) {
       if (!arguments.input_gradients[input]) continue;
       Spoken<T> gradient(input == 0 ? a_ : b_, arguments.input_gradients[input]);
-      double scale = (input == 0 ? 1 : -1) * static_cast<double>(arguments.output_gradients[0][0]) / a_[0];
+      double scale = (input == 0 ? 1 : -1) * static_cast<double>(arguments.output_gradients[0][0]) / samples_;
       for (int64_t i = 0; i < a_.size(); ++i) {
         gradient[i] = static_cast<T>((static_cast<double>(a[i]) - b[i]) * scale);
       }
@@ -40,6 +41,7 @@ class EuclideanLossReference : public KernelOf<T> {
 
  private:
   Shape a_, b_;
+  int64_t samples_;  // of the whole batch
 };
 
 }  // namespace

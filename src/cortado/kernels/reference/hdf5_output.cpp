@@ -8,6 +8,7 @@
 #include "cortado/base/error.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
+#include "cortado/kernels/reference/whole.h"
 
 namespace cortado {
 namespace {
@@ -84,6 +85,7 @@ class Hdf5OutputReference : public KernelOf<T> {
  public:
   explicit Hdf5OutputReference(const Task& task)
       : file_name_(dynamic_cast<const Hdf5Output&>(task.layer()).options().file_name) {
+    require_whole_tensors(task);
     for (size_t i = 0; i < task.inputs.size(); ++i) shapes_.push_back(task.local_input(i));
   }
   std::string name() const override { return "reference"; }

@@ -17,7 +17,8 @@ class HingeLossReference : public KernelOf<T> {
   explicit HingeLossReference(const Task& task)
       : squared_(dynamic_cast<const HingeLoss&>(task.layer()).options().norm == HingeLossOptions::Norm::l2),
         scores_(task.local_input(0)),
-        labels_(task.local_input(1)) {}
+        labels_(task.local_input(1)),
+        samples_(task.inputs[0][0]) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
@@ -25,14 +26,14 @@ class HingeLossReference : public KernelOf<T> {
     double loss = 0;
     for_each_margin(arguments,
                     [&](int64_t, double, double margin) { loss += squared_ ? margin * margin : margin; });
-    arguments.outputs[0][0] = static_cast<T>(loss / scores_[0]);
+    arguments.outputs[0][0] = static_cast<T>(loss / samples_);
   }
 
   // dx = -s [margin > 0] * loss weight / N (L1), -2 s margin * loss weight / N (L2)
   void backward(const ArgumentsOf<T>& arguments) override {
     if (!arguments.input_gradients[0]) return;
     Spoken<T> dx(scores_, arguments.input_gradients[0]);
-    double scale = static_cast<double>(arguments.output_gradients[0][0]) / scores_[0];
+    double scale = static_cast<double>(arguments.output_gradients[0][0]) / samples_;
     for_each_margin(arguments, [&](int64_t i, double sign, double margin) {
       dx[i] = static_cast<T>(-sign * scale * (squared_ ? 2 * margin : margin > 0 ? 1 : 0));
     });
@@ -56,6 +57,7 @@ class HingeLossReference : public KernelOf<T> {
 
   bool squared_;
   Shape scores_, labels_;
+  int64_t samples_;  // of the whole batch
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
-#include "cortado/kernels/reference/whole.h"
 
 namespace cortado {
 namespace {
@@ -16,8 +15,8 @@ class LrnReference : public KernelOf<T> {
   explicit LrnReference(const Task& task)
       : options_(dynamic_cast<const Lrn&>(task.layer()).options()),
         shape_(task.inputs[0]),
-        place_(tensor_place(Box::whole(shape_))) {
-    require_whole_tensors(task);
+        input_(tensor_place(task.input_boxes[0])),
+        output_(tensor_place(task.output_boxes[0])) {
     bool across = options_.region == LrnOptions::Region::across_channels;
     first_axis_ = across ? 1 : 2;
     end_axis_ = across ? 2 : shape_.rank();
@@ -29,29 +28,33 @@ class LrnReference : public KernelOf<T> {
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
   void forward(const ArgumentsOf<T>& a) override {
-    std::vector<double> sums = normalizers(a.inputs[0]);
-    for (size_t i = 0; i < sums.size(); ++i)
-      a.outputs[0][i] = a.inputs[0][i] * std::pow(sums[i], -options_.beta);
+    for_each_index(output_.box(), [&](const Index& index) {
+      a.outputs[0][output_(index)] =
+          a.inputs[0][input_(index)] * std::pow(normalizer(a.inputs[0], index), -options_.beta);
+    });
   }
 
-  // dx = dy * s^-beta - 2 * factor * beta * x * sum over the region of dy * x * s^(-beta-1)
+  // What output i gives to its inputs: dy * s^-beta to its own, and to each of its region
+  // -2 * factor * beta * x * (dy * x[i] * s^(-beta-1)).
   void backward(const ArgumentsOf<T>& a) override {
     if (!a.input_gradients[0]) return;
     const T *x = a.inputs[0], *dy = a.output_gradients[0];
-    std::vector<double> sums = normalizers(x), terms(sums.size());
-    for (size_t i = 0; i < sums.size(); ++i) terms[i] = dy[i] * x[i] * std::pow(sums[i], -options_.beta - 1);
-    for_each_index(place_.box(), [&](const Index& index) {
-      int64_t i = place_(index);
-      double sum = 0;
-      for_each_index(region(index), [&](const Index& neighbour) { sum += terms[place_(neighbour)]; });
-      a.input_gradients[0][i] =
-          dy[i] * std::pow(sums[i], -options_.beta) - 2 * factor_ * options_.beta * x[i] * sum;
+    std::vector<double> gradient(input_.size());
+    for_each_index(output_.box(), [&](const Index& index) {
+      double s = normalizer(x, index), own = dy[output_(index)];
+      double term = own * x[input_(index)] * std::pow(s, -options_.beta - 1);
+      gradient[input_(index)] += own * std::pow(s, -options_.beta);
+      for_each_index(region(index), [&](const Index& neighbour) {
+        int64_t i = input_(neighbour);
+        gradient[i] -= 2 * factor_ * options_.beta * x[i] * term;
+      });
     });
+    std::copy(gradient.begin(), gradient.end(), a.input_gradients[0]);
   }
 
  private:
   Box region(const Index& index) const {
-    Box box = place_.box();
+    Box box = Box::whole(shape_);
     for (int axis = 0; axis < shape_.rank(); ++axis) {
       bool normalized = axis >= first_axis_ && axis < end_axis_;
       int64_t reach = normalized ? options_.local_size / 2 : 0;
@@ -60,22 +63,18 @@ class LrnReference : public KernelOf<T> {
     return box.clip(shape_);
   }
 
-  std::vector<double> normalizers(const T* x) const {
-    std::vector<double> sums(place_.size());
-    for_each_index(place_.box(), [&](const Index& index) {
-      double squares = 0;
-      for_each_index(region(index), [&](const Index& neighbour) {
-        double value = x[place_(neighbour)];
-        squares += value * value;
-      });
-      sums[place_(index)] = base_ + factor_ * squares;
+  double normalizer(const T* x, const Index& index) const {
+    double squares = 0;
+    for_each_index(region(index), [&](const Index& neighbour) {
+      double value = x[input_(neighbour)];
+      squares += value * value;
     });
-    return sums;
+    return base_ + factor_ * squares;
   }
 
   LrnOptions options_;
   Shape shape_;
-  Place place_;
+  Place input_, output_;
   int first_axis_ = 1, end_axis_ = 2;  // of the region
   double base_ = 1, factor_ = 1;
 };

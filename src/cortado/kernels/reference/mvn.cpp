@@ -4,7 +4,6 @@
 
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
-#include "cortado/kernels/reference/whole.h"
 
 namespace cortado {
 namespace {
@@ -14,10 +13,7 @@ class MvnReference : public KernelOf<T> {
  public:
   explicit MvnReference(const Task& task)
       : options_(dynamic_cast<const Mvn&>(task.layer()).options()),
-        shape_(task.inputs[0]),
-        place_(tensor_place(Box::whole(shape_))) {
-    require_whole_tensors(task);
-  }
+        place_(tensor_place(task.output_boxes[0])) {}  // samples and channels are computed whole
 
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
@@ -57,15 +53,15 @@ class MvnReference : public KernelOf<T> {
   // The elements that share a mean: a sample's channel, or a sample.
   template <typename Work>
   void for_each_group(Work&& work) const {
-    int64_t channels = options_.across_channels ? 1 : shape_[1];
-    for (int64_t n = 0; n < shape_[0]; ++n) {
-      for (int64_t c = 0; c < channels; ++c) {
-        Box group = place_.box();
-        group[0] = {n, n + 1};
-        if (!options_.across_channels) group[1] = {c, c + 1};
-        work(group);
-      }
-    }
+    Box firsts = place_.box();  // one element of each group
+    for (int axis = options_.across_channels ? 1 : 2; axis < firsts.rank(); ++axis)
+      firsts[axis].end = firsts[axis].begin + 1;
+    for_each_index(firsts, [&](const Index& first) {
+      Box group = place_.box();
+      group[0] = {first[0], first[0] + 1};
+      if (!options_.across_channels) group[1] = {first[1], first[1] + 1};
+      work(group);
+    });
   }
 
   template <typename Value>
@@ -80,7 +76,6 @@ class MvnReference : public KernelOf<T> {
   }
 
   MvnOptions options_;
-  Shape shape_;
   Place place_;
 };
 

@@ -14,10 +14,8 @@ namespace cortado {
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_reference_kernel(const Task& task);
 
-// One factory per layer class; they take tasks of a single layer. Convolution, deconvolution, pooling, inner
-// product, pointwise, PReLU, Scale, Bias and dropout also take tasks whose boxes are parts of the tensors. A
-// weight is then the slice of the output box's channels by the input box's (ungrouped), a bias the output
-// box's.
+// One factory per layer class; they take tasks of a single layer, whole or a part that the layer's cuts allow
+// (HDF5Output: whole ones only). Parameters are the slices that Task::parameter_box names.
 template <typename T>
 using ReferenceFactory = std::unique_ptr<KernelOf<T>> (*)(const Task& task);
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cortado/kernels/labels.h"
+#include "cortado/kernels/loss_divisor.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
 #include "cortado/layers/axes.h"
@@ -20,9 +21,19 @@ class SoftmaxLossReference : public KernelOf<T> {
       : options_(dynamic_cast<const SoftmaxLoss&>(task.layer()).options()),
         scores_(task.local_input(0)),
         labels_(task.local_input(1)),
-        view_(scores_, options_.axis) {}
+        view_(scores_, options_.axis),
+        whole_(task.inputs[0], options_.axis),
+        divisor_(task, options_.normalization, options_.ignore_label.has_value(), whole_.before,
+                 whole_.behind) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+
+  int64_t forward_sums() const override { return divisor_.sums(); }
+  Bytes saved_bytes() const override { return {divisor_.saved_bytes()}; }
+
+  void forward_partial(const ArgumentsOf<T>& arguments) override {
+    arguments.sums[0] = static_cast<double>(for_each_position(arguments.inputs[1], [](auto...) {}));
+  }
 
   void forward(const ArgumentsOf<T>& arguments) override {
     std::vector<double> probabilities = softmax(arguments.inputs[0]);
@@ -32,7 +43,7 @@ class SoftmaxLossReference : public KernelOf<T> {
       double probability = probabilities[index(i, *label, j)];
       loss -= std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
     });
-    arguments.outputs[0][0] = static_cast<T>(loss / normalizer(valid));
+    arguments.outputs[0][0] = static_cast<T>(loss / divisor_.forward(valid, arguments.sums, arguments.saved));
     if (arguments.outputs.size() < 2) return;
     Spoken<T> output(scores_, arguments.outputs[1]);
     for (int64_t k = 0; k < scores_.size(); ++k) output[k] = static_cast<T>(probabilities[k]);
@@ -46,17 +57,14 @@ class SoftmaxLossReference : public KernelOf<T> {
       if (label) gradient[index(i, *label, j)] -= 1;
       for (int64_t c = 0; c < view_.extent && !label; ++c) gradient[index(i, c, j)] = 0;
     });
-    double scale = static_cast<double>(arguments.output_gradients[0][0]) / normalizer(valid);
+    double scale =
+        static_cast<double>(arguments.output_gradients[0][0]) / divisor_.backward(valid, arguments.saved);
     Spoken<T> dx(scores_, arguments.input_gradients[0]);
     for (int64_t k = 0; k < scores_.size(); ++k) dx[k] = static_cast<T>(gradient[k] * scale);
   }
 
  private:
   int64_t index(int64_t i, int64_t c, int64_t j) const { return (i * view_.extent + c) * view_.behind + j; }
-
-  double normalizer(int64_t valid) const {
-    return loss_normalizer(options_.normalization, view_.before, view_.behind, valid);
-  }
 
   // Probabilities in spoken order.
   std::vector<double> softmax(const T* memory) const {
@@ -89,7 +97,8 @@ class SoftmaxLossReference : public KernelOf<T> {
 
   SoftmaxLossOptions options_;
   Shape scores_, labels_;
-  AxisView view_;
+  AxisView view_, whole_;
+  LossDivisor divisor_;
 };
 
 }  // namespace
