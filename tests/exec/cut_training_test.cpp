@@ -1,0 +1,202 @@
+// Parallel = single (docs/design.md, law 1): nets trained under random strategies on several ranks, which are
+// threads here, end with the losses and weights of one rank.
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mutex>
+
+#include "cortado/comm/local/local_job.h"
+#include "cortado/exec/executor.h"
+#include "cortado/layers/filler.h"
+
+#include "tests/exec/random_nets.h"
+
+namespace cortado {
+namespace {
+
+constexpr int iterations = 3;
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> weights;  // whole, canonical
+};
+
+// The batch of an iteration: random numbers or, for exact sums, small integers.
+std::vector<float> batch_of(const Shape& shape, uint64_t iteration, bool labels, bool integers) {
+  std::vector<float> values(static_cast<size_t>(shape.size()));
+  RandomStream stream{.seed = 5, .iteration = iteration, .owner = labels ? 1u : 2u};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double drawn = stream.uniform(i);
+    values[i] = static_cast<float>(labels     ? std::floor(drawn * testing::classes)
+                                   : integers ? std::floor(drawn * 5) - 2
+                                              : 2 * drawn - 1);
+  }
+  return values;
+}
+
+// Source layers of a net that give this rank's samples of each batch.
+class Batches {
+ public:
+  Batches(const Network& net, bool integers) : net_(net), integers_(integers) {}
+
+  std::map<std::string, BatchSource> sources() {
+    std::map<std::string, BatchSource> sources;
+    for (const auto& node : net_.nodes()) {
+      if (node.layer->is_source()) sources[node.name] = [this, &node] { return next(node); };
+    }
+    return sources;
+  }
+  void restrict(std::map<std::string, Range> samples) { samples_ = std::move(samples); }
+
+ private:
+  std::vector<const float*> next(const Network::Node& node) {
+    auto& tensors = tensors_[node.name];
+    const uint64_t iteration = ++iterations_[node.name];
+    tensors.clear();
+    std::vector<const float*> pointers;
+    for (size_t top = 0; top < node.outputs.size(); ++top) {
+      const Shape& shape = net_.tensors()[node.outputs[top]].shape;
+      // Channels last, as readers give them, and this rank's samples.
+      tensors.push_back(batch_of(shape, iteration, top == 1, integers_));
+    }
+    for (const auto& tensor : tensors) {
+      const Shape& shape = net_.tensors()[node.outputs[pointers.size()]].shape;
+      pointers.push_back(tensor.data() + samples_.at(node.name).begin * shape.count(1));
+    }
+    return pointers;
+  }
+
+  const Network& net_;
+  bool integers_;
+  std::map<std::string, Range> samples_;
+  std::map<std::string, std::vector<std::vector<float>>> tensors_;
+  std::map<std::string, uint64_t> iterations_;
+};
+
+void gather(const Network& net, const Executor& executor, const ParameterStore& store, Trained& trained) {
+  for (size_t p = 0; p < net.parameters().size(); ++p) {
+    const int index = executor.parameter_entries()[p];
+    const auto& entry = store.entries()[index];
+    if (!entry.held) continue;
+    auto& whole = trained.weights[entry.name];
+    whole.resize(static_cast<size_t>(entry.spec.shape.size()), NAN);
+    const std::vector<float> slice = store.canonical(index);
+    const Strides strides = row_major_strides(entry.spec.shape);
+    const Shape shape = entry.slice.shape();
+    for (size_t i = 0; i < slice.size(); ++i) {
+      int64_t left = static_cast<int64_t>(i), at = 0;
+      for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+        at += (entry.slice[axis].begin + left % shape[axis]) * strides[axis];
+        left /= shape[axis];
+      }
+      whole[at] = slice[i];
+    }
+  }
+}
+
+// Plain gradient descent.
+Trained train(const Network& net, const NodeStrategies& strategies, int ranks, bool integers, double rate,
+              const std::string& kernels) {
+  Trained trained;
+  std::mutex mutex;
+  LocalJob job(ranks);
+  job.run([&](Communicator& communicator) {
+    Batches batches(net, integers);
+    ParameterStore store;
+    ExecutorOptions options;
+    options.only_kernel = kernels;
+    options.strategies = strategies;
+    options.communicator = &communicator;
+    Executor executor(net, store, batches.sources(), options);
+    batches.restrict(executor.samples());
+    std::vector<double> losses;
+    for (int i = 0; i < iterations; ++i) {
+      losses.push_back(executor.run(i, [&](int index) {
+        const auto& entry = store.entries()[index];
+        size_t parameter = 0;
+        while (executor.parameter_entries()[parameter] != index) ++parameter;
+        const Range range = executor.update_range(static_cast<int>(parameter));
+        for (int64_t k = range.begin; k < range.end; ++k)
+          entry.value[k] -= static_cast<float>(rate) * entry.gradient[k];
+      }));
+    }
+    std::lock_guard lock(mutex);
+    if (communicator.rank() == 0) trained.losses = losses;
+    gather(net, executor, store, trained);
+  });
+  return trained;
+}
+
+void expect_same(const Trained& expected, const Trained& actual, double tolerance) {
+  ASSERT_EQ(expected.losses.size(), actual.losses.size());
+  for (size_t i = 0; i < expected.losses.size(); ++i) {
+    ASSERT_NEAR(actual.losses[i], expected.losses[i], tolerance * (1 + std::abs(expected.losses[i])))
+        << "iteration " << i;
+  }
+  for (const auto& [name, weights] : expected.weights) {
+    const auto& other = actual.weights.at(name);
+    double scale = 0;
+    for (float value : weights) scale = std::max(scale, std::abs(static_cast<double>(value)));
+    for (size_t k = 0; k < weights.size(); ++k)
+      ASSERT_NEAR(other[k], weights[k], tolerance * (scale + 1e-3)) << name << " element " << k;
+  }
+}
+
+// Environment CORTADO_CASES raises the number of nets (docs/testing.md).
+int cases(int usual) {
+  const char* wanted = std::getenv("CORTADO_CASES");
+  return wanted ? std::atoi(wanted) : usual;
+}
+
+std::string describe(const Network& net, const NodeStrategies& strategies) {
+  std::string text;
+  for (size_t n = 0; n < net.nodes().size(); ++n) {
+    const auto& node = net.nodes()[n];
+    text += fmt::format("{} {}: {}", node.name, node.layer->type(), strategies[n].config.text());
+    for (int tensor : node.inputs) text += fmt::format(" {}", net.tensors()[tensor].shape.text());
+    text += "\n";
+  }
+  return text;
+}
+
+TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
+  for (int seed = 0; seed < cases(40); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const NodeStrategies alone(net.nodes().size());
+    const Trained single = train(net, alone, 1, false, 1e-3, "");
+    for (int ranks : {2, 3, 4, 6, 8}) {
+      const NodeStrategies strategies =
+          resolve(random_strategy(static_cast<uint64_t>(seed), net, ranks), net, ranks, "random");
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategies)));
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategies, ranks, false, 1e-3, ""));
+      expect_same(single, cut, 2e-5);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(CutTraining, IsTheSameTwice) {
+  const Network net = testing::random_layers_net(3);
+  const NodeStrategies strategies = resolve(random_strategy(3, net, 4), net, 4, "random");
+  const Trained first = train(net, strategies, 4, false, 1e-3, ""),
+                second = train(net, strategies, 4, false, 1e-3, "");
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.weights, second.weights);
+}
+
+TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {
+  for (int seed = 100; seed < 100 + cases(10); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Trained single = train(net, NodeStrategies(net.nodes().size()), 1, false, 1e-3, "");
+    for (const auto name : built_in_strategies()) {
+      const NodeStrategies strategies = resolve(built_in_strategy(name, net, 4), net, 4, std::string(name));
+      SCOPED_TRACE(fmt::format("seed {}, {}\n{}", seed, name, describe(net, strategies)));
+      expect_same(single, train(net, strategies, 4, false, 1e-3, ""), 2e-5);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cortado
