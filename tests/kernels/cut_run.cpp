@@ -29,6 +29,11 @@ void add(const float* part, const Place& from, std::vector<double>& whole, const
 // Slices of all parameters of the task's layers in order.
 std::vector<Box> parameter_boxes(const Task& task) {
   std::vector<Box> boxes;
+  if (task.layers.size() == 1) {
+    for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
+      boxes.push_back(task.parameter_box(0, static_cast<int>(p)));
+    return boxes;
+  }
   const auto links = chain_links(task);
   for (size_t layer = 0; layer < links.size(); ++layer) {
     for (int p = 0; p < links[layer].parameter_count; ++p)
@@ -80,7 +85,7 @@ class Device {
   Place place(size_t p) const { return parameter_place(parameter_boxes_[p]); }
   const std::string& format(size_t p) const { return formats_[p].name; }
   size_t parameter_count() const { return formats_.size(); }
-  const float* output(size_t k) const { return outputs_[k].data(); }
+  const float* output(size_t k) const { return results_[k].data(); }
   const float* input_gradient(size_t i) const {
     return (kernel_->passes_output_gradient() ? output_gradients_[0] : input_gradients_[i]).data();
   }
@@ -90,6 +95,9 @@ class Device {
   void run(void (Kernel::*pass)(const Arguments&), bool backward) {
     scratch_.scramble();
     (kernel_.get()->*pass)(arguments(backward));
+  }
+  void keep_outputs() {
+    for (auto& each : outputs_) results_.push_back(each.values());
   }
   void hide_what_backward_must_not_read() {
     for (auto& each : inputs_) {
@@ -144,6 +152,7 @@ class Device {
   std::vector<ParameterFormat> formats_;
   std::vector<Buffer<float>> inputs_, outputs_, output_gradients_, input_gradients_, parameters_,
       parameter_gradients_;
+  std::vector<std::vector<float>> results_;
   GuardedBytes saved_, scratch_;
   std::vector<double> sums_;
 };
@@ -173,6 +182,7 @@ void run_all(std::vector<Device>& devices) {
     share_sums(devices);
   }
   each(&Kernel::forward, false);
+  for (Device& device : devices) device.keep_outputs();
   if (!task.has_backward()) return;
   for (Device& device : devices) device.hide_what_backward_must_not_read();
   if (devices[0].kernel().backward_sums() > 0) {

@@ -4,8 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "cortado/layers/batch_norm.h"
-#include "cortado/layers/convolution.h"
+#include "cortado/base/error.h"
 
 #include "tests/kernels/cut_cases.h"
 
@@ -17,12 +16,23 @@ uint64_t number_from(const char* variable, uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
+// The same on the kernels of that name; success too where it computes other layers or refuses this slice.
+testing::AssertionResult cut_equals_whole_or_refuses(const CutCase& cut, const std::string& only) {
+  try {
+    if (select_kernel(whole_task(cut), only).implementation != only) return testing::AssertionSuccess();
+    return cut_equals_whole(cut, only);
+  } catch (const UserError&) {
+    return testing::AssertionSuccess();
+  }
+}
+
 // Case `number` of a kind under a seed, however many others there are.
 void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
   std::mt19937_64 generator(seed * 1000003 + number * 131 + kind);
   CutCase cut = random_cut_case(kind, generator);
-  for (const char* only : {"", "reference"}) {
-    EXPECT_TRUE(cut_equals_whole(cut, only))
+  for (const std::string only : {"", "reference", "onednn", "im2col-gemm"}) {
+    const bool all_layers = only.empty() || only == "reference";
+    EXPECT_TRUE(all_layers ? cut_equals_whole(cut, only) : cut_equals_whole_or_refuses(cut, only))
         << cut.text() << "\nkernels '" << only << "'; paste as: expect_cut_equals_whole(" << kind << ", "
         << seed << ", " << number << ");  // " << cut_kind_name(kind);
   }

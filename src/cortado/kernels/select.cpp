@@ -89,8 +89,8 @@ bool restricts(const std::string& only, std::string_view type) {
   });
 }
 
-// The first that accepts.
-Selection first_accepting(const Task& task, const std::string& only) {
+// The first that accepts; without a kernel when none does.
+Selection find_kernel(const Task& task, const std::string& only) {
   Selection selection;
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
   for (const Candidate& candidate : candidates()) {
@@ -105,6 +105,12 @@ Selection first_accepting(const Task& task, const std::string& only) {
     }
     selection.refusals.push_back(fmt::format("{}: {}", implementation.name, offer.refusal));
   }
+  return selection;
+}
+
+Selection find_or_throw(const Task& task, const std::string& only) {
+  Selection selection = find_kernel(task, only);
+  if (selection.kernel) return selection;
   std::string reasons;
   for (const std::string& refusal : selection.refusals) reasons += (reasons.empty() ? "" : "; ") + refusal;
   throw UserError(fmt::format("no kernel for layer type {}: {}", task.layer().type(), reasons));
@@ -136,13 +142,13 @@ std::vector<ParameterFormat> formats_of(const Kernel& kernel, const Task& task) 
 // tensors that they work on: that of the kernel for all replicas. A kernel that wants another one gets
 // reordered ones.
 Selection in_common_order(const Task& task, const std::string& only) {
-  Selection selection = first_accepting(task, only);
-  std::vector<ParameterFormat> common =
-      formats_of(*first_accepting(of_all_replicas(task), only).kernel, task);
-  if (formats_of(*selection.kernel, task) == common) return selection;
+  std::vector<ParameterFormat> common = formats_of(*find_or_throw(of_all_replicas(task), only).kernel, task);
+  Selection selection = find_kernel(task, only);
+  if (selection.kernel && formats_of(*selection.kernel, task) == common) return selection;
   Task canonical = task;
   canonical.canonical_parameters = true;
-  selection = first_accepting(canonical, only);
+  selection = find_kernel(canonical, only);
+  if (!selection.kernel) selection = find_or_throw(canonical, "");  // it can do all replicas but this one
   selection.kernel = make_reordered(std::move(selection.kernel), std::move(common), task);
   return selection;
 }
@@ -152,7 +158,7 @@ Selection in_common_order(const Task& task, const std::string& only) {
 Selection select_kernel(const Task& task, const std::string& only) {
   const bool product = std::ranges::find(products, task.layer().type()) != products.end();
   const bool agree = task.cut && product && !task.canonical_parameters && task.outputs[0].rank() > 1;
-  return agree ? in_common_order(task, only) : first_accepting(task, only);
+  return agree ? in_common_order(task, only) : find_or_throw(task, only);
 }
 
 }  // namespace cortado
