@@ -9,6 +9,7 @@
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/reordered.h"
 
 namespace cortado {
 namespace {
@@ -88,9 +89,8 @@ bool restricts(const std::string& only, std::string_view type) {
   });
 }
 
-}  // namespace
-
-Selection select_kernel(const Task& task, const std::string& only) {
+// The first that accepts; without a kernel when none does.
+Selection find_kernel(const Task& task, const std::string& only) {
   Selection selection;
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
   for (const Candidate& candidate : candidates()) {
@@ -105,9 +105,60 @@ Selection select_kernel(const Task& task, const std::string& only) {
     }
     selection.refusals.push_back(fmt::format("{}: {}", implementation.name, offer.refusal));
   }
+  return selection;
+}
+
+Selection find_or_throw(const Task& task, const std::string& only) {
+  Selection selection = find_kernel(task, only);
+  if (selection.kernel) return selection;
   std::string reasons;
   for (const std::string& refusal : selection.refusals) reasons += (reasons.empty() ? "" : "; ") + refusal;
   throw UserError(fmt::format("no kernel for layer type {}: {}", task.layer().type(), reasons));
+}
+
+// The same slice of the weights at work on whole samples and images: what all its replicas have in common.
+Task of_all_replicas(const Task& task) {
+  Task whole = task;
+  auto widen = [](Box& box, const Shape& shape) {
+    Range channels = box[1];
+    box = Box::whole(shape);
+    box[1] = channels;
+  };
+  widen(whole.output_boxes[0], task.outputs[0]);
+  widen(whole.input_boxes[0], task.inputs[0]);
+  for (size_t i = 1; i < task.inputs.size(); ++i) whole.input_boxes[i] = whole.output_boxes[0];
+  whole.domain_box = whole.output_boxes[0];
+  return whole;
+}
+
+std::vector<ParameterFormat> formats_of(const Kernel& kernel, const Task& task) {
+  std::vector<ParameterFormat> formats;
+  const int count = static_cast<int>(task.layer().parameters(task.inputs).size());
+  for (int p = 0; p < count; ++p) formats.push_back(kernel.parameter_format(p));
+  return formats;
+}
+
+// Replicas of a weight lie in one order on all devices that share the layer, whatever the parts of the
+// tensors that they work on: that of the kernel for all replicas. A kernel that wants another one gets
+// reordered ones.
+Selection in_common_order(const Task& task, const std::string& only) {
+  std::vector<ParameterFormat> common = formats_of(*find_or_throw(of_all_replicas(task), only).kernel, task);
+  Selection selection = find_kernel(task, only);
+  if (selection.kernel && formats_of(*selection.kernel, task) == common) return selection;
+  Task canonical = task;
+  canonical.canonical_parameters = true;
+  selection = find_kernel(canonical, only);
+  if (!selection.kernel) selection = find_or_throw(canonical, "");  // it can do all replicas but this one
+  selection.kernel = make_reordered(std::move(selection.kernel), std::move(common), task);
+  return selection;
+}
+
+}  // namespace
+
+Selection select_kernel(const Task& task, const std::string& only) {
+  const bool product = std::ranges::find(products, task.layer().type()) != products.end();
+  const bool agree = task.cut && product && !task.canonical_parameters && task.outputs[0].rank() > 1;
+  return agree ? in_common_order(task, only) : find_or_throw(task, only);
 }
 
 }  // namespace cortado

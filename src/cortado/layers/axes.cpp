@@ -80,7 +80,7 @@ Cuts label_cuts(const Shape& scores, int axis, const Shape& labels) {
   const int rank = scores.rank();
   auto follows = [&](int a) { return a >= 0 && a < rank && axes[a] >= 0; };
   cuts.n = cuts.n && follows(0);
-  cuts.c = cuts.c && follows(1);
+  cuts.c = false;  // counts of labels are summed over devices of the same channels
   cuts.d = cuts.d && follows(rank - 3);
   cuts.h = cuts.h && follows(rank - 2);
   cuts.w = cuts.w && follows(rank - 1);

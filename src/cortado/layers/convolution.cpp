@@ -42,6 +42,14 @@ Range group_inputs(Range outputs, int64_t input_channels, int64_t output_channel
   return {outputs.begin / outputs_each * inputs_each, ((outputs.end - 1) / outputs_each + 1) * inputs_each};
 }
 
+int64_t groups_of_part(Range inputs, int64_t input_channels, Range outputs, int64_t output_channels,
+                       int64_t group) {
+  if (group == 1) return 1;
+  if (inputs != group_inputs(outputs, input_channels, output_channels, group)) return 0;
+  const int64_t groups = inputs.size() / (input_channels / group), outputs_each = output_channels / group;
+  return groups == 1 || outputs.size() == groups * outputs_each ? groups : 0;
+}
+
 std::vector<Shape> Convolution::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_convolution(options_, inputs, outputs);
   Window window = options_.resolve(inputs[0].rank());

@@ -50,4 +50,9 @@ void check_convolution(const ConvolutionOptions& options, std::span<const Shape>
 // The input channels that output channels `outputs` of a grouped convolution read.
 Range group_inputs(Range outputs, int64_t input_channels, int64_t output_channels, int64_t group);
 
+// How many groups a part of the channels consists of, so that computing it is a convolution of so many
+// groups: whole groups on both sides, or some outputs of one group and all its inputs. 0: neither.
+int64_t groups_of_part(Range inputs, int64_t input_channels, Range outputs, int64_t output_channels,
+                       int64_t group);
+
 }  // namespace cortado

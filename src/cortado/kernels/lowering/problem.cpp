@@ -40,16 +40,20 @@ Lattice ConvolutionProblem::gather_lattice() const {
 std::optional<ConvolutionProblem> convolution_problem(const ConvolutionOptions& options, const Shape& image,
                                                       const Box& image_box, const Shape& windows,
                                                       const Box& window_box, std::string& refusal) {
-  const bool all_channels = image_box[1].size() == image[1] && window_box[1].size() == windows[1];
-  if (options.group > 1 && !all_channels) {
-    refusal = fmt::format("channels of a convolution with {} groups are cut", options.group);
+  if (image_box.empty() || window_box.empty()) {
+    refusal = "an empty part";
+    return std::nullopt;
+  }
+  const int64_t groups = groups_of_part(image_box[1], image[1], window_box[1], windows[1], options.group);
+  if (groups == 0) {
+    refusal = fmt::format("channels of a convolution with {} groups are cut across them", options.group);
     return std::nullopt;
   }
   ConvolutionProblem problem;
   problem.batch = image_box[0].size();
-  problem.groups = options.group;
-  problem.image_channels = image_box[1].size() / options.group;
-  problem.window_channels = window_box[1].size() / options.group;
+  problem.groups = groups;
+  problem.image_channels = image_box[1].size() / groups;
+  problem.window_channels = window_box[1].size() / groups;
   const Window window = options.resolve(image.rank());
   for (size_t i = 0; i < window.size(); ++i) {
     const Range &in = image_box[i + 2], &out = window_box[i + 2];

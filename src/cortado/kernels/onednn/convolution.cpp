@@ -47,11 +47,15 @@ Dims weight_extents(const Window& window, int64_t group, int64_t outputs, int64_
   return extents;
 }
 
+// Groups of the part that the task computes; 0: it is no convolution of groups.
+int64_t local_groups(const Task& task, const ConvolutionOptions& options) {
+  return groups_of_part(task.input_boxes[0][1], task.inputs[0][1], task.output_boxes[0][1],
+                        task.outputs[0][1], options.group);
+}
+
 std::string misfit(const Task& task, const ConvolutionOptions& options) {
   if (auto reason = misfit_of_chain(task); !reason.empty()) return reason;
-  const bool whole_channels =
-      task.local_input(0)[1] == task.inputs[0][1] && task.local_output(0)[1] == task.outputs[0][1];
-  if (options.group > 1 && !whole_channels) return "groups with a cut channel axis";
+  if (local_groups(task, options) == 0) return "channels cut across groups";
   if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";
   return "";
 }
@@ -118,8 +122,8 @@ KernelOffer make_onednn_convolution(const Task& task) try {
   if (auto reason = misfit(task, options); !reason.empty()) return {nullptr, reason};
   const Window window = options.resolve(task.inputs[0].rank());
   WeightedProblem problem = weighted_problem(task, options.bias_term);
-  problem.canonical =
-      row_major(weight_extents(window, options.group, task.local_output(0)[1], task.local_input(0)[1]));
+  problem.canonical = row_major(
+      weight_extents(window, local_groups(task, options), task.local_output(0)[1], task.local_input(0)[1]));
   return offer_weighted_kernel(
       problem, plan_convolution(problem, local_window(window, task.input_boxes[0], task.output_boxes[0])));
 } catch (const dnnl::error& error) {
@@ -133,16 +137,18 @@ KernelOffer make_onednn_deconvolution(const Task& task) try {
   if (!layer) return {nullptr, "not a Deconvolution"};
   const ConvolutionOptions& options = layer->options();
   if (auto reason = misfit(task, options); !reason.empty()) return {nullptr, reason};
-  if (task.input_boxes[0] != Box::whole(task.inputs[0]) ||
-      task.output_boxes[0] != Box::whole(task.outputs[0])) {
-    return {nullptr, "a part of the tensor"};
+  for (int axis = 2; axis < task.inputs[0].rank(); ++axis) {
+    const bool whole = task.local_input(0)[axis] == task.inputs[0][axis] &&
+                       task.local_output(0)[axis] == task.outputs[0][axis];
+    if (!whole) return {nullptr, "a part of the image"};
   }
   const Window window = options.resolve(task.inputs[0].rank());
   WeightedProblem problem = weighted_problem(task, options.bias_term);
-  const Dims extents = weight_extents(window, options.group, task.outputs[0][1], task.inputs[0][1]);
+  const int64_t groups = local_groups(task, options);
+  const Dims extents = weight_extents(window, groups, task.local_output(0)[1], task.local_input(0)[1]);
   std::vector<int> axes(extents.size());
   std::iota(axes.begin(), axes.end(), 0);
-  const int first_channel_axis = options.group > 1;
+  const int first_channel_axis = groups > 1;
   std::swap(axes[first_channel_axis], axes[first_channel_axis + 1]);
   problem.canonical = ordered(extents, axes);
   return offer_weighted_kernel(

@@ -1,0 +1,82 @@
+#include "cortado/kernels/reordered.h"
+
+#include <algorithm>
+
+namespace cortado {
+namespace {
+
+constexpr int64_t alignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// Scratch: the inner kernel's, then each reordered parameter in canonical order. A run needs there either the
+// parameters or their gradients.
+class ReorderedKernel : public Kernel {
+ public:
+  ReorderedKernel(std::unique_ptr<Kernel> inner, std::vector<ParameterFormat> formats, const Task& task)
+      : inner_(std::move(inner)), formats_(std::move(formats)) {
+    bytes_ = aligned(inner_->scratch_bytes().count);
+    for (size_t p = 0; p < formats_.size(); ++p) {
+      offsets_.push_back(bytes_);
+      if (!formats_[p].from_canonical) continue;
+      const int64_t elements = task.parameter_box(0, static_cast<int>(p)).shape().size();
+      bytes_ += aligned(elements * int64_t{sizeof(float)});
+    }
+  }
+
+  std::string name() const override { return inner_->name() + ", weights reordered"; }
+  Bytes saved_bytes() const override { return inner_->saved_bytes(); }
+  Bytes scratch_bytes() const override { return {bytes_}; }
+  BackwardReads backward_reads() const override { return inner_->backward_reads(); }
+  bool overwrites_output_gradients() const override { return inner_->overwrites_output_gradients(); }
+  ParameterFormat parameter_format(int p) const override {
+    return static_cast<size_t>(p) < formats_.size() ? formats_[p] : inner_->parameter_format(p);
+  }
+
+  void forward(const Arguments& arguments) override { inner_->forward(with_canonical(arguments)); }
+  void backward(const Arguments& arguments) override { inner_->backward(with_canonical(arguments)); }
+  void backward_weights(const Arguments& arguments) override {
+    Arguments canonical = arguments;
+    for_each_reordered([&](size_t p) {
+      if (arguments.parameter_gradients[p]) canonical.parameter_gradients[p] = memory(arguments, p);
+    });
+    inner_->backward_weights(canonical);
+    for_each_reordered([&](size_t p) {
+      if (arguments.parameter_gradients[p]) {
+        formats_[p].from_canonical(memory(arguments, p), arguments.parameter_gradients[p]);
+      }
+    });
+  }
+
+ private:
+  template <typename Work>
+  void for_each_reordered(Work&& work) const {
+    for (size_t p = 0; p < formats_.size(); ++p) {
+      if (formats_[p].from_canonical) work(p);
+    }
+  }
+  float* memory(const Arguments& arguments, size_t p) const {
+    return reinterpret_cast<float*>(arguments.scratch + offsets_[p]);
+  }
+  Arguments with_canonical(const Arguments& arguments) const {
+    Arguments canonical = arguments;
+    for_each_reordered([&](size_t p) {
+      formats_[p].to_canonical(arguments.parameters[p], memory(arguments, p));
+      canonical.parameters[p] = memory(arguments, p);
+    });
+    return canonical;
+  }
+
+  std::unique_ptr<Kernel> inner_;
+  std::vector<ParameterFormat> formats_;
+  std::vector<int64_t> offsets_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_reordered(std::unique_ptr<Kernel> inner, std::vector<ParameterFormat> formats,
+                                       const Task& task) {
+  return std::make_unique<ReorderedKernel>(std::move(inner), std::move(formats), task);
+}
+
+}  // namespace cortado

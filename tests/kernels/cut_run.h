@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/kernels/kernel.h"
+
+#include "tests/kernels/check.h"
+
+namespace cortado::check {
+
+// A layer (or chain) and how it is cut. Blocks are balanced: [i*E/P, (i+1)*E/P).
+struct CutCase {
+  std::vector<LayerPtr> layers;
+  std::vector<Shape> inputs;
+  int outputs = 1;
+  Phase phase = Phase::train;
+  CheckOptions data;
+  double tolerance = 1e-5;  // 0: bitwise
+  struct {
+    int64_t n = 1, c = 1, d = 1, h = 1, w = 1, r = 1;
+  } degrees;
+  std::string text() const;
+};
+
+Task whole_task(const CutCase& cut);
+
+// Runs the task of every device with the kernel that select_kernel picks, feeds each its slices, sums what is
+// to be summed by hand, and compares with the uncut task on the reference kernel: outputs, running
+// statistics, gradients. Also checks that the outputs of the devices cover each element once, that replicas
+// of a weight have one format, and that no kernel reads what it denies reading or writes behind a buffer.
+testing::AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only);
+
+}  // namespace cortado::check
