@@ -28,6 +28,7 @@ class Trainer {
   struct Options {
     std::string only_kernel;
     int reader_threads = 1;
+    Communicator* communicator = nullptr;  // the ranks of the job; null: the only rank
   };
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);
 
@@ -58,13 +59,15 @@ class Trainer {
   void test(size_t net, const SignalWatch& signals);
   void closing_look();
   void save();
-  Snapshot snapshot() const;
+  Snapshot snapshot() const;  // all ranks call it; whole at rank 0
+  std::map<std::string, int64_t> reader_positions() const;
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   [[noreturn]] void refuse_loss(double loss);
   void tell(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;
   std::unique_ptr<Executor> train_executor_;
