@@ -1,5 +1,5 @@
-# One library per room (folder below src/cortado). cortado_room(NAME USES ROOM... LIBRARIES TARGET...)
-# compiles every source of the folder and its subfolders.
+# One library per room (folder below src/cortado). cortado_room(NAME USES ROOM... LIBRARIES TARGET... EXCLUDE FOLDER...)
+# compiles every source of the folder and its subfolders, but those of subfolders EXCLUDEd (absent backends).
 find_package(fmt REQUIRED)
 find_package(OpenMP REQUIRED)
 
@@ -17,8 +17,11 @@ if(CORTADO_SANITIZE)
 endif()
 
 function(cortado_room name)
-  cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  foreach(folder ${ROOM_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
+  endforeach()
   if(NOT sources)  # a room of headers only
     add_library(cortado_${name} INTERFACE)
     set(visibility INTERFACE)

@@ -12,11 +12,12 @@ declare -A uses=(
   [program]="base layers net parallel"
   [kernels]="base layers"
   [comm]="base"
+  [job]="base"
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [report]="base layers net parallel program"
   [train]="base proto layers net parallel program kernels comm exec data report"
-  [app]="base proto layers net parallel program kernels comm exec data train report"
+  [app]="base proto layers net parallel program kernels comm exec data train report job"
 )
 
 bad=0

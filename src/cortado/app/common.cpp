@@ -1,20 +1,13 @@
 #include "cortado/app/common.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/comm/host_share.h"
 
 namespace cortado {
 namespace {
-
-int usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
   for (caffe::BlobShape& shape : shapes) {
@@ -39,7 +32,11 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
       .add_option("--threads", o.threads, "Compute threads; default: every processor this process may use")
       ->check(at_least_one());
   command.add_option("--strategy", o.strategy, "How layers are cut; this version knows 'single': one device");
-  command.add_option("--ranks", o.ranks, "Processes; this version runs 1");
+  command.add_option("--ranks", o.ranks, "Processes; this version runs 1")->check(at_least_one());
+  command.add_option(
+      "--launch", o.launch,
+      "Command that starts the ranks, before '-n RANKS': \"mpiexec -hosts a,b\", \"srun\"; default: "
+      "this build's mpiexec on this host");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");

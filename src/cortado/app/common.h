@@ -18,6 +18,7 @@ struct MachineOptions {
   int threads = 0;  // 0: as many as this process may use
   std::string strategy = "single";
   int ranks = 1;
+  std::string launch;  // used by start_job() (app/launch.h)
   std::string gpu;
   std::string kernels;  // only this implementation
   bool verbose = false;

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
+#include <functional>
 #include <new>
+#include <optional>
+#include <string>
 
 #include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
+#include "cortado/app/launch.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
@@ -38,10 +42,38 @@ void run_command(int count, const char* const* words) {
   throw UserError("give a command: train, test, time, show or data ('cortado --help' tells more)");
 }
 
-int report_error(const char* message, ExitCode code) {
+// Runs `body`; what it throws becomes an exit code and a message for `report`.
+int guarded(const std::function<int()>& body,
+            const std::function<int(ExitCode, const std::string&)>& report) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    return report(ExitCode::user_error, error.what());
+  } catch (const PeerError& error) {
+    return report(ExitCode::peer_error, error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ExitCode::user_error, "out of memory; give a smaller batch_size");
+  } catch (const std::exception& error) {
+    return report(ExitCode::internal_error, fmt::format("internal error: {}", error.what()));
+  }
+}
+
+int print_error(ExitCode code, const std::string& message) {
   std::fflush(stdout);
   fmt::print(stderr, "cortado: error: {}\n", message);
   return static_cast<int>(code);
+}
+
+// Work of this process, alone or as a rank.
+int run_member(int count, const char* const* words) {
+  JobMembership membership;
+  auto body = [&] {
+    run_command(count, words);
+    return membership.leave(static_cast<int>(ExitCode::done));
+  };
+  return guarded(body, [&](ExitCode code, const std::string& message) {
+    return membership.leave(static_cast<int>(code), message);
+  });
 }
 
 }  // namespace
@@ -49,14 +81,9 @@ int report_error(const char* message, ExitCode code) {
 
 int main(int count, char** words) {
   using namespace cortado;
-  try {
-    run_command(count, words);
-    return static_cast<int>(ExitCode::done);
-  } catch (const UserError& error) {
-    return report_error(error.what(), ExitCode::user_error);
-  } catch (const std::bad_alloc&) {
-    return report_error("out of memory; give a smaller batch_size", ExitCode::user_error);
-  } catch (const std::exception& error) {
-    return report_error(fmt::format("internal error: {}", error.what()).c_str(), ExitCode::internal_error);
-  }
+  auto body = [&] {
+    std::optional<int> started = start_job(count, words);
+    return started ? *started : run_member(count, words);
+  };
+  return guarded(body, print_error);
 }

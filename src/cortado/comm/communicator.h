@@ -48,7 +48,8 @@ class Communicator {
   virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
                                                   int64_t count) = 0;
   // Chunks lie one behind the other in `values`, counts[i] floats for member i of the group. Reduce-scatter
-  // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to all.
+  // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to
+  // all.
   virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
                                                        std::vector<int64_t> counts) = 0;
   virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,

@@ -1,0 +1,113 @@
+#include "cortado/app/launch.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cortado/app/arguments.h"
+#include "cortado/base/error.h"
+#include "cortado/comm/mpi.h"
+#include "cortado/job/parent.h"
+
+namespace cortado {
+namespace {
+
+// The rank that a parent watches, for the observers of this process.
+JobRank* watched_rank = nullptr;
+
+// The value of the last --NAME VALUE or --NAME=VALUE.
+std::optional<std::string> option_value(const std::vector<std::string>& words, const std::string& name) {
+  std::optional<std::string> value;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == name && i + 1 < words.size()) value = words[i + 1];
+    if (words[i].starts_with(name + "=")) value = words[i].substr(name.size() + 1);
+  }
+  return value;
+}
+
+bool runs_on_ranks(const std::vector<std::string>& words) {
+  static const std::vector<std::string> commands = {"train", "test", "time", "verify"};
+  return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
+}
+
+int ranks_asked(const std::vector<std::string>& words) {
+  std::string text = option_value(words, "--ranks").value_or("1");
+  int ranks = 1;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  bool good = error == std::errc() && end == text.data() + text.size();
+  return good ? ranks : 1;  // the command's parser refuses it
+}
+
+std::vector<std::string> launcher(const std::vector<std::string>& words) {
+  std::vector<std::string> launcher = split_words(option_value(words, "--launch").value_or(mpi_launcher()));
+  if (launcher.empty())
+    throw UserError("--launch: give the command that starts ranks, as in \"mpiexec -hosts a,b\"");
+  return launcher;
+}
+
+}  // namespace
+
+std::optional<int> start_job(int count, const char* const* words) {
+  std::vector<std::string> normalized = normalized_arguments(count, words);
+  int ranks = ranks_asked(normalized);
+  if (ranks <= 1 || !runs_on_ranks(normalized)) return std::nullopt;
+  if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
+  if (!built_with_mpi()) {
+    throw UserError(
+        fmt::format("--ranks {}: this cortado is built without MPI and runs one rank; build it with "
+                    "-DCORTADO_MPI=mpich",
+                    ranks));
+  }
+  JobStart start{.ranks = ranks, .launcher = launcher(normalized)};
+  start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+  start.command.insert(start.command.end(), words + 1, words + count);
+  return run_job(start);
+}
+
+JobMembership::JobMembership() {
+  std::optional<LaunchedRank> launched = launched_rank();
+  if (!launched && std::getenv(job_variable) != nullptr) {
+    throw UserError(
+        fmt::format("{} is set, but no MPI launcher that Cortado knows gave this process a rank; start "
+                    "the ranks with mpiexec, mpirun or srun, or unset the variable",
+                    job_variable));
+  }
+  if (launched) rank_ = JobRank::join(launched->rank);
+  watched_rank = rank_.get();
+}
+
+int JobMembership::leave(int code, const std::string& message) {
+  std::fflush(stdout);
+  if (!message.empty() && !rank_) fmt::print(stderr, "cortado: error: {}\n", message);
+  std::fflush(stderr);
+  if (rank_) rank_->goodbye(code, message);
+  if (code == 0) return code;
+  if (rank_) _exit(code);  // MPI's own ending would wait for the others
+  abort_mpi_job(code);
+  return code;
+}
+
+void JobObserver::iteration(const IterationReport& report) {
+  if (watched_rank != nullptr) watched_rank->report_iteration(report.iteration);
+}
+
+void JobObserver::snapshot(int64_t, const std::string& path) {
+  if (watched_rank != nullptr) watched_rank->report_snapshot(path);
+}
+
+std::unique_ptr<Communicator> join_ranks(int ranks_asked) {
+  if (!started_by_mpi()) return make_single_communicator();
+  std::unique_ptr<Communicator> ranks = make_mpi_communicator();
+  if (ranks_asked > 0 && ranks_asked != ranks->size()) {
+    throw UserError(fmt::format("--ranks {}: the launcher started {} ranks; give that number or leave it out",
+                                ranks_asked, ranks->size()));
+  }
+  return ranks;
+}
+
+}  // namespace cortado

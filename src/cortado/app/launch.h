@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cortado/comm/communicator.h"
+#include "cortado/job/rank.h"
+#include "cortado/train/observer.h"
+
+namespace cortado {
+
+// For a command line with --ranks N above 1, outside a job of MPI: starts N ranks of this very command,
+// watches them and returns the exit code. Nothing where this process shall do the work itself, as a rank or
+// alone.
+std::optional<int> start_job(int count, const char* const* words);
+
+// This process's part in a job, from the start of the command to its end.
+class JobMembership {
+ public:
+  // Joins the process that started this one as a rank, if one did. Throws PeerError.
+  JobMembership();
+  // The command is over: tells the parent, or, where there is none, prints the message and ends the job's
+  // other ranks. Returns the exit code; with another than 0 inside a job it does not return.
+  int leave(int code, const std::string& message = "");
+
+ private:
+  std::unique_ptr<JobRank> rank_;
+};
+
+// Tells the parent how far the training is, and which snapshot to resume from. Does nothing without a parent.
+class JobObserver : public TrainingObserver {
+ public:
+  void iteration(const IterationReport& report) override;
+  void snapshot(int64_t iteration, const std::string& path) override;
+};
+
+// The ranks of this process's job; a single one outside a job. Throws UserError when --ranks (0: not given)
+// is not the job's size.
+std::unique_ptr<Communicator> join_ranks(int ranks_asked);
+
+}  // namespace cortado

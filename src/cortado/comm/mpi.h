@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cortado/comm/communicator.h"
+
+namespace cortado {
+
+// This process among those that an MPI launcher (or srun) started, by the launcher's environment variables.
+struct LaunchedRank {
+  int rank = 0;
+  int size = 0;  // 0: the launcher does not tell
+};
+// Nothing for a process that no launcher started; MPI is not touched.
+std::optional<LaunchedRank> launched_rank();
+inline bool started_by_mpi() { return launched_rank().has_value(); }
+
+// The MPI that this build has (comm/mpi) or has not (comm/no_mpi).
+bool built_with_mpi();
+// The command that starts ranks, to be followed by "-n N command"; "" without MPI.
+std::string mpi_launcher();
+// Initializes MPI; the communicator and its transmissions own it, and the last of them ends it. Once a
+// process. Throws UserError without MPI, with one that allows no threads, or under the launcher of another
+// MPI.
+std::unique_ptr<Communicator> make_mpi_communicator();
+// Ends all ranks of the job with this exit code, if MPI runs.
+void abort_mpi_job(int code);
+
+}  // namespace cortado

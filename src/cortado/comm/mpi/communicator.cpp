@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <climits>
+#include <numeric>
+
+#include "cortado/base/error.h"
+#include "cortado/comm/mpi.h"
+#include "cortado/comm/mpi/ring.h"
+#include "cortado/comm/mpi/world.h"
+
+namespace cortado {
+namespace {
+
+constexpr int64_t longest_message = int64_t{1} << 28;  // MPI counts in int
+constexpr int tags = 30000;
+// Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
+constexpr size_t smallest_ring_bytes = 1 << 16;
+
+// Persistent requests, started in their order: parts for one peer arrive in it.
+class MpiExchange : public Transmission {
+ public:
+  MpiExchange(std::shared_ptr<MpiWorld> world, const std::vector<MessagePart>& sends,
+              const std::vector<MessagePart>& receives, int tag)
+      : world_(std::move(world)) {
+    ensure(tag >= 0 && tag < tags, "an exchange's tag is below 30000");
+    for (const MessagePart& part : receives) add(part, tag, MPI_Recv_init, volume_.received);
+    for (const MessagePart& part : sends) add(part, tag, MPI_Send_init, volume_.sent);
+  }
+
+  // Requests of a failed transmission stay: MPI is not ended then.
+  ~MpiExchange() override {
+    if (active_) return;
+    for (MPI_Request& request : requests_) MPI_Request_free(&request);
+  }
+
+  void start() override {
+    active_ = true;
+    world_->traffic().add(volume_);
+    for (MPI_Request& request : requests_) check_mpi(MPI_Start(&request));
+  }
+
+  bool test() override {
+    int complete = 0;
+    check_mpi(
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &complete, MPI_STATUSES_IGNORE));
+    if (complete != 0) active_ = false;
+    return complete != 0;
+  }
+
+ private:
+  template <typename Init>
+  void add(const MessagePart& part, int tag, Init init, int64_t& bytes) {
+    bytes += part.count * static_cast<int64_t>(sizeof(float));
+    for (int64_t done = 0; done < part.count; done += longest_message) {
+      int count = static_cast<int>(std::min(longest_message, part.count - done));
+      requests_.push_back(MPI_REQUEST_NULL);
+      check_mpi(
+          init(part.memory + done, count, MPI_FLOAT, part.peer, tag, world_->exchanges(), &requests_.back()));
+    }
+  }
+
+  std::shared_ptr<MpiWorld> world_;
+  std::vector<MPI_Request> requests_;
+  Traffic volume_;
+  bool active_ = false;
+};
+
+// MPI's own allreduce, for few values. Counted as a ring's volume, the least that a sum must move.
+template <typename T>
+class MpiAllreduce : public Transmission {
+ public:
+  MpiAllreduce(std::shared_ptr<MpiWorld> world, const MpiGroup& group, T* values, int64_t count)
+      : world_(std::move(world)),
+        comm_(group.comm),
+        values_(values),
+        count_(static_cast<int>(count)),
+        volume_(ring_traffic(ring_schedule(balanced_chunks(count, group.size), group.member, {}, count + 1),
+                             sizeof(T))) {}
+
+  void start() override {
+    world_->traffic().add(volume_);
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values_, count_, mpi_type<T>(), MPI_SUM, comm_, &request_));
+  }
+
+  bool test() override {
+    int complete = 0;
+    check_mpi(MPI_Test(&request_, &complete, MPI_STATUS_IGNORE));
+    return complete != 0;
+  }
+
+ private:
+  std::shared_ptr<MpiWorld> world_;
+  MPI_Comm comm_;
+  T* values_;
+  int count_;
+  Traffic volume_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+class MpiCommunicator : public Communicator {
+ public:
+  int rank() const override { return world_->rank(); }
+  int size() const override { return world_->size(); }
+
+  std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
+                                         int tag) override {
+    return std::make_unique<MpiExchange>(world_, sends, receives, tag);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
+    return sum_of(group, values, count);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+                                          int64_t count) override {
+    return sum_of(group, values, count);
+  }
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+                                               std::vector<int64_t> counts) override {
+    return ring(world_->group(group), values, counts, {.allgather = false});
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                          std::vector<int64_t> counts) override {
+    return ring(world_->group(group), values, counts, {.reduce_scatter = false});
+  }
+
+  void barrier() override { check_mpi(MPI_Barrier(world_->blocking())); }
+  std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override;
+  void send(int peer, std::span<const float> values) override;
+  void receive(int peer, std::span<float> values) override;
+  double sum(double mine) override;
+  Traffic traffic() const override { return {world_->traffic().sent, world_->traffic().received}; }
+
+ private:
+  template <typename T>
+  std::unique_ptr<Transmission> ring(MpiGroup& group, T* values, const std::vector<int64_t>& counts,
+                                     RingPhases phases) {
+    return std::make_unique<MpiRing<T>>(world_, group, group.made++ % tags, values, counts, phases);
+  }
+
+  template <typename T>
+  std::unique_ptr<Transmission> sum_of(std::span<const int> ranks, T* values, int64_t count) {
+    MpiGroup& group = world_->group(ranks);
+    if (static_cast<size_t>(count) * sizeof(T) < smallest_ring_bytes)
+      return std::make_unique<MpiAllreduce<T>>(world_, group, values, count);
+    return ring(group, values, balanced_chunks(count, group.size), {});
+  }
+
+  std::shared_ptr<MpiWorld> world_ = std::make_shared<MpiWorld>();
+};
+
+std::vector<std::vector<std::byte>> MpiCommunicator::all_to_all_bytes(std::span<const std::byte> mine) {
+  ensure(mine.size() < INT_MAX, "bytes for all ranks fit a message");
+  int length = static_cast<int>(mine.size());
+  std::vector<int> lengths(static_cast<size_t>(size())), offsets(lengths.size());
+  check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_->blocking()));
+  ensure(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}) < INT_MAX, "bytes of all ranks fit");
+  std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
+  std::vector<std::byte> all(static_cast<size_t>(offsets.back() + lengths.back()));
+  check_mpi(MPI_Allgatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
+                           MPI_BYTE, world_->blocking()));
+  std::vector<std::vector<std::byte>> of_ranks;
+  for (size_t i = 0; i < lengths.size(); ++i)
+    of_ranks.emplace_back(all.begin() + offsets[i], all.begin() + offsets[i] + lengths[i]);
+  return of_ranks;
+}
+
+void MpiCommunicator::send(int peer, std::span<const float> values) {
+  for (size_t done = 0; done < values.size(); done += longest_message) {
+    size_t count = std::min<size_t>(longest_message, values.size() - done);
+    check_mpi(
+        MPI_Send(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking()));
+  }
+  world_->traffic().add({static_cast<int64_t>(values.size_bytes()), 0});
+}
+
+void MpiCommunicator::receive(int peer, std::span<float> values) {
+  for (size_t done = 0; done < values.size(); done += longest_message) {
+    size_t count = std::min<size_t>(longest_message, values.size() - done);
+    check_mpi(MPI_Recv(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking(),
+                       MPI_STATUS_IGNORE));
+  }
+  world_->traffic().add({0, static_cast<int64_t>(values.size_bytes())});
+}
+
+double MpiCommunicator::sum(double mine) {
+  double total = 0;
+  check_mpi(MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, world_->blocking()));
+  return total;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+
+}  // namespace cortado

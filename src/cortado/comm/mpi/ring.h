@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mpi.h>
+#include <vector>
+
+#include "cortado/comm/mpi/world.h"
+#include "cortado/comm/ring.h"
+
+namespace cortado {
+
+// A RingSchedule as a state machine: up to `window` segments are under way in each direction, and what
+// arrived is summed here. Each test() takes what is complete and posts what may follow; nothing waits.
+template <typename T>
+class MpiRing : public Transmission {
+ public:
+  static constexpr int64_t segment = (int64_t{1} << 18) / static_cast<int64_t>(sizeof(T));
+  static constexpr size_t window = 4;
+
+  // `tag` tells apart the rings of one group that are under way together.
+  MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, T* values,
+          std::span<const int64_t> counts, RingPhases phases)
+      : world_(std::move(world)),
+        comm_(group.comm),
+        next_((group.member + 1) % group.size),
+        previous_((group.member + group.size - 1) % group.size),
+        tag_(tag),
+        values_(values),
+        schedule_(ring_schedule(counts, group.member, phases, segment)),
+        volume_(ring_traffic(schedule_, sizeof(T))) {
+    size_t slots = std::min(window, schedule_.summed);
+    arrived_.resize(slots * static_cast<size_t>(segment));
+  }
+
+  void start() override {
+    sent_ = sending_ = received_ = receiving_ = 0;
+    world_->traffic().add(volume_);
+    post();
+  }
+
+  bool test() override {
+    take_receives();
+    while (sent_ < sending_ && complete(sends_[sent_ % window])) ++sent_;
+    post();
+    return sent_ == schedule_.sends.size() && received_ == schedule_.receives.size();
+  }
+
+ private:
+  static bool complete(MPI_Request& request) {
+    int flag = 0;
+    check_mpi(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    return flag != 0;
+  }
+
+  T* slot(size_t receive) { return arrived_.data() + (receive % window) * static_cast<size_t>(segment); }
+
+  void take_receives() {
+    for (; received_ < receiving_ && complete(receives_[received_ % window]); ++received_) {
+      if (received_ >= schedule_.summed) continue;
+      const RingMessage& message = schedule_.receives[received_];
+      T* mine = values_ + message.offset;
+      const T* theirs = slot(received_);
+      for (int64_t i = 0; i < message.count; ++i) mine[i] += theirs[i];
+    }
+  }
+
+  // An allgather's segment comes over what the reduce-scatter sent; that has to be gone.
+  bool may_receive() const {
+    if (receiving_ == schedule_.receives.size() || receiving_ == received_ + window) return false;
+    if (schedule_.summed == 0 || receiving_ < schedule_.summed) return true;
+    return sent_ > receiving_ - schedule_.summed;
+  }
+
+  bool may_send() const {
+    if (sending_ == schedule_.sends.size() || sending_ == sent_ + window) return false;
+    return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
+  }
+
+  void post() {
+    for (; may_receive(); ++receiving_) {
+      const RingMessage& message = schedule_.receives[receiving_];
+      T* memory = receiving_ < schedule_.summed ? slot(receiving_) : values_ + message.offset;
+      check_mpi(MPI_Irecv(memory, static_cast<int>(message.count), mpi_type<T>(), previous_, tag_, comm_,
+                          &receives_[receiving_ % window]));
+    }
+    for (; may_send(); ++sending_) {
+      const RingMessage& message = schedule_.sends[sending_];
+      check_mpi(MPI_Isend(values_ + message.offset, static_cast<int>(message.count), mpi_type<T>(), next_,
+                          tag_, comm_, &sends_[sending_ % window]));
+    }
+  }
+
+  std::shared_ptr<MpiWorld> world_;
+  MPI_Comm comm_;
+  int next_, previous_, tag_;
+  T* values_;
+  RingSchedule schedule_;
+  Traffic volume_;
+  std::vector<T> arrived_;  // segments to be summed
+  std::array<MPI_Request, window> sends_{}, receives_{};
+  size_t sent_ = 0, sending_ = 0;        // complete and posted sends
+  size_t received_ = 0, receiving_ = 0;  // complete and posted receives
+};
+
+}  // namespace cortado

@@ -1,0 +1,89 @@
+#include "cortado/comm/mpi/world.h"
+
+#include <exception>
+#include <fmt/format.h>
+#include <string>
+
+#include "cortado/base/error.h"
+#include "cortado/comm/mpi.h"
+#include "cortado/comm/ring.h"
+
+namespace cortado {
+namespace {
+
+MPI_Comm duplicate(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(comm, &copy));
+  check_mpi(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
+  return copy;
+}
+
+void check_launcher(int size) {
+  int launched = launched_rank().value_or(LaunchedRank{}).size;
+  if (launched > 1 && size == 1) {
+    throw UserError(fmt::format(
+        "the launcher started {} processes, but each sees only itself: it belongs to another MPI than "
+        "this cortado; start it with {}",
+        launched, mpi_launcher()));
+  }
+}
+
+}  // namespace
+
+void check_mpi(int code) {
+  if (code == MPI_SUCCESS) return;
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  text.resize(static_cast<size_t>(length));
+  throw PeerError("a peer failed: " + text);
+}
+
+MpiWorld::MpiWorld() : exceptions_(std::uncaught_exceptions()) {
+  int provided = 0;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  if (provided < MPI_THREAD_MULTIPLE)
+    throw UserError("this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); use another");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  check_launcher(size_);
+  exchanges_ = duplicate(MPI_COMM_WORLD);
+  blocking_ = duplicate(MPI_COMM_WORLD);
+}
+
+MpiWorld::~MpiWorld() {
+  if (std::uncaught_exceptions() > exceptions_) return;
+  for (auto& [ranks, group] : groups_) MPI_Comm_free(&group.comm);
+  MPI_Comm_free(&blocking_);
+  MPI_Comm_free(&exchanges_);
+  MPI_Finalize();
+}
+
+MpiGroup& MpiWorld::group(std::span<const int> ranks) {
+  std::vector<int> key(ranks.begin(), ranks.end());
+  auto found = groups_.find(key);
+  if (found != groups_.end()) return found->second;
+  MpiGroup made{.member = group_member(ranks, rank_), .size = static_cast<int>(ranks.size())};
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all));
+  check_mpi(MPI_Group_incl(all, made.size, key.data(), &some));
+  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &made.comm));
+  check_mpi(MPI_Comm_set_errhandler(made.comm, MPI_ERRORS_RETURN));
+  MPI_Group_free(&some);
+  MPI_Group_free(&all);
+  return groups_.emplace(std::move(key), made).first->second;
+}
+
+bool built_with_mpi() { return true; }
+
+std::string mpi_launcher() { return CORTADO_MPI_LAUNCHER; }
+
+void abort_mpi_job(int code) {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+}  // namespace cortado

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mpi.h>
+#include <span>
+#include <vector>
+
+#include "cortado/comm/traffic_count.h"
+
+namespace cortado {
+
+// Throws PeerError with MPI's words unless `code` is MPI_SUCCESS.
+void check_mpi(int code);
+
+template <typename T>
+MPI_Datatype mpi_type();
+template <>
+inline MPI_Datatype mpi_type<float>() {
+  return MPI_FLOAT;
+}
+template <>
+inline MPI_Datatype mpi_type<double>() {
+  return MPI_DOUBLE;
+}
+
+// MPI's communicator of some ranks of the job, and how many collectives were made on it.
+struct MpiGroup {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int member = 0, size = 1;
+  int made = 0;
+};
+
+// MPI from its initialization to its end. Communicators of its own keep exchanges, blocking calls and the
+// collectives of each group apart. Where it is destroyed by an exception, MPI is not ended: that would wait
+// for the other ranks.
+class MpiWorld {
+ public:
+  MpiWorld();
+  ~MpiWorld();
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm exchanges() const { return exchanges_; }
+  MPI_Comm blocking() const { return blocking_; }
+  // Made at the first use, by all members together; kept.
+  MpiGroup& group(std::span<const int> ranks);
+  TrafficCount& traffic() { return traffic_; }
+
+ private:
+  int rank_ = 0, size_ = 1;
+  int exceptions_ = 0;
+  MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
+  std::map<std::vector<int>, MpiGroup> groups_;
+  TrafficCount traffic_;
+};
+
+}  // namespace cortado

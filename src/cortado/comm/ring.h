@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cortado/comm/communicator.h"
+
+namespace cortado {
+
+// Which halves of a sum over a ring are run; both make an allreduce.
+struct RingPhases {
+  bool reduce_scatter = true, allgather = true;
+};
+
+// Elements [offset, offset + count) of the vector.
+struct RingMessage {
+  int64_t offset = 0, count = 0;
+};
+
+// What member m of p does on a ring m -> m+1 (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms,
+// 2009): chunk i of the vector travels from member i+1 around to member i and is summed on its way, then from
+// i around to i-1. Messages are segments of chunks; both neighbours list them in the same order. The order in
+// which a chunk is summed depends on nothing but p.
+struct RingSchedule {
+  std::vector<RingMessage> sends, receives;
+  size_t summed = 0;  // the first `summed` receives are added to the vector, the others replace it
+  // Send j leaves once receive j - ready_sends is there; the first `ready_sends` leave at once. A receive r
+  // that replaces comes over what send r - summed of an allreduce sent.
+  size_t ready_sends = 0;
+};
+RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhases phases, int64_t segment);
+
+// `count` elements in p chunks whose sizes differ by at most one.
+std::vector<int64_t> balanced_chunks(int64_t count, int members);
+
+// Where `rank` stands in the group; checks that the group ascends and contains it.
+int group_member(std::span<const int> group, int rank);
+
+// Bytes that the member moves.
+Traffic ring_traffic(const RingSchedule& schedule, size_t element_size);
+
+}  // namespace cortado

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cortado/job/wire.h"
+
+namespace cortado {
+
+// This process as a rank that a parent (run_job) watches. A thread keeps the connection: when the parent says
+// stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of MPI
+// may never return); a signal that the parent passes on is raised here.
+class JobRank {
+ public:
+  // Nothing where no parent started this process. Throws PeerError when it does not answer.
+  static std::unique_ptr<JobRank> join(int rank);
+  ~JobRank();
+
+  // Any thread; costs nothing. The parent hears of it a few times a second.
+  void report_iteration(int64_t iteration) { iteration_ = iteration; }
+  // A snapshot that training can go on from.
+  void report_snapshot(const std::string& path);
+  // The process ends with this code. With another than 0 the parent prints the message and stops the job. A
+  // rank that ends without goodbye counts as failed.
+  void goodbye(int code, const std::string& message = "");
+
+ private:
+  explicit JobRank(LineSocket parent);
+  void watch();
+  void send(const std::string& line);
+  void send_iteration();
+
+  LineSocket parent_;
+  std::mutex sending_;
+  std::atomic<int64_t> iteration_ = -1;
+  int64_t sent_iteration_ = -1;
+  std::atomic<bool> said_goodbye_ = false;
+  Socket wake_;  // an eventfd
+  std::thread watcher_;
+};
+
+}  // namespace cortado

@@ -1,0 +1,172 @@
+#include "cortado/job/wire.h"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+constexpr size_t longest_input = 1 << 20;
+
+void set_option(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof value);
+}
+
+// A peer that answers nothing for about 6 seconds is gone.
+void notice_lost_peers(int fd) {
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 6000);
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+bool connected_within(int fd, int seconds) {
+  pollfd wait{fd, POLLOUT, 0};
+  if (poll(&wait, 1, seconds * 1000) != 1) return false;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+std::string numeric(const sockaddr* address, socklen_t size) {
+  char text[NI_MAXHOST];
+  if (getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const JobAddress& address) {
+  return fmt::format("{} {} {}", address.token, address.port, fmt::join(address.hosts, " "));
+}
+
+std::optional<JobAddress> parse_job_address(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  JobAddress address;
+  if (!(words >> address.token >> address.port) || address.port <= 0 || address.port > 65535)
+    return std::nullopt;
+  for (std::string host; words >> host;) address.hosts.push_back(host);
+  if (address.hosts.empty()) return std::nullopt;
+  return address;
+}
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+LineSocket::LineSocket(Socket socket) : socket_(std::move(socket)) {
+  fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) | O_NONBLOCK);
+  notice_lost_peers(fd());
+}
+
+void LineSocket::send(std::string_view line) {
+  std::string text = fmt::format("{}\n", line);
+  if (socket_) (void)!::send(fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool LineSocket::receive() {
+  char buffer[4096];
+  while (socket_ && input_.size() < longest_input) {
+    ssize_t got = recv(fd(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got > 0) {
+      input_.append(buffer, static_cast<size_t>(got));
+    } else if (got < 0 && errno == EINTR) {
+      continue;
+    } else {
+      return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    }
+  }
+  return false;
+}
+
+std::optional<std::string> LineSocket::take_line() {
+  size_t end = input_.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = input_.substr(0, end);
+  input_.erase(0, end + 1);
+  return line;
+}
+
+Socket listen_anywhere() {
+  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  any.sin6_addr = in6addr_any;
+  if (socket) set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any) != 0) {
+    socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // a host without IPv6
+    sockaddr_in any4{};
+    any4.sin_family = AF_INET;
+    if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
+      throw UserError(fmt::format("cannot open a socket to watch the ranks: {}", std::strerror(errno)));
+  }
+  if (listen(socket.fd(), 1024) != 0)
+    throw UserError(fmt::format("cannot listen for the ranks: {}", std::strerror(errno)));
+  return socket;
+}
+
+int port_of(const Socket& listener) {
+  sockaddr_in6 address{};  // the port stands at the same place as in IPv4's
+  socklen_t size = sizeof address;
+  getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin6_port);
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> hosts;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {"127.0.0.1"};
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      hosts.push_back(numeric(entry->ifa_addr, sizeof(sockaddr_in)));
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+      if (!IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr))
+        hosts.push_back(numeric(entry->ifa_addr, sizeof *address));
+    }
+  }
+  freeifaddrs(list);
+  std::erase(hosts, "");
+  hosts.push_back("127.0.0.1");
+  return hosts;
+}
+
+Socket connect_to(const std::string& host, int port, int seconds) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return Socket();
+  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  bool good = socket && (connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0 ||
+                         (errno == EINPROGRESS && connected_within(socket.fd(), seconds)));
+  freeaddrinfo(found);
+  return good ? std::move(socket) : Socket();
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name[0] != '\0' ? name : "unknown-host";
+}
+
+}  // namespace cortado

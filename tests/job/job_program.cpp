@@ -1,0 +1,94 @@
+// A small program on ranks for the tests: its first argument says what it does as a rank, its second how many
+// ranks it starts when it is not one. Every rank prints its process id.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+#include "cortado/base/error.h"
+#include "cortado/comm/mpi.h"
+#include "cortado/job/parent.h"
+#include "cortado/job/rank.h"
+
+namespace {
+
+using namespace cortado;
+
+volatile std::sig_atomic_t asked = 0;
+
+// Sums over all ranks, one after the other, until `until()` says so; the same sum decides on every rank.
+template <typename Until>
+void sum_on(Communicator& communicator, JobRank* job, Until until) {
+  std::vector<float> values(200000, 1.0f);
+  std::vector<int> group(static_cast<size_t>(communicator.size()));
+  std::iota(group.begin(), group.end(), 0);
+  auto sum = communicator.allreduce(group, values.data(), static_cast<int64_t>(values.size()) - 1);
+  for (int64_t iteration = 0; communicator.sum(until() ? 1 : 0) == 0; ++iteration) {
+    std::fill(values.begin(), values.end(), 1.0f);
+    sum->start();
+    while (!sum->test()) std::this_thread::yield();
+    if (job != nullptr) job->report_iteration(iteration);
+  }
+}
+
+// "die 1 250": rank 1 kills itself after 250 milliseconds.
+void die_later(int milliseconds) {
+  std::thread([milliseconds] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(getpid(), SIGKILL);
+  }).detach();
+}
+
+int run_rank(const std::string& what, int number, int milliseconds) {
+  fmt::print("pid {}\n", getpid());
+  std::fflush(stdout);
+  LaunchedRank launched = launched_rank().value();
+  std::unique_ptr<JobRank> job = JobRank::join(launched.rank);
+  if (what == "early" && launched.rank == number) _exit(5);
+  int code = 0;
+  std::string message;
+  try {
+    std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+    bool me = communicator->rank() == number;
+    if (what == "die" && me) die_later(milliseconds);
+    std::signal(SIGTERM, [](int) { asked = 1; });
+    if (what == "refuse" && me) throw UserError("there is no such file");
+    if (what == "snapshot" && me) job->report_snapshot("/a/b c.safetensors");
+    if (what == "snapshot" && me) die_later(milliseconds);
+    int64_t left = what == "end" ? 20 : -1;
+    sum_on(*communicator, job.get(), [&] { return left-- == 0 || asked != 0; });
+    if (asked != 0 && communicator->rank() == 0) fmt::print("stopped by a signal\n");
+  } catch (const UserError& error) {
+    code = 2;
+    message = error.what();
+  } catch (const PeerError& error) {
+    code = 3;
+    message = error.what();
+  }
+  std::fflush(stdout);
+  if (job) job->goodbye(code, message);
+  if (code != 0) _exit(code);
+  return code;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 5) return 2;
+  std::string what = words[1];
+  if (started_by_mpi()) return run_rank(what, std::atoi(words[3]), std::atoi(words[4]));
+  JobStart start{.ranks = std::atoi(words[2]),
+                 .launcher = split_words(count > 5 ? words[5] : mpi_launcher())};
+  start.command.assign(words, words + 5);
+  try {
+    return run_job(start);
+  } catch (const UserError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,198 @@
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <random>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "cortado/job/parent.h"
+
+namespace cortado {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string output;
+  double seconds = 0;
+  std::vector<pid_t> ranks;
+};
+
+bool alive(pid_t pid) { return kill(pid, 0) == 0; }
+
+// The job program, run by fork and exec with its output in a pipe.
+class Job {
+ public:
+  explicit Job(const std::vector<std::string>& arguments) : begin_(std::chrono::steady_clock::now()) {
+    std::vector<std::string> words = {CORTADO_JOB_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+  }
+
+  pid_t pid() const { return pid_; }
+
+  // Until all ranks have told their process ids.
+  void wait_for_ranks(size_t ranks) {
+    while (outcome_.ranks.size() < ranks && read_more(20000)) find_ranks();
+  }
+
+  Outcome finish() {
+    while (read_more(60000)) continue;
+    find_ranks();
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    outcome_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    close(output_);
+    return outcome_;
+  }
+
+ private:
+  bool read_more(int milliseconds) {
+    pollfd wait{output_, POLLIN, 0};
+    if (poll(&wait, 1, milliseconds) != 1) return false;
+    char buffer[4096];
+    ssize_t got = read(output_, buffer, sizeof buffer);
+    if (got > 0) outcome_.output.append(buffer, static_cast<size_t>(got));
+    return got > 0;
+  }
+
+  void find_ranks() {
+    outcome_.ranks.clear();
+    std::istringstream lines(outcome_.output);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("pid ")) outcome_.ranks.push_back(std::atoi(line.c_str() + 4));
+  }
+
+  pid_t pid_ = -1;
+  int output_ = -1;
+  std::chrono::steady_clock::time_point begin_;
+  Outcome outcome_;
+};
+
+Outcome run(const std::vector<std::string>& arguments) { return Job(arguments).finish(); }
+
+void expect_nobody_left(const Outcome& outcome) {
+  for (int tries = 0; tries < 20; ++tries) {
+    if (std::none_of(outcome.ranks.begin(), outcome.ranks.end(), alive)) return;
+    std::this_thread::sleep_for(100ms);
+  }
+  for (pid_t pid : outcome.ranks) EXPECT_FALSE(alive(pid)) << pid << "\n" << outcome.output;
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Job, EndsWhenAllRanksHaveEnded) {
+  Outcome outcome = run({"end", "3", "0", "0"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.ranks.size(), 3u);
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, NamesARankThatIsKilledAndStops) {
+  unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  for (int time = 0; time < 10; ++time) {
+    int ranks = 2 + time % 2, victim = static_cast<int>(random() % ranks);
+    int milliseconds = static_cast<int>(random() % 700);
+    SCOPED_TRACE(fmt::format("seed {}: rank {} of {} after {} ms", seed, victim, ranks, milliseconds));
+    Outcome outcome =
+        run({"die", std::to_string(ranks), std::to_string(victim), std::to_string(milliseconds)});
+    EXPECT_EQ(outcome.code, 3) << outcome.output;
+    EXPECT_LT(outcome.seconds, 10.0 + milliseconds * 1e-3);
+    EXPECT_THAT(outcome.output, HasSubstr(fmt::format("cortado: error: rank {} on ", victim)));
+    EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("no snapshot was written yet"));
+    expect_nobody_left(outcome);
+  }
+}
+
+TEST(Job, TellsTheIterationAndWhatToResumeFrom) {
+  Outcome outcome = run({"snapshot", "2", "0", "1500"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.output, HasSubstr("is gone (last iteration "));
+  EXPECT_THAT(outcome.output, HasSubstr("resume with --snapshot /a/b c.safetensors"));
+}
+
+TEST(Job, GivesARanksOwnErrorOnce) {
+  Outcome outcome = run({"refuse", "3", "1", "0"});
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("cortado: error: there is no such file (rank 1 on "));
+  EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, NoticesARankThatEndsBeforeMpiBegins) {
+  Outcome outcome = run({"early", "2", "0", "0"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("rank 0 on "));
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, RanksEndWhenTheParentIsKilled) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for_ranks(2);
+  std::this_thread::sleep_for(300ms);
+  kill(job.pid(), SIGKILL);
+  Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.code, -1);
+  EXPECT_EQ(outcome.ranks.size(), 2u);
+  EXPECT_LT(outcome.seconds, 10.0);
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, PassesSignalsOnToTheRanks) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for_ranks(2);
+  std::this_thread::sleep_for(1500ms);
+  kill(job.pid(), SIGTERM);
+  Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("stopped by a signal"));
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, RefusesALauncherThatCannotBeRunOrStartsNothing) {
+  Outcome missing = run({"end", "2", "0", "0", "/no/such/mpiexec --fast"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.output, HasSubstr("/no/such/mpiexec"));
+  Outcome nothing = run({"end", "2", "0", "0", "/bin/true"});
+  EXPECT_EQ(nothing.code, 3);
+  EXPECT_THAT(nothing.output, HasSubstr("0 of 2 ranks have started (launcher '/bin/true'"));
+}
+
+TEST(SplitWords, KeepsQuotedWordsTogether) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(split_words("mpiexec  -hosts a,b"), (Words{"mpiexec", "-hosts", "a,b"}));
+  EXPECT_EQ(split_words("a 'b c' \"d 'e\" ''"), (Words{"a", "b c", "d 'e", ""}));
+  EXPECT_EQ(split_words(""), Words{});
+}
+
+}  // namespace
+}  // namespace cortado
