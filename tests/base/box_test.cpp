@@ -1,6 +1,7 @@
 #include "cortado/base/box.h"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 namespace cortado {
 namespace {
@@ -32,6 +33,28 @@ TEST(Box, HullCoversBoth) {
   a[0] = {0, 1};
   b[0] = {3, 4};
   EXPECT_EQ(a.hull(b), Box::whole(Shape{4, 4}));
+}
+
+TEST(Box, CopiesWhatTwoBoxesShare) {
+  Box from = Box::whole(Shape{6, 5, 4}), to = from;
+  from[0] = {1, 5};
+  from[2] = {1, 4};
+  to[0] = {3, 6};
+  to[1] = {2, 4};
+  to[2] = {0, 3};
+  auto number = [](int64_t a, int64_t b, int64_t c) { return static_cast<float>(100 * a + 10 * b + c); };
+  std::vector<float> values, copied(static_cast<size_t>(to.shape().size()), -1.0f);
+  for (int64_t a = 1; a < 5; ++a)
+    for (int64_t b = 0; b < 5; ++b)
+      for (int64_t c = 1; c < 4; ++c) values.push_back(number(a, b, c));
+  copy_common(from, values.data(), to, copied.data());
+  size_t i = 0;
+  for (int64_t a = 3; a < 6; ++a)
+    for (int64_t b = 2; b < 4; ++b)
+      for (int64_t c = 0; c < 3; ++c, ++i) EXPECT_EQ(copied[i], a < 5 && c >= 1 ? number(a, b, c) : -1.0f);
+  float one = 3, other = 0;
+  copy_common(Box::whole(Shape{}), &one, Box::whole(Shape{}), &other);
+  EXPECT_EQ(other, 3);
 }
 
 }  // namespace

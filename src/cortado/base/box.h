@@ -41,4 +41,7 @@ class Box {
   std::array<Range, Shape::max_rank> ranges_{};
 };
 
+// Copies the elements that both boxes hold; both arrays are row-major in their box.
+void copy_common(const Box& from_box, const float* from, const Box& to_box, float* to);
+
 }  // namespace cortado

@@ -13,40 +13,54 @@ int64_t bytes_of(const ParameterStore::Entry& entry) {
   return (entry.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
 }
 
+ParameterStore::Entry entry_of(const Network::Parameter& parameter, const ParameterFormat& format,
+                               const std::optional<Box>& slice) {
+  ParameterStore::Entry entry;
+  entry.name = parameter.name;
+  entry.spec = parameter.spec;
+  entry.held = slice.has_value();
+  entry.lr_mult = parameter.lr_mult;
+  entry.decay_mult = parameter.decay_mult;
+  entry.wants_gradient = parameter.wants_gradient;
+  if (!entry.held) return entry;
+  ensure(Box::whole(entry.spec.shape).contains(*slice), "a slice beyond its parameter");
+  entry.slice = *slice;
+  entry.format = format;
+  entry.elements = format.elements > 0 ? format.elements : entry.canonical_size();
+  return entry;
+}
+
 }  // namespace
 
 std::vector<int> ParameterStore::add(const Network& network, const std::vector<ParameterFormat>& formats,
-                                     uint64_t seed) {
+                                     uint64_t seed, const ParameterSlices& slices) {
+  ensure(slices.empty() || slices.size() == formats.size(), "a slice for each parameter or none");
   size_t first = entries_.size();
   std::vector<int> indices;
-  for (size_t p = 0; p < formats.size(); ++p)
-    indices.push_back(add_entry(network.name(), network.parameters()[p], formats[p]));
+  for (size_t p = 0; p < formats.size(); ++p) {
+    const Network::Parameter& parameter = network.parameters()[p];
+    const auto slice = slices.empty() ? Box::whole(parameter.spec.shape) : slices[p];
+    indices.push_back(add_entry(network.name(), entry_of(parameter, formats[p], slice)));
+  }
   allocate(first);
   fill(first, seed);
   return indices;
 }
 
-int ParameterStore::add_entry(const std::string& net, const Network::Parameter& parameter,
-                              const ParameterFormat& format) {
-  Entry entry;
-  entry.name = parameter.name;
-  entry.spec = parameter.spec;
-  entry.format = format;
-  entry.lr_mult = parameter.lr_mult;
-  entry.decay_mult = parameter.decay_mult;
-  entry.wants_gradient = parameter.wants_gradient;
-  entry.elements = format.elements > 0 ? format.elements : parameter.spec.shape.size();
-  if (auto found = originals_.find(parameter.name); found != originals_.end()) {
+int ParameterStore::add_entry(const std::string& net, Entry entry) {
+  if (auto found = originals_.find(entry.name); found != originals_.end()) {
     const Entry& original = entries_[found->second];
-    if (original.spec.shape != parameter.spec.shape) {
+    if (original.spec.shape != entry.spec.shape) {
       throw UserError(fmt::format("parameter {} has shape {} in net '{}' but {} in the net before",
-                                  parameter.name, parameter.spec.shape.text(), net,
-                                  original.spec.shape.text()));
+                                  entry.name, entry.spec.shape.text(), net, original.spec.shape.text()));
     }
-    if (original.format == format) return found->second;
+    if (original.held == entry.held && original.slice == entry.slice && original.format == entry.format)
+      return found->second;
+    ensure(!entry.held || (original.held && original.slice.contains(entry.slice)),
+           "a later net needs more of a parameter than the first one holds");
     entry.copy_of = found->second;
   } else {
-    originals_[parameter.name] = static_cast<int>(entries_.size());
+    originals_[entry.name] = static_cast<int>(entries_.size());
   }
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
@@ -60,11 +74,12 @@ void ParameterStore::allocate(size_t first) {
   memory_.emplace_back(total);
   int64_t offset = 0;
   for (size_t i = first; i < entries_.size(); ++i) {
+    if (!entries_[i].held) continue;
     entries_[i].value = memory_.back().floats(offset);
     offset += bytes_of(entries_[i]);
   }
   for (size_t i = first; i < entries_.size(); ++i) {
-    if (!entries_[i].wants_gradient) continue;
+    if (!entries_[i].held || !entries_[i].wants_gradient) continue;
     entries_[i].gradient = memory_.back().floats(offset);
     offset += bytes_of(entries_[i]);
   }
@@ -73,10 +88,10 @@ void ParameterStore::allocate(size_t first) {
 void ParameterStore::fill(size_t first, uint64_t seed) {
   for (size_t i = first; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    if (entry.copy_of >= 0) continue;
-    std::vector<float> values(entry.spec.shape.size());
+    if (entry.copy_of >= 0 || !entry.held) continue;
+    std::vector<float> values(entry.canonical_size());
     RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
-    cortado::fill(entry.spec.filler, entry.spec.shape, stream, values.data());
+    cortado::fill(entry.spec.filler, entry.spec.shape, entry.slice, stream, values.data());
     from_canonical(static_cast<int>(i), values.data(), entry.value);
   }
   refresh();
@@ -92,7 +107,7 @@ void ParameterStore::to_canonical(int index, const float* own, float* canonical)
   if (entry.format.to_canonical) {
     entry.format.to_canonical(own, canonical);
   } else {
-    std::copy_n(own, entry.spec.shape.size(), canonical);
+    std::copy_n(own, entry.canonical_size(), canonical);
   }
 }
 
@@ -101,25 +116,37 @@ void ParameterStore::from_canonical(int index, const float* canonical, float* ow
   if (entry.format.from_canonical) {
     entry.format.from_canonical(canonical, own);
   } else {
-    std::copy_n(canonical, entry.spec.shape.size(), own);
+    std::copy_n(canonical, entry.canonical_size(), own);
   }
 }
 
 std::vector<float> ParameterStore::canonical(int entry) const {
-  std::vector<float> values(entries_[entry].spec.shape.size());
-  to_canonical(entry, entries_[entry].value, values.data());
+  std::vector<float> values(entries_[entry].canonical_size());
+  if (entries_[entry].held) to_canonical(entry, entries_[entry].value, values.data());
   return values;
 }
 
 void ParameterStore::set(int entry, std::span<const float> canonical) {
-  ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].spec.shape.size(),
+  ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].canonical_size(),
          "parameter of another size");
-  from_canonical(entry, canonical.data(), entries_[entry].value);
+  if (entries_[entry].held) from_canonical(entry, canonical.data(), entries_[entry].value);
+}
+
+std::vector<float> ParameterStore::slice_of(int index, std::span<const float> whole) const {
+  const Entry& entry = entries_[index];
+  ensure(static_cast<int64_t>(whole.size()) == entry.spec.shape.size(), "parameter of another size");
+  std::vector<float> values(entry.canonical_size());
+  if (entry.held) copy_common(Box::whole(entry.spec.shape), whole.data(), entry.slice, values.data());
+  return values;
 }
 
 void ParameterStore::refresh() {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].copy_of >= 0) set(static_cast<int>(i), canonical(entries_[i].copy_of));
+    const Entry& copy = entries_[i];
+    if (copy.copy_of < 0 || !copy.held) continue;
+    std::vector<float> values(copy.canonical_size());
+    copy_common(entries_[copy.copy_of].slice, canonical(copy.copy_of).data(), copy.slice, values.data());
+    set(static_cast<int>(i), values);
   }
 }
 

@@ -1,24 +1,31 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cortado/base/box.h"
 #include "cortado/exec/memory.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/net/network.h"
 
 namespace cortado {
 
-// The parameters of a training net and the test nets beside it, each in the memory order its kernel wants.
-// Nets share a parameter by name. Where two nets' kernels want different orders, the later net has a copy,
-// which refresh() brings up to date.
+// The part of each parameter that this rank holds, in the net's order; nothing where it holds none of it.
+using ParameterSlices = std::vector<std::optional<Box>>;
+
+// The parameters of a training net and the test nets beside it, or this rank's slices of them, each in the
+// memory order its kernel wants. Nets share a parameter by name. Where two nets' kernels want different
+// orders or slices, the later net has a copy, which refresh() brings up to date.
 class ParameterStore {
  public:
   struct Entry {
     std::string name;  // "conv1/weight"
     ParameterSpec spec;
+    bool held = true;  // false: another rank's; no elements, null pointers
+    Box slice;         // of spec.shape; the whole unless the parameter is cut
     ParameterFormat format;
     int64_t elements = 0;  // in memory, padding included
     double lr_mult = 1, decay_mult = 1;
@@ -26,28 +33,35 @@ class ParameterStore {
     float* value = nullptr;
     float* gradient = nullptr;  // null unless wanted
     int copy_of = -1;           // entry this one is a reordered copy of
+    int64_t canonical_size() const { return held ? slice.shape().size() : 0; }
   };
 
-  // Declares the parameters of one net, `formats` in the net's order, allocates and fills new ones by their
-  // fillers (keyed by seed and name). Returns the entry of each. Throws UserError when a parameter of that
-  // name has another shape in an earlier net.
-  std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed);
+  // Declares the parameters of one net, `formats` and `slices` in the net's order (no slices: all whole),
+  // allocates and fills new ones by their fillers (keyed by seed, name and the element's place in the whole
+  // parameter). A format is that of the slice. Returns the entry of each. Throws UserError when a parameter
+  // of that name has another shape in an earlier net.
+  std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
+                       const ParameterSlices& slices = {});
 
   const std::vector<Entry>& entries() const { return entries_; }
   int find(const std::string& name) const;  // the original of that name; -1: none
 
-  // Canonical order (row-major in spec.shape, the order of files) in and out; also for arrays that lie in
-  // the same order as the parameter, such as solver history.
+  // Canonical order of the slice (row-major in slice.shape(); for a whole parameter the order of files) in
+  // and out; also for arrays that lie in the same order as the parameter, such as solver history.
   void to_canonical(int entry, const float* own, float* canonical) const;
   void from_canonical(int entry, const float* canonical, float* own) const;
-  std::vector<float> canonical(int entry) const;
+  std::vector<float> canonical(int entry) const;  // empty where it is not held
   void set(int entry, std::span<const float> canonical);
+
+  // The slice, in canonical order, of a whole tensor of the parameter's shape.
+  std::vector<float> slice_of(int entry, std::span<const float> whole) const;
+  void set_from_whole(int entry, std::span<const float> whole) { set(entry, slice_of(entry, whole)); }
 
   // Brings all reordered copies up to date.
   void refresh();
 
  private:
-  int add_entry(const std::string& net, const Network::Parameter& parameter, const ParameterFormat& format);
+  int add_entry(const std::string& net, Entry entry);
   void allocate(size_t first);
   void fill(size_t first, uint64_t seed);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
@@ -24,40 +25,70 @@ double fan(const Filler& filler, const Shape& shape) {
   return fan_in;
 }
 
+// The row-major index in `shape` of each element of a part: long runs of neighbours, one behind the other.
+class PartIndex {
+ public:
+  PartIndex(const Shape& shape, const Box& part) : size_(part.shape().size()) {
+    int axis = shape.rank();  // axes from here on make one run
+    while (axis > 0 && part[axis - 1] == Range{0, shape[axis - 1]}) --axis;
+    if (axis > 0) --axis;
+    const Shape of_part = part.shape();
+    run_ = of_part.count(axis);
+    const Strides strides = row_major_strides(shape);
+    const int64_t runs = size_ > 0 ? of_part.count(0, axis) : 0;
+    for (int64_t r = 0; r < runs; ++r) {
+      int64_t begin = axis < shape.rank() ? part[axis].begin * strides[axis] : 0, rest = r;
+      for (int a = axis - 1; a >= 0; rest /= of_part[a], --a)
+        begin += (part[a].begin + rest % of_part[a]) * strides[a];
+      begins_.push_back(begin);
+    }
+  }
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const { return begins_[static_cast<size_t>(i / run_)] + i % run_; }
+
+ private:
+  int64_t size_, run_ = 1;
+  std::vector<int64_t> begins_;
+};
+
+// values[i] = draw(index of i in the whole parameter).
 template <typename Draw>
-void fill_each(int64_t count, float* values, Draw&& draw) {
-  parallel_for(count, [&](int64_t i) { values[i] = static_cast<float>(draw(i)); });
+void fill_each(const PartIndex& part, float* values, Draw&& draw) {
+  parallel_for(part.size(), [&](int64_t i) { values[i] = static_cast<float>(draw(part[i])); });
 }
 
 // Interpolation weights for a deconvolution that enlarges by ceil(width / 2).
-void fill_bilinear(const Shape& shape, float* values) {
+void fill_bilinear(const Shape& shape, const PartIndex& part, float* values) {
   if (shape.rank() != 4 || shape[2] != shape[3]) {
     throw UserError("the bilinear filler needs a 4-D weight with a square kernel, has " + shape.text());
   }
   int64_t width = shape[3];
   double factor = std::ceil(width / 2.0), centre = (2 * factor - 1 - std::fmod(factor, 2)) / (2.0 * factor);
-  fill_each(shape.size(), values, [&](int64_t i) {
+  fill_each(part, values, [&](int64_t i) {
     double x = i % width, y = (i / width) % width;
     return (1 - std::abs(x / factor - centre)) * (1 - std::abs(y / factor - centre));
   });
 }
 
-// Uniform in [0, 1), then each output's row scaled to sum 1.
-void fill_positive_unitball(const Shape& shape, const RandomStream& stream, float* values) {
-  fill_each(shape.size(), values, [&](int64_t i) { return stream.uniform(i); });
-  if (shape.rank() == 0 || shape[0] == 0) return;
-  int64_t row = shape.size() / shape[0];
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    double sum = 0;
-    for (int64_t i = 0; i < row; ++i) sum += values[n * row + i];
-    for (int64_t i = 0; i < row; ++i) values[n * row + i] = static_cast<float>(values[n * row + i] / sum);
-  }
+// Uniform in [0, 1), then each output's row scaled to sum 1: the whole row, whatever part of it is here.
+void fill_positive_unitball(const Shape& shape, const Box& box, const PartIndex& part,
+                            const RandomStream& stream, float* values) {
+  auto drawn = [&](int64_t i) { return static_cast<float>(stream.uniform(i)); };
+  if (shape.rank() == 0 || part.size() == 0) return fill_each(part, values, drawn);
+  const int64_t row = shape.count(1), first = box[0].begin;
+  std::vector<double> sums(static_cast<size_t>(box[0].size()));
+  parallel_for(box[0].size(), [&](int64_t n) {
+    for (int64_t i = (first + n) * row; i < (first + n + 1) * row; ++i)
+      sums[static_cast<size_t>(n)] += drawn(i);
+  });
+  fill_each(part, values, [&](int64_t i) { return drawn(i) / sums[static_cast<size_t>(i / row - first)]; });
 }
 
-void fill_gaussian(const Filler& filler, const Shape& shape, const RandomStream& stream, float* values) {
+void fill_gaussian(const Filler& filler, const Shape& shape, const PartIndex& part,
+                   const RandomStream& stream, float* values) {
   // Sparse: each weight is kept with probability sparse / outputs.
   double keep = filler.sparse < 0 || shape.rank() == 0 ? 1 : static_cast<double>(filler.sparse) / shape[0];
-  fill_each(shape.size(), values, [&](int64_t i) {
+  fill_each(part, values, [&](int64_t i) {
     if (keep < 1 && stream.uniform(i, 7) >= keep) return 0.0;
     return stream.normal(i, 0, filler.mean, filler.std);
   });
@@ -66,32 +97,37 @@ void fill_gaussian(const Filler& filler, const Shape& shape, const RandomStream&
 }  // namespace
 
 void fill(const Filler& filler, const Shape& shape, const RandomStream& stream, float* values) {
-  int64_t count = shape.size();
+  fill(filler, shape, Box::whole(shape), stream, values);
+}
+
+void fill(const Filler& filler, const Shape& shape, const Box& box, const RandomStream& stream,
+          float* values) {
+  const PartIndex part(shape, box);
   switch (filler.type) {
     case Filler::Type::constant:
-      std::fill_n(values, count, static_cast<float>(filler.value));
+      std::fill_n(values, part.size(), static_cast<float>(filler.value));
       return;
     case Filler::Type::uniform:
-      fill_each(count, values, [&](int64_t i) { return stream.uniform(i, 0, filler.min, filler.max); });
+      fill_each(part, values, [&](int64_t i) { return stream.uniform(i, 0, filler.min, filler.max); });
       return;
     case Filler::Type::gaussian:
-      fill_gaussian(filler, shape, stream, values);
+      fill_gaussian(filler, shape, part, stream, values);
       return;
     case Filler::Type::positive_unitball:
-      fill_positive_unitball(shape, stream, values);
+      fill_positive_unitball(shape, box, part, stream, values);
       return;
     case Filler::Type::xavier: {
       double bound = std::sqrt(3.0 / fan(filler, shape));
-      fill_each(count, values, [&](int64_t i) { return stream.uniform(i, 0, -bound, bound); });
+      fill_each(part, values, [&](int64_t i) { return stream.uniform(i, 0, -bound, bound); });
       return;
     }
     case Filler::Type::msra: {
       double deviation = std::sqrt(2.0 / fan(filler, shape));
-      fill_each(count, values, [&](int64_t i) { return stream.normal(i, 0, 0, deviation); });
+      fill_each(part, values, [&](int64_t i) { return stream.normal(i, 0, 0, deviation); });
       return;
     }
     case Filler::Type::bilinear:
-      fill_bilinear(shape, values);
+      fill_bilinear(shape, part, values);
       return;
   }
 }

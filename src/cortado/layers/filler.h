@@ -9,4 +9,8 @@ namespace cortado {
 // Throws UserError when the filler does not fit the shape.
 void fill(const Filler& filler, const Shape& shape, const RandomStream& stream, float* values);
 
+// The same for the elements of `part` alone, row-major in the part: each gets the value it has in the whole.
+void fill(const Filler& filler, const Shape& shape, const Box& part, const RandomStream& stream,
+          float* values);
+
 }  // namespace cortado

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+#include <thread>
 
+#include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/update.h"
 #include "cortado/train/update.h"
@@ -10,33 +14,73 @@
 namespace cortado {
 namespace {
 
-int64_t aligned_bytes(const ParameterStore::Entry& entry) {
-  return (entry.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
-}
+bool layer_wise(const ParameterStore::Entry& entry) { return entry.spec.shape.rank() > 1; }
 
 }  // namespace
 
-Optimizer::Optimizer(const SolverOptions& options, ParameterStore& parameters,
-                     const std::vector<int>& entries)
-    : options_(options), parameters_(parameters), slot_of_entry_(parameters.entries().size(), -1) {
-  int tensors = rounds() + (options_.iter_size > 1 ? 1 : 0);
-  Bytes total;
-  for (int index : entries) {
+Optimizer::Optimizer(const SolverOptions& options, ParameterStore& parameters, ParameterCut cut)
+    : options_(options),
+      parameters_(parameters),
+      cut_(std::move(cut)),
+      slot_of_entry_(parameters.entries().size(), -1),
+      squares_(1) {
+  make_slots();
+  allocate();
+}
+
+const ParameterStore::Entry& Optimizer::entry_of(const Slot& slot) const {
+  return parameters_.entries()[static_cast<size_t>(slot.entry)];
+}
+
+// Runs alike on all ranks but for the slots, which are those of the parameters held here.
+void Optimizer::make_slots() {
+  const bool lars = options_.update.solver == UpdateOptions::Solver::lars;
+  bool sums = false;
+  for (size_t p = 0; p < cut_.entries().size(); ++p) {
+    const int index = cut_.entries()[p];
     const auto& entry = parameters_.entries()[static_cast<size_t>(index)];
-    int& slot = slot_of_entry_[static_cast<size_t>(index)];
-    if (!entry.wants_gradient || slot >= 0) continue;
-    slot = static_cast<int>(slots_.size());
-    slots_.push_back({.entry = index});
-    total.count += tensors * aligned_bytes(entry);
+    int& number = slot_of_entry_[static_cast<size_t>(index)];
+    if (!entry.wants_gradient || number >= 0) continue;
+    Slot slot{.entry = index, .updates = cut_.updates(p), .counts = cut_.counts(p)};
+    if (!cut_.whole_everywhere(p)) {
+      sums = true;
+      if (lars && layer_wise(entry)) {
+        for (const auto& piece : cut_.pieces(p)) {
+          if (!piece.owned()) continue;
+          throw UserError(
+              fmt::format("parameter {}: the LARS solver needs the norm of its whole gradient, which no rank "
+                          "has where the "
+                          "gradient sum is 'owner'; choose 'allreduce' for this layer, or another solver",
+                          entry.name));
+        }
+        slot.squares = static_cast<int>(squares_.size());
+        squares_.resize(squares_.size() + 2);
+        sums_norms_ = true;
+      }
+    }
+    if (!entry.held) continue;
+    number = static_cast<int>(slots_.size());
+    slots_.push_back(slot);
   }
+  if (!sums)
+    for (Slot& slot : slots_) slot.counts = true;
+  if (!sums || !defers_updates()) return;
+  std::vector<int> everyone(static_cast<size_t>(cut_.communicator()->size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  sum_over_ranks_ = cut_.communicator()->allreduce(everyone, squares_.data(), std::ssize(squares_));
+}
+
+void Optimizer::allocate() {
+  const int tensors = rounds() + (options_.iter_size > 1 ? 1 : 0);
+  Bytes total;
+  for (const Slot& slot : slots_) total.count += tensors * slot.bytes();
   memory_ = Memory(total);
   int64_t offset = 0;
   for (Slot& slot : slots_) {
-    int64_t bytes = aligned_bytes(parameters_.entries()[static_cast<size_t>(slot.entry)]);
     for (int round = 0; round < rounds(); ++round)
-      slot.history[round] = memory_.floats(offset + round * bytes);
-    if (options_.iter_size > 1) slot.sum = memory_.floats(offset + rounds() * bytes);
-    offset += tensors * bytes;
+      slot.history[round] = memory_.floats(offset + round * slot.bytes());
+    if (options_.iter_size > 1) slot.sum = memory_.floats(offset + rounds() * slot.bytes());
+    offset += tensors * slot.bytes();
   }
 }
 
@@ -52,50 +96,71 @@ void Optimizer::begin(int64_t iteration, double rate) {
   rate_ = rate;
 }
 
+// Of the elements that are updated here.
 const float* Optimizer::gradient_of(const Slot& slot) const {
-  return slot.sum ? slot.sum : parameters_.entries()[static_cast<size_t>(slot.entry)].gradient;
+  return slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin;
 }
 
 void Optimizer::gradient(int index) {
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[static_cast<size_t>(index)])];
-  const auto& entry = parameters_.entries()[static_cast<size_t>(index)];
+  const float* gradient = entry_of(slot).gradient + slot.updates.begin;
   if (slot.sum && batch_ == 0) {
-    parallel_ranges(entry.elements, [&](int64_t begin, int64_t end) {
-      std::copy(entry.gradient + begin, entry.gradient + end, slot.sum + begin);
+    parallel_ranges(slot.updates.size(), [&](int64_t begin, int64_t end) {
+      std::copy(gradient + begin, gradient + end, slot.sum + begin);
     });
   } else if (slot.sum) {
-    native::add(slot.sum, slot.sum, entry.gradient, entry.elements);
+    native::add(slot.sum, slot.sum, gradient, slot.updates.size());
   }
   if (batch_ + 1 == options_.iter_size && !defers_updates()) update(slot, 1);
 }
 
+// squares_ of the slots that count here, then of all ranks' together.
+void Optimizer::sum_squares() {
+  std::fill(squares_.begin(), squares_.end(), 0.0);
+  for (const Slot& slot : slots_) {
+    if (!slot.counts) continue;
+    const double gradient = native::sum_of_squares(gradient_of(slot), slot.updates.size());
+    squares_[0] += gradient;
+    if (slot.squares < 0) continue;
+    const float* weights = entry_of(slot).value + slot.updates.begin;
+    squares_[static_cast<size_t>(slot.squares)] = native::sum_of_squares(weights, slot.updates.size());
+    squares_[static_cast<size_t>(slot.squares) + 1] = gradient;
+  }
+  if (!sum_over_ranks_) return;
+  sum_over_ranks_->start();
+  while (!sum_over_ranks_->test()) std::this_thread::yield();
+}
+
 // Caffe clips the sum of the gradients, before it is divided by iter_size.
 double Optimizer::clip_factor() const {
-  double squares = 0;
-  for (const Slot& slot : slots_) {
-    squares += native::sum_of_squares(gradient_of(slot),
-                                      parameters_.entries()[static_cast<size_t>(slot.entry)].elements);
-  }
-  double norm = std::sqrt(squares);
+  if (options_.clip_gradients <= 0) return 1;
+  double norm = std::sqrt(squares_[0]);
   return norm > options_.clip_gradients ? options_.clip_gradients / norm : 1;
 }
 
 void Optimizer::end() {
   if (!defers_updates()) return;
+  sum_squares();
   double factor = clip_factor();
   for (const Slot& slot : slots_) update(slot, factor);
 }
 
 void Optimizer::update(const Slot& slot, double gradient_scale) {
-  const auto& entry = parameters_.entries()[static_cast<size_t>(slot.entry)];
-  UpdateArguments arguments{
-      entry.value, gradient_of(slot), {slot.history[0], slot.history[1]}, entry.elements};
-  update_parameter(options_.update, arguments,
-                   {.rate = rate_ * entry.lr_mult,
-                    .decay = options_.update.weight_decay * entry.decay_mult,
-                    .gradient_scale = gradient_scale / options_.iter_size,
-                    .iteration = iteration_,
-                    .layer_wise = entry.spec.shape.rank() > 1});
+  const auto& entry = entry_of(slot);
+  UpdateArguments arguments{entry.value + slot.updates.begin,
+                            gradient_of(slot),
+                            {slot.history[0], slot.history[1]},
+                            slot.updates.size()};
+  UpdateStep step{.rate = rate_ * entry.lr_mult,
+                  .decay = options_.update.weight_decay * entry.decay_mult,
+                  .gradient_scale = gradient_scale / options_.iter_size,
+                  .iteration = iteration_,
+                  .layer_wise = layer_wise(entry)};
+  if (slot.squares >= 0) {
+    const double* sums = &squares_[static_cast<size_t>(slot.squares)];
+    step.squares = SquareSums{sums[0], sums[1]};
+  }
+  update_parameter(options_.update, arguments, step);
 }
 
 }  // namespace cortado

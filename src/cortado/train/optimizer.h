@@ -4,45 +4,66 @@
 #include <vector>
 
 #include "cortado/exec/parameters.h"
+#include "cortado/train/parameter_cut.h"
 #include "cortado/train/solver_options.h"
 
 namespace cortado {
 
-// The solver at work on the parameters of one net: their history, and how a gradient becomes an update.
-// Where nothing needs all gradients together, a parameter is updated as soon as its gradient is there.
+// The solver at work on the parameters of one net, or on the elements of them that this rank updates: their
+// history, and how a gradient becomes an update. Where nothing needs all gradients together, a parameter is
+// updated as soon as its gradient is there. Norms (clip_gradients, LARS) are those of whole parameters: where
+// the ranks hold slices, their squares are summed over the ranks, once an iteration.
 class Optimizer {
  public:
-  // `entries`: the train net's parameters in `parameters`, which must outlive the optimizer.
-  Optimizer(const SolverOptions& options, ParameterStore& parameters, const std::vector<int>& entries);
+  // `entries`: the train net's parameters in `parameters`, which must outlive the optimizer; all whole.
+  Optimizer(const SolverOptions& options, ParameterStore& parameters, const std::vector<int>& entries)
+      : Optimizer(options, parameters, ParameterCut(parameters, entries)) {}
+  // All ranks make it. Throws UserError when the solver is LARS and a parameter has several owners.
+  Optimizer(const SolverOptions& options, ParameterStore& parameters, ParameterCut cut);
 
-  // One iteration: begin, then for each of iter_size batches gradient() once per parameter that wants one,
-  // then end.
+  // One iteration: begin, then for each of iter_size batches gradient() once per parameter that wants one and
+  // is held here, then end, at the same time on all ranks.
   void begin(int64_t iteration, double rate);
   void begin_batch(int batch) { batch_ = batch; }
   void gradient(int entry);
   void end();
+  // True when weights change in end() alone, not in gradient().
+  bool defers_updates() const { return options_.clip_gradients > 0 || sums_norms_; }
 
-  // History of a parameter in its memory order; null when it has none (not trained).
+  // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
+  // (not trained, or not held).
   float* history(int entry, int round) const;
   int rounds() const;  // tensors of history a trained parameter has
+  const ParameterCut& cut() const { return cut_; }
 
  private:
   struct Slot {
     int entry = -1;
+    Range updates;       // elements of its memory
+    bool counts = true;  // they are added here to sums over all ranks
+    int squares = -1;  // LARS: where in squares_ the weights' sum is, the gradient's behind it; -1: all here
     float* history[2] = {nullptr, nullptr};
     float* sum = nullptr;  // of the gradients of iter_size batches; null when iter_size is 1
+    int64_t bytes() const { return (updates.size() * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64; }
   };
 
-  bool defers_updates() const { return options_.clip_gradients > 0; }
+  const ParameterStore::Entry& entry_of(const Slot& slot) const;
+  void make_slots();
+  void allocate();
   const float* gradient_of(const Slot& slot) const;
   void update(const Slot& slot, double gradient_scale);
+  void sum_squares();
   double clip_factor() const;
 
   SolverOptions options_;
   ParameterStore& parameters_;
+  ParameterCut cut_;
   std::vector<Slot> slots_;
-  std::vector<int> slot_of_entry_;  // -1: not trained
+  std::vector<int> slot_of_entry_;  // -1: not trained here
   Memory memory_;
+  bool sums_norms_ = false;      // LARS needs sums over the ranks
+  std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed
+  std::unique_ptr<Transmission> sum_over_ranks_;  // of squares_; null when all is whole everywhere
   int64_t iteration_ = 0;
   double rate_ = 0;
   int batch_ = 0;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cortado/base/error.h"
+#include "cortado/train/gather.h"
 #include "cortado/train/learning_rate.h"
 
 namespace cortado {
@@ -45,7 +46,7 @@ std::vector<std::string> load_weights(const std::string& path, const Executor& e
   size_t matched = 0;
   for (size_t p = 0; p < match.of_parameter.size(); ++p) {
     if (!match.of_parameter[p]) continue;
-    parameters.set(executor.parameter_entries()[p], match.of_parameter[p]->values);
+    parameters.set_from_whole(executor.parameter_entries()[p], match.of_parameter[p]->values);
     ++matched;
   }
   if (matched == 0 && !network.parameters().empty()) {
@@ -58,7 +59,10 @@ std::vector<std::string> load_weights(const std::string& path, const Executor& e
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
     : solver_(std::move(solver)), communicator_(options.communicator) {
-  check_snapshot_folder(solver_);
+  at_first_rank(communicator_, [&] {
+    check_snapshot_folder(solver_);
+    return std::string();
+  });
   const DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads};
   const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
@@ -78,7 +82,25 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
     test.data->read_only(test.executor->samples());
     tests_.push_back(std::move(test));
   }
-  optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, train_executor_->parameter_entries());
+  optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
+}
+
+ParameterCut Trainer::parameter_cut() const {
+  const std::vector<int>& entries = train_executor_->parameter_entries();
+  if (!communicator_) return ParameterCut(parameters_, entries);
+  ParameterCut::Updates updates(entries.size());
+  for (size_t p = 0; p < entries.size(); ++p) {
+    const Range range = train_executor_->update_range(static_cast<int>(p));
+    if (range.size() == parameters_.entries()[static_cast<size_t>(entries[p])].elements) continue;
+    updates[p] = range;
+    if (solver_.clip_gradients > 0) {
+      throw UserError(fmt::format(
+          "{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends updates at once; "
+          "use \"allreduce\" in the strategy, or set clip_gradients to -1",
+          solver_.file));
+    }
+  }
+  return ParameterCut(*communicator_, parameters_, entries, updates);
 }
 
 ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies) const {
@@ -211,22 +233,18 @@ Snapshot Trainer::snapshot() const {
                     .learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_),
                     .solver = solver_name(solver_.update.solver),
                     .seed = solver_.seed,
-                    .has_positions = true};
-  for (const auto& [layer, position] : train_->positions()) snapshot.positions["train/" + layer] = position;
-  for (size_t net = 0; net < tests_.size(); ++net) {
-    for (const auto& [layer, position] : tests_[net].data->positions()) {
-      snapshot.positions[fmt::format("test{}/{}", net, layer)] = position;
-    }
-  }
+                    .has_positions = true,
+                    .positions = reader_positions()};
   snapshot.history.resize(static_cast<size_t>(optimizer_->rounds()));
-  for (int entry : train_executor_->parameter_entries()) {
-    const Shape& shape = parameters_.entries()[static_cast<size_t>(entry)].spec.shape;
-    snapshot.parameters.push_back({shape, parameters_.canonical(entry)});
+  const ParameterCut& cut = optimizer_->cut();
+  for (size_t p = 0; p < cut.entries().size(); ++p) {
+    const auto& entry = parameters_.entries()[static_cast<size_t>(cut.entries()[p])];
+    snapshot.parameters.push_back({entry.spec.shape, gather_parameter(cut, parameters_, p)});
     for (int round = 0; round < optimizer_->rounds(); ++round) {
       Blob blob;
-      if (const float* own = optimizer_->history(entry, round)) {
-        blob = {shape, std::vector<float>(static_cast<size_t>(shape.size()))};
-        parameters_.to_canonical(entry, own, blob.values.data());
+      if (entry.wants_gradient) {
+        const float* own = optimizer_->history(cut.entries()[p], round);
+        blob = {entry.spec.shape, gather_history(cut, parameters_, p, own)};
       }
       snapshot.history[static_cast<size_t>(round)].push_back(std::move(blob));
     }
@@ -234,9 +252,27 @@ Snapshot Trainer::snapshot() const {
   return snapshot;
 }
 
+std::map<std::string, int64_t> Trainer::reader_positions() const {
+  std::map<std::string, int64_t> positions;
+  for (const auto& [layer, position] : train_->positions()) positions["train/" + layer] = position;
+  for (size_t net = 0; net < tests_.size(); ++net) {
+    for (const auto& [layer, position] : tests_[net].data->positions()) {
+      positions[fmt::format("test{}/{}", net, layer)] = position;
+    }
+  }
+  std::vector<int64_t> values;
+  for (const auto& [name, position] : positions) values.push_back(position);
+  values = largest_of_ranks(communicator_, std::move(values));
+  auto value = values.begin();
+  for (auto& [name, position] : positions) position = *value++;
+  return positions;
+}
+
 void Trainer::save() {
-  last_snapshot_ =
-      write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), snapshot());
+  Snapshot whole = snapshot();
+  last_snapshot_ = at_first_rank(communicator_, [&] {
+    return write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), whole);
+  });
   last_snapshot_iteration_ = iteration_;
   tell([&](TrainingObserver& o) { o.snapshot(iteration_, last_snapshot_); });
 }
@@ -251,13 +287,14 @@ void Trainer::restore(const std::string& path) {
   }
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   last_snapshot_ = path;
+  const ParameterCut& cut = optimizer_->cut();
   for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
-    int entry = train_executor_->parameter_entries()[p];
-    parameters_.set(entry, snapshot.parameters[p].values);
+    int entry = cut.entries()[p];
+    parameters_.set_from_whole(entry, snapshot.parameters[p].values);
     for (int round = 0; round < optimizer_->rounds(); ++round) {
       const Blob& blob = snapshot.history[static_cast<size_t>(round)][p];
-      float* own = optimizer_->history(entry, round);
-      if (own && !blob.values.empty()) parameters_.from_canonical(entry, blob.values.data(), own);
+      if (blob.values.empty()) continue;
+      take_history(cut, parameters_, p, blob.values, optimizer_->history(entry, round));
     }
   }
   parameters_.refresh();

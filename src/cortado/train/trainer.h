@@ -62,18 +62,21 @@ class Trainer {
   };
   Wishes wishes(SignalWatch& signals) const;
   ExecutorOptions execution(const Options& options, NodeStrategies strategies) const;
+  ParameterCut parameter_cut() const;
   void train_iteration();
   void test_all(SignalWatch& signals);
   bool test(size_t net, SignalWatch& signals);
   void closing_look();
   void save();
-  Snapshot snapshot() const;
+  Snapshot snapshot() const;  // all ranks call it; whole at rank 0
+  std::map<std::string, int64_t> reader_positions() const;
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   [[noreturn]] void refuse_loss(double loss);
   void tell(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;
   std::unique_ptr<Executor> train_executor_;

@@ -50,9 +50,13 @@ void update_momentum(const UpdateOptions& o, const UpdateArguments& a, const Upd
                            });
 }
 
+SquareSums squares_of(const UpdateArguments& a) {
+  return {native::sum_of_squares(a.weights, a.elements), native::sum_of_squares(a.gradient, a.elements)};
+}
+
 double layer_wise_rate(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
-  double weights = std::sqrt(native::sum_of_squares(a.weights, a.elements));
-  double gradient = step.gradient_scale * std::sqrt(native::sum_of_squares(a.gradient, a.elements));
+  SquareSums squares = step.squares ? *step.squares : squares_of(a);
+  double weights = std::sqrt(squares.weights), gradient = step.gradient_scale * std::sqrt(squares.gradient);
   if (weights == 0 || gradient == 0) return step.rate;
   return step.rate * o.lars_eta * weights / (gradient + step.decay * weights);
 }

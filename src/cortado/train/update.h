@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cortado/train/solver_options.h"
 
@@ -14,13 +15,19 @@ struct UpdateArguments {
   int64_t elements = 0;
 };
 
+// Sums of squares over a whole parameter.
+struct SquareSums {
+  double weights = 0, gradient = 0;
+};
+
 // The numbers of one update of one parameter.
 struct UpdateStep {
-  double rate = 0;            // learning rate * lr_mult
-  double decay = 0;           // weight decay * decay_mult
-  double gradient_scale = 1;  // 1 / iter_size, and what clipping takes off
-  int64_t iteration = 0;      // counted from 0; Adam corrects its bias by it
-  bool layer_wise = true;     // LARS: false leaves the rate alone (biases and normalization scales)
+  double rate = 0;                    // learning rate * lr_mult
+  double decay = 0;                   // weight decay * decay_mult
+  double gradient_scale = 1;          // 1 / iter_size, and what clipping takes off
+  int64_t iteration = 0;              // counted from 0; Adam corrects its bias by it
+  bool layer_wise = true;             // LARS: false leaves the rate alone (biases and normalization scales)
+  std::optional<SquareSums> squares;  // LARS: where the arrays are a slice; nothing: theirs
 };
 
 // Tensors of history a parameter needs: 1; AdaDelta and Adam 2.

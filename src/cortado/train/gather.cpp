@@ -1,0 +1,127 @@
+#include "cortado/train/gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+// Puts the slices together at rank 0. `canonical` is called at the first holder of each slice.
+std::vector<float> gather_slices(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+                                 const std::function<std::vector<float>()>& canonical) {
+  if (cut.rank() != 0) {
+    const ParameterCut::Piece* own = cut.own_piece(p);
+    if (own && own->holders.front().rank == cut.rank()) cut.communicator()->send(0, canonical());
+    return {};
+  }
+  const Shape& shape = parameters.entries()[static_cast<size_t>(cut.entries()[p])].spec.shape;
+  const Box all = Box::whole(shape);
+  std::vector<float> whole;
+  for (const ParameterCut::Piece& piece : cut.pieces(p)) {
+    std::vector<float> values;
+    if (piece.holders.front().rank == 0) {
+      values = canonical();
+    } else {
+      values.resize(static_cast<size_t>(piece.slice.shape().size()));
+      cut.communicator()->receive(piece.holders.front().rank, values);
+    }
+    if (piece.slice == all) return values;
+    whole.resize(static_cast<size_t>(shape.size()));
+    copy_common(piece.slice, values.data(), all, whole.data());
+  }
+  return whole;
+}
+
+// The array of a whole slice, in memory order, at its first holder; its other owners send their elements.
+std::vector<float> collect_owned(const ParameterCut& cut, const ParameterCut::Piece& piece, Range updates,
+                                 const float* own) {
+  const std::span<const float> mine(own, static_cast<size_t>(own ? updates.size() : 0));
+  const int first = piece.holders.front().rank;
+  if (cut.rank() != first) {
+    if (!mine.empty()) cut.communicator()->send(first, mine);
+    return {};
+  }
+  std::vector<float> all(static_cast<size_t>(piece.elements));
+  std::copy(mine.begin(), mine.end(), all.begin() + updates.begin);
+  for (const ParameterCut::Holder& holder : piece.holders) {
+    if (holder.rank == first || holder.updates.size() == 0) continue;
+    cut.communicator()->receive(holder.rank,
+                                std::span(all).subspan(static_cast<size_t>(holder.updates.begin),
+                                                       static_cast<size_t>(holder.updates.size())));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters, size_t p) {
+  return gather_slices(cut, parameters, p, [&] { return parameters.canonical(cut.entries()[p]); });
+}
+
+std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+                                  const float* own) {
+  const ParameterCut::Piece* piece = cut.own_piece(p);
+  std::vector<float> collected;
+  if (piece && piece->owned()) {
+    collected = collect_owned(cut, *piece, cut.updates(p), own);
+    own = collected.data();
+  }
+  return gather_slices(cut, parameters, p, [&] {
+    std::vector<float> values(static_cast<size_t>(piece->slice.shape().size()));
+    parameters.to_canonical(cut.entries()[p], own, values.data());
+    return values;
+  });
+}
+
+void take_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+                  std::span<const float> whole, float* own) {
+  const ParameterCut::Piece* piece = cut.own_piece(p);
+  if (!piece || !own) return;
+  const int entry = cut.entries()[p];
+  const std::vector<float> slice = parameters.slice_of(entry, whole);
+  if (!piece->owned()) return parameters.from_canonical(entry, slice.data(), own);
+  std::vector<float> all(static_cast<size_t>(piece->elements));
+  parameters.from_canonical(entry, slice.data(), all.data());
+  const Range updates = cut.updates(p);
+  std::copy(all.begin() + updates.begin, all.begin() + updates.end, own);
+}
+
+std::string at_first_rank(Communicator* communicator, const std::function<std::string()>& action) {
+  if (!communicator) return action();
+  enum Outcome : char { done, user_error, other_error };
+  std::string message(1, done);
+  std::exception_ptr thrown;
+  if (communicator->rank() == 0) {
+    try {
+      message += action();
+    } catch (const UserError& error) {
+      thrown = std::current_exception();
+      message = std::string(1, user_error) + error.what();
+    } catch (const std::exception& error) {
+      thrown = std::current_exception();
+      message = std::string(1, other_error) + error.what();
+    }
+  }
+  const auto all = communicator->all_to_all_bytes(std::as_bytes(std::span(message)));
+  if (thrown) std::rethrow_exception(thrown);
+  const std::string text(reinterpret_cast<const char*>(all[0].data()), all[0].size());
+  if (text[0] == user_error) throw UserError(text.substr(1));
+  if (text[0] == other_error) throw PeerError("rank 0: " + text.substr(1));
+  return text.substr(1);
+}
+
+std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<int64_t> values) {
+  if (!communicator) return values;
+  for (const auto& bytes : communicator->all_to_all_bytes(std::as_bytes(std::span(values)))) {
+    ensure(bytes.size() == values.size() * sizeof(int64_t), "ranks have different numbers of readers");
+    std::vector<int64_t> theirs(values.size());
+    if (!theirs.empty()) std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], theirs[i]);
+  }
+  return values;
+}
+
+}  // namespace cortado

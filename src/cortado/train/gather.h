@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cortado/train/parameter_cut.h"
+
+namespace cortado {
+
+// What the ranks of a job do together around files. All of them call these, in the same order.
+
+// The whole parameter `p` in canonical order, at rank 0; empty elsewhere. Each slice is sent once.
+std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters, size_t p);
+
+// The same of an array that lies as the elements that each rank updates (solver history); `own` may be null
+// where that is none.
+std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+                                  const float* own);
+// Its inverse, without communication: takes this rank's elements out of the whole.
+void take_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+                  std::span<const float> whole, float* own);
+
+// Runs `action` at rank 0 and returns its text at every rank; what it throws there is thrown everywhere.
+std::string at_first_rank(Communicator* communicator, const std::function<std::string()>& action);
+
+// The largest of all ranks' values, one by one. A rank that reads nothing of a data set stands behind.
+std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<int64_t> values);
+
+}  // namespace cortado
