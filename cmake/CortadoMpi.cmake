@@ -28,7 +28,9 @@ if(CORTADO_MPI AND TARGET ${module} AND program)
   set(CORTADO_MPI_LAUNCHER "${program} ${arguments}")
   add_library(cortado_mpi INTERFACE)
   target_link_libraries(cortado_mpi INTERFACE ${module})
-  target_compile_definitions(cortado_mpi INTERFACE CORTADO_MPI_LAUNCHER="${CORTADO_MPI_LAUNCHER}")
+  # The C interface alone, without the C++ one that MPI has given up.
+  target_compile_definitions(cortado_mpi INTERFACE CORTADO_MPI_LAUNCHER="${CORTADO_MPI_LAUNCHER}" OMPI_SKIP_MPICXX
+                                                   MPICH_SKIP_MPICXX)
 elseif(CORTADO_MPI)
   message(WARNING "${CORTADO_MPI} is not installed: Cortado is built without MPI and runs one rank")
 endif()

@@ -16,22 +16,24 @@ namespace cortado {
 template <typename T>
 class MpiRing : public Transmission {
  public:
-  static constexpr int64_t segment = (int64_t{1} << 18) / static_cast<int64_t>(sizeof(T));
   static constexpr size_t window = 4;
+  static constexpr int64_t usual_segment_bytes = int64_t{1} << 20;
 
   // `tag` tells apart the rings of one group that are under way together.
   MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, T* values,
-          std::span<const int64_t> counts, RingPhases phases)
+          std::span<const int64_t> counts, RingPhases phases, int64_t segment_bytes = usual_segment_bytes)
       : world_(std::move(world)),
         comm_(group.comm),
         next_((group.member + 1) % group.size),
         previous_((group.member + group.size - 1) % group.size),
         tag_(tag),
         values_(values),
-        schedule_(ring_schedule(counts, group.member, phases, segment)),
+        segment_(segment_bytes / static_cast<int64_t>(sizeof(T))),
+        schedule_(ring_schedule(counts, group.member, phases, segment_)),
         volume_(ring_traffic(schedule_, sizeof(T))) {
-    size_t slots = std::min(window, schedule_.summed);
-    arrived_.resize(slots * static_cast<size_t>(segment));
+    if (schedule_.summed == 0) return;
+    longest_ = std::ranges::max(schedule_.receives, {}, &RingMessage::count).count;
+    arrived_.resize(std::min(window, schedule_.summed) * static_cast<size_t>(longest_));
   }
 
   void start() override {
@@ -54,7 +56,7 @@ class MpiRing : public Transmission {
     return flag != 0;
   }
 
-  T* slot(size_t receive) { return arrived_.data() + (receive % window) * static_cast<size_t>(segment); }
+  T* slot(size_t receive) { return arrived_.data() + (receive % window) * static_cast<size_t>(longest_); }
 
   void take_receives() {
     for (; received_ < receiving_ && complete(receives_[received_ % window]); ++received_) {
@@ -96,6 +98,7 @@ class MpiRing : public Transmission {
   MPI_Comm comm_;
   int next_, previous_, tag_;
   T* values_;
+  int64_t segment_, longest_ = 0;  // elements of a segment, and of the longest that comes
   RingSchedule schedule_;
   Traffic volume_;
   std::vector<T> arrived_;  // segments to be summed
