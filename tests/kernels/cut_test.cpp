@@ -3,8 +3,14 @@
 // CORTADO_CUT_SEED and CORTADO_CUT_CASES choose others and more.
 #include <cstdlib>
 #include <iostream>
+#include <map>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/accuracy.h"
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/concat.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/inner_product.h"
 
 #include "tests/kernels/cut_cases.h"
 
@@ -49,6 +55,85 @@ TEST_P(CutLayer, EqualsWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CutLayer, testing::Range(0, cut_kinds()));
+
+Box box(std::initializer_list<Range> ranges) {
+  std::vector<int64_t> extents(ranges.size(), 0);
+  Box result = Box::whole(Shape(extents));
+  int axis = 0;
+  for (const Range& range : ranges) result[axis++] = range;
+  return result;
+}
+
+TEST(CutTask, HoldsTheSliceOfTheWeightThatItsBoxesNeed) {
+  const Shape image{2, 8, 5, 5}, features{2, 4, 3, 3};
+  auto convolution = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 6, .kernel = {3}});
+  Task task = whole_task(convolution, Phase::train, {&image, 1}, 1);
+  Task part = cut_task(task, box({{0, 2}, {3, 6}, {0, 3}, {1, 3}}), Range{2, 4});
+  EXPECT_EQ(part.input_boxes[0], box({{0, 2}, {2, 4}, {0, 5}, {1, 5}}));
+  EXPECT_EQ(part.parameter_box(0, 0), box({{3, 6}, {2, 4}, {0, 3}, {0, 3}}));
+  EXPECT_EQ(part.parameter_box(0, 1), box({{3, 6}}));
+  EXPECT_EQ(convolution->without_bias()->parameters({&image, 1}).size(), 1u);
+
+  auto product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 10, .transpose = true});
+  task = whole_task(product, Phase::train, {&features, 1}, 1);
+  part = cut_task(task, box({{0, 1}, {5, 10}}), Range{1, 3});
+  EXPECT_EQ(part.parameter_box(0, 0), box({{9, 27}, {5, 10}})) << "channels 1 and 2 of nine positions each";
+}
+
+// With as many classes as samples the per-class output looks like the samples.
+TEST(CutTask, TakesClassesForNoSamples) {
+  auto layer = std::make_shared<Accuracy>(AccuracyOptions{});
+  const Shape inputs[] = {{4, 4}, {4}};
+  Task part = cut_task(whole_task(layer, Phase::test, inputs, 2), box({{0, 2}, {0, 4}}));
+  EXPECT_EQ(part.output_boxes[1], box({{0, 4}}));
+  EXPECT_EQ(part.input_boxes[1], box({{0, 2}}));
+}
+
+TEST(CutTask, LeavesAnInputOutThatItsBoxOfAConcatDoesNotTouch) {
+  const Shape inputs[] = {{2, 3}, {2, 5}};
+  auto layer = std::make_shared<Concat>(ConcatOptions{});
+  Task part = cut_task(whole_task(layer, Phase::train, inputs, 1), box({{0, 2}, {4, 8}}));
+  EXPECT_TRUE(part.input_boxes[0].empty());
+  EXPECT_EQ(part.input_boxes[1], box({{0, 2}, {1, 5}}));
+}
+
+// Local statistics: each part is a layer of its own.
+TEST(CutTask, NormalizesByItsOwnPartWhenAskedTo) {
+  const Shape input{4, 3, 2, 2}, half{2, 3, 2, 2};
+  auto layer = std::make_shared<BatchNorm>(BatchNormOptions{});
+  Task part =
+      cut_task(whole_task(layer, Phase::train, {&input, 1}, 1), box({{2, 4}, {0, 3}, {0, 2}, {0, 2}}));
+  EXPECT_GT(select_kernel(part).kernel->forward_sums(), 0);
+  part.local_sums = true;
+  for (const char* only : {"", "reference"}) {
+    Selection selection = select_kernel(part, only);
+    EXPECT_EQ(selection.kernel->forward_sums() + selection.kernel->backward_sums(), 0);
+    Task alone = whole_task(layer, Phase::train, {&half, 1}, 1);
+    EXPECT_TRUE(matches_reference(alone, *selection.kernel, 1e-5));
+  }
+}
+
+// Cut samples and image columns leave a layer to the fast kernels. (A softmax cut along its own axis does
+// not.)
+TEST(CutTask, StaysOnFastKernels) {
+  std::mt19937_64 generator(5);
+  std::map<std::string, int> slow;
+  for (int kind = 0; kind < cut_kinds(); ++kind) {
+    for (int number = 0; number < 20; ++number) {
+      CutCase cut = random_cut_case(kind, generator);
+      const Task whole = whole_task(cut);
+      if (select_kernel(whole).implementation == "reference" || whole.layer().type() == "Softmax") continue;
+      const Cuts cuts = whole.layer().cuts(whole.inputs);
+      Box box = whole.domain_box;
+      const int last = box.rank() - 1;
+      if (cuts.n) box[0].end = std::max<int64_t>(1, box[0].end / 2);
+      if (cuts.w && last > 1) box[last].end = std::max<int64_t>(1, box[last].end / 2);
+      const Task part = cut_task(whole, box);
+      if (select_kernel(part).implementation == "reference") ++slow[cut.text()];
+    }
+  }
+  EXPECT_TRUE(slow.empty()) << slow.begin()->first;
+}
 
 }  // namespace
 }  // namespace cortado::check

@@ -177,7 +177,8 @@ TEST(ImplicitGemm, RefusesWithAReason) {
   ConvolutionOptions options{.num_output = 8, .group = 2, .kernel = {3}};
   Task grouped = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
   grouped.output_boxes[0][1] = {0, 4};
-  EXPECT_EQ(make_implicit_gemm(grouped).refusal, "channels of a convolution with 2 groups are cut");
+  EXPECT_EQ(make_implicit_gemm(grouped).refusal,
+            "channels of a convolution with 2 groups are cut across them");
 
   Task chained = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
   chained.layers.push_back(std::make_shared<Pointwise>(SigmoidOptions{}));

@@ -40,10 +40,6 @@ Lattice ConvolutionProblem::gather_lattice() const {
 std::optional<ConvolutionProblem> convolution_problem(const ConvolutionOptions& options, const Shape& image,
                                                       const Box& image_box, const Shape& windows,
                                                       const Box& window_box, std::string& refusal) {
-  if (image_box.empty() || window_box.empty()) {
-    refusal = "an empty part";
-    return std::nullopt;
-  }
   const int64_t groups = groups_of_part(image_box[1], image[1], window_box[1], windows[1], options.group);
   if (groups == 0) {
     refusal = fmt::format("channels of a convolution with {} groups are cut across them", options.group);
