@@ -32,13 +32,10 @@ std::vector<int> chain_from(const Placement& placement, int first) {
   }
 }
 
-// This rank's share of a value; for a kernel a value of which it holds nothing is an empty box.
-Box held_box(const Program& program, int value, const Shape& shape) {
+// This rank's share of a value; where it holds nothing, `none`, an empty box.
+Box held_box(const Program& program, int value, const Box& none) {
   const auto& held = program.placement.values[value].layout[program.rank];
-  if (held) return *held;
-  Box none = Box::whole(shape);
-  for (int axis = 0; axis < none.rank(); ++axis) none[axis] = {};
-  return none;
+  return held ? *held : none;
 }
 
 Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
@@ -47,17 +44,17 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.phase = network.phase();
   const Operation &first = placement.operations[chain.front()], &last = placement.operations[chain.back()];
   auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
+  task.domain_box = *first.domain[program.rank];
+  for (int value : first.inputs) task.inputs.push_back(shape_of(value));
   for (size_t i = 0; i < first.inputs.size(); ++i) {
-    const Shape shape = shape_of(first.inputs[i]);
-    task.inputs.push_back(shape);
-    task.input_boxes.push_back(held_box(program, first.inputs[i], shape));
+    const Box none = first.layer->input_box(task.inputs, static_cast<int>(i), 0, task.domain_box);
+    task.input_boxes.push_back(held_box(program, first.inputs[i], none));
     task.input_gradients.push_back(first.input_gradients[i] && !task.input_boxes.back().empty());
   }
   for (int value : last.outputs) {
     task.outputs.push_back(shape_of(value));
-    task.output_boxes.push_back(held_box(program, value, task.outputs.back()));
+    task.output_boxes.push_back(held_box(program, value, {}));
   }
-  task.domain_box = *first.domain[program.rank];
   task.cut = first.strategy.config.devices.size() > 1;
   task.local_sums = first.strategy.local_batch_norm;
   for (int index : chain) {

@@ -71,7 +71,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
                                             "--strategy " + options.strategy);
   train_executor_ =
       std::make_unique<Executor>(network, parameters_, train_->sources(), execution(options, strategies));
-  train_->read_only(train_executor_->samples());
+  train_->restrict_to(train_executor_->samples());
   for (const SolverNet& net : nets.tests) {
     TestNet test;
     test.data = std::make_unique<DataNetwork>(net.file, net.state, data);
@@ -79,7 +79,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
     test.executor =
         std::make_unique<Executor>(beside, parameters_, test.data->sources(),
                                    execution(options, resolve_beside(beside, network, strategies, ranks)));
-    test.data->read_only(test.executor->samples());
+    test.data->restrict_to(test.executor->samples());
     tests_.push_back(std::move(test));
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
