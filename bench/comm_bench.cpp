@@ -46,11 +46,11 @@ int main(int count, char** words) {
   for (int rank = 0; rank < world->size(); ++rank) everyone.push_back(rank);
   MpiGroup& group = world->group(everyone);
   std::vector<float> values(static_cast<size_t>(largest) / sizeof(float));
-  const std::vector<int64_t> segments = {1 << 20, 1 << 22, 1 << 24, 1 << 25};
+  const std::vector<int64_t> segments = {1 << 18, 1 << 20, 1 << 22};
   if (world->rank() == 0)
     fmt::print("{:>12} {:>12}   rings with segments of {} bytes\n", "bytes", "MPI",
                fmt::join(segments, ", "));
-  for (int64_t bytes = 1 << 24; bytes <= largest; bytes *= 4) {
+  for (int64_t bytes = 1024; bytes <= largest; bytes *= 4) {
     int64_t floats = bytes / static_cast<int64_t>(sizeof(float));
     int times = bytes < (1 << 22) ? 21 : 7;
     double mpi =

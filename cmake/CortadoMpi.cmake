@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 set(CORTADO_MPI mpich CACHE STRING "MPI to build with: mpich, openmpi or OFF")
 set_property(CACHE CORTADO_MPI PROPERTY STRINGS mpich openmpi OFF)
 set(CORTADO_MPI_FOUND FALSE)
+set(module "")
 
 # Debian installs both MPIs side by side; their pkg-config files tell them apart.
 if(CORTADO_MPI STREQUAL "mpich")
@@ -23,7 +24,7 @@ elseif(CORTADO_MPI)
   message(FATAL_ERROR "CORTADO_MPI is '${CORTADO_MPI}'; give mpich, openmpi or OFF")
 endif()
 
-if(CORTADO_MPI AND TARGET ${module} AND program)
+if(CORTADO_MPI AND TARGET "${module}" AND program)
   set(CORTADO_MPI_FOUND TRUE)
   set(CORTADO_MPI_LAUNCHER "${program} ${arguments}")
   add_library(cortado_mpi INTERFACE)

@@ -22,7 +22,9 @@ bool welcomed(LineSocket& parent) {
   pollfd wait{parent.fd(), POLLIN, 0};
   if (poll(&wait, 1, seconds_to_answer * 1000) != 1) return false;
   parent.receive();
-  return parent.take_line() == "welcome";
+  std::optional<std::string> answer = parent.take_line();
+  if (answer == "stop") end_process();  // the job failed before this rank came
+  return answer == "welcome";
 }
 
 }  // namespace

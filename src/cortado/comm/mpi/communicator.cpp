@@ -132,7 +132,8 @@ class MpiCommunicator : public Communicator {
   template <typename T>
   std::unique_ptr<Transmission> ring(MpiGroup& group, T* values, const std::vector<int64_t>& counts,
                                      RingPhases phases) {
-    return std::make_unique<MpiRing<T>>(world_, group, group.made++ % tags, values, counts, phases);
+    return std::make_unique<MpiRing<T>>(world_, group, group.made++ % tags, values, counts, phases,
+                                        world_->segment_bytes());
   }
 
   template <typename T>

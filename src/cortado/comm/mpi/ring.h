@@ -17,11 +17,10 @@ template <typename T>
 class MpiRing : public Transmission {
  public:
   static constexpr size_t window = 4;
-  static constexpr int64_t usual_segment_bytes = int64_t{1} << 20;
 
   // `tag` tells apart the rings of one group that are under way together.
   MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, T* values,
-          std::span<const int64_t> counts, RingPhases phases, int64_t segment_bytes = usual_segment_bytes)
+          std::span<const int64_t> counts, RingPhases phases, int64_t segment_bytes)
       : world_(std::move(world)),
         comm_(group.comm),
         next_((group.member + 1) % group.size),

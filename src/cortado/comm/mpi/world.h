@@ -48,10 +48,14 @@ class MpiWorld {
   // Made at the first use, by all members together; kept.
   MpiGroup& group(std::span<const int> ranks);
   TrafficCount& traffic() { return traffic_; }
+  // Measured with bench/comm_bench.cpp: over shared memory long segments save handing over between processes,
+  // over a network shorter ones keep both directions of a link busy.
+  int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 20; }
 
  private:
   int rank_ = 0, size_ = 1;
   int exceptions_ = 0;
+  bool one_host_ = true;
   MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
   std::map<std::vector<int>, MpiGroup> groups_;
   TrafficCount traffic_;
