@@ -135,8 +135,10 @@ class ForwardBuilder {
   void place_compute(int index) {
     Work& work = program_.works[index];
     std::vector<int> reads;
-    for (int value : first_of(work).inputs) {
-      work.inputs.push_back(program_.value_buffers[value]);
+    const auto& first = first_of(work);
+    for (size_t i = 0; i < first.inputs.size(); ++i) {
+      const bool needed = first.reads[i][program_.rank].has_value();
+      work.inputs.push_back(needed ? program_.value_buffers[first.inputs[i]] : -1);
       if (work.inputs.back() >= 0) reads.push_back(work.inputs.back());
     }
     place_outputs(index);

@@ -32,12 +32,6 @@ std::vector<int> chain_from(const Placement& placement, int first) {
   }
 }
 
-// This rank's share of a value; where it holds nothing, `none`, an empty box.
-Box held_box(const Program& program, int value, const Box& none) {
-  const auto& held = program.placement.values[value].layout[program.rank];
-  return held ? *held : none;
-}
-
 Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
   const Placement& placement = program.placement;
   Task task;
@@ -47,13 +41,14 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.domain_box = *first.domain[program.rank];
   for (int value : first.inputs) task.inputs.push_back(shape_of(value));
   for (size_t i = 0; i < first.inputs.size(); ++i) {
+    const auto& read = first.reads[i][program.rank];
     const Box none = first.layer->input_box(task.inputs, static_cast<int>(i), 0, task.domain_box);
-    task.input_boxes.push_back(held_box(program, first.inputs[i], none));
-    task.input_gradients.push_back(first.input_gradients[i] && !task.input_boxes.back().empty());
+    task.input_boxes.push_back(read ? *read : none);  // `none`: this part of the output needs nothing of it
+    task.input_gradients.push_back(first.input_gradients[i] && read);
   }
   for (int value : last.outputs) {
     task.outputs.push_back(shape_of(value));
-    task.output_boxes.push_back(held_box(program, value, {}));
+    task.output_boxes.push_back(*placement.values[value].layout[program.rank]);
   }
   task.cut = first.strategy.config.devices.size() > 1;
   task.local_sums = first.strategy.local_batch_norm;

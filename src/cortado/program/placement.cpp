@@ -165,11 +165,12 @@ class Placer {
     return value;
   }
 
-  int take_input(int index, size_t input) {
-    const auto& node = network_.nodes()[index];
-    const int value = value_with(node.inputs[input], needed_of(index, static_cast<int>(input)), index);
+  void take_input(Operation& operation, size_t input) {
+    const auto& node = network_.nodes()[operation.node];
+    operation.reads.push_back(needed_of(operation.node, static_cast<int>(input)));
+    const int value = value_with(node.inputs[input], operation.reads.back(), operation.node);
     if (node.propagate_down[input]) placement_.values[value].needs_gradient = true;
-    return value;
+    operation.inputs.push_back(value);
   }
 
   void place_node(int index) {
@@ -178,7 +179,7 @@ class Placer {
     operation.parameters = node.parameters;
     operation.input_gradients = node.propagate_down;
     operation.domain = domain_of(index);
-    for (size_t i = 0; i < node.inputs.size(); ++i) operation.inputs.push_back(take_input(index, i));
+    for (size_t i = 0; i < node.inputs.size(); ++i) take_input(operation, i);
     if (operation.strategy.config.degrees.r > 1) {
       place_partial_sums(std::move(operation));
       return;
@@ -281,6 +282,7 @@ class Placer {
     operation.inputs = {sum};
     operation.input_gradients = {network_.tensors()[tensor].needs_gradient};
     operation.domain = owned;
+    operation.reads = {owned};
     operation.slices = slices_of(operation);
     placement_.values[sum].name += " without bias";
     const int placed = add_operation(std::move(operation));
@@ -299,10 +301,10 @@ class Placer {
       Layout layout = nowhere();
       for (int rank = 0; rank < placement_.ranks; ++rank) {
         if (!operation.domain[rank]) continue;
-        const auto& held = placement_.values[operation.inputs[0]].layout[rank];
-        ensure(held.has_value(), "a layer with parameters reads nothing");
+        const auto& read = operation.reads[0][rank];
+        ensure(read.has_value(), "a layer with parameters reads nothing");
         const Box box =
-            operation.layer->parameter_box(inputs, static_cast<int>(p), *operation.domain[rank], *held);
+            operation.layer->parameter_box(inputs, static_cast<int>(p), *operation.domain[rank], *read);
         auto& known = placement_.slices[operation.parameters[p]][rank];
         ensure(!known || *known == box, "layers that share a parameter hold unequal slices");
         known = layout[rank] = box;

@@ -39,6 +39,7 @@ struct Placement {
     LayerStrategy strategy{};
     std::vector<int> parameters{};         // of the network
     std::vector<int> inputs{}, outputs{};  // values
+    std::vector<Layout> reads{};           // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
     Layout domain{};                         // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};            // compute: per parameter and rank

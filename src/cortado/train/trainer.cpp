@@ -94,10 +94,11 @@ ParameterCut Trainer::parameter_cut() const {
     if (range.size() == parameters_.entries()[static_cast<size_t>(entries[p])].elements) continue;
     updates[p] = range;
     if (solver_.clip_gradients > 0) {
-      throw UserError(fmt::format(
-          "{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends updates at once; "
-          "use \"allreduce\" in the strategy, or set clip_gradients to -1",
-          solver_.file));
+      throw UserError(
+          fmt::format("{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends "
+                      "updates at once; "
+                      "use \"allreduce\" in the strategy, or set clip_gradients to -1",
+                      solver_.file));
     }
   }
   return ParameterCut(*communicator_, parameters_, entries, updates);
