@@ -1,7 +1,9 @@
 #include "cortado/app/common.h"
 
+#include <cstdio>
 #include <fmt/format.h>
 
+#include "cortado/app/launch.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/host_share.h"
@@ -29,10 +31,15 @@ CLI::Validator at_least_one() {
 
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   command
-      .add_option("--threads", o.threads, "Compute threads; default: every processor this process may use")
+      .add_option("--threads", o.threads,
+                  "Compute threads of each rank; default: its share of the processors it may use")
       ->check(at_least_one());
-  command.add_option("--strategy", o.strategy, "How layers are cut; this version knows 'single': one device");
-  command.add_option("--ranks", o.ranks, "Processes; this version runs 1")->check(at_least_one());
+  command.add_option(
+      "--strategy", o.strategy,
+      "How layers are cut over the ranks: single, data, model, owt, spatial or a file (.json); "
+      "default: data");
+  command.add_option("--ranks", o.ranks, "Start this many ranks (processes) that share the work")
+      ->check(at_least_one());
   command.add_option(
       "--launch", o.launch,
       "Command that starts the ranks, before '-n RANKS': \"mpiexec -hosts a,b\", \"srun\"; default: "
@@ -43,17 +50,30 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
-void apply_machine_options(const MachineOptions& o) {
-  if (o.strategy != "single") {
-    throw UserError(fmt::format(
-        "--strategy {}: this version runs on one device; give 'single' or leave it out", o.strategy));
-  }
-  if (o.ranks != 1) {
-    throw UserError(
-        fmt::format("--ranks {}: this version runs on one device; give 1 or leave it out", o.ranks));
-  }
+std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
   if (!o.gpu.empty()) throw UserError("--gpu: this version computes on the CPU; leave it out");
-  set_compute_threads(o.threads > 0 ? o.threads : usable_processors());
+  std::unique_ptr<Communicator> job = join_ranks(o.ranks);
+  const int share = processors_of_rank(*job);
+  set_compute_threads(o.threads > 0 ? o.threads : share);
+  if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
+    throw UserError("/dev/null cannot be opened");
+  }
+  return job;
+}
+
+std::string strategy_of(const MachineOptions& o, const Communicator& job) {
+  if (!o.strategy.empty()) return o.strategy;
+  return job.size() > 1 ? "data" : "single";
+}
+
+ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {
+  const std::string strategy = strategy_of(o, job);
+  ExecutorOptions options;
+  options.only_kernel = o.kernels;
+  options.communicator = &job;
+  options.strategies =
+      resolve(load_strategy(strategy, network, job.size()), network, job.size(), "--strategy " + strategy);
+  return options;
 }
 
 void add_model_options(CLI::App& command, ModelOptions& o) {

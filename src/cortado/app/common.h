@@ -2,9 +2,11 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
 
@@ -15,17 +17,22 @@ CLI::Validator at_least_one();
 
 // Options that say how to compute.
 struct MachineOptions {
-  int threads = 0;  // 0: as many as this process may use
-  std::string strategy = "single";
-  int ranks = 1;
-  std::string launch;  // used by start_job() (app/launch.h)
+  int threads = 0;       // 0: as many as this process may use
+  std::string strategy;  // empty: data on several ranks, single on one
+  int ranks = 0;         // 0: as many as the launcher started
+  std::string launch;    // used by start_job() (app/launch.h)
   std::string gpu;
   std::string kernels;  // only this implementation
   bool verbose = false;
 };
 void add_machine_options(CLI::App& command, MachineOptions& options);
-// Sets the compute threads. Throws UserError for what this version does not do.
-void apply_machine_options(const MachineOptions& options);
+// Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
+// Throws UserError for what this version does not do.
+std::unique_ptr<Communicator> join_job(const MachineOptions& options);
+std::string strategy_of(const MachineOptions& options, const Communicator& job);
+
+// How an executor of `network` runs in the job. Throws UserError where the strategy does not fit.
+ExecutorOptions execution_options(const MachineOptions& options, Communicator& job, const Network& network);
 
 // Options that say which network of a model file.
 struct ModelOptions {

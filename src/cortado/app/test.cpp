@@ -36,15 +36,16 @@ void write_test_json(const TestArguments& a, const std::vector<OutputValue>& out
 }
 
 void run_test(const TestArguments& a) {
-  apply_machine_options(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.machine);
   NetFile file = read_net(a.model.model);
   if (a.model.batch > 0) override_batch(file.net, a.model.batch);
   DataNetwork data(file, net_state_of(a.model, Phase::test), {.seed = 1, .reader_threads = a.reader_threads});
   ParameterStore parameters;
-  ExecutorOptions execution;
-  execution.only_kernel = a.machine.kernels;
-  Executor executor(data.network(), parameters, data.sources(), execution);
-  if (a.machine.verbose) print_kernels(executor, "the net");
+  Executor executor(data.network(), parameters, data.sources(),
+                    execution_options(a.machine, *job, data.network()));
+  data.restrict_to(executor.samples());
+  const bool first = job->rank() == 0;
+  if (a.machine.verbose && first) print_kernels(executor, "the net");
   for (const std::string& path : split_list(a.weights)) load_weights(path, executor, parameters);
 
   auto start = std::chrono::steady_clock::now();
@@ -66,7 +67,7 @@ void run_test(const TestArguments& a) {
   fmt::print("Loss: {:.6g}\n{}", loss, output_lines("Test", means));
   fmt::print("{:.1f} images/s\n", speed);
   if (data.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", data.skipped_records());
-  if (!a.json.empty()) write_test_json(a, means, loss, seconds, speed);
+  if (!a.json.empty() && first) write_test_json(a, means, loss, seconds, speed);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/launch.h"
 #include "cortado/app/training_lines.h"
 #include "cortado/app/training_log.h"
 #include "cortado/base/error.h"
@@ -75,12 +76,14 @@ void run_train(const TrainArguments& a) {
   if (!a.plot.empty() && !a.plot.ends_with(".svg")) {
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
   }
-  apply_machine_options(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.machine);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   apply_snapshot_options(a, options);
-  Trainer trainer(options, solver_nets(message, a.solver), {a.machine.kernels, a.reader_threads});
-  if (a.machine.verbose) print_kernels(trainer.executor(), "the training net");
+  Trainer trainer(options, solver_nets(message, a.solver),
+                  {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get()});
+  const bool first = job->rank() == 0;
+  if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
   start_from(a, options, trainer);
 
   std::unique_ptr<TrainingObserver> display;
@@ -91,8 +94,10 @@ void run_train(const TrainArguments& a) {
     display = std::make_unique<TrainingLines>(options);
   }
   trainer.watch(*display);
+  JobObserver parent;
+  trainer.watch(parent);
   std::unique_ptr<TrainingLog> log;
-  if (!a.log.empty()) {
+  if (!a.log.empty() && first) {
     log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());
     trainer.watch(*log);
   }
@@ -103,7 +108,7 @@ void run_train(const TrainArguments& a) {
   SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop});
   trainer.run(signals);
   display.reset();
-  if (!a.plot.empty())
+  if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
   if (trainer.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", trainer.skipped_records());
   fmt::print("{}\n", signals.stop_asked() ? "Optimization stopped early." : "Optimization Done.");

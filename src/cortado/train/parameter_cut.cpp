@@ -134,4 +134,16 @@ bool ParameterCut::counts(size_t p) const {
   return piece && (piece->owned() || piece->holders.front().rank == rank());
 }
 
+ParameterCut parameter_cut_of(const Executor& executor, Communicator* communicator) {
+  const ParameterStore& parameters = executor.parameters();
+  const std::vector<int>& entries = executor.parameter_entries();
+  if (!communicator) return ParameterCut(parameters, entries);
+  ParameterCut::Updates updates(entries.size());
+  for (size_t p = 0; p < entries.size(); ++p) {
+    const Range range = executor.update_range(static_cast<int>(p));
+    if (range.size() != parameters.entries()[static_cast<size_t>(entries[p])].elements) updates[p] = range;
+  }
+  return ParameterCut(*communicator, parameters, entries, updates);
+}
+
 }  // namespace cortado

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/comm/communicator.h"
+#include "cortado/exec/executor.h"
 #include "cortado/exec/parameters.h"
 
 namespace cortado {
@@ -53,5 +54,8 @@ class ParameterCut {
   std::vector<int> entries_;
   std::vector<std::vector<Piece>> pieces_;
 };
+
+// How an executor's parameters are cut. `communicator` null: one rank. All ranks call it.
+ParameterCut parameter_cut_of(const Executor& executor, Communicator* communicator);
 
 }  // namespace cortado

@@ -86,22 +86,16 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
 }
 
 ParameterCut Trainer::parameter_cut() const {
-  const std::vector<int>& entries = train_executor_->parameter_entries();
-  if (!communicator_) return ParameterCut(parameters_, entries);
-  ParameterCut::Updates updates(entries.size());
-  for (size_t p = 0; p < entries.size(); ++p) {
-    const Range range = train_executor_->update_range(static_cast<int>(p));
-    if (range.size() == parameters_.entries()[static_cast<size_t>(entries[p])].elements) continue;
-    updates[p] = range;
-    if (solver_.clip_gradients > 0) {
-      throw UserError(
-          fmt::format("{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends "
-                      "updates at once; "
-                      "use \"allreduce\" in the strategy, or set clip_gradients to -1",
-                      solver_.file));
-    }
+  ParameterCut cut = parameter_cut_of(*train_executor_, communicator_);
+  for (size_t p = 0; p < cut.entries().size(); ++p) {
+    const bool owned = cut.own_piece(p) && cut.own_piece(p)->owned();
+    if (!owned || solver_.clip_gradients <= 0) continue;
+    throw UserError(
+        fmt::format("{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends "
+                    "updates at once; use \"allreduce\" in the strategy, or set clip_gradients to -1",
+                    solver_.file));
   }
-  return ParameterCut(*communicator_, parameters_, entries, updates);
+  return cut;
 }
 
 ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies) const {
