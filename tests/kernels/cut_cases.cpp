@@ -384,6 +384,10 @@ CutCase random_cut_case(int kind, std::mt19937_64& generator) {
       CutCase cut = kinds[kind].make(draw);
       cut.data.seed = static_cast<uint64_t>(draw.in(1, 1000));
       cut_at_random(cut, draw);
+      if (whole_task(cut).parameter_gradients.empty()) return cut;
+      cut.frozen = draw.one_in(8);
+      cut.from_data = draw.one_in(8);
+      cut.shared = draw.one_in(8);
       return cut;
     } catch (const UserError&) {  // options that do not fit the shape: draw again
     }

@@ -193,9 +193,10 @@ void run_all(std::vector<Device>& devices) {
   each(&Kernel::backward, true);
 }
 
-// `floor`: of what counts as typical, for sums of numbers about 1 that may cancel.
+// `floor`: of what counts as typical, for the data are numbers about 1, whose sums and differences may
+// cancel.
 AssertionResult close(const std::string& what, const std::vector<float>& expected,
-                      const std::vector<double>& actual, double tolerance, double floor = 0) {
+                      const std::vector<double>& actual, double tolerance, double floor = 0.01) {
   double squares = 0;
   for (float value : expected) squares += static_cast<double>(value) * value;
   const double typical = expected.empty() ? 0 : std::max(floor, std::sqrt(squares / expected.size()));
@@ -310,14 +311,21 @@ std::string CutCase::text() const {
   std::string text;
   for (const LayerPtr& layer : layers) text += std::string(layer->type()) + " ";
   for (const Shape& shape : inputs) text += shape.text() + " ";
+  if (frozen) text += "frozen ";
+  if (from_data) text += "from data ";
+  if (shared) text += "shared ";
   return text + fmt::format("{} outputs, {}; cut n{} c{} d{} h{} w{} r{}", outputs,
                             phase == Phase::train ? "train" : "test", degrees.n, degrees.c, degrees.d,
                             degrees.h, degrees.w, degrees.r);
 }
 
 Task whole_task(const CutCase& cut) {
-  if (cut.layers.size() > 1) return cortado::chain_task(cut.layers, cut.phase, cut.inputs);
-  return cortado::whole_task(cut.layers[0], cut.phase, cut.inputs, cut.outputs);
+  Task task = cut.layers.size() > 1 ? cortado::chain_task(cut.layers, cut.phase, cut.inputs)
+                                    : cortado::whole_task(cut.layers[0], cut.phase, cut.inputs, cut.outputs);
+  if (cut.frozen) std::fill(task.parameter_gradients.begin(), task.parameter_gradients.end(), false);
+  if (cut.from_data) std::fill(task.input_gradients.begin(), task.input_gradients.end(), false);
+  task.canonical_parameters = cut.shared;
+  return task;
 }
 
 AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only) {

@@ -15,6 +15,9 @@ struct CutCase {
   int outputs = 1;
   Phase phase = Phase::train;
   CheckOptions data;
+  bool frozen = false;      // parameters want no gradient
+  bool from_data = false;   // the inputs want no gradient
+  bool shared = false;      // Task::canonical_parameters
   double tolerance = 1e-5;  // 0: bitwise
   struct {
     int64_t n = 1, c = 1, d = 1, h = 1, w = 1, r = 1;

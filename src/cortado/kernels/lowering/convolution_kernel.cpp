@@ -68,7 +68,7 @@ class ConvolutionKernel : public ConvolutionBase {
       : ConvolutionBase(problem, tail, task), keeps_masked_(task.input_gradients[0]) {}
 
   void forward(const Arguments& a) override {
-    gather_.run(a.inputs[0], weight(a), a.outputs[0], epilogue(a), rest(a));
+    gather_.run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
   }
 
   void backward(const Arguments& a) override {
@@ -79,7 +79,7 @@ class ConvolutionKernel : public ConvolutionBase {
 
   void backward_weights(const Arguments& a) override {
     if (!weights_step_) return;
-    WeightProduct::Operands operands{a.inputs[0], a.output_gradients[0]};
+    WeightProduct::Operands operands{first_input(a), a.output_gradients[0]};
     if (tail_.rectify) {
       operands.rectified = a.outputs[0];
       operands.slope = tail_.slope;
@@ -101,7 +101,7 @@ class DeconvolutionKernel : public ConvolutionBase {
       : ConvolutionBase(problem, tail, task), channels_(problem.groups * problem.image_channels) {}
 
   void forward(const Arguments& a) override {
-    spread_.run(a.inputs[0], weight(a), a.outputs[0], epilogue(a), rest(a));
+    spread_.run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
   }
 
   void backward(const Arguments& a) override {
@@ -117,7 +117,7 @@ class DeconvolutionKernel : public ConvolutionBase {
       sum_rows(a.output_gradients[0], outputs_ / channels_, channels_, bias);
     if (!a.parameter_gradients[0]) return;
     weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
-      correlate_.run({a.output_gradients[0], a.inputs[0]}, gradient, nullptr, rest(a));
+      correlate_.run({a.output_gradients[0], first_input(a)}, gradient, nullptr, rest(a));
     });
   }
 

@@ -101,7 +101,7 @@ class Im2colKernel : public Kernel {
 
   void forward(const Arguments& a) override {
     for_each_part(a, [&](const Part& part) {
-      im2col_.lower(a.inputs[0] + part.image, part.samples, part.lowered);
+      im2col_.lower(lowering::first_input(a) + part.image, part.samples, part.lowered);
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, part.rows, columns(), depth(), 1, part.lowered,
                   depth(), a.parameters[0] + part.weight, depth(), 0, a.outputs[0] + part.windows, outputs_);
     });
@@ -129,7 +129,7 @@ class Im2colKernel : public Kernel {
     if (!gradient) return;
     std::fill_n(gradient, outputs_ * im2col_.depth(), 0.0f);
     for_each_part(a, [&](const Part& part) {
-      im2col_.lower(a.inputs[0] + part.image, part.samples, part.lowered);
+      im2col_.lower(lowering::first_input(a) + part.image, part.samples, part.lowered);
       cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns(), depth(), part.rows, 1,
                   a.output_gradients[0] + part.windows, outputs_, part.lowered, depth(), 1,
                   gradient + part.weight, depth());
