@@ -175,6 +175,8 @@ class BackwardBuilder {
     Step partial = backward_step(work, index, Step::Kind::backward_partial);
     partial.sums = sums;
     partial.writes.push_back(sums);
+    for (int buffer : work.partial_gradients)  // a chain's kernel may write gradients here already
+      if (buffer >= 0) partial.writes.push_back(buffer);
     program_.steps.push_back(std::move(partial));
     Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
     sum.backward = true;

@@ -79,6 +79,7 @@ class Placer {
     Box box = node.layer->input_box(inputs, input, 0, domain);
     for (size_t k = 1; k < outputs.size(); ++k) {
       const int output = static_cast<int>(k);
+      if (node.layer->sums(output)) continue;  // reads what output 0 does
       const Box more = node.layer->input_box(inputs, input, output,
                                              node.layer->output_box(inputs, outputs, output, domain));
       if (box.empty()) {

@@ -19,10 +19,12 @@ class Resources {
   Touched of(const Step& step) const {
     Touched touched{step.reads, step.writes};
     switch (step.kind) {
+      case Step::Kind::forward_partial:
       case Step::Kind::forward:
         for (int parameter : program_.works[step.work].parameters)
           touched.reads.push_back(weights(parameter));
         break;
+      case Step::Kind::backward_partial:
       case Step::Kind::backward_weights:
       case Step::Kind::backward:
         add_backward(step, touched);

@@ -83,7 +83,6 @@ class Trainer {
   std::vector<TestNet> tests_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<TrainingObserver*> observers_;
-  Communicator* communicator_ = nullptr;
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;
   std::string last_snapshot_;
