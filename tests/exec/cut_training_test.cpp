@@ -14,8 +14,6 @@
 namespace cortado {
 namespace {
 
-constexpr int iterations = 3;
-
 struct Trained {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
@@ -94,9 +92,22 @@ void gather(const Network& net, const Executor& executor, const ParameterStore& 
   }
 }
 
+// Small whole numbers as weights.
+void set_integers(const Network& net, const Executor& executor, ParameterStore& store) {
+  for (size_t p = 0; p < net.parameters().size(); ++p) {
+    const int index = executor.parameter_entries()[p];
+    const auto& entry = store.entries()[index];
+    if (!entry.held) continue;
+    RandomStream stream{.seed = 9, .iteration = p};
+    std::vector<float> whole(static_cast<size_t>(entry.spec.shape.size()));
+    for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<float>(stream.bits(i) % 3) - 1;
+    store.set_from_whole(index, whole);
+  }
+}
+
 // Plain gradient descent.
 Trained train(const Network& net, const NodeStrategies& strategies, int ranks, bool integers, double rate,
-              const std::string& kernels) {
+              const std::string& kernels, int iterations = 3) {
   Trained trained;
   std::mutex mutex;
   LocalJob job(ranks);
@@ -109,6 +120,7 @@ Trained train(const Network& net, const NodeStrategies& strategies, int ranks, b
     options.communicator = &communicator;
     Executor executor(net, store, batches.sources(), options);
     batches.restrict(executor.samples());
+    if (integers) set_integers(net, executor, store);
     std::vector<double> losses;
     for (int i = 0; i < iterations; ++i) {
       losses.push_back(executor.run(i, [&](int index) {
@@ -178,6 +190,25 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
       ASSERT_NO_THROW(cut = train(net, strategies, ranks, false, 1e-3, ""));
       expect_same(single, cut, 2e-5);
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Sums of integers are exact, so the order in which ranks add cannot show: any difference is a wrong element.
+TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
+  for (int seed = first_case(); seed < first_case() + cases(60); ++seed) {
+    const Network net = testing::random_exact_net(static_cast<uint32_t>(seed));
+    const Trained single = train(net, NodeStrategies(net.nodes().size()), 1, true, 1, "", 1);
+    for (const auto& [name, weights] : single.weights) {
+      for (float value : weights)
+        ASSERT_LT(std::abs(value), 1 << 20) << name << ": not exact, a test of nothing";
+    }
+    for (int ranks : {2, 3, 4, 6, 8}) {
+      const NodeStrategies strategies =
+          resolve(random_strategy(static_cast<uint64_t>(seed), net, ranks), net, ranks, "random");
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategies)));
+      EXPECT_EQ(train(net, strategies, ranks, true, 1, "", 1).weights, single.weights);
+      if (HasFailure()) return;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
 #include "cortado/layers/eltwise.h"
+#include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/pointwise.h"
@@ -226,6 +227,72 @@ class RandomLayersNet {
   std::vector<LayerDeclaration> declarations_;
   std::vector<Blob> blobs_;
 };
+
+// A net of layers whose sums of small integers are exact in float: convolutions, inner products, ReLU, max
+// pooling, sums and concatenations, and a loss whose gradient has two binary places. Weights are set by the
+// test.
+class RandomExactNet {
+ public:
+  explicit RandomExactNet(uint32_t seed) : random_(seed) {}
+
+  Network build() {
+    SourceOptions options;
+    options.kind = SourceOptions::Kind::input;
+    const Shape images{4, pick(1, 3), pick(4, 7), pick(4, 7)};
+    options.shapes = {images, Shape{4, 3}};
+    add("data", std::make_shared<Source>(options), {}, {"data", "label"});
+    std::string blob = convolution("data");
+    if (pick(0, 1) == 0) blob = append("relu", std::make_shared<Pointwise>(ReluOptions{}), {blob});
+    std::string other = convolution(pick(0, 1) == 0 ? "data" : blob);
+    if (pick(0, 2) == 0) {
+      PoolingOptions pool;
+      pool.kernel = {2};
+      pool.stride = {pick(1, 2)};
+      other = append("pool", std::make_shared<Pooling>(pool), {other});
+    } else if (blob != "data") {
+      LayerPtr join = std::make_shared<Concat>(ConcatOptions{});
+      if (pick(0, 1) == 0) join = std::make_shared<Eltwise>(EltwiseOptions{});
+      other = append("join", join, {other, blob});
+    }
+    InnerProductOptions product;
+    product.num_output = 3;
+    other = append("product", std::make_shared<InnerProduct>(product), {other});
+    add("loss", std::make_shared<EuclideanLoss>(), {other, "label"}, {"loss"});
+    return Network::build("exact", Phase::train, declarations_, [](const LayerDeclaration& layer) {
+      return dynamic_cast<const Source&>(*layer.layer).options().shapes;
+    });
+  }
+
+ private:
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  void add(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
+           std::vector<std::string> tops) {
+    LayerDeclaration declaration;
+    declaration.name = name;
+    declaration.layer = std::move(layer);
+    declaration.bottoms = std::move(bottoms);
+    declaration.tops = std::move(tops);
+    declarations_.push_back(std::move(declaration));
+  }
+  std::string append(std::string name, LayerPtr layer, std::vector<std::string> bottoms) {
+    name += std::to_string(declarations_.size());
+    add(name, std::move(layer), std::move(bottoms), {name});
+    return name;
+  }
+  // Of one shape, so that any two may be summed.
+  std::string convolution(const std::string& bottom) {
+    ConvolutionOptions options;
+    options.num_output = 4;
+    options.kernel = {3};
+    options.pad = {1};
+    return append("conv", std::make_shared<Convolution>(options), {bottom});
+  }
+
+  std::mt19937 random_;
+  std::vector<LayerDeclaration> declarations_;
+};
+
+inline Network random_exact_net(uint32_t seed) { return RandomExactNet(seed).build(); }
 
 inline Network random_layers_net(uint32_t seed) { return RandomLayersNet(seed).build(); }
 
