@@ -67,8 +67,7 @@ void Executor::bind_messages() {
     const Step& step = program_.steps[s];
     if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
     if (step.kind == Step::Kind::exchange) {
-      const Work& work = program_.works[step.work];
-      const Movement movement = step.backward ? adjoint(work.movement) : work.movement;
+      const Movement movement = program_.movement_of(step);
       // What it moves from may lie in a reader's memory, known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0]].kind == Buffer::Kind::batch) continue;
       float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);

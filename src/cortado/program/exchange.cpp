@@ -6,6 +6,7 @@ Step exchange_step(Program& program, int index, bool backward, int from, int to)
   const Work& work = program.works[index];
   const Movement movement = backward ? adjoint(work.movement) : work.movement;
   Step step{.kind = Step::Kind::exchange, .lane = Lane::communication, .work = index, .backward = backward};
+  step.group = movement.group;
   step.tag = 2 * work.operations[0] + (backward ? 1 : 0);
   if (from >= 0) step.reads = {from};
   if (to >= 0) step.writes = {to};

@@ -1,8 +1,49 @@
 #include "cortado/program/movement.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 namespace cortado {
+namespace {
+
+constexpr int64_t smallest_broadcast = 1024;  // floats
+
+// The parts of the box that the ranks of `members` need, by the member that has each; nothing unless every
+// member gets the same parts, all from members, and members give to members only.
+std::optional<std::map<int, Box>> common_parts(const std::vector<Transfer>& moves,
+                                               const std::vector<int>& members) {
+  auto inside = [&](int rank) { return std::ranges::binary_search(members, rank); };
+  std::map<int, std::map<int, Box>> parts;  // receiver -> sender -> box
+  for (const Transfer& move : moves) {
+    if (inside(move.from) != inside(move.to)) return std::nullopt;
+    if (inside(move.to)) parts[move.to][move.from] = move.box;
+  }
+  for (const auto& [receiver, own] : parts) {
+    if (own != parts.begin()->second) return std::nullopt;
+  }
+  return parts.begin()->second;
+}
+
+// Makes the movement a collective where it is one.
+void recognize_collective(const std::vector<Transfer>& moves, const Layout& needed, int rank,
+                          Movement& movement) {
+  if (!needed[rank]) return;
+  std::vector<int> members;
+  for (size_t other = 0; other < needed.size(); ++other) {
+    if (needed[other] == needed[rank]) members.push_back(static_cast<int>(other));
+  }
+  if (members.size() < 2) return;
+  const auto parts = common_parts(moves, members);
+  if (!parts || (parts->size() == 1 && needed[rank]->shape().size() < smallest_broadcast)) return;
+  movement.group = members;
+  for (int member : members) {
+    const auto found = parts->find(member);
+    movement.chunks.push_back(found == parts->end() ? std::nullopt : std::optional(found->second));
+  }
+}
+
+}  // namespace
 
 bool contiguous(const Box& part, const Box& held) {
   bool inside_run = false;  // an axis before, in the order of memory, has more than one index
@@ -17,7 +58,47 @@ bool contiguous(const Box& part, const Box& held) {
 bool Movement::direct_send(const Part& part) const { return contiguous(part.box, *from); }
 bool Movement::direct_receive(const Part& part) const { return !sums && contiguous(part.box, *to); }
 
+Movement::Pattern Movement::pattern() const {
+  if (group.empty()) return Pattern::messages;
+  const bool one = std::ranges::count_if(chunks, [](const auto& chunk) { return chunk.has_value(); }) == 1;
+  if (sums) return one ? Pattern::reduce : Pattern::reduce_scatter;
+  return one ? Pattern::broadcast : Pattern::allgather;
+}
+
+std::string_view name_of(Movement::Pattern pattern) {
+  switch (pattern) {
+    case Movement::Pattern::messages:
+      return "messages";
+    case Movement::Pattern::allgather:
+      return "allgather";
+    case Movement::Pattern::broadcast:
+      return "broadcast";
+    case Movement::Pattern::reduce_scatter:
+      return "reduce-scatter";
+    case Movement::Pattern::reduce:
+      return "reduce";
+  }
+  return "?";
+}
+
+bool Movement::chunks_in_order() const {
+  const Box& all = sums ? *from : *to;
+  const Strides strides = channels_last_strides(all.shape());
+  int64_t behind = 0;
+  for (const auto& chunk : chunks) {
+    if (!chunk) continue;
+    int64_t begin = 0;
+    for (int axis = 0; axis < all.rank(); ++axis)
+      begin += ((*chunk)[axis].begin - all[axis].begin) * strides[axis];
+    if (begin != behind || !contiguous(*chunk, all)) return false;
+    behind += chunk->shape().size();
+  }
+  return true;
+}
+
 int64_t Movement::packed() const {
+  // A reduce-scatter leaves partial sums behind, so it never runs in the tensor's own memory.
+  if (!group.empty()) return !sums && chunks_in_order() ? 0 : (sums ? from : to)->shape().size();
   int64_t floats = 0;
   for (const Part& part : sends) floats += direct_send(part) ? 0 : part.box.shape().size();
   for (const Part& part : receives) floats += direct_receive(part) ? 0 : part.box.shape().size();
@@ -26,7 +107,8 @@ int64_t Movement::packed() const {
 
 Movement copy_movement(const Layout& owned, const Layout& needed, int rank) {
   Movement movement{.from = owned[rank], .to = needed[rank]};
-  for (const Transfer& transfer : transfers(owned, needed)) {
+  const std::vector<Transfer> moves = transfers(owned, needed);
+  for (const Transfer& transfer : moves) {
     if (transfer.from == rank && transfer.to == rank) {
       movement.local = transfer.box;
     } else if (transfer.from == rank) {
@@ -35,6 +117,7 @@ Movement copy_movement(const Layout& owned, const Layout& needed, int rank) {
       movement.receives.push_back({transfer.from, transfer.box});
     }
   }
+  recognize_collective(moves, needed, rank, movement);
   return movement;
 }
 

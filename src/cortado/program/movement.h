@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "cortado/parallel/layout.h"
@@ -9,7 +10,14 @@ namespace cortado {
 
 // One rank's part in moving a tensor from the boxes that ranks hold to the boxes they need: what it sends,
 // what it receives and what it has itself. With `sums` the received boxes are added, else they replace.
+//
+// Where a group of ranks all need the same box and hold its parts among themselves, and none of them deals
+// with others, the movement is a collective of the group: an allgather (broadcast, where one has it all), or
+// its adjoint, a reduce-scatter (reduce). All ranks see that in the layouts alike. `sends` and `receives`
+// then say what the collective amounts to. Small tensors that one rank has go by messages, which are there
+// sooner than what is handed on from rank to rank.
 struct Movement {
+  enum class Pattern { messages, allgather, broadcast, reduce_scatter, reduce };
   struct Part {
     int peer = 0;
     Box box;
@@ -18,14 +26,22 @@ struct Movement {
   std::vector<Part> sends, receives;  // by peer; boxes within `from` and `to`
   std::optional<Box> local;           // what it has itself of what it needs
   bool sums = false;
+  std::vector<int> group;  // ascending; empty: messages
+  Layout chunks;           // per member of the group: its part of the box that all need
 
+  Pattern pattern() const;
   bool nothing() const { return !from && !to; }
   bool talks() const { return !sends.empty() || !receives.empty(); }
   // Parts that are sent from or received into the tensor's own memory; others are packed.
   bool direct_send(const Part& part) const;
   bool direct_receive(const Part& part) const;
-  int64_t packed() const;  // floats of the others
+  // True when the chunks lie one behind the other in the tensor's own memory, so that an allgather needs no
+  // other.
+  bool chunks_in_order() const;
+  int64_t packed() const;  // floats of staging: what is packed, or the chunks of a collective
 };
+
+std::string_view name_of(Movement::Pattern pattern);  // "messages", "allgather", "reduce-scatter", ...
 
 // True when `part` of a dense, channels-last tensor `held` is one run of memory.
 bool contiguous(const Box& part, const Box& held);

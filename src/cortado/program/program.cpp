@@ -4,6 +4,11 @@ namespace cortado {
 
 Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
 
+Movement Program::movement_of(const Step& step) const {
+  const Movement& movement = works[step.work].movement;
+  return step.backward ? adjoint(movement) : movement;
+}
+
 int Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {
   buffers.push_back({std::move(name), kind, size, -1, -1, -1});
   return static_cast<int>(buffers.size()) - 1;

@@ -89,7 +89,7 @@ struct Step {
   int scratch = -1;                    // buffer; exchange: staging
   int sums = -1;                       // buffer
   int tag = -1;                        // exchange: the same on all ranks
-  std::vector<int> group{};            // ranks
+  std::vector<int> group{};            // ranks; exchange: of a collective, else empty
   std::vector<int> reads{}, writes{};  // buffers
   std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
                              // steps overlap, of the communication lane
@@ -114,13 +114,17 @@ struct Program {
   // Which part that is.
   std::optional<Box> tensor_box(int tensor) const;
 
+  // What an exchange step moves: the movement of its work, or the adjoint.
+  Movement movement_of(const Step& step) const;
+
   int add_buffer(std::string name, Buffer::Kind kind, Bytes size);
 
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
 };
 
 std::string_view name_of(Step::Kind kind);
-std::string name_of(const Work& work, const Network& network);  // "conv1+relu1", "to conv2"
+std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
+std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2"
 
 Bytes bytes_of(const Shape& shape);  // of floats
 

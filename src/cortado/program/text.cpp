@@ -40,6 +40,11 @@ std::string_view name_of(Step::Kind kind) {
   return "?";
 }
 
+std::string_view name_of(const Program& program, const Step& step) {
+  if (step.kind != Step::Kind::exchange || step.group.empty()) return name_of(step.kind);
+  return name_of(program.movement_of(step).pattern());
+}
+
 std::string name_of(const Work& work, const Network& network) {
   using Kind = Placement::Operation::Kind;
   std::string name = work.kind == Kind::copy ? "to " : work.kind == Kind::sum ? "sum of " : "";
@@ -69,7 +74,7 @@ std::string Program::text(const Network& network) const {
   for (size_t index = 0; index < steps.size(); ++index) {
     const Step& step = steps[index];
     text += fmt::format("{:4} {} {:20} {}", index, step.lane == Lane::compute ? "compute" : "comm   ",
-                        name_of(step.kind), subject(*this, network, step));
+                        name_of(*this, step), subject(*this, network, step));
     list("reads", step.reads);
     list("writes", step.writes);
     for (int wait : step.waits) text += fmt::format("  waits {}", wait);

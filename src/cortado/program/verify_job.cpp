@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <tuple>
@@ -12,18 +13,13 @@ void check(bool holds, std::string message) {
   if (!holds) throw InternalError("programs of a job: " + message);
 }
 
-Movement movement_of(const Program& program, const Step& step) {
-  const Movement& movement = program.works[step.work].movement;
-  return step.backward ? adjoint(movement) : movement;
-}
-
 void verify_messages(std::span<const Program> programs) {
   std::map<std::tuple<int, int, int>, Box> sent;  // from, to, tag
   size_t receives = 0;
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       if (step.kind != Step::Kind::exchange) continue;
-      const Movement movement = movement_of(program, step);
+      const Movement movement = program.movement_of(step);
       for (const auto& part : movement.sends) {
         const bool fresh = sent.insert({{program.rank, part.peer, step.tag}, part.box}).second;
         check(fresh,
@@ -34,7 +30,7 @@ void verify_messages(std::span<const Program> programs) {
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       if (step.kind != Step::Kind::exchange) continue;
-      const Movement movement = movement_of(program, step);
+      const Movement movement = program.movement_of(step);
       for (const auto& part : movement.receives) {
         auto found = sent.find({part.peer, program.rank, step.tag});
         check(found != sent.end(),
@@ -49,14 +45,42 @@ void verify_messages(std::span<const Program> programs) {
   check(receives == sent.size(), fmt::format("{} messages are sent and {} received", sent.size(), receives));
 }
 
+// A collective moves what the messages of its movement would.
+void verify_chunks(std::span<const Program> programs) {
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      if (step.kind != Step::Kind::exchange || step.group.empty()) continue;
+      const Movement& copy = program.works[step.work].movement;
+      const Movement movement = copy.sums ? adjoint(copy) : copy;
+      std::vector<std::optional<Box>> arrives(step.group.size());
+      auto arrive = [&](int from, const Box& box) {
+        const auto member = std::ranges::find(step.group, from) - step.group.begin();
+        check(member < std::ssize(step.group),
+              fmt::format("rank {} is not of the group that it serves", from));
+        arrives[static_cast<size_t>(member)] = box;
+      };
+      for (const auto& part : movement.receives) arrive(part.peer, part.box);
+      if (movement.local) arrive(program.rank, *movement.local);
+      check(arrives == movement.chunks,
+            fmt::format("rank {} gathers other chunks than its movement says", program.rank));
+    }
+  }
+}
+
 // What the members of each group do together, in order.
 void verify_collectives(std::span<const Program> programs) {
   std::map<std::vector<int>, std::map<int, std::vector<std::string>>> meetings;  // group -> rank -> what
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       if (step.group.empty()) continue;
-      std::string what = fmt::format("{} {} {}", name_of(step.kind), step.parameter, step.backward);
-      if (step.work >= 0) what += fmt::format(" of {}", program.works[step.work].nodes.front());
+      std::string what =
+          fmt::format("{} {} {} {}", name_of(program, step), step.parameter, step.backward, step.tag);
+      if (step.kind == Step::Kind::exchange) {
+        for (const auto& chunk : program.movement_of(step).chunks)
+          what += fmt::format(" {}", chunk ? chunk->text() : "none");
+      } else if (step.work >= 0) {
+        what += fmt::format(" of {}", program.works[step.work].nodes.front());
+      }
       meetings[step.group][program.rank].push_back(std::move(what));
     }
   }
@@ -74,6 +98,7 @@ void verify_collectives(std::span<const Program> programs) {
 
 void verify_job(std::span<const Program> programs) {
   verify_messages(programs);
+  verify_chunks(programs);
   verify_collectives(programs);
 }
 

@@ -113,7 +113,9 @@ class LocalCollective : public Transmission {
       return false;
     }
     if (!phases_.reduce_scatter) {
-      for (size_t i = 0; i < counts_.size(); ++i) copy_from(*(*all)[i], values_ + offsets_[i], counts_[i]);
+      for (size_t i = 0; i < counts_.size(); ++i) {
+        if (static_cast<int>(i) != member_) copy_from(*(*all)[i], values_ + offsets_[i], counts_[i]);
+      }
     } else if (phases_.allgather) {
       sum(*all, 0, total_);
     } else {

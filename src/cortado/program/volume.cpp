@@ -1,0 +1,118 @@
+#include "cortado/program/volume.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cortado {
+namespace {
+
+// Chunks of one ring, in bytes, and where this rank stands in it.
+struct Ring {
+  std::vector<int64_t> chunks;
+  int member = 0;
+
+  int64_t all() const { return std::accumulate(chunks.begin(), chunks.end(), int64_t{0}); }
+  int64_t chunk(int place) const {
+    const int members = static_cast<int>(chunks.size());
+    return chunks[static_cast<size_t>((place + members) % members)];
+  }
+  // A chunk is handed on from its owner to the rank before the owner.
+  Volume gather() const { return {all() - chunk(member + 1), all() - chunk(member)}; }
+  // A chunk is summed on its way from the rank behind its owner to the owner.
+  Volume scatter() const { return {all() - chunk(member), all() - chunk(member - 1)}; }
+};
+
+int place_in(const std::vector<int>& group, int rank) {
+  return static_cast<int>(std::ranges::find(group, rank) - group.begin());
+}
+
+Ring ring_of(const Movement& movement, int rank) {
+  Ring ring{.chunks = {}, .member = place_in(movement.group, rank)};
+  for (const auto& chunk : movement.chunks) ring.chunks.push_back(chunk ? bytes_of(chunk->shape()).count : 0);
+  return ring;
+}
+
+// `count` numbers of `size` bytes; chunk i of an allreduce ends at count * (i + 1) / members.
+Ring sum_ring(const Step& step, int rank, int64_t count, int64_t size) {
+  Ring ring{.chunks = {}, .member = place_in(step.group, rank)};
+  const auto members = std::ssize(step.group);
+  for (int64_t i = 0; i < members; ++i)
+    ring.chunks.push_back((count * (i + 1) / members - count * i / members) * size);
+  return ring;
+}
+
+// The same where chunks are the shares that ranks own.
+Ring share_ring(const Step& step, int rank, int64_t count) {
+  Ring ring{.chunks = {}, .member = place_in(step.group, rank)};
+  const int members = static_cast<int>(step.group.size());
+  for (int i = 0; i < members; ++i)
+    ring.chunks.push_back(block_of(count, members, i).size() * static_cast<int64_t>(sizeof(float)));
+  return ring;
+}
+
+Volume messages_of(const Movement& movement) {
+  Volume volume;
+  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape()).count;
+  for (const auto& part : movement.receives) volume.received += bytes_of(part.box.shape()).count;
+  return volume;
+}
+
+void add_exchange(const Program& program, const Step& step, Volumes& volumes) {
+  const Movement movement = program.movement_of(step);
+  if (movement.group.empty()) {
+    volumes.messages += messages_of(movement);
+  } else if (movement.sums) {
+    volumes.scatters += ring_of(movement, program.rank).scatter();
+  } else {
+    volumes.gathers += ring_of(movement, program.rank).gather();
+  }
+}
+
+void add_sum(const Program& program, const Step& step, Volumes& volumes) {
+  if (step.kind == Step::Kind::sum_statistics) {
+    const auto size = static_cast<int64_t>(sizeof(double));
+    const Ring ring = sum_ring(step, program.rank, program.buffers[step.sums].size.count / size, size);
+    volumes.statistics += ring.scatter();
+    volumes.statistics += ring.gather();
+    return;
+  }
+  const int64_t floats = program.placement.slices[step.parameter][program.rank]->shape().size();
+  if (step.kind == Step::Kind::sum_gradient) {
+    const Ring ring = sum_ring(step, program.rank, floats, sizeof(float));
+    volumes.gradients += ring.scatter();
+    volumes.gradients += ring.gather();
+  } else if (step.kind == Step::Kind::scatter_gradient) {
+    volumes.gradients += share_ring(step, program.rank, floats).scatter();
+  } else if (step.kind == Step::Kind::gather_parameter) {
+    volumes.gradients += share_ring(step, program.rank, floats).gather();
+  }
+}
+
+}  // namespace
+
+Volume& Volume::operator+=(const Volume& other) {
+  sent += other.sent;
+  received += other.received;
+  return *this;
+}
+
+Volume Volumes::total() const {
+  Volume total;
+  for (const Volume& volume : {messages, gathers, scatters, statistics, gradients}) total += volume;
+  return total;
+}
+
+Volumes volumes_of(const Program& program) {
+  Volumes volumes;
+  for (const Step& step : program.steps) {
+    if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
+    if (step.kind == Step::Kind::exchange) {
+      add_exchange(program, step, volumes);
+    } else {
+      add_sum(program, step, volumes);
+    }
+  }
+  return volumes;
+}
+
+}  // namespace cortado

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+// Payload bytes that one rank sends and receives.
+struct Volume {
+  int64_t sent = 0, received = 0;
+  Volume& operator+=(const Volume& other);
+  bool operator==(const Volume&) const = default;
+};
+
+// What one rank moves in an iteration. Collectives go round a ring: with V the bytes of all chunks and g
+// ranks, an allgather and a reduce-scatter send V less one chunk, (g-1)/g V where chunks are equal, and an
+// allreduce both, 2 (g-1)/g V (docs/design.md, "What moves").
+struct Volumes {
+  Volume messages;    // point-to-point: halos, moves between unlike cuts
+  Volume gathers;     // allgathers and broadcasts of tensors
+  Volume scatters;    // reduce-scatters and reductions of tensors
+  Volume statistics;  // sums within layers
+  Volume gradients;   // sums of parameters' gradients, and parameters back from their owners
+  Volume total() const;
+};
+
+// Of the program of a rank. Parameters count as their slices, without the padding that a kernel's order may
+// add.
+Volumes volumes_of(const Program& program);
+
+}  // namespace cortado
