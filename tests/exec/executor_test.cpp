@@ -97,15 +97,20 @@ TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
 
 TEST(Executor, NamesTheFirstLayerThatIsNotFinite) {
   Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
-  std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
+  std::vector<float> good(2 * 4 * 6 * 6, 1.0f), bad = good;
+  bad[0] = 1e38f;
+  int loads = 0;
   ParameterStore store;
-  Executor executor(net, store, {{"data", [&] { return std::vector<const float*>{batch.data()}; }}},
-                    {.after_pass = {}});
+  Executor executor(
+      net, store,
+      {{"data", [&] { return std::vector<const float*>{++loads == 2 ? bad.data() : good.data()}; }}},
+      {.after_pass = {}});
   EXPECT_TRUE(std::isfinite(executor.run(0)));
-  EXPECT_EQ(executor.first_non_finite(), "");
-  batch[0] = 1e38f;
   EXPECT_FALSE(std::isfinite(executor.run(1)));
   EXPECT_NE(executor.first_non_finite(), "");
+  EXPECT_EQ(loads, 2);  // it looked at the batch in hand
+  EXPECT_TRUE(std::isfinite(executor.run(2)));
+  EXPECT_EQ(executor.first_non_finite(), "");
 }
 
 TEST(Executor, AReaderThatFailsEndsTheIteration) {

@@ -44,6 +44,7 @@ Executor::Executor(const Network& network, ParameterStore& parameters,
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
   bind();
+  meet_groups();
   bind_messages();
   start_lane();
 }

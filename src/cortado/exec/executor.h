@@ -95,6 +95,7 @@ class Executor {
   ParameterSlices parameter_slices() const;
   void check_agreement() const;
   void bind();
+  void meet_groups();
   void bind_messages();
   void start_lane();
   void run_step(int index, const Update& update);
@@ -126,6 +127,7 @@ class Executor {
   std::unique_ptr<LaneThread> communication_;
   Timeline timeline_;
   Seconds data_wait_, exposed_;
+  bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
 };

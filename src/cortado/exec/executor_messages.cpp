@@ -4,12 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <functional>
 
 #include "cortado/base/error.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/kernels/native/update.h"
+#include "cortado/program/lower.h"
 
 namespace cortado {
 namespace {
@@ -61,6 +64,32 @@ void Executor::check_agreement() const {
   }
 }
 
+// Groups come to be in one order everywhere, since making one may wait for its members; and what their
+// members do together must be the same, in the same order, on all of them.
+void Executor::meet_groups() {
+  std::string mine;
+  const Meetings meetings = meetings_of(program_);
+  for (const auto& [group, what] : meetings)
+    mine += fmt::format("{} {:016x}\n", fmt::join(group, ","),
+                        std::hash<std::string>()(fmt::format("{}", fmt::join(what, ";"))));
+  const auto texts = texts_of_all(communicator_, mine);
+  for (const auto& [group, what] : meetings) {
+    const std::string name = fmt::format("{} ", fmt::join(group, ","));
+    auto line_in = [&](const std::string& text) {
+      const size_t at = ("\n" + text).find("\n" + name);
+      return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+    };
+    for (int member : group) {
+      if (line_in(texts[static_cast<size_t>(member)]) == line_in(mine)) continue;
+      throw UserError(
+          fmt::format("ranks {} and {} would communicate in another order: use the same program, kernels and "
+                      "kind of processor on all ranks",
+                      communicator_.rank(), member));
+    }
+    communicator_.allreduce(group, static_cast<double*>(nullptr), 0);
+  }
+}
+
 void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
@@ -101,7 +130,7 @@ void Executor::start_message(int index) {
   timeline_[index] = {communicator_.rank(), step.lane, index, now(), {}};
   BoundMessage& message = messages_[index];
   if (step.kind == Step::Kind::load) {
-    load(program_.works[step.work]);
+    if (!keeps_batch_) load(program_.works[step.work]);
   } else if (step.kind == Step::Kind::exchange) {
     if (!message.exchange || program_.works[step.work].kind == Work::Kind::copy) bind_batch(index);
     message.exchange->start();
@@ -159,6 +188,7 @@ std::string Executor::first_non_finite() {
       where = -1;
     }
   }
+  keeps_batch_ = true;
   run_lanes(0, program_.forward_steps, [&](int s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
@@ -176,6 +206,7 @@ std::string Executor::first_non_finite() {
       return;
     }
   });
+  keeps_batch_ = false;
   std::string first = found;
   for (const std::string& text : texts_of_all(communicator_, fmt::format("{:012} {}", where, found))) {
     const int other = std::stoi(text.substr(0, 12));

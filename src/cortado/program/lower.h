@@ -29,4 +29,8 @@ void verify(const Program& program, const Network& network);
 // of a group meet in the same order.
 void verify_job(std::span<const Program> programs);
 
+// What a rank does together with each of its groups, in order: the same at every member of a group.
+using Meetings = std::map<std::vector<int>, std::vector<std::string>>;
+Meetings meetings_of(const Program& program);
+
 }  // namespace cortado

@@ -67,34 +67,39 @@ void verify_chunks(std::span<const Program> programs) {
   }
 }
 
-// What the members of each group do together, in order.
 void verify_collectives(std::span<const Program> programs) {
-  std::map<std::vector<int>, std::map<int, std::vector<std::string>>> meetings;  // group -> rank -> what
-  for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      if (step.group.empty()) continue;
-      std::string what =
-          fmt::format("{} {} {} {}", name_of(program, step), step.parameter, step.backward, step.tag);
-      if (step.kind == Step::Kind::exchange) {
-        for (const auto& chunk : program.movement_of(step).chunks)
-          what += fmt::format(" {}", chunk ? chunk->text() : "none");
-      } else if (step.work >= 0) {
-        what += fmt::format(" of {}", program.works[step.work].nodes.front());
+  std::map<int, Meetings> of_rank;
+  for (const Program& program : programs) of_rank[program.rank] = meetings_of(program);
+  for (const auto& [rank, meetings] : of_rank) {
+    for (const auto& [group, what] : meetings) {
+      for (int other : group) {
+        const auto& others = of_rank[other];
+        const auto found = others.find(group);
+        check(found != others.end() && found->second == what,
+              fmt::format("rank {} does not meet its group in the order of rank {}", other, rank));
       }
-      meetings[step.group][program.rank].push_back(std::move(what));
-    }
-  }
-  for (const auto& [group, by_rank] : meetings) {
-    for (int rank : group) {
-      auto found = by_rank.find(rank);
-      check(found != by_rank.end() && found->second == by_rank.begin()->second,
-            fmt::format("rank {} does not meet its group in the order of rank {}", rank,
-                        by_rank.begin()->first));
     }
   }
 }
 
 }  // namespace
+
+Meetings meetings_of(const Program& program) {
+  Meetings meetings;
+  for (const Step& step : program.steps) {
+    if (step.group.empty()) continue;
+    std::string what =
+        fmt::format("{} {} {} {}", name_of(program, step), step.parameter, step.backward, step.tag);
+    if (step.kind == Step::Kind::exchange) {
+      for (const auto& chunk : program.movement_of(step).chunks)
+        what += fmt::format(" {}", chunk ? chunk->text() : "none");
+    } else if (step.work >= 0) {
+      what += fmt::format(" of {}", program.works[step.work].nodes.front());
+    }
+    meetings[step.group].push_back(std::move(what));
+  }
+  return meetings;
+}
 
 void verify_job(std::span<const Program> programs) {
   verify_messages(programs);
