@@ -75,6 +75,9 @@ std::optional<int> start_job(int count, const char* const* words) {
     setenv(terminal_variable, "1", 1);
   else
     unsetenv(terminal_variable);
+  // UCX, which carries MPICH's messages, reads this as it is loaded: no page of addresses when a peer is
+  // gone.
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
   return run_job(start);
 }
 
