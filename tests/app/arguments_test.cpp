@@ -39,8 +39,9 @@ TEST_F(Arguments, UnknownOnesAreRefusedWithTheNearest) {
       {"train", "--solver is required"},
       {"train -solver solver.prototxt -sigint_effect explode", "--sigint-effect"},
       {"train -solver solver.prototxt --threads 0", "--threads"},
-      {"train -solver solver.prototxt --strategy data", "--strategy data: this version runs on one device"},
-      {"train -solver solver.prototxt --ranks 4", "--ranks 4: this version runs on one device"},
+      {"train -solver solver.prototxt --strategy datta", "no strategy 'datta'; did you mean 'data'?"},
+      {"train -solver solver.prototxt --ranks 0", "--ranks: 0 is not a whole number of 1 or more"},
+      {"train -solver solver.prototxt --ranks many", "--ranks"},
       {"train -solver solver.prototxt --gpu all", "--gpu: this version computes on the CPU"},
       {"train -solver solver.prototxt --set base_rl=1", "did you mean 'base_lr'?"},
       {"", "give a command"},
@@ -53,6 +54,7 @@ TEST_F(Arguments, UnknownOnesAreRefusedWithTheNearest) {
 }
 
 TEST_F(Arguments, HelpIsNoError) {
+  EXPECT_EQ(cortado("--version").exit_code, 0);
   EXPECT_EQ(cortado("--help").exit_code, 0);
   CommandResult result = cortado("train --help");
   EXPECT_EQ(result.exit_code, 0);

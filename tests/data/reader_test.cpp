@@ -88,7 +88,7 @@ TEST(DataReader, ThreadsChangeNothing) {
   auto one = open_reader(source, options(1, 4)), three = open_reader(source, options(3, 4));
   auto expected = values(*one, 12);
   EXPECT_EQ(values(*three, 12), expected);
-  EXPECT_EQ(three->skipped(), 3);
+  EXPECT_EQ(three->skipped().size(), 3u);
   three->seek(16 * 5);
   const size_t batch = expected.size() / 12;
   EXPECT_EQ(values(*three, 7), std::vector<float>(expected.begin() + 5 * batch, expected.end()));
@@ -108,7 +108,7 @@ TEST(DataReader, BrokenRecordIsFatalOrReplacedByTheNext) {
   source.skip_corrupt = true;
   auto lenient = open_reader(source, options(2));
   EXPECT_EQ(labels(*lenient, 1), (std::vector<int>{0, 1, 4, 4, 4, 5}));
-  EXPECT_EQ(lenient->skipped(), 2);
+  EXPECT_EQ(lenient->skipped().size(), 2u);
 }
 
 TEST(DataReader, WrongInputIsRefused) {

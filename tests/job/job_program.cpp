@@ -37,10 +37,10 @@ void sum_on(Communicator& communicator, JobRank* job, Until until) {
 }
 
 // "die 1 250": rank 1 kills itself after 250 milliseconds.
-void die_later(int milliseconds) {
-  std::thread([milliseconds] {
+void die_later(int milliseconds, int signal = SIGKILL) {
+  std::thread([milliseconds, signal] {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-    kill(getpid(), SIGKILL);
+    kill(getpid(), signal);
   }).detach();
 }
 
@@ -56,6 +56,10 @@ int run_rank(const std::string& what, int number, int milliseconds) {
     std::unique_ptr<Communicator> communicator = make_mpi_communicator();
     bool me = communicator->rank() == number;
     if (what == "die" && me) die_later(milliseconds);
+    // "abort 1 250": rank 1 aborts; "shove 1 250": it aborts because of rank 0, whose end comes to light
+    // later.
+    if ((what == "abort" || what == "shove") && me) die_later(milliseconds, SIGABRT);
+    if (what == "shove" && !me) die_later(milliseconds + 400);
     std::signal(SIGTERM, [](int) { asked = 1; });
     if (what == "refuse" && me) throw UserError("there is no such file");
     if (what == "snapshot" && me) job->report_snapshot("/a/b c.safetensors");

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "cortado/app/launch.h"
+#include "cortado/app/version.h"
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/host_share.h"
 
@@ -64,6 +66,19 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
 std::string strategy_of(const MachineOptions& o, const Communicator& job) {
   if (!o.strategy.empty()) return o.strategy;
   return job.size() > 1 ? "data" : "single";
+}
+
+void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
+  if (job.size() == 1) return;
+  const std::string strategy = strategy_of(o, job);
+  facts.insert(facts.begin(), {"version of cortado", std::string(version())});
+  facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
+  facts.push_back({"--kernels", o.kernels});
+  check_same_start(job, facts);
+}
+
+StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state) {
+  return {fmt::format("{} {}", what, file.path), file.net.SerializeAsString() + state.SerializeAsString()};
 }
 
 ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {

@@ -9,6 +9,7 @@
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
+#include "cortado/train/same_start.h"
 
 namespace cortado {
 
@@ -30,6 +31,11 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 // Throws UserError for what this version does not do.
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 std::string strategy_of(const MachineOptions& options, const Communicator& job);
+
+// Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
+// before they build what must be alike.
+void check_same_start(const MachineOptions& options, Communicator& job, std::vector<StartFact> facts);
+StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state);
 
 // How an executor of `network` runs in the job. Throws UserError where the strategy does not fit.
 ExecutorOptions execution_options(const MachineOptions& options, Communicator& job, const Network& network);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -16,6 +18,9 @@
 
 namespace cortado {
 namespace {
+
+// Set for the ranks by a process whose standard output is a terminal.
+constexpr const char* terminal_variable = "CORTADO_TERMINAL";
 
 // The rank that a parent watches, for the observers of this process.
 JobRank* watched_rank = nullptr;
@@ -66,8 +71,35 @@ std::optional<int> start_job(int count, const char* const* words) {
   JobStart start{.ranks = ranks, .launcher = launcher(normalized)};
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
+  if (isatty(STDOUT_FILENO) != 0)
+    setenv(terminal_variable, "1", 1);
+  else
+    unsetenv(terminal_variable);
+  // UCX, which carries MPICH's messages, reads this as it is loaded: no page of addresses when a peer is
+  // gone.
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
   return run_job(start);
 }
+
+bool writes_to_terminal() {
+  const bool told = watched_rank != nullptr && std::getenv(terminal_variable) != nullptr;
+  return told || isatty(STDOUT_FILENO) != 0;
+}
+
+namespace {
+
+// Without a parent each rank prints its own message. What stops one rank often stops all: the others give
+// rank 0 the time to print it and to end them. A launcher needs a moment to pass it on before the job ends.
+void print_message(const std::string& message) {
+  using namespace std::chrono_literals;
+  const std::optional<LaunchedRank> launched = launched_rank();
+  if (launched && launched->rank > 0) std::this_thread::sleep_for(2s);
+  fmt::print(stderr, "cortado: error: {}\n", message);
+  std::fflush(stderr);
+  if (launched) std::this_thread::sleep_for(500ms);
+}
+
+}  // namespace
 
 JobMembership::JobMembership() {
   std::optional<LaunchedRank> launched = launched_rank();
@@ -83,8 +115,7 @@ JobMembership::JobMembership() {
 
 int JobMembership::leave(int code, const std::string& message) {
   std::fflush(stdout);
-  if (!message.empty() && !rank_) fmt::print(stderr, "cortado: error: {}\n", message);
-  std::fflush(stderr);
+  if (!message.empty() && !rank_) print_message(message);
   if (rank_) rank_->goodbye(code, message);
   if (code == 0) return code;
   if (rank_) _exit(code);  // MPI's own ending would wait for the others

@@ -12,6 +12,7 @@
 #include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/launch.h"
+#include "cortado/app/version.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
@@ -20,6 +21,7 @@ namespace {
 void run_command(int count, const char* const* words) {
   CLI::App app{"Cortado trains convolutional networks from Caffe's files.", "cortado"};
   app.require_subcommand(0, 1);
+  app.set_version_flag("--version", std::string(version()));
   app.allow_extras();  // handed down to the subcommands; refuse_unknown_arguments looks at the rest
   std::vector<Command> commands{add_train_command(app), add_test_command(app), add_time_command(app),
                                 add_show_command(app), add_data_command(app)};
@@ -30,6 +32,9 @@ void run_command(int count, const char* const* words) {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
+    return;
+  } catch (const CLI::CallForVersion& call) {
+    fmt::print("{}\n", call.what());
     return;
   } catch (const CLI::ParseError& error) {
     refuse_unknown_arguments(app);

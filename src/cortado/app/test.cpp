@@ -8,6 +8,7 @@
 #include "cortado/app/training_lines.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/train/gather.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
@@ -39,7 +40,10 @@ void run_test(const TestArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   NetFile file = read_net(a.model.model);
   if (a.model.batch > 0) override_batch(file.net, a.model.batch);
-  DataNetwork data(file, net_state_of(a.model, Phase::test), {.seed = 1, .reader_threads = a.reader_threads});
+  const caffe::NetState state = net_state_of(a.model, Phase::test);
+  check_same_start(a.machine, *job,
+                   {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
+  DataNetwork data(file, state, {.seed = 1, .reader_threads = a.reader_threads});
   ParameterStore parameters;
   Executor executor(data.network(), parameters, data.sources(),
                     execution_options(a.machine, *job, data.network()));
@@ -66,7 +70,8 @@ void run_test(const TestArguments& a) {
   double speed = static_cast<double>(data.batch_size()) * a.iterations / seconds;
   fmt::print("Loss: {:.6g}\n{}", loss, output_lines("Test", means));
   fmt::print("{:.1f} images/s\n", speed);
-  if (data.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", data.skipped_records());
+  if (const int64_t skipped = count_over_ranks(job.get(), data.skipped_records()))
+    fmt::print("Broken records skipped: {}\n", skipped);
   if (!a.json.empty() && first) write_test_json(a, means, loss, seconds, speed);
 }
 

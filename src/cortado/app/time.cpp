@@ -242,6 +242,11 @@ std::string json_text(const TimeReport& r) {
 void run_time(const TimeArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
+  check_same_start(a.machine, *job,
+                   {{"net " + a.model.model, loaded.net.SerializeAsString()},
+                    {"--batch", std::to_string(a.model.batch)},
+                    {"--input-shape", a.model.input_shape},
+                    {"--iterations", std::to_string(a.iterations)}});
   ResidentData data(loaded.network);
   ParameterStore parameters;
   Executor executor(loaded.network, parameters, data.sources(),

@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
-#include <unistd.h>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
@@ -61,6 +60,18 @@ void start_from(const TrainArguments& a, const SolverOptions& options, Trainer& 
   }
 }
 
+// Throws UserError unless all ranks train the same nets alike.
+void check_same_training(const TrainArguments& a, const caffe::SolverParameter& message,
+                         const SolverNets& nets, Communicator& job) {
+  std::vector<StartFact> facts = {{"solver " + a.solver, message.SerializeAsString()},
+                                  fact_of("net", nets.train.file, nets.train.state)};
+  for (const SolverNet& net : nets.tests) facts.push_back(fact_of("test net", net.file, net.state));
+  facts.push_back({"--snapshot", a.snapshot});
+  facts.push_back({"--weights", a.weights});
+  facts.push_back({"--snapshot-format", a.snapshot_format});
+  check_same_start(a.machine, job, std::move(facts));
+}
+
 void print_start(const Trainer& trainer, const SolverOptions& options) {
   const Network& network = trainer.train_net().network();
   fmt::print("Solving {}: {} layers, {} parameters, solver {}, batch {}\n", network.name(),
@@ -80,14 +91,17 @@ void run_train(const TrainArguments& a) {
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   apply_snapshot_options(a, options);
-  Trainer trainer(options, solver_nets(message, a.solver),
+  const SolverNets nets = solver_nets(message, a.solver);
+  check_same_training(a, message, nets, *job);
+  Trainer trainer(options, nets,
                   {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get()});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
   start_from(a, options, trainer);
+  check_same_start(a.machine, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
 
   std::unique_ptr<TrainingObserver> display;
-  bool terminal = isatty(STDOUT_FILENO) != 0;
+  const bool terminal = first && writes_to_terminal();
   if (terminal) {
     display = std::make_unique<ProgressBar>(trainer.iteration());
   } else {
@@ -110,7 +124,7 @@ void run_train(const TrainArguments& a) {
   display.reset();
   if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
-  if (trainer.skipped_records() > 0) fmt::print("Broken records skipped: {}\n", trainer.skipped_records());
+  if (const int64_t skipped = trainer.skipped_records()) fmt::print("Broken records skipped: {}\n", skipped);
   fmt::print("{}\n", signals.stop_asked() ? "Optimization stopped early." : "Optimization Done.");
 }
 

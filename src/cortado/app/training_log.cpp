@@ -38,8 +38,7 @@ void TrainingLog::iteration(const IterationReport& r) {
              {"lr", r.learning_rate},
              {"seconds", r.duration.count},
              {"images_per_second", static_cast<double>(r.images) / std::max(1e-9, r.duration.count)},
-             {"communication_seconds", 0.0},
-             {"exposed_communication_seconds", 0.0},
+             {"communication_seconds", r.communication.count},
              {"exposed_communication_seconds", r.exposed_communication.count},
              {"data_wait_seconds", r.data_wait.count}}
             .dump());

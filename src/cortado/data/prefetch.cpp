@@ -75,9 +75,9 @@ void PrefetchReader::seek(int64_t sample) {
   room_.notify_all();
 }
 
-int64_t PrefetchReader::skipped() const {
+std::vector<int64_t> PrefetchReader::skipped() const {
   std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(broken_.size());
+  return {broken_.begin(), broken_.end()};
 }
 
 void PrefetchReader::work() {

@@ -47,7 +47,7 @@ class PrefetchReader : public Reader {
   void restrict_to(Range samples) override;
   Batch next() override;
   void seek(int64_t sample) override;
-  int64_t skipped() const override;
+  std::vector<int64_t> skipped() const override;
 
  private:
   // One batch of the ring.

@@ -32,8 +32,9 @@ class Reader {
   virtual Batch next() = 0;
   // Continue so that the next batch begins at stream position `sample` (snapshots).
   virtual void seek(int64_t sample) = 0;
-  // Broken records skipped so far (SourceOptions::skip_corrupt), among those that were read here.
-  virtual int64_t skipped() const { return 0; }
+  // Broken records skipped so far (SourceOptions::skip_corrupt), among those that were read here: each once,
+  // by its number, ascending.
+  virtual std::vector<int64_t> skipped() const { return {}; }
 };
 
 // Samples of a batch whose first top has shape `first`: its first extent, or 1.

@@ -158,6 +158,9 @@ class Parent {
       words >> peer.iteration;
     } else if (verb == "snapshot") {
       std::getline(words >> std::ws, snapshot_);
+    } else if (verb == "aborted") {
+      peer.finished = true;
+      fail(gone(peer), static_cast<int>(ExitCode::peer_error), peer.rank);
     } else if (verb == "goodbye") {
       int code = 0;
       std::string message;
@@ -196,8 +199,11 @@ class Parent {
   void lost(const Peer& peer) {
     if (asked_to_stop_ && Clock::now() - asked_at_ < suspicion) return fail("", 128 + asked_to_stop_);
     if (failure_ && failure_->rank >= 0 && !told_) failure_.reset();  // this is the one that the other missed
-    fail(fmt::format("{} is gone ({}); the job was stopped; {}", name(peer), progress(peer), advice()),
-         static_cast<int>(ExitCode::peer_error));
+    fail(gone(peer), static_cast<int>(ExitCode::peer_error));
+  }
+
+  std::string gone(const Peer& peer) const {
+    return fmt::format("{} is gone ({}); the job was stopped; {}", name(peer), progress(peer), advice());
   }
 
   void ended_badly(const Peer& peer, int code, const std::string& message) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string_view>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cortado/base/error.h"
@@ -16,6 +17,16 @@ namespace {
 constexpr int seconds_to_connect = 3, seconds_to_answer = 20, report_milliseconds = 250;
 
 [[noreturn]] void end_process() { _exit(static_cast<int>(ExitCode::peer_error)); }
+
+// The connection of this process's JobRank, for the handler.
+std::atomic<int> parent_of_aborting = -1;
+
+// A library that finds its peer gone may abort before the parent hears of that peer: tell that this rank
+// aborts, so that it is not taken for the reason.
+void tell_abort(int) {
+  const int parent = parent_of_aborting;
+  if (parent >= 0) (void)!send(parent, "aborted\n", 8, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 // The parent's answer to hello; false for a stranger that listens at the same port of another host.
 bool welcomed(LineSocket& parent) {
@@ -46,6 +57,8 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
 }
 
 JobRank::JobRank(LineSocket parent) : parent_(std::move(parent)), wake_(eventfd(0, EFD_CLOEXEC)) {
+  parent_of_aborting = parent_.fd();
+  std::signal(SIGABRT, tell_abort);
   // Signals are for the main thread.
   sigset_t all, before;
   sigfillset(&all);
@@ -55,6 +68,7 @@ JobRank::JobRank(LineSocket parent) : parent_(std::move(parent)), wake_(eventfd(
 }
 
 JobRank::~JobRank() {
+  parent_of_aborting = -1;
   uint64_t one = 1;
   (void)!write(wake_.fd(), &one, sizeof one);
   watcher_.join();

@@ -60,9 +60,13 @@ int64_t DataNetwork::batch_size() const {
   return 0;
 }
 
-int64_t DataNetwork::skipped_records() const {
-  int64_t skipped = 0;
-  for (const auto& [layer, reader] : readers_) skipped += reader->skipped();
+std::vector<std::pair<int64_t, int64_t>> DataNetwork::skipped_records() const {
+  std::vector<std::pair<int64_t, int64_t>> skipped;
+  int64_t layer = 0;
+  for (const auto& [name, reader] : readers_) {
+    for (int64_t record : reader->skipped()) skipped.emplace_back(layer, record);
+    ++layer;
+  }
   return skipped;
 }
 

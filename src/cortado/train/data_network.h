@@ -36,8 +36,9 @@ class DataNetwork {
   // Continues there; layers that are not named begin at `otherwise` batches.
   void seek(const std::map<std::string, int64_t>& positions, int64_t otherwise);
 
-  int64_t batch_size() const;       // of the first source layer; 0 when there is none
-  int64_t skipped_records() const;  // broken records passed over so far
+  int64_t batch_size() const;  // of the first source layer; 0 when there is none
+  // Broken records passed over so far, of those that this rank read: (source layer, record), by number.
+  std::vector<std::pair<int64_t, int64_t>> skipped_records() const;
 
  private:
   std::vector<Shape> open(const LayerDeclaration& layer, Phase phase, const Options& options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <set>
 
 #include "cortado/base/error.h"
 
@@ -122,6 +123,24 @@ std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<in
     for (size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], theirs[i]);
   }
   return values;
+}
+
+int64_t count_over_ranks(Communicator* communicator, std::span<const std::pair<int64_t, int64_t>> own) {
+  std::vector<int64_t> numbers;
+  for (const auto& [first, second] : own) numbers.insert(numbers.end(), {first, second});
+  std::vector<std::vector<std::byte>> all;
+  const auto bytes = std::as_bytes(std::span<const int64_t>(numbers));
+  if (communicator)
+    all = communicator->all_to_all_bytes(bytes);
+  else
+    all.emplace_back(bytes.begin(), bytes.end());
+  std::set<std::pair<int64_t, int64_t>> different;
+  for (const auto& theirs : all) {
+    numbers.resize(theirs.size() / sizeof(int64_t));
+    if (!numbers.empty()) std::memcpy(numbers.data(), theirs.data(), theirs.size());
+    for (size_t i = 0; i + 1 < numbers.size(); i += 2) different.emplace(numbers[i], numbers[i + 1]);
+  }
+  return static_cast<int64_t>(different.size());
 }
 
 }  // namespace cortado

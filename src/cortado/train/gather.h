@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cortado/train/parameter_cut.h"
@@ -27,5 +28,8 @@ std::string at_first_rank(Communicator* communicator, const std::function<std::s
 
 // The largest of all ranks' values, one by one. A rank that reads nothing of a data set stands behind.
 std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<int64_t> values);
+
+// How many different pairs the ranks have together.
+int64_t count_over_ranks(Communicator* communicator, std::span<const std::pair<int64_t, int64_t>> own);
 
 }  // namespace cortado

@@ -27,6 +27,16 @@ void check_snapshot_folder(const SolverOptions& solver) {
                               folder.string()));
 }
 
+// Seconds in which messages of the last iteration were under way, one by one: they may overlap.
+Seconds communication_of(const Executor& executor) {
+  Seconds sum;
+  for (const TimelineEntry& entry : executor.timeline()) {
+    const Step& step = executor.program().steps[static_cast<size_t>(entry.step)];
+    if (step.lane == Lane::communication && step.kind != Step::Kind::load) sum += entry.end - entry.begin;
+  }
+  return sum;
+}
+
 // Adds the values of one batch to the sums of a test.
 void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& values) {
   if (sums.empty()) {
@@ -162,6 +172,7 @@ void Trainer::train_iteration() {
     if (!std::isfinite(batch_loss)) refuse_loss(batch_loss);
     report.data_wait += train_executor_->data_wait();
     report.exposed_communication += train_executor_->exposed_communication();
+    report.communication += communication_of(*train_executor_);
     loss += batch_loss;
   }
   optimizer_->end();
@@ -306,8 +317,8 @@ void Trainer::restore(const std::string& path) {
 }
 
 int64_t Trainer::skipped_records() const {
-  int64_t skipped = train_->skipped_records();
-  for (const TestNet& test : tests_) skipped += test.data->skipped_records();
+  int64_t skipped = count_over_ranks(communicator_, train_->skipped_records());
+  for (const TestNet& test : tests_) skipped += count_over_ranks(communicator_, test.data->skipped_records());
   return skipped;
 }
 

@@ -47,7 +47,7 @@ class Trainer {
   int64_t iteration() const { return iteration_; }
   const Executor& executor() const { return *train_executor_; }
   const DataNetwork& train_net() const { return *train_; }
-  int64_t skipped_records() const;
+  int64_t skipped_records() const;  // broken records passed over so far, by any rank; all ranks call it
 
  private:
   struct TestNet {

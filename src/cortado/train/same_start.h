@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cortado/comm/communicator.h"
+
+namespace cortado {
+
+// Something that all ranks of a job must have alike: "net lenet.prototxt" and the net's own bytes.
+struct StartFact {
+  std::string name, value;
+};
+
+// All ranks call it, with the same number of facts. Throws UserError, the same on every rank, that names the
+// first fact in which a rank differs from rank 0. Digests travel, not the values.
+void check_same_start(Communicator& communicator, std::span<const StartFact> facts);
+
+// FNV-1a of 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine.
+uint64_t digest(std::string_view text);
+
+}  // namespace cortado

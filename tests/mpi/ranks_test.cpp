@@ -1,0 +1,201 @@
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "cortado/train/safetensors.h"
+
+#include "tests/app/run_command.h"
+
+namespace cortado {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// `cortado` on ranks, with real data: whatever the ranks and the cut, it does what one rank does.
+class Ranks : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::copy_file(CORTADO_SOURCE_DIR "/tests/mpi/train_val.prototxt",
+                               folder_.file("net.prototxt"));
+    folder_.write("solver.prototxt", R"(net: "net.prototxt" base_lr: 0.01 lr_policy: "step" gamma: 0.5
+stepsize: 4 momentum: 0.9 weight_decay: 0.001 max_iter: 8 display: 2 average_loss: 1 test_iter: 2 test_interval: 4
+snapshot_prefix: "s" random_seed: 7
+)");
+    ASSERT_EQ(cortado("data generate shapes_lmdb --samples 60").exit_code, 0);
+  }
+
+  // A run that hangs ends with exit code 124.
+  CommandResult cortado(const std::string& arguments, const std::string& launcher = "") {
+    return run_cortado(folder_.path(), arguments, "timeout -k 5 120 " + launcher);
+  }
+  CommandResult train(const std::string& more, const std::string& launcher = "") {
+    return cortado("train --solver solver.prototxt --threads 1 --snapshot-format cortado " + more, launcher);
+  }
+
+  // What a log tells of the iterations and tests, in order.
+  std::vector<double> logged(const std::string& file) {
+    std::vector<double> values;
+    std::istringstream lines(folder_.read(file));
+    for (std::string line; std::getline(lines, line);) {
+      auto json = nlohmann::json::parse(line);
+      if (json.contains("lr")) values.push_back(json["loss"]);
+      if (!json.contains("outputs")) continue;
+      for (const auto& output : json["outputs"]) values.push_back(output["value"]);
+    }
+    return values;
+  }
+
+  void expect_close(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance * std::abs(a[i])) << i;
+  }
+
+  const std::string plain_ = CORTADO_PLAIN_LAUNCHER " -n 2 ";
+  TemporaryFolder folder_;
+};
+
+// The lines without times.
+std::string without_times(const std::string& text) {
+  std::string kept;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t open = line.find(" ("), close = line.find("iters), ");
+    if (close != std::string::npos) line.erase(open, close + 6 - open);
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+TEST_F(Ranks, TrainLikeOneRankUnderEveryStrategyAndLauncher) {
+  CommandResult one = train("--log one.jsonl");
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  const std::vector<double> expected = logged("one.jsonl");
+  ASSERT_EQ(expected.size(), 8u + 3 * 2);  // losses of 8 iterations; two values of the tests at 0, 4 and 8
+  const std::string whole = folder_.read("s_iter_8.safetensors");
+  folder_.write("mixed.json",
+                R"({"format": "cortado-strategy", "version": 1, "net": "tiny_shapes", "ranks": 3,
+    "layers": {"*": {"n": 3}, "conv1": {"h": 3}, "norm1": {"n": 2, "devices": [2, 0]},
+    "conv2": {"r": 2, "devices": [1, 2]}, "fc": {"c": 3}, "drop": {"c": 2},
+    "score": {"n": 3, "sync": "owner"}, "loss": {"n": 1, "devices": [1]}}})");
+  for (const char* how :
+       {"--ranks 2", "--ranks 3 --strategy model", "--ranks 2 --strategy owt", "--ranks 2 --strategy spatial",
+        "--ranks 3 --strategy mixed.json", "--ranks 2 --strategy single"}) {
+    SCOPED_TRACE(how);
+    CommandResult result = train(std::string("--log ranks.jsonl ") + how);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    expect_close(expected, logged("ranks.jsonl"), 1e-4);
+  }
+  CommandResult plain = train("--log plain.jsonl", plain_);
+  ASSERT_EQ(plain.exit_code, 0) << plain.output;
+  expect_close(expected, logged("plain.jsonl"), 1e-4);
+}
+
+TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
+  CommandResult one = train("--set display=4 --set max_iter=4");
+  CommandResult three = train("--set display=4 --set max_iter=4 --ranks 3 --strategy model");
+  ASSERT_EQ(three.exit_code, 0) << three.output;
+  EXPECT_EQ(without_times(one.output).size(), without_times(three.output).size())
+      << one.output << three.output;
+  for (const char* line : {"Solving tiny_shapes", "Iteration 4, Testing net (#0)",
+                           "Snapshotting solver state", "Optimization Done."}) {
+    const size_t at = three.output.find(line);
+    EXPECT_NE(at, std::string::npos) << line << "\n" << three.output;
+    EXPECT_EQ(three.output.find(line, at + 1), std::string::npos) << line << "\n" << three.output;
+  }
+}
+
+TEST_F(Ranks, SnapshotsResumeUnderOtherStrategiesAndRanks) {
+  ASSERT_EQ(train("--set max_iter=12 --log one.jsonl").exit_code, 0);
+  auto whole = read_safetensors(folder_.file("s_iter_12.safetensors"));
+  std::filesystem::remove(folder_.file("s_iter_12.safetensors"));
+  const char* steps[] = {"--set max_iter=3", "--set max_iter=6 --ranks 2 --snapshot s_iter_3.safetensors",
+                         "--set max_iter=9 --ranks 3 --strategy model --snapshot s_iter_6.safetensors",
+                         "--set max_iter=12 --snapshot s_iter_9.safetensors"};
+  for (const char* step : steps) {
+    CommandResult result = train(std::string("--log steps.jsonl ") + step);
+    ASSERT_EQ(result.exit_code, 0) << step << "\n" << result.output;
+  }
+  expect_close(logged("one.jsonl"), logged("steps.jsonl"), 1e-4);
+  auto rest = read_safetensors(folder_.file("s_iter_12.safetensors"));
+  ASSERT_EQ(whole.tensors.size(), rest.tensors.size());
+  for (size_t t = 0; t < whole.tensors.size(); ++t) {
+    EXPECT_EQ(whole.tensors[t].name, rest.tensors[t].name);
+    for (size_t i = 0; i < whole.tensors[t].values.size(); ++i)
+      ASSERT_NEAR(whole.tensors[t].values[i], rest.tensors[t].values[i], 1e-4) << whole.tensors[t].name;
+  }
+}
+
+// The signal comes to the parent while the ranks train.
+TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
+  folder_.write("interrupt.sh", std::string("rm -f s_iter*\n") + CORTADO_COMMAND +
+                                    " train --solver solver.prototxt --threads 1 --set max_iter=100000000 "
+                                    "--set display=0 --set snapshot=5 --set test_interval=0 "
+                                    "--snapshot-format cortado --ranks 2 &\n"
+                                    "for i in $(seq 600); do [ -e s_iter_5.safetensors ] && break; sleep "
+                                    "0.1; done\nkill -INT $!\nwait $!\n");
+  CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash interrupt.sh; true ||");
+  EXPECT_THAT(result.output, HasSubstr("Optimization stopped early."));
+  EXPECT_THAT(result.output, Not(HasSubstr("error")));
+  std::string last = result.output.substr(result.output.rfind("Snapshotting solver state to "));
+  last = last.substr(29, last.find('\n') - 29);
+  CommandResult resumed = train("--ranks 2 --snapshot " + last + " --set test_interval=0 --set max_iter=1");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("Resuming from " + last));
+}
+
+TEST_F(Ranks, TestScoresAsOneRank) {
+  ASSERT_EQ(train("--set test_interval=0 --set max_iter=4").exit_code, 0);
+  const std::string command =
+      "test --model net.prototxt --threads 1 --weights s_iter_4.safetensors "
+      "--iterations 3 --json ";
+  ASSERT_EQ(cortado(command + "one.json").exit_code, 0);
+  auto one = nlohmann::json::parse(folder_.read("one.json"));
+  for (const char* how : {" --ranks 2", " --ranks 3 --strategy model"}) {
+    CommandResult result = cortado(command + "ranks.json" + how);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    auto ranks = nlohmann::json::parse(folder_.read("ranks.json"));
+    EXPECT_NEAR(ranks["loss"].get<double>(), one["loss"].get<double>(), 1e-4);
+    EXPECT_NEAR(ranks["outputs"][0]["value"].get<double>(), one["outputs"][0]["value"].get<double>(), 1e-4);
+  }
+}
+
+// The sums of gradients alone move 2 * (P - 1) / P of the 4 bytes of each parameter per rank.
+TEST_F(Ranks, TimeTellsTheBytesSent) {
+  CommandResult result = cortado("time --model net.prototxt --iterations 3 --ranks 2 --json time.json");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  auto json = nlohmann::json::parse(folder_.read("time.json"));
+  EXPECT_EQ(json["ranks"], 2);
+  EXPECT_GT(json["communication_seconds"], 0.0);
+  ASSERT_EQ(cortado("show --model net.prototxt --json show.json").exit_code, 0);
+  const double parameters = nlohmann::json::parse(folder_.read("show.json"))["parameters"];
+  EXPECT_GE(json["bytes_per_iteration"], 2 * 4 * parameters * 0.9);
+}
+
+// Both ranks meet the broken record under `model`, one of them under `data`: it is counted once.
+TEST_F(Ranks, ARecordThatIsSkippedCountsOnce) {
+  const std::string good = CORTADO_SOURCE_DIR "/tests/data/images/rgb.png";
+  folder_.write("broken.jpg", "\xff\xd8\xff\xe0 this is no photograph");
+  folder_.write("list.txt", good + " 0\n" + good + " 1\n" + good + " 2\nbroken.jpg 3\n");
+  std::string net = small_net();
+  const size_t begin = net.find("layer { name: \"data\""), end = net.find("layer { name: \"conv\"");
+  net.replace(begin, end - begin,
+              "layer { name: \"data\" type: \"ImageData\" top: \"data\" top: \"label\"\n"
+              "  image_data_param { source: \"list.txt\" batch_size: 4 new_height: 6 new_width: 6 "
+              "skip_corrupt: true } }\n");
+  folder_.write("net.prototxt", net);
+  folder_.write("solver.prototxt", small_solver());
+  for (const char* how : {"", " --ranks 2", " --ranks 2 --strategy model"}) {
+    CommandResult result = train(std::string("--set max_iter=2") + how);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("Broken records skipped: 1\n")) << how;
+  }
+}
+
+}  // namespace
+}  // namespace cortado
