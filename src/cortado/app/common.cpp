@@ -101,8 +101,10 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
 }
 
 void add_shape_option(CLI::App& command, ModelOptions& o) {
-  command.add_option("--input-shape", o.input_shape,
-                     "Shape of a sample, 3x227x227, where the data are not at hand");
+  command.add_option(
+      "--input-shape", o.input_shape,
+      "Shape of a sample, 3x227x227, where the data are not at hand; of a sample and its labels, "
+      "1x64x64,64x64, where each position has one");
 }
 
 caffe::NetState net_state_of(const ModelOptions& o, Phase otherwise) {

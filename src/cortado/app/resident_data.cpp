@@ -22,7 +22,10 @@ Shape parse_input_shape(const std::string& text, int batch) {
     auto [stop, error] = std::from_chars(at, end, extent);
     bool separated = stop == end || (*stop == 'x' && stop + 1 < end);
     if (error != std::errc() || extent < 1 || !separated) {
-      throw UserError(fmt::format("--input-shape {}: give extents like 3x227x227", text));
+      throw UserError(fmt::format(
+          "--input-shape {}: give extents like 3x227x227, and those of labels behind a comma where "
+          "each position has one",
+          text));
     }
     shape.append(extent);
     at = stop == end ? end : stop + 1;
@@ -36,6 +39,17 @@ std::vector<Shape> with_labels(const Shape& images, size_t tops) {
   return shapes;
 }
 
+// "3x32x32", or "1x64x64,64x64" where the second top has extents, too. The others are a number a sample.
+std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t tops) {
+  std::vector<Shape> shapes;
+  for (const std::string& part : split_list(text)) shapes.push_back(parse_input_shape(part, batch));
+  if (shapes.empty() || shapes.size() > tops)
+    throw UserError(
+        fmt::format("--input-shape {}: give one shape, or up to {} with commas between them", text, tops));
+  shapes.resize(tops, Shape{batch});
+  return shapes;
+}
+
 std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptions& options, Phase phase) {
   using Kind = SourceOptions::Kind;
   const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
@@ -43,7 +57,7 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptio
       source.kind != Kind::data && source.kind != Kind::image_data && source.kind != Kind::hdf5_data;
   if (declared) return declared_source_shapes(layer);
   if (!options.input_shape.empty()) {
-    return with_labels(parse_input_shape(options.input_shape, source.batch_size), layer.tops.size());
+    return parse_input_shapes(options.input_shape, source.batch_size, layer.tops.size());
   }
   ReaderOptions reader{.phase = phase,
                        .tops = static_cast<int>(layer.tops.size()),

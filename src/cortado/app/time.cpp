@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,8 @@ struct TimeReport {
   std::vector<LayerTimes> layers;
   int ranks = 1;
   double step = 0, update = 0, exposed = 0, flops = 0, peak = 0, images = 0, bytes = 0;
+  std::vector<int64_t> memory;  // per rank: the most bytes that were resident
+  int64_t largest_memory() const { return *std::ranges::max_element(memory); }
   double percent_of_peak() const { return 100 * flops / (step * peak); }
   double communication() const {
     double seconds = 0;
@@ -202,6 +205,8 @@ void print_times(const TimeReport& r) {
         "in an iteration\n",
         1e3 * r.exposed, r.bytes / (1 << 20));
   }
+  fmt::print("{:.1f} MiB resident at most{}\n", static_cast<double>(r.largest_memory()) / (1 << 20),
+             job ? ", of the rank that needs most" : "");
   fmt::print("{:.1f} images/s; peak of {} threads, measured in this run: {:.1f} GFLOP/s\n", r.images / r.step,
              compute_threads() * r.ranks, r.peak / 1e9);
 }
@@ -210,6 +215,14 @@ int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::vector<int64_t> peak_memory_of_ranks(Communicator& job) {
+  const int64_t mine = peak_memory_bytes();
+  std::vector<int64_t> all;
+  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(&mine, 1))))
+    std::memcpy(&all.emplace_back(), bytes.data(), sizeof mine);
+  return all;
 }
 
 std::string json_text(const TimeReport& r) {
@@ -234,7 +247,8 @@ std::string json_text(const TimeReport& r) {
               {"peak_gflops", r.peak / 1e9},
               {"ranks", r.ranks},
               {"threads", compute_threads()},
-              {"peak_memory_bytes", peak_memory_bytes()},
+              {"peak_memory_bytes", r.largest_memory()},
+              {"peak_memory_bytes_of_ranks", r.memory},
               {"layers", layers}};
   return report.dump(2) + "\n";
 }
@@ -264,6 +278,7 @@ void run_time(const TimeArguments& a) {
   report.ranks = job->size();
   report.peak = job->sum(std::max(peak, measure_peak()));
   report.flops = job->sum(report.flops);
+  report.memory = peak_memory_of_ranks(*job);
   print_times(report);
   if (!a.json.empty() && job->rank() == 0) write_file_atomically(a.json, json_text(report));
 }

@@ -20,8 +20,9 @@ void set_lives(Program& program) {
   }
 }
 
-// A buffer that a communication step touches lives until a compute step is known to come behind it, so that
-// its memory is not taken over, and waited for, at once.
+// A buffer that a communication step touches lives until the first compute step that waits for that step
+// anyway, so that no compute step before takes its memory over and has to wait for it. The one that waits may
+// take it.
 void outlive_communication(Program& program) {
   std::vector<int> first_waiting(program.steps.size(), -1);
   for (size_t s = program.steps.size(); s-- > 0;) {
@@ -32,7 +33,7 @@ void outlive_communication(Program& program) {
     const Step& step = program.steps[s];
     if (step.lane != Lane::communication || first_waiting[s] < 0) continue;
     auto extend = [&](int buffer) {
-      program.buffers[buffer].last_step = std::max(program.buffers[buffer].last_step, first_waiting[s]);
+      program.buffers[buffer].last_step = std::max(program.buffers[buffer].last_step, first_waiting[s] - 1);
     };
     std::ranges::for_each(step.reads, extend);
     std::ranges::for_each(step.writes, extend);

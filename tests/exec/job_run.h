@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cortado/comm/local/local_job.h"
+#include "cortado/exec/executor.h"
+#include "cortado/layers/source.h"
+#include "cortado/net/network.h"
+
+namespace cortado::testing {
+
+// A net written down layer by layer, with data of the given shapes, and how each layer is cut.
+class CutNet {
+ public:
+  explicit CutNet(std::vector<Shape> data) {
+    SourceOptions options;
+    options.kind = SourceOptions::Kind::input;
+    options.shapes = std::move(data);
+    std::vector<std::string> tops;
+    for (size_t i = 0; i < options.shapes.size(); ++i) tops.push_back("data" + std::to_string(i));
+    add("data", std::make_shared<Source>(options), {}, tops, {});
+  }
+
+  CutNet& add(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
+              std::vector<std::string> tops, const ParallelConfig& config) {
+    LayerDeclaration declaration;
+    declaration.name = name;
+    declaration.layer = std::move(layer);
+    declaration.bottoms = std::move(bottoms);
+    declaration.tops = std::move(tops);
+    declarations_.push_back(std::move(declaration));
+    configs_.push_back(config);
+    return *this;
+  }
+  CutNet& add(const std::string& name, LayerPtr layer, const std::string& bottom,
+              const ParallelConfig& config) {
+    return add(name, std::move(layer), {bottom}, {name}, config);
+  }
+
+  Network build() const {
+    return Network::build("net", Phase::train, declarations_, [](const LayerDeclaration& layer) {
+      return dynamic_cast<const Source&>(*layer.layer).options().shapes;
+    });
+  }
+  NodeStrategies strategies() const {
+    NodeStrategies strategies;
+    for (const ParallelConfig& config : configs_) strategies.push_back({.config = config});
+    return strategies;
+  }
+
+ private:
+  std::vector<LayerDeclaration> declarations_;
+  std::vector<ParallelConfig> configs_;
+};
+
+inline ParallelConfig on_all(const Degrees& degrees) {
+  ParallelConfig config{
+      .degrees = degrees, .devices = std::vector<int>(static_cast<size_t>(degrees.product())), .weights = {}};
+  std::iota(config.devices.begin(), config.devices.end(), 0);
+  return config;
+}
+
+// What a rank says of itself after an iteration.
+struct RankRun {
+  Traffic traffic;  // of the iteration, by the communicator
+  Program program;
+  std::vector<ParameterStore::Entry> parameters;
+};
+
+// Runs an iteration on `ranks` threads. Data are zeros: nobody looks at values here.
+inline std::vector<RankRun> run_job(const CutNet& net, int ranks) {
+  const Network network = net.build();
+  std::vector<RankRun> runs(static_cast<size_t>(ranks));
+  LocalJob job(ranks);
+  job.run([&](Communicator& communicator) {
+    ParameterStore store;
+    std::map<std::string, BatchSource> sources;
+    std::vector<std::vector<float>> data;
+    for (int tensor : network.nodes()[0].outputs)
+      data.emplace_back(static_cast<size_t>(network.tensors()[tensor].shape.size()), 0.5f);
+    sources["data"] = [&] {
+      std::vector<const float*> batch;
+      for (const auto& values : data) batch.push_back(values.data());
+      return batch;
+    };
+    ExecutorOptions options;
+    options.strategies = net.strategies();
+    options.communicator = &communicator;
+    Executor executor(network, store, sources, options);
+    const Traffic before = communicator.traffic();
+    executor.run(0);
+    const Traffic after = communicator.traffic();
+    RankRun& run = runs[static_cast<size_t>(communicator.rank())];
+    run.traffic = {after.sent - before.sent, after.received - before.received};
+    run.program = executor.program();
+    run.parameters = store.entries();
+  });
+  return runs;
+}
+
+}  // namespace cortado::testing
