@@ -38,7 +38,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
       ->check(at_least_one());
   command.add_option(
       "--strategy", o.strategy,
-      "How layers are cut over the ranks: single, data, model, owt, spatial or a file (.json); "
+      "How layers are cut over the ranks: single, data, model, owt, spatial, random:SEED or a file (.json); "
       "default: data");
   command.add_option("--ranks", o.ranks, "Start this many ranks (processes) that share the work")
       ->check(at_least_one());

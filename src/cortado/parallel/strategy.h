@@ -65,14 +65,14 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
 std::vector<std::string_view> built_in_strategies();
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);
 
-// A strategy that cuts every layer another way, drawn from `seed`; for tests.
+// A strategy that cuts every layer another way, drawn from `seed`; for tests and `cortado verify`.
 Strategy random_strategy(uint64_t seed, const Network& network, int ranks);
 
 // JSON, version 1 (docs/strategy.md). Throws UserError naming file, layer, key.
 Strategy parse_strategy(const std::string& json, const std::string& where);
 std::string strategy_text(const Strategy& strategy);
 
-// What --strategy names: a built-in one or a file.
+// What --strategy names: a built-in one, a file (.json), or "random:SEED", the random strategy of that seed.
 Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks);
 
 }  // namespace cortado

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -148,13 +150,34 @@ std::string strategy_text(const Strategy& strategy) {
   return text + "\n  }\n}\n";
 }
 
+namespace {
+
+// Of "random:SEED"; nothing for other names.
+std::optional<uint64_t> random_seed(const std::string& name) {
+  constexpr std::string_view prefix = "random:";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const char* begin = name.data() + prefix.size();
+  const char* end = name.data() + name.size();
+  uint64_t seed = 0;
+  auto [stop, error] = std::from_chars(begin, end, seed);
+  if (error != std::errc() || stop != end || begin == end) {
+    throw UserError(
+        fmt::format("strategy '{}': the seed must be a whole number of 0 or more, as in random:1", name));
+  }
+  return seed;
+}
+
+}  // namespace
+
 Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks) {
   const auto known = built_in_strategies();
   if (std::ranges::find(known, name_or_path) != known.end())
     return built_in_strategy(name_or_path, network, ranks);
+  if (const auto seed = random_seed(name_or_path)) return random_strategy(*seed, network, ranks);
   if (!name_or_path.ends_with(".json")) {
-    throw UserError(fmt::format("there is no strategy '{}'{} (known: {}, or a file that ends in .json)",
-                                name_or_path, did_you_mean(name_or_path, known), joined(known)));
+    throw UserError(
+        fmt::format("there is no strategy '{}'{} (known: {}, random:SEED, or a file that ends in .json)",
+                    name_or_path, did_you_mean(name_or_path, known), joined(known)));
   }
   return parse_strategy(read_file(name_or_path), name_or_path);
 }

@@ -11,12 +11,13 @@ using Kind = Placement::Operation::Kind;
 
 // Builds the backward pass. A value's gradient is the sum of the contributions of its consumers (and of the
 // loss weight when it is a loss); a contribution is a buffer, which several values may share when a layer
-// passes its output gradient through (Eltwise sum).
+// passes its output gradient through (Eltwise sum). With `keep`, no gradient is written over another.
 class BackwardBuilder {
  public:
-  BackwardBuilder(Program& program, const Network& network)
+  BackwardBuilder(Program& program, const Network& network, bool keep)
       : program_(program),
         network_(network),
+        keep_(keep),
         contributions_(program.placement.values.size()),
         users_left_(network.parameters().size(), 0),
         parameter_written_(network.parameters().size(), false) {
@@ -55,6 +56,7 @@ class BackwardBuilder {
   }
 
   bool shared(int buffer) const {
+    if (keep_) return true;
     auto found = references_.find(buffer);
     return found != references_.end() && found->second > 1;
   }
@@ -86,14 +88,18 @@ class BackwardBuilder {
     int buffer = parts[0];
     if (parts.size() > 1) {
       buffer = accumulate(index, parts, false);
-    } else if (exclusive && shared(buffer)) {
+    } else if (exclusive && shared(buffer) && !keep_) {
       buffer = accumulate(index, parts, true);
     }
     for (int part : parts) {
       if (part != buffer) --references_[part];
     }
     if (std::ranges::find(parts, buffer) == parts.end()) references_[buffer] = 1;
-    return program_.value_gradient_buffers[index] = buffer;
+    program_.value_gradient_buffers[index] = buffer;
+    if (!exclusive || !keep_) return buffer;
+    const int copy = accumulate(index, {buffer}, true);
+    references_[copy] = 1;
+    return copy;
   }
 
   // The adjoint of a movement: the gradient of what was made from a value becomes a contribution to it.
@@ -266,6 +272,7 @@ class BackwardBuilder {
 
   Program& program_;
   const Network& network_;
+  const bool keep_;
   std::vector<std::vector<int>> contributions_;  // per value
   std::map<int, int> references_;                // per buffer: contributions that will still read it
   std::vector<int> users_left_;                  // per parameter
@@ -275,6 +282,8 @@ class BackwardBuilder {
 
 }  // namespace
 
-void place_backward(Program& program, const Network& network) { BackwardBuilder(program, network).run(); }
+void place_backward(Program& program, const Network& network, bool keep_gradients) {
+  BackwardBuilder(program, network, keep_gradients).run();
+}
 
 }  // namespace cortado

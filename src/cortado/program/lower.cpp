@@ -29,7 +29,7 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   done("place works");
   place_forward(program, network);
   done("place forward");
-  if (network.phase() == Phase::train) place_backward(program, network);
+  if (network.phase() == Phase::train) place_backward(program, network, options.keep_tensors);
   done("place backward");
   add_waits(program);
   done("add waits");

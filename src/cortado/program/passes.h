@@ -15,8 +15,9 @@ void place_works(Program& program, const Network& network, const TaskOracle& ora
 void place_forward(Program& program, const Network& network);
 
 // Makes the backward steps in reverse order, the adjoints of movements, the sums where a tensor has several
-// consumers, the sums of gradients over ranks, and the updates. (backward.cpp)
-void place_backward(Program& program, const Network& network);
+// consumers, the sums of gradients over ranks, and the updates. With `keep_gradients` none is written over
+// another. (backward.cpp)
+void place_backward(Program& program, const Network& network, bool keep_gradients);
 
 // Adds the waits between steps that touch the same buffer or parameter. (waits.cpp)
 void add_waits(Program& program);

@@ -1,0 +1,363 @@
+#include "cortado/train/compare_cut.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "cortado/base/error.h"
+#include "cortado/exec/box_copy.h"
+#include "cortado/train/gather.h"
+#include "cortado/train/optimizer.h"
+
+namespace cortado {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+// One training: its data, weights and executor.
+class Trainee {
+ public:
+  Trainee(const ComparedTraining& training, const ExecutorOptions& options)
+      : training_(training),
+        data_(training.data()),
+        executor_(training.network, parameters_, data_.sources, options),
+        cut_(parameter_cut_of(executor_, options.communicator)) {
+    data_.restrict_to(executor_.samples());
+  }
+
+  std::vector<double> train() {
+    SolverOptions solver;
+    solver.update.momentum = 0.9;
+    Optimizer optimizer(solver, parameters_, cut_);
+    std::vector<double> losses;
+    for (int i = 0; i < training_.iterations; ++i) {
+      optimizer.begin(i, training_.rate);
+      optimizer.begin_batch(0);
+      losses.push_back(
+          executor_.run(static_cast<uint64_t>(i), [&](int entry) { optimizer.gradient(entry); }));
+      optimizer.end();
+    }
+    return losses;
+  }
+
+  Executor& executor() { return executor_; }
+  const ParameterStore& parameters() const { return parameters_; }
+  const ParameterCut& cut() const { return cut_; }
+  const ParameterStore::Entry& entry(size_t p) const {
+    return parameters_.entries()[static_cast<size_t>(cut_.entries()[p])];
+  }
+
+  // The whole gradient of a parameter, canonical, at rank 0.
+  std::vector<float> parameter_gradient(size_t p) const {
+    const float* own = entry(p).gradient;
+    return gather_history(cut_, parameters_, p, own ? own + cut_.updates(p).begin : nullptr);
+  }
+
+ private:
+  const ComparedTraining& training_;
+  ComparedData data_;
+  ParameterStore parameters_;
+  Executor executor_;
+  ParameterCut cut_;
+};
+
+ExecutorOptions uncut(const ExecutorOptions& cut) {
+  ExecutorOptions options;
+  options.seed = cut.seed;
+  options.only_kernel = cut.only_kernel;
+  options.fuse = cut.fuse;
+  return options;
+}
+
+// Runs `work` at rank 0, while the others sleep: what waits in a blocking call takes a processor.
+void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
+  constexpr int tag = 29999;
+  float word = 0;
+  std::vector<MessagePart> sends, receives;
+  if (job.rank() == 0) {
+    work();
+    for (int peer = 1; peer < job.size(); ++peer) sends.push_back({peer, &word, 1});
+  } else {
+    receives.push_back({0, &word, 1});
+  }
+  const auto signal = job.exchange(std::move(sends), std::move(receives), tag);
+  signal->start();
+  while (!signal->test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+double largest(std::span<const float> values) {
+  double largest = 0;
+  for (float value : values) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  return largest;
+}
+
+double largest_difference(std::span<const float> a, std::span<const float> b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
+    if (!std::isfinite(difference)) return infinite;
+    largest = std::max(largest, difference);
+  }
+  return largest;
+}
+
+void raise(std::optional<double>& difference, double to) {
+  if (!difference || *difference < to) difference = to;
+}
+
+// A tensor or the gradient of one, as far as an executor holds it.
+struct Held {
+  std::span<const float> values;
+  Box box;
+};
+
+enum class Which { activation, gradient };
+
+std::optional<Held> held(const Executor& executor, int tensor, Which which) {
+  const bool activation = which == Which::activation;
+  const auto values = activation ? executor.tensor(tensor) : executor.gradient(tensor);
+  const auto box = activation ? executor.tensor_box(tensor) : executor.gradient_box(tensor);
+  if (values.empty() || values.data() == nullptr || !box) return std::nullopt;
+  if (box->shape().size() != static_cast<int64_t>(values.size())) return std::nullopt;
+  return Held{values, *box};
+}
+
+// Compares tensors after one iteration, each part that a rank holds with the same box of the uncut tensor.
+class TensorComparer {
+ public:
+  // `uncut` is null but at rank 0. All ranks make it, and call difference() in the same order.
+  TensorComparer(const Network& network, Communicator& job, const Executor& cut, const Executor* uncut)
+      : network_(network), job_(job), cut_(cut), uncut_(uncut) {
+    std::vector<int64_t> mine;
+    for (int tensor = 0; tensor < static_cast<int>(network.tensors().size()); ++tensor) {
+      for (Which which : {Which::activation, Which::gradient}) tell(tensor, which, mine);
+    }
+    for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(mine)))) {
+      std::vector<int64_t> theirs(bytes.size() / sizeof(int64_t));
+      std::memcpy(theirs.data(), bytes.data(), bytes.size());
+      hear(theirs);
+    }
+  }
+
+  // Relative; at rank 0, where both trainings have the tensor.
+  std::optional<double> difference(int tensor, Which which) {
+    const size_t index = index_of(tensor, which);
+    int64_t elements = 0;
+    for (const auto& parts : parts_) elements += parts[index] ? parts[index]->shape().size() : 0;
+    const bool complete = elements >= shape_of(tensor).size();
+    if (!whole_[index] || !complete) return std::nullopt;
+    if (job_.rank() > 0) {
+      if (const auto mine = held(cut_, tensor, which)) job_.send(0, mine->values);
+      return std::nullopt;
+    }
+    const Held whole = *held(*uncut_, tensor, which);
+    double difference = 0;
+    for (int rank = 0; rank < job_.size(); ++rank) {
+      const auto& box = parts_[static_cast<size_t>(rank)][index];
+      if (!box || box->empty()) continue;
+      std::vector<float> expected(static_cast<size_t>(box->shape().size())), received;
+      // Only read from.
+      copy_box({whole.box, const_cast<float*>(whole.values.data())}, {*box, expected.data()}, *box);
+      if (rank > 0) {
+        received.resize(expected.size());
+        job_.receive(rank, received);
+      }
+      difference =
+          std::max(difference, largest_difference(expected, rank > 0 ? std::span<const float>(received)
+                                                                     : held(cut_, tensor, which)->values));
+    }
+    return difference == 0 ? 0 : difference / largest(whole.values);
+  }
+
+ private:
+  static size_t index_of(int tensor, Which which) {
+    return 2 * static_cast<size_t>(tensor) + (which == Which::gradient ? 1 : 0);
+  }
+  const Shape& shape_of(int tensor) const { return network_.tensors()[static_cast<size_t>(tensor)].shape; }
+
+  // Whether the uncut tensor is here, whether a part is, and which.
+  void tell(int tensor, Which which, std::vector<int64_t>& words) const {
+    const bool whole = uncut_ && held(*uncut_, tensor, which);
+    const auto part = held(cut_, tensor, which);
+    words.push_back(whole);
+    words.push_back(part.has_value());
+    for (int axis = 0; axis < shape_of(tensor).rank(); ++axis) {
+      words.push_back(part ? part->box[axis].begin : 0);
+      words.push_back(part ? part->box[axis].end : 0);
+    }
+  }
+  void hear(const std::vector<int64_t>& words) {
+    auto word = words.begin();
+    std::vector<std::optional<Box>> parts(2 * network_.tensors().size());
+    whole_.resize(parts.size());
+    for (size_t index = 0; index < parts.size(); ++index) {
+      Box box = Box::whole(network_.tensors()[index / 2].shape);
+      if (*word++ != 0) whole_[index] = true;
+      const bool holds = *word++ != 0;
+      for (int axis = 0; axis < box.rank(); ++axis) {
+        box[axis].begin = *word++;
+        box[axis].end = *word++;
+      }
+      if (holds) parts[index] = box;
+    }
+    parts_.push_back(std::move(parts));
+  }
+
+  const Network& network_;
+  Communicator& job_;
+  const Executor& cut_;
+  const Executor* uncut_;
+  std::vector<std::vector<std::optional<Box>>> parts_;  // per rank, tensor and which
+  std::vector<bool> whole_;                             // at rank 0, uncut
+};
+
+// A parameter or its gradient, uncut, and how far the cut one is from it.
+struct ParameterDifference {
+  double magnitude = 0, difference = 0;
+};
+
+// The differences of all parameters as those of the layers they belong to.
+void enter(const Network& network, const std::map<size_t, ParameterDifference>& differences,
+           std::optional<double> LayerDifference::*column, std::vector<LayerDifference>& layers) {
+  double most = 0;
+  for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
+  for (const auto& [p, parameter] : differences) {
+    const double scale = std::max(parameter.magnitude, magnitude_floor * most);
+    const double relative = parameter.difference == 0 ? 0 : parameter.difference / scale;
+    raise(layers[static_cast<size_t>(network.parameters()[p].owner)].*column, relative);
+  }
+}
+
+// Iteration 1 with every tensor kept.
+void compare_first_iteration(const ComparedTraining& training, CutComparison& comparison) {
+  const Network& network = training.network;
+  Communicator& job = *training.cut.communicator;
+  ExecutorOptions alone = uncut(training.cut), together = training.cut;
+  alone.keep_tensors = together.keep_tensors = true;
+  std::unique_ptr<Trainee> single;
+  at_rank_0_alone(job, [&] {
+    single = std::make_unique<Trainee>(training, alone);
+    single->executor().run(0);
+  });
+  Trainee cut(training, together);
+  cut.executor().run(0);
+
+  TensorComparer tensors(network, job, cut.executor(), single ? &single->executor() : nullptr);
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    for (int tensor : network.nodes()[n].outputs) {
+      LayerDifference& layer = comparison.layers[n];
+      if (const auto d = tensors.difference(tensor, Which::activation)) raise(layer.activation, *d);
+      if (const auto d = tensors.difference(tensor, Which::gradient)) raise(layer.gradient, *d);
+    }
+  }
+  std::map<size_t, ParameterDifference> differences;
+  for (size_t p = 0; p < network.parameters().size(); ++p) {
+    if (!network.parameters()[p].wants_gradient || network.phase() != Phase::train) continue;
+    const std::vector<float> together_gradient = cut.parameter_gradient(p);
+    if (!single) continue;
+    const std::vector<float> expected = single->parameter_gradient(p);
+    differences[p] = {largest(expected), largest_difference(expected, together_gradient)};
+  }
+  enter(network, differences, &LayerDifference::weight_gradient, comparison.layers);
+}
+
+// The slice of parameter `p` that each rank holds against the uncut weights.
+std::optional<ParameterDifference> weight_difference(Communicator& job, const Trainee& cut,
+                                                     const Trainee* single, size_t p) {
+  const int entry = cut.cut().entries()[p];
+  if (job.rank() > 0) {
+    if (cut.entry(p).held) job.send(0, cut.parameters().canonical(entry));
+    return std::nullopt;
+  }
+  const std::vector<float> whole = single->parameters().canonical(single->cut().entries()[p]);
+  const Box all = Box::whole(cut.entry(p).spec.shape);
+  ParameterDifference result{largest(whole), 0};
+  for (const ParameterCut::Piece& piece : cut.cut().pieces(p)) {
+    std::vector<float> expected(static_cast<size_t>(piece.slice.shape().size()));
+    copy_common(all, whole.data(), piece.slice, expected.data());
+    for (const ParameterCut::Holder& holder : piece.holders) {
+      std::vector<float> values(expected.size());
+      if (holder.rank == 0) values = cut.parameters().canonical(entry);
+      if (holder.rank > 0) job.receive(holder.rank, values);
+      result.difference = std::max(result.difference, largest_difference(expected, values));
+    }
+  }
+  return result;
+}
+
+void compare_training(const ComparedTraining& training, CutComparison& comparison) {
+  Communicator& job = *training.cut.communicator;
+  std::unique_ptr<Trainee> single;
+  at_rank_0_alone(job, [&] {
+    single = std::make_unique<Trainee>(training, uncut(training.cut));
+    comparison.uncut_losses = single->train();
+  });
+  Trainee cut(training, training.cut);
+  comparison.cut_losses = cut.train();
+  std::map<size_t, ParameterDifference> differences;
+  for (size_t p = 0; p < training.network.parameters().size(); ++p) {
+    if (const auto difference = weight_difference(job, cut, single.get(), p)) differences[p] = *difference;
+  }
+  enter(training.network, differences, &LayerDifference::weight, comparison.layers);
+}
+
+// "layer 'conv2' (activations differ by 0.3 at iteration 1)"; empty when none is beyond the limits.
+std::string first_different(const CutComparison& comparison) {
+  for (const LayerDifference& layer : comparison.layers) {
+    if (layer.activation.value_or(0) > activation_limit)
+      return fmt::format("layer '{}' (activations differ by {:.2g} at iteration 1)", layer.layer,
+                         *layer.activation);
+  }
+  for (auto layer = comparison.layers.rbegin(); layer != comparison.layers.rend(); ++layer) {
+    if (layer->gradient.value_or(0) > gradient_limit)
+      return fmt::format("layer '{}' (gradients differ by {:.2g} at iteration 1)", layer->layer,
+                         *layer->gradient);
+    if (layer->weight_gradient.value_or(0) > gradient_limit)
+      return fmt::format("layer '{}' (gradients of weights differ by {:.2g} at iteration 1)", layer->layer,
+                         *layer->weight_gradient);
+  }
+  return {};
+}
+
+}  // namespace
+
+double CutComparison::loss_difference(size_t iteration) const {
+  const double expected = uncut_losses.at(iteration), actual = cut_losses.at(iteration);
+  if (expected == actual) return 0;
+  const double difference = std::abs(actual - expected) / std::abs(expected);
+  return std::isfinite(difference) ? difference : infinite;
+}
+
+CutComparison compare_cut_training(const ComparedTraining& training) {
+  ensure(training.cut.communicator != nullptr, "a comparison needs the job's communicator");
+  CutComparison comparison;
+  for (const auto& node : training.network.nodes())
+    comparison.layers.push_back(
+        {.layer = node.name, .activation = {}, .gradient = {}, .weight_gradient = {}, .weight = {}});
+  compare_first_iteration(training, comparison);
+  compare_training(training, comparison);
+  return comparison;
+}
+
+std::string describe_difference(const CutComparison& c) {
+  auto beyond = [&](size_t iteration, double limit) {
+    if (c.loss_difference(iteration) <= limit) return std::string();
+    const std::string layer = first_different(c);
+    return fmt::format(
+        "the cut training differs from the uncut one: at iteration {} the loss is {} where it should be {}; "
+        "{}",
+        iteration + 1, c.cut_losses[iteration], c.uncut_losses[iteration],
+        layer.empty() ? "no layer differs at iteration 1 by more than rounding errors, which training may "
+                        "blow up: try a smaller --rate"
+                      : "the first layer that differs is " + layer);
+  };
+  const std::string first = beyond(0, first_loss_limit);
+  return first.empty() ? beyond(c.uncut_losses.size() - 1, last_loss_limit) : first;
+}
+
+}  // namespace cortado

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cortado/exec/executor.h"
+
+namespace cortado {
+
+// The data of one training: the same batches each time it is made, of which restrict_to leaves a rank's own.
+struct ComparedData {
+  std::map<std::string, BatchSource> sources;
+  std::function<void(const std::map<std::string, Range>&)> restrict_to;
+};
+
+// A net to train twice with plain momentum SGD from the same start: uncut, on rank 0 alone, and cut.
+struct ComparedTraining {
+  const Network& network;
+  ExecutorOptions cut;  // strategies and communicator of the job
+  std::function<ComparedData()> data;
+  int iterations = 3;
+  double rate = 1e-3;
+};
+
+// How far a cut layer is from the uncut one: max |cut - uncut| / max |uncut| over the elements of a tensor,
+// the largest of the layer's tensors; nothing where there is none to compare (tensors inside a chain of
+// layers that one kernel runs do not exist). What is not finite differs infinitely.
+struct LayerDifference {
+  std::string layer;
+  // At iteration 1, where the weights are still equal.
+  std::optional<double> activation, gradient, weight_gradient;
+  // After the last iteration: weights and running statistics.
+  std::optional<double> weight;
+};
+
+struct CutComparison {
+  std::vector<LayerDifference> layers;             // in the net's order
+  std::vector<double> uncut_losses, cut_losses;    // per iteration
+  double loss_difference(size_t iteration) const;  // relative to the uncut one
+};
+
+// Magnitudes of weights and of their gradients below this part of the net's largest count as this part: a
+// bias in front of a batch normalization has a gradient of nothing but rounding errors.
+constexpr double magnitude_floor = 1e-3;
+
+// All ranks call it; the result is complete at rank 0. Iteration 1 is run once more before, with every tensor
+// kept; the trainings themselves run as `cortado train` runs them. Whole tensors are at rank 0 only.
+CutComparison compare_cut_training(const ComparedTraining& training);
+
+// Limits that float32 keeps: of the loss at iteration 1 and at the last, of a layer's activations and
+// gradients at iteration 1 (those of nets with batch normalization over few samples are the largest).
+constexpr double first_loss_limit = 1e-5, last_loss_limit = 1e-3;
+constexpr double activation_limit = 1e-3, gradient_limit = 2e-2;
+
+// Empty when the losses agree within their limits; else says how far they are apart and names the first layer
+// that differs: the first whose activations do or, when none does, the last whose gradients do.
+std::string describe_difference(const CutComparison& comparison);
+
+}  // namespace cortado
