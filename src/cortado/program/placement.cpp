@@ -61,6 +61,14 @@ class Placer {
     return index;
   }
 
+  int add_movement(Operation::Kind kind, int node, int from) {
+    Operation movement;
+    movement.kind = kind;
+    movement.node = node;
+    movement.inputs.push_back(from);
+    return add_operation(std::move(movement));
+  }
+
   // A node's share of its domain, per rank.
   Layout domain_of(int index) const {
     const auto& node = network_.nodes()[index];
@@ -117,7 +125,10 @@ class Placer {
     for (int tensor : node.outputs) {
       for (int consumer : network_.tensors()[tensor].consumers) add_samples(tensor, consumer, batch, samples);
     }
-    const int operation = add_operation({.kind = Operation::Kind::source, .node = index});
+    Operation source;
+    source.kind = Operation::Kind::source;
+    source.node = index;
+    const int operation = add_operation(std::move(source));
     for (int tensor : node.outputs) {
       const Shape& shape = network_.tensors()[tensor].shape;
       Layout layout = nowhere();
@@ -157,7 +168,7 @@ class Placer {
     for (int copy : copies_[tensor]) {
       if (placement_.values[copy].layout == needed) return copy;
     }
-    const int operation = add_operation({.kind = Operation::Kind::copy, .node = node, .inputs = {owned}});
+    const int operation = add_movement(Operation::Kind::copy, node, owned);
     const int value = add_value(tensor, network_.tensors()[tensor].name + " needed", needed, operation);
     // Set where a consumer wants it (take_input).
     placement_.values[value].needs_gradient = false;
@@ -237,7 +248,7 @@ class Placer {
   int place_sum(int partial, int node, Layout to) {
     placement_.values[partial].partial = true;
     placement_.values[partial].name += " addends";
-    const int operation = add_operation({.kind = Operation::Kind::sum, .node = node, .inputs = {partial}});
+    const int operation = add_movement(Operation::Kind::sum, node, partial);
     const int tensor = placement_.values[partial].tensor;
     const int value = add_value(tensor, network_.tensors()[tensor].name, std::move(to), operation);
     placement_.operations[operation].outputs = {value};
