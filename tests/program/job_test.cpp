@@ -96,6 +96,51 @@ TEST(Job, ARankReceivesItsHaloAndNothingElse) {
   EXPECT_EQ(bytes_received(programs[1]), 4 * row + halves + loss);
 }
 
+// The patterns of the movements of a layout to another, per rank.
+std::vector<Movement::Pattern> patterns(const Layout& owned, const Layout& needed) {
+  std::vector<Movement::Pattern> patterns;
+  for (size_t rank = 0; rank < owned.size(); ++rank)
+    patterns.push_back(copy_movement(owned, needed, static_cast<int>(rank)).pattern());
+  return patterns;
+}
+
+Box channels(int64_t begin, int64_t end) {
+  Box box = Box::whole(Shape{8, end, 16});
+  box[1].begin = begin;
+  return box;
+}
+
+TEST(Job, GroupsThatShareTheirPartsAreCollectives) {
+  using enum Movement::Pattern;
+  const Layout uneven{channels(0, 3), channels(3, 8), channels(8, 12)};
+  const std::optional<Box> whole = channels(0, 12), low = channels(0, 8);
+  EXPECT_EQ(patterns(uneven, {whole, whole, whole}), (std::vector{allgather, allgather, allgather}));
+  // Two groups that keep to themselves, of which one is a single rank.
+  EXPECT_EQ(patterns(uneven, {low, low, channels(8, 12)}), (std::vector{allgather, allgather, messages}));
+  // A member that has nothing of it.
+  EXPECT_EQ(patterns({low, channels(8, 12), std::nullopt}, {whole, whole, whole}),
+            (std::vector{allgather, allgather, allgather}));
+  EXPECT_EQ(patterns({std::nullopt, whole, std::nullopt}, {whole, whole, whole}),
+            (std::vector{broadcast, broadcast, broadcast}));
+  // Rank 2 wants a part from the group, and here the group wants one from rank 2.
+  EXPECT_EQ(patterns(uneven, {low, low, whole}), (std::vector{messages, messages, messages}));
+  EXPECT_EQ(patterns(uneven, {whole, whole, std::nullopt}), (std::vector{messages, messages, messages}));
+  // Halos, and what is there already.
+  EXPECT_EQ(patterns({channels(0, 6), channels(6, 12)}, {channels(0, 7), channels(5, 12)}),
+            (std::vector{messages, messages}));
+  EXPECT_EQ(patterns({whole, whole}, {whole, whole}), (std::vector{messages, messages}));
+
+  const Movement gather = copy_movement(uneven, {whole, whole, whole}, 1);
+  EXPECT_EQ(adjoint(gather).pattern(), reduce_scatter);
+  EXPECT_EQ(sum_movement({whole, whole, whole}, uneven, 1).pattern(), reduce_scatter);
+  EXPECT_FALSE(gather.chunks_in_order());  // channels are last in memory
+  Box first = Box::whole(Shape{4, 12, 16}), second = Box::whole(Shape{8, 12, 16});
+  second[0].begin = 4;
+  const std::optional<Box> both = channels(0, 12);
+  EXPECT_TRUE(copy_movement({first, second}, {both, both}, 0).chunks_in_order());
+  EXPECT_FALSE(copy_movement({second, first}, {both, both}, 0).chunks_in_order());
+}
+
 TEST(Job, GradientsAreSummedOverReplicasOnly) {
   const Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   const NodeStrategies strategies = all(net, {.n = 2});
@@ -136,6 +181,15 @@ TEST(Job, BrokenOnesAreCaught) {
         std::erase_if(steps, [](const Step& step) { return step.kind == Step::Kind::sum_gradient; });
       },
       "does not meet its group");
+  // A chunk of a collective that another rank thinks otherwise of.
+  NodeStrategies gathers = all(net, {.c = 2});
+  gathers[net.node("loss")] = {};
+  std::vector<Program> together = lower_job(net, gathers, 2);
+  EXPECT_NO_THROW(verify_job(together));
+  for (Work& work : together[1].works) {
+    if (!work.movement.group.empty()) std::swap(work.movement.chunks[0], work.movement.chunks[1]);
+  }
+  EXPECT_THROW(verify_job(together), InternalError);
   // A wait that is forgotten.
   std::vector<Program> programs = lower_job(net, strategies, 2);
   for (Step& step : programs[0].steps) step.waits.clear();
