@@ -86,8 +86,10 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
 }
 
 void add_shape_option(CLI::App& command, ModelOptions& o) {
-  command.add_option("--input-shape", o.input_shape,
-                     "Shape of a sample, 3x227x227, where the data are not at hand");
+  command.add_option(
+      "--input-shape", o.input_shape,
+      "Shape of a sample, 3x227x227, where the data are not at hand; also of labels that are more "
+      "than a number: 1x64x64x64,64x64x64");
 }
 
 caffe::NetState net_state_of(const ModelOptions& o, Phase otherwise) {

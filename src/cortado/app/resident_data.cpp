@@ -36,6 +36,18 @@ std::vector<Shape> with_labels(const Shape& images, size_t tops) {
   return shapes;
 }
 
+// "1x24x24x24,24x24x24": a shape for each top; those behind the last have one number a sample.
+std::vector<Shape> given_shapes(const std::string& text, int batch, size_t tops) {
+  std::vector<Shape> shapes(tops, Shape{batch});
+  const std::vector<std::string> parts = split_list(text);
+  if (parts.empty() || parts.size() > tops) {
+    throw UserError(fmt::format("--input-shape {}: gives {} shapes to a source layer of {} tops", text,
+                                parts.size(), tops));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) shapes[i] = parse_input_shape(parts[i], batch);
+  return shapes;
+}
+
 std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptions& options, Phase phase) {
   using Kind = SourceOptions::Kind;
   const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
@@ -43,7 +55,7 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptio
       source.kind != Kind::data && source.kind != Kind::image_data && source.kind != Kind::hdf5_data;
   if (declared) return declared_source_shapes(layer);
   if (!options.input_shape.empty()) {
-    return with_labels(parse_input_shape(options.input_shape, source.batch_size), layer.tops.size());
+    return given_shapes(options.input_shape, source.batch_size, layer.tops.size());
   }
   ReaderOptions reader{.phase = phase,
                        .tops = static_cast<int>(layer.tops.size()),
