@@ -317,7 +317,7 @@ std::string first_different(const CutComparison& comparison) {
     if (layer->gradient.value_or(0) > gradient_limit)
       return fmt::format("layer '{}' (gradients differ by {:.2g} at iteration 1)", layer->layer,
                          *layer->gradient);
-    if (layer->weight_gradient.value_or(0) > gradient_limit)
+    if (layer->weight_gradient.value_or(0) > weight_gradient_limit)
       return fmt::format("layer '{}' (gradients of weights differ by {:.2g} at iteration 1)", layer->layer,
                          *layer->weight_gradient);
   }
