@@ -22,7 +22,7 @@ NETS = {
     "inception-v3": ("3x107x107", 1e-7),
     "resnet-50": ("3x64x64", 1e-7),
     "densenet-121": ("3x64x64", 1e-7),
-    "u-net-3d": ("1x16x16x16,16x16x16", 1e-5),
+    "u-net-3d": ("1x16x16x16,16x16x16", 1e-3),
 }
 STRATEGIES = ("data", "model", "owt", "spatial", "random:1")
 

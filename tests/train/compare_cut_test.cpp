@@ -1,0 +1,123 @@
+// The comparison behind `cortado verify`: silent on a training that is cut rightly, and loud, with the right
+// layer, on one that is not.
+#include "cortado/train/compare_cut.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <memory>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/base/random.h"
+#include "cortado/comm/local/local_job.h"
+#include "cortado/net/net_file.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+namespace {
+
+constexpr const char* net_text = R"(name: "small"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 8 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "relu" }
+layer { name: "branch" type: "Convolution" bottom: "relu" top: "branch"
+  convolution_param { num_output: 4 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "relu" bottom: "branch" top: "sum" }
+layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+Network small_net() {
+  NetFile file = parse_net(net_text, "small.prototxt");
+  return load_network(file, net_state(Phase::train, 0, {}), declared_source_shapes).network;
+}
+
+// Random images and labels 0 to 4; `shift` moves the elements a rank reads, as a broken reader would.
+ComparedData drawn_data(const Network& network, int64_t shift) {
+  struct Batch {
+    std::vector<float> values;
+    int64_t sample = 0, begin = 0;
+  };
+  auto batches = std::make_shared<std::map<std::string, Batch>>();
+  ComparedData data;
+  for (const auto& node : network.nodes()) {
+    if (!node.layer->is_source()) continue;
+    const Shape& shape = network.tensors()[node.outputs[0]].shape;
+    Batch& batch = (*batches)[node.name];
+    batch.sample = shape.count(1);
+    const RandomStream random{.seed = 3, .owner = RandomStream::owner_of(node.name)};
+    for (int64_t i = 0; i < shape.size() + batch.sample; ++i) {
+      const double drawn = random.uniform(static_cast<uint64_t>(i));
+      batch.values.push_back(
+          static_cast<float>(node.name == "label" ? std::floor(5 * drawn) : 2 * drawn - 1));
+    }
+    data.sources[node.name] = [&batch] {
+      return std::vector<const float*>{batch.values.data() + batch.begin * batch.sample};
+    };
+  }
+  data.restrict_to = [batches, shift](const std::map<std::string, Range>& samples) {
+    for (const auto& [layer, range] : samples)
+      batches->at(layer).begin = range.begin > 0 ? range.begin + shift : 0;
+  };
+  return data;
+}
+
+CutComparison compare(const Network& network, const std::string& strategy, int ranks, int64_t shift = 0) {
+  set_compute_threads(1);
+  CutComparison comparison;
+  LocalJob job(ranks);
+  job.run([&](Communicator& communicator) {
+    ExecutorOptions options;
+    options.communicator = &communicator;
+    options.strategies = resolve(load_strategy(strategy, network, ranks), network, ranks, strategy);
+    const CutComparison found = compare_cut_training({.network = network,
+                                                      .cut = options,
+                                                      .data = [&] { return drawn_data(network, shift); },
+                                                      .iterations = 3,
+                                                      .rate = 0.01});
+    if (communicator.rank() == 0) comparison = found;
+  });
+  return comparison;
+}
+
+TEST(CompareCut, ATrainingThatIsCutRightlyIsTheSame) {
+  const Network network = small_net();
+  for (const std::string strategy : {"single", "data", "model", "owt", "spatial", "random:1", "random:2"}) {
+    for (int ranks : {2, 4}) {
+      SCOPED_TRACE(strategy + " on " + std::to_string(ranks));
+      const CutComparison found = compare(network, strategy, ranks);
+      EXPECT_EQ(describe_difference(found), "");
+      for (const LayerDifference& layer : found.layers) {
+        EXPECT_LT(layer.activation.value_or(0), 1e-5) << layer.layer;
+        EXPECT_LT(layer.gradient.value_or(0), 1e-5) << layer.layer;
+        EXPECT_LT(layer.weight_gradient.value_or(0), 1e-5) << layer.layer;
+        EXPECT_LT(layer.weight.value_or(0), 1e-5) << layer.layer;
+      }
+      EXPECT_LT(found.uncut_losses.back(), found.uncut_losses.front());
+    }
+  }
+}
+
+TEST(CompareCut, ComparesEveryLayerOnce) {
+  const CutComparison found = compare(small_net(), "data", 2);
+  ASSERT_EQ(found.layers.size(), 8u);
+  for (const LayerDifference& layer : found.layers) {
+    const bool weights = layer.layer == "conv" || layer.layer == "branch" || layer.layer == "ip";
+    EXPECT_EQ(layer.weight.has_value(), weights) << layer.layer;
+    EXPECT_EQ(layer.weight_gradient.has_value(), weights) << layer.layer;
+    // A ReLU is fused with its convolution, whose own output then does not exist.
+    EXPECT_EQ(layer.activation.has_value(), layer.layer != "conv") << layer.layer;
+  }
+}
+
+TEST(CompareCut, NamesTheFirstLayerThatDiffers) {
+  const CutComparison found = compare(small_net(), "data", 2, 1);
+  const std::string difference = describe_difference(found);
+  EXPECT_NE(difference.find("the first layer that differs is layer 'data'"), std::string::npos) << difference;
+  EXPECT_NE(difference.find("at iteration 1"), std::string::npos) << difference;
+}
+
+}  // namespace
+}  // namespace cortado
