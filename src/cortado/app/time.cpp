@@ -67,6 +67,9 @@ double forward_flops(const Executor& executor, const Work& work) {
   double flops = 0;
   for (int operation : work.operations) {
     const auto& part = executor.program().placement.operations[static_cast<size_t>(operation)];
+    // Behind partial sums stands a bias of the same node.
+    if (part.layer->type() != executor.network().nodes()[static_cast<size_t>(part.node)].layer->type())
+      continue;
     int64_t all = 0;
     for (const auto& box : part.domain) all += box ? box->shape().size() : 0;
     const double share = static_cast<double>(work.task.domain_box.shape().size()) / static_cast<double>(all);

@@ -256,7 +256,7 @@ class Placer {
   }
 
   // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
-  // owned (docs/design.md, section 4).
+  // owned (docs/design.md, section 10).
   void place_partial_sums(Operation operation) {
     const int index = operation.node;
     const auto& node = network_.nodes()[index];
