@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
+#include "cortado/net/net_file.h"
 
 #include "tests/program/nets.h"
 
@@ -108,6 +109,19 @@ TEST(Strategy, TestNetsFollowTheTrainNet) {
   const NodeStrategies beside = resolve_beside(test, train, first, 2);
   EXPECT_EQ(beside[test.node("conv1")], first[train.node("conv1")]);
   EXPECT_EQ(beside[test.node("new")].config.degrees.n, 2);
+}
+
+// The files that docs/strategy.md names fit the net of the zoo.
+TEST(StrategyFile, ExamplesFitAlexnet) {
+  const std::string root = CORTADO_SOURCE_DIR;
+  const LoadedNetwork alexnet = load_network(read_net(root + "/models/alexnet/train_val.prototxt"),
+                                             net_state(Phase::train), [](const LayerDeclaration&) {
+                                               return std::vector<Shape>{{8, 3, 227, 227}, {8}};
+                                             });
+  for (const std::string name : {"data", "owt", "mixed"}) {
+    const std::string path = root + "/examples/strategies/alexnet_" + name + ".json";
+    EXPECT_NO_THROW(resolve(load_strategy(path, alexnet.network, 4), alexnet.network, 4, path)) << path;
+  }
 }
 
 }  // namespace
