@@ -24,8 +24,8 @@ std::vector<Transfer> transfers(const Layout& owned, const Layout& needed) {
       missing -= common.shape().size();
     }
     if (missing == 0) continue;
-    throw InternalError(fmt::format("layout [{}] does not hold exactly once what rank {} needs: {}", text(owned),
-                                    to, needed[to]->text()));
+    throw InternalError(fmt::format("layout [{}] does not hold exactly once what rank {} needs: {}",
+                                    text(owned), to, needed[to]->text()));
   }
   return moves;
 }
