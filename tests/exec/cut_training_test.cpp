@@ -1,5 +1,5 @@
-// Parallel = single (docs/design.md, law 10): nets trained under random strategies on several ranks, which are
-// threads here, end with the losses and weights of one rank.
+// Parallel = single (docs/design.md, law 10): nets trained under random strategies on several ranks, which
+// are threads here, end with the losses and weights of one rank.
 #include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

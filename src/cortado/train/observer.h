@@ -21,8 +21,8 @@ struct IterationReport {
   // The compute lane stood still for want of a batch, or of what other ranks send.
   Seconds duration, data_wait, exposed_communication;
   Seconds communication;  // of all messages, hidden behind computing or not
-  bool display = false;  // the solver file asks for a line here; `outputs` is filled
-  bool updated = true;   // false: Caffe's closing look at the loss, without an update
+  bool display = false;   // the solver file asks for a line here; `outputs` is filled
+  bool updated = true;    // false: Caffe's closing look at the loss, without an update
   std::vector<OutputValue> outputs;
 };
 
