@@ -59,8 +59,6 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
 JobRank::JobRank(LineSocket parent) : parent_(std::move(parent)), wake_(eventfd(0, EFD_CLOEXEC)) {
   parent_of_aborting = parent_.fd();
   std::signal(SIGABRT, tell_abort);
-  // MPICH's launcher tells of a rank that is gone by this signal, whose usual effect is to end the process.
-  std::signal(SIGUSR1, SIG_IGN);
   // Signals are for the main thread.
   sigset_t all, before;
   sigfillset(&all);
