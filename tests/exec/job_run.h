@@ -12,6 +12,8 @@
 #include "cortado/layers/source.h"
 #include "cortado/net/network.h"
 
+#include "tests/program/nets.h"
+
 namespace cortado::testing {
 
 // A net written down layer by layer, with data of the given shapes, and how each layer is cut.
@@ -28,12 +30,7 @@ class CutNet {
 
   CutNet& add(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
               std::vector<std::string> tops, const ParallelConfig& config) {
-    LayerDeclaration declaration;
-    declaration.name = name;
-    declaration.layer = std::move(layer);
-    declaration.bottoms = std::move(bottoms);
-    declaration.tops = std::move(tops);
-    declarations_.push_back(std::move(declaration));
+    declarations_.push_back(testing::declared(name, std::move(layer), std::move(bottoms), std::move(tops)));
     configs_.push_back(config);
     return *this;
   }

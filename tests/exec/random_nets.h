@@ -21,6 +21,8 @@
 #include "cortado/layers/source.h"
 #include "cortado/net/network.h"
 
+#include "tests/program/nets.h"
+
 namespace cortado::testing {
 
 constexpr int classes = 5;
@@ -42,9 +44,7 @@ class RandomLayersNet {
     const int layers = pick(3, 8);
     for (int i = 0; i < layers; ++i) draw_layer();
     finish();
-    return Network::build("random", Phase::train, declarations_, [](const LayerDeclaration& layer) {
-      return dynamic_cast<const Source&>(*layer.layer).options().shapes;
-    });
+    return built(declarations_);
   }
 
  private:
@@ -57,12 +57,7 @@ class RandomLayersNet {
 
   void add(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
            std::vector<std::string> tops) {
-    LayerDeclaration declaration;
-    declaration.name = name;
-    declaration.layer = std::move(layer);
-    declaration.bottoms = std::move(bottoms);
-    declaration.tops = std::move(tops);
-    declarations_.push_back(std::move(declaration));
+    declarations_.push_back(declared(name, std::move(layer), std::move(bottoms), std::move(tops)));
   }
 
   // A layer of one input and one output, whose top becomes a blob.
@@ -258,21 +253,14 @@ class RandomExactNet {
     product.num_output = 3;
     other = append("product", std::make_shared<InnerProduct>(product), {other});
     add("loss", std::make_shared<EuclideanLoss>(), {other, "label"}, {"loss"});
-    return Network::build("exact", Phase::train, declarations_, [](const LayerDeclaration& layer) {
-      return dynamic_cast<const Source&>(*layer.layer).options().shapes;
-    });
+    return built(declarations_);
   }
 
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   void add(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
            std::vector<std::string> tops) {
-    LayerDeclaration declaration;
-    declaration.name = name;
-    declaration.layer = std::move(layer);
-    declaration.bottoms = std::move(bottoms);
-    declaration.tops = std::move(tops);
-    declarations_.push_back(std::move(declaration));
+    declarations_.push_back(declared(name, std::move(layer), std::move(bottoms), std::move(tops)));
   }
   std::string append(std::string name, LayerPtr layer, std::vector<std::string> bottoms) {
     name += std::to_string(declarations_.size());

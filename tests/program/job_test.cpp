@@ -12,20 +12,9 @@
 namespace cortado {
 namespace {
 
+using testing::facts_of;
 using ::testing::HasSubstr;
 using testing::NetBuilder;
-
-std::optional<TaskFacts> facts_of(const Task& task) {
-  TaskFacts facts;
-  bool pointwise = task.layer().type() == "ReLU" || task.layer().type() == "TanH";
-  facts.in_place = pointwise;
-  facts.backward_reads_inputs = !pointwise;
-  facts.backward_reads_outputs = pointwise || task.layers.size() > 1;
-  facts.overwrites_output_gradients = task.layers.size() > 1;
-  facts.scratch = {100};
-  if (task.layer().type() == "TanH" && task.cut) facts.forward_sums = facts.backward_sums = 4;
-  return facts;
-}
 
 std::vector<Program> lower_job(const Network& net, const NodeStrategies& strategies, int ranks,
                                bool keep = false) {

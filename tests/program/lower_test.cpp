@@ -11,22 +11,9 @@
 namespace cortado {
 namespace {
 
+using testing::facts_of;
 using ::testing::HasSubstr;
 using testing::NetBuilder;
-
-// Kernels as a fast backend would have them, so that every pass has something to do.
-std::optional<TaskFacts> facts_of(const Task& task) {
-  TaskFacts facts;
-  bool pointwise = task.layer().type() == "ReLU" || task.layer().type() == "TanH";
-  facts.in_place = pointwise;
-  facts.backward_reads_inputs = !pointwise;
-  facts.backward_reads_outputs = pointwise || task.layers.size() > 1;
-  facts.passes_output_gradient = task.layer().type() == "Eltwise";
-  facts.overwrites_output_gradients = task.layers.size() > 1;
-  if (task.layer().type() == "Eltwise") facts.backward_reads_inputs = false;
-  facts.scratch = {100};
-  return facts;
-}
 
 int count(const Program& program, Step::Kind kind) {
   return static_cast<int>(std::ranges::count(program.steps, kind, &Step::kind));

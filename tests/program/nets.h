@@ -9,8 +9,41 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/source.h"
 #include "cortado/net/network.h"
+#include "cortado/program/program.h"
 
 namespace cortado::testing {
+
+inline LayerDeclaration declared(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
+                                 std::vector<std::string> tops) {
+  LayerDeclaration declaration;
+  declaration.name = name;
+  declaration.layer = std::move(layer);
+  declaration.bottoms = std::move(bottoms);
+  declaration.tops = std::move(tops);
+  return declaration;
+}
+
+// A net whose source layers tell their own shapes.
+inline Network built(const std::vector<LayerDeclaration>& declarations, Phase phase = Phase::train) {
+  return Network::build("test", phase, declarations, [](const LayerDeclaration& layer) {
+    return dynamic_cast<const Source&>(*layer.layer).options().shapes;
+  });
+}
+
+// Kernels as a fast backend would have them, so that every pass has something to do.
+inline std::optional<TaskFacts> facts_of(const Task& task) {
+  TaskFacts facts;
+  const bool pointwise = task.layer().type() == "ReLU" || task.layer().type() == "TanH";
+  const bool sum = task.layer().type() == "Eltwise";
+  facts.in_place = pointwise;
+  facts.backward_reads_inputs = !pointwise && !sum;
+  facts.backward_reads_outputs = pointwise || task.layers.size() > 1;
+  facts.passes_output_gradient = sum;
+  facts.overwrites_output_gradients = task.layers.size() > 1;
+  facts.scratch = {100};
+  if (task.layer().type() == "TanH" && task.cut) facts.forward_sums = facts.backward_sums = 4;
+  return facts;
+}
 
 // Small nets made by hand, for the tests of program/ and exec/.
 class NetBuilder {
@@ -24,12 +57,7 @@ class NetBuilder {
 
   NetBuilder& declare(const std::string& name, LayerPtr layer, std::vector<std::string> bottoms,
                       std::vector<std::string> tops) {
-    LayerDeclaration declaration;
-    declaration.name = name;
-    declaration.layer = std::move(layer);
-    declaration.bottoms = std::move(bottoms);
-    declaration.tops = std::move(tops);
-    declarations_.push_back(std::move(declaration));
+    declarations_.push_back(declared(name, std::move(layer), std::move(bottoms), std::move(tops)));
     return *this;
   }
   NetBuilder& conv(const std::string& name, const std::string& bottom, const std::string& shared = "") {
@@ -58,11 +86,7 @@ class NetBuilder {
   NetBuilder& loss(const std::string& a, const std::string& b) {
     return declare("loss", std::make_shared<EuclideanLoss>(), {a, b}, {"loss"});
   }
-  Network build(Phase phase = Phase::train) const {
-    return Network::build("test", phase, declarations_, [](const LayerDeclaration& layer) {
-      return dynamic_cast<const Source&>(*layer.layer).options().shapes;
-    });
-  }
+  Network build(Phase phase = Phase::train) const { return built(declarations_, phase); }
 
  private:
   std::vector<LayerDeclaration> declarations_;
