@@ -134,11 +134,11 @@ TEST(Job, NamesARankThatIsKilledAndStops) {
 }
 
 TEST(Job, NamesARankThatAbortsUnlessAnotherIsTheReason) {
-  Outcome alone = run({"abort", "2", "1", "300"});
+  Outcome alone = run({"abort", "2", "1", "500"});
   EXPECT_EQ(alone.code, 3) << alone.output;
   EXPECT_THAT(alone.output, HasSubstr("cortado: error: rank 1 on "));
   expect_nobody_left(alone);
-  Outcome shoved = run({"shove", "2", "1", "300"});
+  Outcome shoved = run({"shove", "2", "1", "500"});
   EXPECT_EQ(shoved.code, 3) << shoved.output;
   EXPECT_THAT(shoved.output, HasSubstr("cortado: error: rank 0 on "));
   EXPECT_EQ(count_of(shoved.output, "cortado: error"), 1) << shoved.output;

@@ -35,6 +35,7 @@ struct Peer {
   std::string host;
   int64_t iteration = -1;
   bool finished = false;  // said goodbye
+  bool answered = false;  // was there when another said that it failed for want of its peers
 };
 
 // Why the job stops.
@@ -158,6 +159,8 @@ class Parent {
       words >> peer.iteration;
     } else if (verb == "snapshot") {
       std::getline(words >> std::ws, snapshot_);
+    } else if (verb == "here") {
+      peer.answered = true;
     } else if (verb == "aborted") {
       peer.finished = true;
       fail(gone(peer), static_cast<int>(ExitCode::peer_error), peer.rank);
@@ -198,7 +201,8 @@ class Parent {
 
   void lost(const Peer& peer) {
     if (asked_to_stop_ && Clock::now() - asked_at_ < suspicion) return fail("", 128 + asked_to_stop_);
-    if (failure_ && failure_->rank >= 0 && !told_) failure_.reset();  // this is the one that the other missed
+    // This is the one that the other missed, unless it still answered: then the launcher ended it.
+    if (failure_ && failure_->rank >= 0 && !told_ && !peer.answered) failure_.reset();
     fail(gone(peer), static_cast<int>(ExitCode::peer_error));
   }
 
@@ -218,7 +222,20 @@ class Parent {
   void fail(const std::string& message, int code, int missed_others = -1) {
     if (failure_) return;
     failure_ = Failure{message, code, Clock::now(), missed_others};
-    if (missed_others < 0) stop_all();
+    if (missed_others < 0) return stop_all();
+    for (const auto& peer : peers_) {
+      if (peer->rank >= 0 && !peer->finished) peer->socket.send("there?");
+    }
+  }
+
+  // Of the failure of a rank that missed others, one that does not answer is the reason.
+  void blame_the_silent() {
+    for (const auto& peer : peers_) {
+      if (peer->rank < 0 || peer->finished || peer->answered) continue;
+      failure_->message = gone(*peer);
+      failure_->code = static_cast<int>(ExitCode::peer_error);
+      return;
+    }
   }
 
   void tell() {
@@ -264,7 +281,10 @@ class Parent {
   void look_at_clock() {
     Clock::time_point now = Clock::now();
     if (failure_) {
-      if (!told_ && now - failure_->when > suspicion) stop_all();
+      if (!told_ && now - failure_->when > suspicion) {
+        blame_the_silent();
+        stop_all();
+      }
       if (now - failure_->when > grace)
         launcher_.signal(now - failure_->when > last_grace ? SIGKILL : SIGTERM);
       if (launcher_ended_ && now - failure_->when > last_grace) abandon();

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
 #include <poll.h>
 #include <string_view>
@@ -26,6 +27,11 @@ std::atomic<int> parent_of_aborting = -1;
 void tell_abort(int) {
   const int parent = parent_of_aborting;
   if (parent >= 0) (void)!send(parent, "aborted\n", 8, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // The launcher may end all others with this one: first let them answer the parent.
+  const timespec moment{.tv_sec = 0, .tv_nsec = 500'000'000};
+  nanosleep(&moment, nullptr);
+  std::signal(SIGABRT, SIG_DFL);
+  raise(SIGABRT);  // ends the process once this handler has returned
 }
 
 // The parent's answer to hello; false for a stranger that listens at the same port of another host.
@@ -106,6 +112,7 @@ void JobRank::watch() {
     bool there = parent_.receive();
     while (std::optional<std::string> line = parent_.take_line()) {
       if (*line == "stop") end_process();
+      if (*line == "there?") send("here");
       if (line->starts_with("signal ")) kill(getpid(), std::atoi(line->c_str() + 7));
     }
     if (there) continue;

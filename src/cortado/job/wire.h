@@ -10,8 +10,8 @@ namespace cortado {
 
 // What the process that starts a job and its ranks say to each other: lines of words over TCP.
 //   rank to parent:  hello TOKEN RANK PID HOST | iteration N | snapshot PATH | goodbye CODE N MESSAGE |
-//                   aborted
-//   parent to rank:  welcome | signal N | stop
+//                   aborted | here
+//   parent to rank:  welcome | signal N | there? | stop
 // A connection that ends without goodbye means that its process is gone. Both ends ask TCP to find out within
 // seconds when a host is gone.
 
