@@ -215,7 +215,9 @@ class RandomLayersNet {
       append(std::make_shared<Pointwise>(ReluOptions{}), blobs_.back());
     }
     product(blobs_.back(), classes);
-    add("loss", std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{}), {blobs_.back().name, "label"}, {"loss"});
+    SoftmaxLossOptions options;
+    if (pick(0, 1) == 0) options.ignore_label = pick(0, classes - 1);  // then the ranks count labels together
+    add("loss", std::make_shared<SoftmaxLoss>(options), {blobs_.back().name, "label"}, {"loss"});
   }
 
   std::mt19937 random_;

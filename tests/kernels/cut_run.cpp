@@ -157,12 +157,13 @@ class Device {
   std::vector<double> sums_;
 };
 
-// Adds the devices' sums over those of the same channels, and gives each the total.
+// Adds the devices' sums, of statistics over those of the same channels, and gives each the total.
 void share_sums(std::vector<Device>& devices) {
   std::map<std::pair<int64_t, int64_t>, std::vector<double>> totals;
   auto key = [](Device& device) {
     const Box& box = device.task().domain_box;
-    return box.rank() > 1 ? std::pair(box[1].begin, box[1].end) : std::pair<int64_t, int64_t>(0, 0);
+    return box.rank() > 1 && !device.task().layer().sums(0) ? std::pair(box[1].begin, box[1].end)
+                                                            : std::pair<int64_t, int64_t>(0, 0);
   };
   for (Device& device : devices) {
     auto& total = totals[key(device)];

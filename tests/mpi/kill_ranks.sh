@@ -99,7 +99,8 @@ for ((round = 1; round <= count; ++round)); do
   done
   [[ -z $left ]] || fail "processes are left: $left"
   snapshot=$(sed -n 's/.*resume with --snapshot //p' out.txt)
-  [[ -n $snapshot || -z $(ls kept/*.safetensors 2>/dev/null) ]] || fail "the message names no snapshot"
+  written=$(sed -n 's/^Snapshotting solver state to //p' out.txt | tail -1)
+  [[ -n $snapshot || -z $written ]] || fail "the message names no snapshot, but $written was written"
   told=-
   if [[ -n $snapshot ]]; then
     told=$(basename "$snapshot" .safetensors)

@@ -107,9 +107,9 @@ void run_train(const TrainArguments& a) {
   } else {
     display = std::make_unique<TrainingLines>(options);
   }
-  trainer.watch(*display);
   JobObserver parent;
   trainer.watch(parent);
+  trainer.watch(*display);
   std::unique_ptr<TrainingLog> log;
   if (!a.log.empty() && first) {
     log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());

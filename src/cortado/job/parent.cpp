@@ -40,7 +40,8 @@ struct Peer {
 
 // Why the job stops.
 struct Failure {
-  std::string message;  // nothing: not to be told
+  std::string message;         // nothing: not to be told
+  bool lost_progress = false;  // tell with it from where to resume
   int code = 0;
   Clock::time_point when;
   int rank = -1;  // the rank that told it, where another may be the reason
@@ -202,26 +203,26 @@ class Parent {
   void lost(const Peer& peer) {
     if (asked_to_stop_ && Clock::now() - asked_at_ < suspicion) return fail("", 128 + asked_to_stop_);
     // This is the one that the other missed, unless it still answered: then the launcher ended it.
-    if (failure_ && failure_->rank >= 0 && !told_ && !peer.answered) failure_.reset();
+    if (failure_ && failure_->rank >= 0 && !stopped_ && !peer.answered) failure_.reset();
     fail(gone(peer), static_cast<int>(ExitCode::peer_error));
   }
 
   std::string gone(const Peer& peer) const {
-    return fmt::format("{} is gone ({}); the job was stopped; {}", name(peer), progress(peer), advice());
+    return fmt::format("{} is gone ({})", name(peer), progress(peer));
   }
 
   void ended_badly(const Peer& peer, int code, const std::string& message) {
     bool missed_others = code == static_cast<int>(ExitCode::peer_error);
     std::string text = fmt::format("{} ({}{})", message, name(peer),
                                    peer.iteration >= 0 ? ", " + progress(peer) : std::string());
-    if (missed_others) text += "; the job was stopped; " + advice();
     fail(text, code, missed_others ? peer.rank : -1);
   }
 
   // The first failure is the job's; those that follow are its consequences.
   void fail(const std::string& message, int code, int missed_others = -1) {
     if (failure_) return;
-    failure_ = Failure{message, code, Clock::now(), missed_others};
+    const bool lost_progress = code == static_cast<int>(ExitCode::peer_error) && arrived_ == start_.ranks;
+    failure_ = Failure{message, lost_progress, code, Clock::now(), missed_others};
     if (missed_others < 0) return stop_all();
     for (const auto& peer : peers_) {
       if (peer->rank >= 0 && !peer->finished) peer->socket.send("there?");
@@ -233,21 +234,22 @@ class Parent {
     for (const auto& peer : peers_) {
       if (peer->rank < 0 || peer->finished || peer->answered) continue;
       failure_->message = gone(*peer);
-      failure_->code = static_cast<int>(ExitCode::peer_error);
       return;
     }
   }
 
+  // Once the others have said the last that they had to say: a snapshot may have been under way.
   void tell() {
     if (told_) return;
     told_ = true;
     if (failure_->message.empty()) return;
     std::fflush(stdout);
-    fmt::print(stderr, "cortado: error: {}\n", failure_->message);
+    fmt::print(stderr, "cortado: error: {}{}\n", failure_->message,
+               failure_->lost_progress ? "; the job was stopped; " + advice() : "");
   }
 
   void stop_all() {
-    tell();
+    stopped_ = true;
     for (const auto& peer : peers_) peer->socket.send("stop");
   }
 
@@ -281,10 +283,11 @@ class Parent {
   void look_at_clock() {
     Clock::time_point now = Clock::now();
     if (failure_) {
-      if (!told_ && now - failure_->when > suspicion) {
+      if (!stopped_ && now - failure_->when > suspicion) {
         blame_the_silent();
         stop_all();
       }
+      if (stopped_ && (all_closed() || now - failure_->when > grace)) tell();
       if (now - failure_->when > grace)
         launcher_.signal(now - failure_->when > last_grace ? SIGKILL : SIGTERM);
       if (launcher_ended_ && now - failure_->when > last_grace) abandon();
@@ -300,7 +303,7 @@ class Parent {
   }
 
   std::string missing(const std::string& what) const {
-    if (arrived_ == start_.ranks) return what + " while ranks still ran; the job was stopped; " + advice();
+    if (arrived_ == start_.ranks) return what + " while ranks still ran";
     std::string hint;
     if (arrived_ == 0)
       hint = fmt::format("; a launcher must hand the variable {} to the ranks", job_variable);
@@ -322,7 +325,7 @@ class Parent {
   int arrived_ = 0;
   std::string snapshot_;
   std::optional<Failure> failure_;
-  bool told_ = false;
+  bool stopped_ = false, told_ = false;
   int asked_to_stop_ = 0;
   Clock::time_point asked_at_;
   std::optional<Clock::time_point> launcher_ended_;

@@ -17,4 +17,14 @@ std::optional<int64_t> class_of_label(double label, int64_t classes, std::option
       fmt::format("label {} is outside [0, {}): the layer has {} classes", label, classes, classes));
 }
 
+LabelClasses::LabelClasses(const Task& task, int axis, std::optional<int> ignored)
+    : classes_(task.inputs[0][task.inputs[0].canonical_axis(axis)]),
+      own_(task.domain_box[task.inputs[0].canonical_axis(axis)]),
+      ignored_(ignored) {}
+
+std::optional<int64_t> LabelClasses::of_label(double label) const {
+  std::optional<int64_t> index = class_of_label(label, classes_, ignored_);
+  return index && *index >= own_.begin && *index < own_.end ? index : std::nullopt;
+}
+
 }  // namespace cortado

@@ -76,11 +76,11 @@ Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& par
 Cuts label_cuts(const Shape& scores, int axis, const Shape& labels) {
   axis = scores.canonical_axis(axis);
   std::vector<int> axes = label_axes(scores, axis, labels);
-  Cuts cuts = cuts_outside(scores.rank(), axis, axis + 1);
+  Cuts cuts = cuts_outside(scores.rank(), 0, 0);
   const int rank = scores.rank();
-  auto follows = [&](int a) { return a >= 0 && a < rank && axes[a] >= 0; };
+  auto follows = [&](int a) { return a >= 0 && a < rank && (a == axis || axes[a] >= 0); };
   cuts.n = cuts.n && follows(0);
-  cuts.c = false;  // counts of labels are summed over devices of the same channels
+  cuts.c = cuts.c && follows(1);
   cuts.d = cuts.d && follows(rank - 3);
   cuts.h = cuts.h && follows(rank - 2);
   cuts.w = cuts.w && follows(rank - 1);

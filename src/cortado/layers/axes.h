@@ -26,9 +26,9 @@ Box box_with_whole_axis(const Shape& input, const Box& output_box, int axis);
 Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes);
 
 // Labels: one for every position of the scores outside the class axis. The part of the labels that belongs to
-// a part of the scores, and the cuts of the scores that the shape of the labels follows: samples
+// a part of the scores, and the cuts of the scores that the shape of the labels follows: the classes, samples
 // and space outside the class axis where the labels have the same axes (not counting those of extent 1), else
-// the samples alone, if any.
+// the samples and classes alone.
 Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& part);
 Cuts label_cuts(const Shape& scores, int axis, const Shape& labels);
 

@@ -20,11 +20,7 @@ Box SigmoidCrossEntropyLoss::input_box(std::span<const Shape> inputs, int input,
 }
 
 Cuts SigmoidCrossEntropyLoss::cuts(std::span<const Shape> inputs) const {
-  if (inputs[0] != inputs[1]) return Cuts::sample();
-  Cuts cuts = cuts_outside(inputs[0].rank(), 0, 0);
-  cuts.c =
-      cuts.c && !options_.ignore_label;  // counts of targets are summed over devices of the same channels
-  return cuts;
+  return inputs[0] == inputs[1] ? cuts_outside(inputs[0].rank(), 0, 0) : Cuts::sample();
 }
 
 Flops SigmoidCrossEntropyLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {

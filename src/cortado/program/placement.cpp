@@ -355,7 +355,8 @@ std::vector<int> Placement::Operation::group(int rank) const {
   const int channel = coordinates_of(config.degrees, config.index_of(rank)).c;
   std::vector<int> group;
   for (size_t i = 0; i < config.devices.size(); ++i) {
-    if (coordinates_of(config.degrees, static_cast<int>(i)).c == channel) group.push_back(config.devices[i]);
+    const bool same = coordinates_of(config.degrees, static_cast<int>(i)).c == channel;
+    if (same || layer->sums(0)) group.push_back(config.devices[i]);
   }
   std::ranges::sort(group);
   return group;

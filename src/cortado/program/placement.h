@@ -41,9 +41,11 @@ struct Placement {
     std::vector<int> inputs{}, outputs{};  // values
     std::vector<Layout> reads{};           // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
-    Layout domain{};                         // compute: per rank, its share of the layer's domain
-    std::vector<Layout> slices{};            // compute: per parameter and rank
-    std::vector<int> group(int rank) const;  // ranks whose layer-internal sums go together with this rank's
+    Layout domain{};               // compute: per rank, its share of the layer's domain
+    std::vector<Layout> slices{};  // compute: per parameter and rank
+    // Ranks whose layer-internal sums go together with this rank's: those of the same channels, for
+    // statistics are one a channel; all of them where the layer's own output is a sum.
+    std::vector<int> group(int rank) const;
   };
 
   int ranks = 1;

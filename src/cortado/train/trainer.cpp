@@ -277,10 +277,12 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
 void Trainer::save() {
   Snapshot whole = snapshot();
   last_snapshot_ = at_first_rank(communicator_, [&] {
-    return write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), whole);
+    std::string path =
+        write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), whole);
+    tell([&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
+    return path;
   });
   last_snapshot_iteration_ = iteration_;
-  tell([&](TrainingObserver& o) { o.snapshot(iteration_, last_snapshot_); });
 }
 
 void Trainer::restore(const std::string& path) {

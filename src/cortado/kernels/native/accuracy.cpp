@@ -20,6 +20,7 @@ class AccuracyKernel : public Kernel {
         labels_(task.local_input(1)),
         classes_(AxisView(task.local_input(0), options.axis).extent),
         rows_(task.local_input(0).size() / classes_),
+        counted_(task, options.axis, options.ignore_label),
         counts_(task, options) {}
 
   std::string name() const override { return "native accuracy"; }
@@ -48,7 +49,7 @@ class AccuracyKernel : public Kernel {
  private:
   int32_t* read_labels(const Arguments& arguments) const {
     auto* classes = reinterpret_cast<int32_t*>(arguments.scratch);
-    read_classes(labels_, arguments.inputs[1], rows_, classes_, options_.ignore_label, classes);
+    read_classes(labels_, arguments.inputs[1], rows_, counted_, classes);
     return classes;
   }
 
@@ -74,6 +75,7 @@ class AccuracyKernel : public Kernel {
   AccuracyOptions options_;
   Shape labels_;
   int64_t classes_, rows_;
+  LabelClasses counted_;
   AccuracyCounts counts_;
 };
 

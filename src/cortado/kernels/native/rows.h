@@ -46,14 +46,14 @@ inline float row_sum(int64_t count, Term&& term) {
   return one;
 }
 
-// Writes the class of each row of scores whose classes are contiguous, -1 where it is ignored; returns the
-// number of rows that are not. Rows in memory order are positions in spoken order.
-inline int64_t read_classes(const Shape& shape, const float* labels, int64_t rows, int64_t classes,
-                            std::optional<int> ignored, int32_t* result) {
+// Writes the class of each row of scores whose classes are contiguous, -1 where its label does not count
+// here; returns the number of rows whose label does. Rows in memory order are positions in spoken order.
+inline int64_t read_classes(const Shape& shape, const float* labels, int64_t rows,
+                            const LabelClasses& classes, int32_t* result) {
   reference::Spoken<const float> spoken(shape, labels);
   int64_t valid = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    std::optional<int64_t> label = class_of_label(spoken[row], classes, ignored);
+    std::optional<int64_t> label = classes.of_label(spoken[row]);
     result[row] = static_cast<int32_t>(label.value_or(-1));
     if (label) ++valid;
   }

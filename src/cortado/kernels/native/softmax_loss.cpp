@@ -21,10 +21,10 @@ namespace {
 class SoftmaxLossKernel : public Kernel {
  public:
   SoftmaxLossKernel(const SoftmaxLossOptions& options, const Task& task)
-      : options_(options),
-        labels_(task.local_input(1)),
+      : labels_(task.local_input(1)),
         view_(task.local_input(0), options.axis),
         rows_(view_.before * view_.behind),
+        classes_(task, options.axis, options.ignore_label),
         backward_(task.has_backward()),
         divisor_(task, options.normalization, options.ignore_label.has_value(),
                  AxisView(task.inputs[0], options.axis).before,
@@ -44,6 +44,7 @@ class SoftmaxLossKernel : public Kernel {
     Kept kept = kept_of(arguments);
     float* losses = reinterpret_cast<float*>(arguments.scratch);
     int64_t valid = read_labels(arguments);
+    const Range own = classes_.own();
     float* probabilities = arguments.outputs.size() > 1 ? arguments.outputs[1] : nullptr;
     parallel_for(rows_, [&](int64_t row) {
       const float* x = arguments.inputs[0] + row * view_.extent;
@@ -52,7 +53,8 @@ class SoftmaxLossKernel : public Kernel {
       kept.maxima[row] = largest;
       kept.factors[row] = 1 / sum;
       losses[row] = kept.classes[row] < 0 ? 0 : loss_of(x[kept.classes[row]] - largest, sum);
-      if (probabilities) write_powers(x, probabilities + row * view_.extent, largest, 1 / sum);
+      if (probabilities)
+        write_powers(x + own.begin, probabilities + row * own.size(), own.size(), largest, 1 / sum);
     });
     double loss = 0;
     for (int64_t row = 0; row < rows_; ++row) loss += losses[row];
@@ -72,7 +74,8 @@ class SoftmaxLossKernel : public Kernel {
         std::fill_n(dx, view_.extent, 0.0f);
         return;
       }
-      write_powers(arguments.inputs[0] + row * view_.extent, dx, kept.maxima[row], kept.factors[row] * scale);
+      write_powers(arguments.inputs[0] + row * view_.extent, dx, view_.extent, kept.maxima[row],
+                   kept.factors[row] * scale);
       dx[kept.classes[row]] -= scale;
     });
   }
@@ -93,8 +96,7 @@ class SoftmaxLossKernel : public Kernel {
   }
 
   int64_t read_labels(const Arguments& arguments) const {
-    return read_classes(labels_, arguments.inputs[1], rows_, view_.extent, options_.ignore_label,
-                        kept_of(arguments).classes);
+    return read_classes(labels_, arguments.inputs[1], rows_, classes_, kept_of(arguments).classes);
   }
 
   // -log of the probability, which counts as at least the smallest normal number.
@@ -104,15 +106,14 @@ class SoftmaxLossKernel : public Kernel {
     return static_cast<float>(loss > largest ? largest : loss);
   }
 
-  void write_powers(const float* x, float* y, float largest, float factor) const {
-    by_lanes(0, view_.extent,
-             [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor); });
+  static void write_powers(const float* x, float* y, int64_t count, float largest, float factor) {
+    by_lanes(0, count, [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor); });
   }
 
-  SoftmaxLossOptions options_;
   Shape labels_;
   AxisView view_;
   int64_t rows_;
+  LabelClasses classes_;
   bool backward_;
   LossDivisor divisor_;
 };

@@ -19,6 +19,7 @@ class AccuracyReference : public KernelOf<T> {
         scores_(task.local_input(0)),
         labels_(task.local_input(1)),
         view_(scores_, options_.axis),
+        classes_(task, options_.axis, options_.ignore_label),
         counts_(task, options_) {}
   std::string name() const override { return "reference"; }
 
@@ -48,18 +49,19 @@ class AccuracyReference : public KernelOf<T> {
   void backward(const ArgumentsOf<T>&) override {}
 
  private:
-  // work(position, class) for each label that is not ignored.
+  // work(position, class) for each label that counts here.
   template <typename Work>
   void for_each_label(const ArgumentsOf<T>& arguments, Work&& work) const {
     Spoken<const T> labels(labels_, arguments.inputs[1]);
     for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
-      if (auto label = class_of_label(labels[k], view_.extent, options_.ignore_label)) work(k, *label);
+      if (auto label = classes_.of_label(labels[k])) work(k, *label);
     }
   }
 
   AccuracyOptions options_;
   Shape scores_, labels_;
   AxisView view_;
+  LabelClasses classes_;
   AccuracyCounts counts_;
 };
 

@@ -23,6 +23,8 @@ class SoftmaxLossReference : public KernelOf<T> {
         labels_(task.local_input(1)),
         view_(scores_, options_.axis),
         whole_(task.inputs[0], options_.axis),
+        classes_(task, options_.axis, options_.ignore_label),
+        probabilities_(task.outputs.size() > 1 ? task.local_output(1) : Shape{}),
         divisor_(task, options_.normalization, options_.ignore_label.has_value(), whole_.before,
                  whole_.behind) {}
   std::string name() const override { return "reference"; }
@@ -45,11 +47,18 @@ class SoftmaxLossReference : public KernelOf<T> {
     });
     arguments.outputs[0][0] = static_cast<T>(loss / divisor_.forward(valid, arguments.sums, arguments.saved));
     if (arguments.outputs.size() < 2) return;
-    Spoken<T> output(scores_, arguments.outputs[1]);
-    for (int64_t k = 0; k < scores_.size(); ++k) output[k] = static_cast<T>(probabilities[k]);
+    Spoken<T> output(probabilities_, arguments.outputs[1]);
+    const Range own = classes_.own();
+    for (int64_t i = 0, k = 0; i < view_.before; ++i) {
+      for (int64_t c = own.begin; c < own.end; ++c) {
+        for (int64_t j = 0; j < view_.behind; ++j, ++k)
+          output[k] = static_cast<T>(probabilities[index(i, c, j)]);
+      }
+    }
   }
 
-  // dx = (softmax(x) - [class is the label]) * loss weight / normalizer, 0 where the label is ignored
+  // dx = (softmax(x) - [class is the label]) * loss weight / normalizer, 0 where the label is
+  // ignored or another device's
   void backward(const ArgumentsOf<T>& arguments) override {
     if (!arguments.input_gradients[0]) return;
     std::vector<double> gradient = softmax(arguments.inputs[0]);
@@ -82,13 +91,13 @@ class SoftmaxLossReference : public KernelOf<T> {
     return y;
   }
 
-  // work(i, j, class or nothing) for every position; returns the number of labels that are not ignored.
+  // work(i, j, class or nothing) for every position; returns the number of classes.
   template <typename Work>
   int64_t for_each_position(const T* memory, Work&& work) const {
     Spoken<const T> labels(labels_, memory);
     int64_t valid = 0;
     for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
-      std::optional<int64_t> label = class_of_label(labels[k], view_.extent, options_.ignore_label);
+      std::optional<int64_t> label = classes_.of_label(labels[k]);
       if (label) ++valid;
       work(k / view_.behind, k % view_.behind, label);
     }
@@ -98,6 +107,8 @@ class SoftmaxLossReference : public KernelOf<T> {
   SoftmaxLossOptions options_;
   Shape scores_, labels_;
   AxisView view_, whole_;
+  LabelClasses classes_;
+  Shape probabilities_;
   LossDivisor divisor_;
 };
 
