@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cortado/comm/host_share.h"
+#include "cortado/comm/processors.h"
 
 #include "tests/comm/checks.h"
 
@@ -20,9 +20,11 @@ INSTANTIATE_TEST_SUITE_P(Of, MpiRanks, testing::Range<size_t>(0, communicator_ch
                          [](const auto& info) { return communicator_checks()[info.param].name; });
 
 TEST(Mpi, ProcessorsAreShared) {
-  int mine = processors_of_rank(*ranks);
-  EXPECT_GE(mine, 1);
-  EXPECT_LE(mine, std::max(1, usable_processors() / ranks->size()));
+  const int cores = Topology::of_process().cores();
+  const ProcessorShare mine = processors_of_rank(*ranks);
+  const double threads = ranks->sum(mine.threads);
+  EXPECT_EQ(threads, std::max(cores, ranks->size()));
+  EXPECT_EQ(mine.processors.empty(), ranks->size() == 1 || ranks->size() > cores);
 }
 
 }  // namespace

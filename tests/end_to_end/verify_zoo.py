@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Net: shape of a sample, learning rate.
 NETS = {
-    "alexnet": ("3x67x67", 1e-3),
-    "vgg-a": ("3x32x32", 1e-3),
+    "alexnet": ("3x67x67", 1e-4),
+    "vgg-a": ("3x32x32", 1e-5),
     "inception-v3": ("3x107x107", 1e-7),
     "resnet-50": ("3x64x64", 1e-7),
     "densenet-121": ("3x64x64", 1e-7),

@@ -8,7 +8,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
-#include "cortado/comm/host_share.h"
+#include "cortado/comm/processors.h"
 
 namespace cortado {
 namespace {
@@ -34,8 +34,9 @@ CLI::Validator at_least_one() {
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   command
       .add_option("--threads", o.threads,
-                  "Compute threads of each rank; default: its share of the processors it may use")
+                  "Compute threads of each rank; default: its share of the cores it may use")
       ->check(at_least_one());
+  command.add_flag("--no-bind", o.no_bind, "Leave it to the system where ranks of one machine run");
   command.add_option(
       "--strategy", o.strategy,
       "How layers are cut over the ranks: single, data, model, owt, spatial, random:SEED or a file (.json); "
@@ -55,8 +56,9 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
 std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
   if (!o.gpu.empty()) throw UserError("--gpu: this version computes on the CPU; leave it out");
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
-  const int share = processors_of_rank(*job);
-  set_compute_threads(o.threads > 0 ? o.threads : share);
+  const ProcessorShare share = processors_of_rank(*job);
+  set_compute_threads(o.threads > 0 ? o.threads : share.threads);
+  if (!o.no_bind && o.threads <= share.threads) bind_to(share.processors);
   if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
     throw UserError("/dev/null cannot be opened");
   }

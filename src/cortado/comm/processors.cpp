@@ -1,0 +1,128 @@
+#include "cortado/comm/processors.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <hwloc.h>
+#include <hwloc/glibc-sched.h>
+#include <sched.h>
+#include <string>
+#include <unistd.h>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+using Set = std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_s*)>;
+
+// What a rank tells the others: its machine (containers and network namespaces of one machine share its
+// processors, so the host name will not do) and the processors it may use.
+struct Place {
+  char machine[64] = "";
+  cpu_set_t processors{};
+};
+
+cpu_set_t own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
+  return set;
+}
+
+Place own_place() {
+  Place place;
+  std::string boot;
+  if (std::ifstream("/proc/sys/kernel/random/boot_id") >> boot) {
+    boot.copy(place.machine, sizeof place.machine - 1);
+  } else {
+    gethostname(place.machine, sizeof place.machine - 1);
+  }
+  place.processors = own_processors();
+  return place;
+}
+
+Set bitmap() { return {hwloc_bitmap_alloc(), hwloc_bitmap_free}; }
+
+// Cores within `set`; processors where the system tells of no cores.
+int cores_within(hwloc_topology* topology, const hwloc_bitmap_s* set) {
+  const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, set, HWLOC_OBJ_CORE);
+  return cores > 0 ? cores : std::max(1, hwloc_bitmap_weight(set));
+}
+
+}  // namespace
+
+Topology Topology::of_process() {
+  hwloc_topology* topology = nullptr;
+  ensure(hwloc_topology_init(&topology) == 0, "hwloc starts");
+  Handle handle(topology, hwloc_topology_destroy);
+  ensure(hwloc_topology_load(topology) == 0, "hwloc reads this machine");
+  const cpu_set_t own = own_processors();
+  Set set = bitmap();
+  hwloc_cpuset_from_glibc_sched_affinity(topology, set.get(), &own, sizeof own);
+  hwloc_topology_restrict(topology, set.get(), 0);
+  return Topology(std::move(handle));
+}
+
+Topology Topology::synthetic(const std::string& description) {
+  hwloc_topology* topology = nullptr;
+  ensure(hwloc_topology_init(&topology) == 0, "hwloc starts");
+  Handle handle(topology, hwloc_topology_destroy);
+  ensure(hwloc_topology_set_synthetic(topology, description.c_str()) == 0, "hwloc knows the topology");
+  ensure(hwloc_topology_load(topology) == 0, "hwloc makes the topology");
+  return Topology(std::move(handle));
+}
+
+int Topology::cores() const {
+  return cores_within(handle_.get(), hwloc_topology_get_topology_cpuset(handle_.get()));
+}
+
+ProcessorShare Topology::share(int index, int ranks) const {
+  const int all = cores();
+  if (ranks == 1) return {.threads = all};
+  if (ranks > all) return {.threads = 1};
+  std::vector<Set> sets;
+  for (int i = 0; i < ranks; ++i) sets.push_back(bitmap());
+  std::vector<hwloc_bitmap_s*> pointers;
+  for (const Set& set : sets) pointers.push_back(set.get());
+  hwloc_obj* root = hwloc_get_root_obj(handle_.get());
+  ensure(
+      hwloc_distrib(handle_.get(), &root, 1, pointers.data(), static_cast<unsigned>(ranks), INT_MAX, 0) == 0,
+      "hwloc shares processors out");
+  ProcessorShare share{.threads = cores_within(handle_.get(), pointers[index])};
+  for (int p = hwloc_bitmap_first(pointers[index]); p >= 0; p = hwloc_bitmap_next(pointers[index], p)) {
+    share.processors.push_back(p);
+  }
+  return share;
+}
+
+ProcessorShare processors_of_rank(Communicator& communicator) {
+  const Place mine = own_place();
+  int sharing = 0, before = 0;
+  bool alike = true;
+  const auto places = communicator.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)));
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    Place theirs;
+    std::memcpy(&theirs, places[rank].data(), sizeof theirs);
+    cpu_set_t both;
+    CPU_AND(&both, &mine.processors, &theirs.processors);
+    if (std::strcmp(mine.machine, theirs.machine) != 0 || CPU_COUNT(&both) == 0) continue;
+    ++sharing;
+    if (static_cast<int>(rank) < communicator.rank()) ++before;
+    alike = alike && CPU_EQUAL(&mine.processors, &theirs.processors);
+  }
+  const Topology topology = Topology::of_process();
+  if (alike) return topology.share(before, sharing);
+  return {.threads = std::max(1, topology.cores() / sharing)};  // partly shared: not ours to divide
+}
+
+void bind_to(const std::vector<int>& processors) {
+  if (processors.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int processor : processors) CPU_SET(static_cast<size_t>(processor), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace cortado
