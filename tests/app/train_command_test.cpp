@@ -130,6 +130,21 @@ TEST_F(TrainCommand, WeightsAreReadFromEveryFormat) {
   EXPECT_EQ(losses[0], losses[2]);
 }
 
+TEST_F(TrainCommand, TellsOfLayersThatOnlyNetOrWeightsHave) {
+  ASSERT_EQ(cortado("train --threads 1 --solver solver.prototxt --snapshot-format cortado").exit_code, 0);
+  std::string net = small_net();
+  for (size_t at; (at = net.find("\"score\"")) != std::string::npos;) net.replace(at, 7, "\"renamed\"");
+  folder_.write("net.prototxt", net);
+  for (const char* command : {"test --model net.prototxt --iterations 1", "train --solver solver.prototxt"}) {
+    CommandResult result = cortado(std::string(command) + " --weights small_iter_20.safetensors");
+    EXPECT_NE(result.output.find("layer 'renamed' is not in small_iter_20.safetensors"), std::string::npos)
+        << result.output;
+    EXPECT_NE(result.output.find("layer 'score' of small_iter_20.safetensors is not in the net"),
+              std::string::npos)
+        << result.output;
+  }
+}
+
 // Starts a training that would run for hours, waits for its first snapshot and sends a signal.
 class SignalledTraining : public TrainCommand {
  protected:

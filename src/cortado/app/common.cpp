@@ -142,6 +142,13 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
+void print_passed_over(const std::string& file, const PassedOver& layers) {
+  for (const std::string& layer : layers.of_network)
+    fmt::print("  layer '{}' is not in {}: it keeps the values it had\n", layer, file);
+  for (const std::string& layer : layers.of_file)
+    fmt::print("  layer '{}' of {} is not in the net\n", layer, file);
+}
+
 void print_kernels(const Executor& executor, const std::string& title) {
   fmt::print(stderr, "Kernels of {}:\n", title);
   for (const std::string& line : executor.kernel_report()) fmt::print(stderr, "  {}\n", line);

@@ -10,6 +10,7 @@
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
 #include "cortado/train/same_start.h"
+#include "cortado/train/trainer.h"
 
 namespace cortado {
 
@@ -60,6 +61,9 @@ void override_batch(caffe::NetParameter& net, int batch);
 
 // "a,b" to its parts; nothing for "".
 std::vector<std::string> split_list(const std::string& text);
+
+// Prints the layers that loading the weights of `file` passed over.
+void print_passed_over(const std::string& file, const PassedOver& layers);
 
 // Prints which kernel each task got, to stderr.
 void print_kernels(const Executor& executor, const std::string& title);

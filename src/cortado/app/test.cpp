@@ -50,7 +50,8 @@ void run_test(const TestArguments& a) {
   data.restrict_to(executor.samples());
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(executor, "the net");
-  for (const std::string& path : split_list(a.weights)) load_weights(path, executor, parameters);
+  for (const std::string& path : split_list(a.weights))
+    print_passed_over(path, load_weights(path, executor, parameters));
 
   auto start = std::chrono::steady_clock::now();
   std::vector<OutputValue> means;

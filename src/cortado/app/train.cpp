@@ -55,8 +55,7 @@ void start_from(const TrainArguments& a, const SolverOptions& options, Trainer& 
   }
   for (const std::string& path : a.weights.empty() ? options.weights : split_list(a.weights)) {
     fmt::print("Finetuning from {}\n", path);
-    for (const std::string& layer : trainer.load_weights(path))
-      fmt::print("  layer '{}' starts anew\n", layer);
+    print_passed_over(path, trainer.load_weights(path));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "cortado/train/snapshot.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,8 @@ using Json = nlohmann::json;
 
 constexpr int format_version = 1;
 constexpr const char* metadata_key = "cortado";
+
+bool is_history(const std::string& tensor) { return tensor.starts_with("history") && tensor.find(':') < 12; }
 
 std::string history_name(int round, const std::string& parameter) {
   return fmt::format("history{}:{}", round, parameter);
@@ -212,6 +215,16 @@ Weights read_any_weights(const std::string& path, const Network& network) {
       if (tensor) layer.blobs.push_back({tensor->shape, tensor->values});
     }
     if (!layer.blobs.empty()) weights.push_back(std::move(layer));
+  }
+  for (const auto& tensor : file.tensors) {
+    const std::string layer = tensor.name.substr(0, tensor.name.rfind('/'));
+    const bool known =
+        network.node(layer) >= 0 || std::ranges::any_of(network.parameters(), [&](const auto& parameter) {
+          return parameter.name == tensor.name;
+        });
+    if (known || is_history(tensor.name)) continue;
+    if (weights.empty() || weights.back().layer != layer) weights.push_back({layer, {}});
+    weights.back().blobs.push_back({tensor.shape, tensor.values});
   }
   return weights;
 }

@@ -48,8 +48,7 @@ void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& 
 
 }  // namespace
 
-std::vector<std::string> load_weights(const std::string& path, const Executor& executor,
-                                      ParameterStore& parameters) {
+PassedOver load_weights(const std::string& path, const Executor& executor, ParameterStore& parameters) {
   const Network& network = executor.network();
   Weights weights = read_any_weights(path, network);
   WeightMatch match = match_weights(network, weights, path);
@@ -64,7 +63,7 @@ std::vector<std::string> load_weights(const std::string& path, const Executor& e
                                 path, network.name()));
   }
   parameters.refresh();
-  return match.unmatched_layers;
+  return {match.unmatched_layers, match.unused_layers};
 }
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
@@ -129,7 +128,7 @@ void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
   for (TrainingObserver* observer : observers_) event(*observer);
 }
 
-std::vector<std::string> Trainer::load_weights(const std::string& path) {
+PassedOver Trainer::load_weights(const std::string& path) {
   return cortado::load_weights(path, *train_executor_, parameters_);
 }
 

@@ -16,11 +16,14 @@
 
 namespace cortado {
 
+// The layers with parameters that only the network, or only a file of weights, has.
+struct PassedOver {
+  std::vector<std::string> of_network, of_file;
+};
+
 // Copies the weights of a file into the parameters of a network by layer name (Caffe's rules: layers of only
-// one side are passed over). Returns the layers of the network that the file lacks. Throws UserError when
-// nothing fits, or when a blob has another shape.
-std::vector<std::string> load_weights(const std::string& path, const Executor& executor,
-                                      ParameterStore& parameters);
+// one side are passed over). Throws UserError when nothing fits, or when a blob has another shape.
+PassedOver load_weights(const std::string& path, const Executor& executor, ParameterStore& parameters);
 
 // Trains a network by a solver file.
 class Trainer {
@@ -36,8 +39,7 @@ class Trainer {
 
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
 
-  // Returns the layers that the file lacks.
-  std::vector<std::string> load_weights(const std::string& path);
+  PassedOver load_weights(const std::string& path);
   void restore(const std::string& snapshot);
 
   // Trains from where it stands to max_iter, or until a signal asks to stop; tests and snapshots on the way
