@@ -5,6 +5,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/bias.h"
+#include "cortado/parallel/layer_cut.h"
 
 namespace cortado {
 namespace {
@@ -69,50 +70,10 @@ class Placer {
     return add_operation(std::move(movement));
   }
 
-  // A node's share of its domain, per rank.
-  Layout domain_of(int index) const {
+  LayerCut cut_of(int index) const {
     const auto& node = network_.nodes()[index];
-    const ParallelConfig& config = strategies_[index].config;
-    const Shape domain = node.layer->domain(shapes(node.inputs), shapes(node.outputs));
-    Layout layout = nowhere();
-    for (size_t i = 0; i < config.devices.size(); ++i)
-      layout[config.devices[i]] = domain_block(domain, config, static_cast<int>(i));
-    return layout;
-  }
-
-  // The box of input `input` that a rank reads to compute `domain` of the node.
-  Box needed_box(int index, int input, const Box& domain, int rank) const {
-    const auto& node = network_.nodes()[index];
-    const auto inputs = shapes(node.inputs), outputs = shapes(node.outputs);
-    Box box = node.layer->input_box(inputs, input, 0, domain);
-    for (size_t k = 1; k < outputs.size(); ++k) {
-      const int output = static_cast<int>(k);
-      if (node.layer->sums(output)) continue;  // reads what output 0 does
-      const Box more = node.layer->input_box(inputs, input, output,
-                                             node.layer->output_box(inputs, outputs, output, domain));
-      if (box.empty()) {
-        box = more;
-      } else if (!more.empty()) {
-        box = box.hull(more);
-      }
-    }
-    const ParallelConfig& config = strategies_[index].config;
-    if (config.degrees.r > 1 && input == 0) {
-      const int part = coordinates_of(config.degrees, config.index_of(rank)).r;
-      box[1] = block_of(inputs[0][1], config.degrees.r, part);
-    }
-    return box;
-  }
-
-  Layout needed_of(int index, int input) const {
-    const Layout domain = domain_of(index);
-    Layout needed = nowhere();
-    for (int rank = 0; rank < placement_.ranks; ++rank) {
-      if (!domain[rank]) continue;
-      const Box box = needed_box(index, input, *domain[rank], rank);
-      if (!box.empty()) needed[rank] = box;
-    }
-    return needed;
+    return cut_layer(*node.layer, shapes(node.inputs), shapes(node.outputs), strategies_[index].config,
+                     placement_.ranks);
   }
 
   // Every rank reads the samples that its layers need, whole: sources cost no communication.
@@ -148,9 +109,10 @@ class Placer {
   void add_samples(int tensor, int consumer, int64_t batch, Layout& samples) const {
     const auto& inputs = network_.nodes()[consumer].inputs;
     const Shape& shape = network_.tensors()[tensor].shape;
+    const LayerCut cut = cut_of(consumer);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] != tensor) continue;
-      const Layout needed = needed_of(consumer, static_cast<int>(i));
+      const Layout& needed = cut.reads[i];
       for (int rank = 0; rank < placement_.ranks; ++rank) {
         if (!needed[rank]) continue;
         Box range = Box::whole(Shape{batch});
@@ -177,52 +139,37 @@ class Placer {
     return value;
   }
 
-  void take_input(Operation& operation, size_t input) {
+  void take_input(Operation& operation, size_t input, Layout reads) {
     const auto& node = network_.nodes()[operation.node];
-    operation.reads.push_back(needed_of(operation.node, static_cast<int>(input)));
-    const int value = value_with(node.inputs[input], operation.reads.back(), operation.node);
+    const int value = value_with(node.inputs[input], reads, operation.node);
+    operation.reads.push_back(std::move(reads));
     if (node.propagate_down[input]) placement_.values[value].needs_gradient = true;
     operation.inputs.push_back(value);
   }
 
   void place_node(int index) {
     const auto& node = network_.nodes()[index];
+    LayerCut cut = cut_of(index);
+    take_slices(index, cut);
     Operation operation{.node = index, .layer = node.layer, .strategy = strategies_[index]};
     operation.parameters = node.parameters;
     operation.input_gradients = node.propagate_down;
-    operation.domain = domain_of(index);
-    for (size_t i = 0; i < node.inputs.size(); ++i) take_input(operation, i);
-    if (operation.strategy.config.degrees.r > 1) {
-      place_partial_sums(std::move(operation));
-      return;
-    }
-    operation.slices = slices_of(operation);
-    const bool shared = operation.strategy.config.devices.size() > 1;
+    operation.domain = std::move(cut.domain);
+    operation.slices = std::move(cut.slices);
+    for (size_t i = 0; i < node.inputs.size(); ++i) take_input(operation, i, std::move(cut.reads[i]));
+    if (operation.strategy.config.degrees.r > 1) return place_partial_sums(std::move(operation), cut.owns[0]);
     const int placed = add_operation(std::move(operation));
-    for (size_t k = 0; k < node.outputs.size(); ++k)
-      place_output(placed, static_cast<int>(k), shared && node.layer->sums(static_cast<int>(k)));
+    for (size_t k = 0; k < node.outputs.size(); ++k) place_output(placed, k, cut);
   }
 
-  void place_output(int operation, int k, bool sums) {
+  void place_output(int operation, size_t k, const LayerCut& cut) {
     const int index = placement_.operations[operation].node;
     const auto& node = network_.nodes()[index];
     const int tensor = node.outputs[k];
-    const auto inputs = shapes(node.inputs), outputs = shapes(node.outputs);
-    Layout layout = nowhere();
-    for (int rank = 0; rank < placement_.ranks; ++rank) {
-      const auto& domain = placement_.operations[operation].domain[rank];
-      if (domain) layout[rank] = node.layer->output_box(inputs, outputs, k, *domain);
-    }
-    int value = add_value(tensor, network_.tensors()[tensor].name, std::move(layout), operation);
+    int value = add_value(tensor, network_.tensors()[tensor].name, cut.computes[k], operation);
     placement_.operations[operation].outputs.push_back(value);
-    if (sums) value = place_sum(value, index, whole_on_first(index, tensor));
+    if (cut.owns[k] != cut.computes[k]) value = place_sum(value, index, cut.owns[k]);
     finish_output(value, tensor, node.loss_weights[k]);
-  }
-
-  Layout whole_on_first(int index, int tensor) const {
-    Layout layout = nowhere();
-    layout[strategies_[index].config.devices[0]] = Box::whole(network_.tensors()[tensor].shape);
-    return layout;
   }
 
   // Records the value that holds a tensor and where its gradient starts: behind a sum, if nobody else adds to
@@ -257,32 +204,29 @@ class Placer {
 
   // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
   // owned (docs/design.md, section 10).
-  void place_partial_sums(Operation operation) {
+  void place_partial_sums(Operation operation, const Layout& owned) {
     const int index = operation.node;
     const auto& node = network_.nodes()[index];
     const int tensor = node.outputs[0];
+    const LayerStrategy strategy = operation.strategy;
+    const Layout domain = operation.domain;
+    Layout bias;
     const LayerPtr without_bias = node.layer->without_bias();
     if (without_bias) {
       operation.layer = without_bias;
       operation.parameters.pop_back();
+      bias = std::move(operation.slices.back());
+      operation.slices.pop_back();
     }
-    const Layout domain = operation.domain;
-    const LayerStrategy strategy = operation.strategy;
-    const ParallelConfig& config = strategy.config;
-    operation.slices = slices_of(operation);
     const int placed = add_operation(std::move(operation));
     const int partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
     placement_.operations[placed].outputs = {partial};
-    Layout owned = nowhere();
-    for (size_t i = 0; i < config.devices.size(); ++i) {
-      owned[config.devices[i]] = summed_block(network_.tensors()[tensor].shape, config, static_cast<int>(i));
-    }
     int value = place_sum(partial, index, owned);
-    if (without_bias) value = place_bias(index, value, strategy, owned);
+    if (without_bias) value = place_bias(index, value, strategy, owned, std::move(bias));
     finish_output(value, tensor, node.loss_weights[0]);
   }
 
-  int place_bias(int index, int sum, const LayerStrategy& strategy, const Layout& owned) {
+  int place_bias(int index, int sum, const LayerStrategy& strategy, const Layout& owned, Layout slices) {
     const auto& node = network_.nodes()[index];
     const int tensor = node.outputs[0];
     Operation operation{.node = index, .strategy = strategy};
@@ -295,7 +239,7 @@ class Placer {
     operation.input_gradients = {network_.tensors()[tensor].needs_gradient};
     operation.domain = owned;
     operation.reads = {owned};
-    operation.slices = slices_of(operation);
+    operation.slices = {std::move(slices)};
     placement_.values[sum].name += " without bias";
     const int placed = add_operation(std::move(operation));
     const int value = add_value(tensor, network_.tensors()[tensor].name, owned, placed);
@@ -303,27 +247,17 @@ class Placer {
     return value;
   }
 
-  // The slices of an operation's parameters per rank; they become the network's.
-  std::vector<Layout> slices_of(const Operation& operation) {
-    std::vector<Shape> inputs;
-    for (int value : operation.inputs)
-      inputs.push_back(network_.tensors()[placement_.values[value].tensor].shape);
-    std::vector<Layout> slices;
-    for (size_t p = 0; p < operation.parameters.size(); ++p) {
-      Layout layout = nowhere();
-      for (int rank = 0; rank < placement_.ranks; ++rank) {
-        if (!operation.domain[rank]) continue;
-        const auto& read = operation.reads[0][rank];
-        ensure(read.has_value(), "a layer with parameters reads nothing");
-        const Box box =
-            operation.layer->parameter_box(inputs, static_cast<int>(p), *operation.domain[rank], *read);
-        auto& known = placement_.slices[operation.parameters[p]][rank];
-        ensure(!known || *known == box, "layers that share a parameter hold unequal slices");
-        known = layout[rank] = box;
+  // The slices of a node's parameters become the network's.
+  void take_slices(int index, const LayerCut& cut) {
+    const auto& parameters = network_.nodes()[index].parameters;
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      for (size_t rank = 0; rank < cut.slices[p].size(); ++rank) {
+        if (!cut.slices[p][rank]) continue;
+        auto& known = placement_.slices[parameters[p]][rank];
+        ensure(!known || *known == *cut.slices[p][rank], "layers that share a parameter hold unequal slices");
+        known = cut.slices[p][rank];
       }
-      slices.push_back(std::move(layout));
     }
-    return slices;
   }
 
   // Losses are known to all ranks, which must agree to stop; the other outputs to rank 0, which tells them.

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cortado/parallel/config.h"
+#include "cortado/parallel/layout.h"
+
+namespace cortado {
+
+// What the ranks have to do with one layer under a configuration (docs/design.md, section 10): a box per
+// rank, none where a rank has no part in it. Lowering and planner share it.
+struct LayerCut {
+  Layout domain;              // its share of the layer's domain
+  std::vector<Layout> reads;  // per input: what computing that share reads
+  std::vector<Layout>
+      computes;                // per output: the part computed; addends where r is cut or the output is a sum
+  std::vector<Layout> owns;    // per output: who holds it once addends are summed; no element twice
+  std::vector<Layout> slices;  // per parameter
+};
+
+// `inputs` and `outputs` are global shapes, `config` one that check_config() passes.
+LayerCut cut_layer(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+                   const ParallelConfig& config, int ranks);
+
+}  // namespace cortado
