@@ -15,14 +15,14 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Net: shape of a sample, learning rate.
+# Net: shape of a sample, batch, learning rate.
 NETS = {
-    "alexnet": ("3x67x67", 1e-4),
-    "vgg-a": ("3x32x32", 1e-5),
-    "inception-v3": ("3x107x107", 1e-7),
-    "resnet-50": ("3x64x64", 1e-7),
-    "densenet-121": ("3x64x64", 1e-7),
-    "u-net-3d": ("1x16x16x16,16x16x16", 1e-3),
+    "alexnet": ("3x67x67", 4, 1e-4),
+    "vgg-a": ("3x32x32", 4, 1e-5),
+    "inception-v3": ("3x107x107", 16, 1e-7),
+    "resnet-50": ("3x64x64", 8, 1e-7),
+    "densenet-121": ("3x64x64", 8, 1e-7),
+    "u-net-3d": ("1x16x16x16,16x16x16", 4, 1e-3),
 }
 STRATEGIES = ("data", "model", "owt", "spatial", "random:1")
 
@@ -52,7 +52,7 @@ def cases(everything):
 
 
 def verify(options, net, ranks, strategy, folder):
-    shape, rate = NETS[net]
+    shape, batch, rate = NETS[net]
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     if strategy == "channel-and-filter":
@@ -61,7 +61,7 @@ def verify(options, net, ranks, strategy, folder):
     else:
         named = strategy
     command = [options.cortado, "verify", "--model", ROOT / "models" / net / "train_val.prototxt", "--ranks",
-               ranks, "--strategy", named, "--input-shape", shape, "--batch", options.batch, "--iterations",
+               ranks, "--strategy", named, "--input-shape", shape, "--batch", batch, "--iterations",
                options.iterations, "--rate", rate, "--threads", 1, "--json", report]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if "built without MPI" in done.stderr:
@@ -82,7 +82,6 @@ def main():
     parser.add_argument("--cortado", required=True, help="the command")
     parser.add_argument("--all", action="store_true", help="every net, number of ranks and strategy")
     parser.add_argument("--net", help="only this net")
-    parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--iterations", type=int)
     options = parser.parse_args()
     options.iterations = options.iterations or (10 if options.all else 3)
