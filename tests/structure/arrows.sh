@@ -8,6 +8,7 @@ declare -A uses=(
   [proto]=""
   [layers]="base"
   [net]="base proto layers"
+  [machine]="base"
   [parallel]="base layers net"
   [program]="base layers net parallel"
   [kernels]="base layers"
@@ -16,8 +17,8 @@ declare -A uses=(
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [report]="base layers net parallel program"
-  [train]="base proto layers net parallel program kernels comm exec data report"
-  [app]="base proto layers net parallel program kernels comm exec data train report job"
+  [train]="base proto layers net parallel program kernels comm exec data report machine"
+  [app]="base proto layers net parallel program kernels comm exec data train report job machine"
 )
 
 bad=0
