@@ -14,6 +14,7 @@ declare -A uses=(
   [kernels]="base layers"
   [comm]="base"
   [job]="base"
+  [plan]="base"
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [report]="base layers net parallel program"
