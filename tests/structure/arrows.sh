@@ -14,12 +14,13 @@ declare -A uses=(
   [kernels]="base layers"
   [comm]="base"
   [job]="base"
-  [plan]="base"
+  [cost]="base layers net parallel machine"
+  [plan]="base layers net parallel machine cost"
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [report]="base layers net parallel program"
   [train]="base proto layers net parallel program kernels comm exec data report machine"
-  [app]="base proto layers net parallel program kernels comm exec data train report job machine"
+  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan"
 )
 
 bad=0

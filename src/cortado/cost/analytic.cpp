@@ -33,10 +33,11 @@ double parameter_bytes(const Task& task) {
 
 bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
 
-// Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the output;
-// layers bound by memory read what they read and wrote forward, too.
+// Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the
+// output; layers bound by memory read what they read and wrote forward, too.
 double memory_traffic(const Task& task, TaskPhase phase, TaskKind kind) {
-  const double in = bytes_of(task.input_boxes), out = bytes_of(task.output_boxes), weights = parameter_bytes(task);
+  const double in = bytes_of(task.input_boxes), out = bytes_of(task.output_boxes),
+               weights = parameter_bytes(task);
   if (phase == TaskPhase::forward) return in + out + weights;
   if (phase == TaskPhase::backward_weights || kind != TaskKind::memory) return in + out + weights;
   return 2 * in + out + weights;
@@ -49,16 +50,12 @@ Seconds times(Seconds seconds, double factor) { return {seconds.count * factor};
 Flops forward_flops(const Task& task) {
   const Shape domain = task.layer().domain(task.inputs, task.outputs);
   double share = static_cast<double>(task.domain_box.shape().size()) / static_cast<double>(domain.size());
-  if (task.inputs[0].rank() > 1 && task.layer().splits_backward() && task.input_boxes[0].rank() > 1) {
-    // Where the summed dimension is cut, a part of the input's channels.
-    const double channels = static_cast<double>(task.inputs[0][1]);
+  if (task.layer().splits_backward() && task.inputs[0].rank() > 1) {
+    // Less than the channels that the outputs depend on: a part of the summed dimension.
     const Box whole = task.layer().input_box(task.inputs, 0, 0, task.domain_box);
-    share *= static_cast<double>(task.input_boxes[0][1].size()) /
-             std::max(1.0, static_cast<double>(whole.rank() > 1 ? whole[1].size() : task.inputs[0][1]));
-    (void)channels;
+    share *= static_cast<double>(task.input_boxes[0][1].size()) / static_cast<double>(whole[1].size());
   }
-  Flops flops = task.layer().forward_flops(task.inputs, task.outputs);
-  return {flops.count * share};
+  return {task.layer().forward_flops(task.inputs, task.outputs).count * share};
 }
 
 AnalyticCosts::AnalyticCosts(DeviceGraph machine) : machine_(std::move(machine)) {
@@ -90,8 +87,9 @@ Seconds AnalyticCosts::pass(const Task& task, int device, TaskPhase phase) const
   const double share = calibration.efficiency.at(kind, phase);
   const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
   const double computing =
-      kind == TaskKind::memory ? 0 : forward_flops(task).count / (spec.peak.count * share);
-  const double moving = memory_traffic(task, phase, kind) / (spec.memory_bandwidth.count * of_memory);
+      kind == TaskKind::memory ? 0 : forward_flops(task).count / (spec.peak.per_second * share);
+  const double moving =
+      memory_traffic(task, phase, kind) / (spec.memory_bandwidth.bytes_per_second * of_memory);
   const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
   return times(seconds, calibration.correction.at(kind, phase));
 }
@@ -109,20 +107,20 @@ TaskTime AnalyticCosts::task(const Task& task, int device) {
 Seconds AnalyticCosts::update(Bytes parameters, int device) {
   const double traffic = update_traffic * static_cast<double>(parameters.count);
   const double share = machine_.calibration().efficiency.at(TaskKind::memory, TaskPhase::forward);
-  return {traffic / (machine_.device(device).memory_bandwidth.count * share)};
+  return {traffic / (machine_.device(device).memory_bandwidth.bytes_per_second * share)};
 }
 
-Seconds AnalyticCosts::exchange(const Traffic& traffic) {
-  if (traffic.nothing()) return {};
+Seconds AnalyticCosts::exchange(const ExchangeVolume& volume) {
+  if (volume.nothing()) return {};
   double seconds = 0;
-  if (traffic.inside > 0) seconds = traffic.inside / inside_.bandwidth.count;
-  if (traffic.across > 0) {
-    double across = traffic.across / across_.bandwidth.count;
-    if (nic_.count > 0) across = std::max(across, traffic.node_across / nic_.count);
+  if (volume.inside > 0) seconds = volume.inside / inside_.bandwidth.bytes_per_second;
+  if (volume.across > 0) {
+    double across = volume.across / across_.bandwidth.bytes_per_second;
+    if (nic_.bytes_per_second > 0) across = std::max(across, volume.node_across / nic_.bytes_per_second);
     seconds = std::max(seconds, across);
   }
-  const double latency = traffic.across > 0 ? across_.latency.count : inside_.latency.count;
-  return times({seconds + traffic.messages * latency}, machine_.calibration().exchange_correction);
+  const double latency = volume.across > 0 ? across_.latency.count : inside_.latency.count;
+  return times({seconds + volume.messages * latency}, machine_.calibration().exchange_correction);
 }
 
 Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
@@ -143,9 +141,9 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
     double latency = 0, per_byte = 0;
     each_link(group, [&](int from, int to) {
       const Link link = machine_.link(from, to);
-      double bandwidth = link.bandwidth.count;
+      double bandwidth = link.bandwidth.bytes_per_second;
       const int node = machine_.node_of(from);
-      const double nic = machine_.nic(node).count;
+      const double nic = machine_.nic(node).bytes_per_second;
       if (machine_.crosses_nodes(from, to) && nic > 0)
         bandwidth = std::min(bandwidth, nic / leaving[static_cast<size_t>(node)]);
       latency = std::max(latency, link.latency.count);

@@ -6,15 +6,15 @@
 namespace cortado {
 
 // Costs from a machine file alone: tasks by the roofline (the larger of FLOPs over rate and bytes over memory
-// bandwidth, each times the share of it that such tasks reach), messages by latency and bandwidth, collectives
-// as rings whose rounds wait for the slowest link. Devices of a node share its network interface.
+// bandwidth, each times the share of it that such tasks reach), messages by latency and bandwidth,
+// collectives as rings whose rounds wait for the slowest link. Devices of a node share its network interface.
 class AnalyticCosts : public CostModel {
  public:
   explicit AnalyticCosts(DeviceGraph machine);
 
   TaskTime task(const Task& task, int device) override;
   Seconds update(Bytes parameters, int device) override;
-  Seconds exchange(const Traffic& traffic) override;
+  Seconds exchange(const ExchangeVolume& volume) override;
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;
 
  private:

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cortado/base/units.h"
-#include "cortado/cost/traffic.h"
+#include "cortado/cost/exchange_volume.h"
 #include "cortado/layers/task.h"
 
 namespace cortado {
@@ -29,7 +29,7 @@ class CostModel {
   virtual Seconds update(Bytes parameters, int device) = 0;
 
   // A tensor that moves from one layout to another, or its gradient back.
-  virtual Seconds exchange(const Traffic& traffic) = 0;
+  virtual Seconds exchange(const ExchangeVolume& volume) = 0;
 
   // Groups of ranks that do a collective at the same time, each over `bytes`: what every member has before an
   // allreduce or reduce-scatter, and after an allreduce or allgather.

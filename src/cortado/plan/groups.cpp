@@ -141,9 +141,8 @@ ParallelConfig following(ParallelConfig config) {
 std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices) {
   std::vector<ParallelConfig> candidates = Enumeration(network, group, devices).run();
   if (shares_parameters(network, network.nodes()[group.nodes[0]])) {
-    std::erase_if(candidates, [](const ParallelConfig& config) {
-      return config.degrees.n != config.degrees.product();
-    });
+    std::erase_if(candidates,
+                  [](const ParallelConfig& config) { return config.degrees.n != config.degrees.product(); });
   }
   return candidates;
 }

@@ -106,9 +106,9 @@ class GraphMaker {
     std::vector<double> table(from.size() * to.size());
     parallel_for(static_cast<int64_t>(from.size()), [&](int64_t a) {
       for (size_t b = 0; b < to.size(); ++b) {
-        const Traffic traffic = traffic_between(from[static_cast<size_t>(a)].owns[edge.output],
-                                                to[b].reads[edge.input], graph_.node_of_device);
-        const double once = costs_.exchange(traffic).count;
+        const ExchangeVolume volume = exchange_volume(from[static_cast<size_t>(a)].owns[edge.output],
+                                                      to[b].reads[edge.input], graph_.node_of_device);
+        const double once = costs_.exchange(volume).count;
         table[static_cast<size_t>(a) * to.size() + b] = edge.backward ? 2 * once : once;
       }
     });
@@ -130,7 +130,8 @@ class GraphMaker {
     std::vector<double> table;
     for (const Priced& one : ours) {
       for (const Priced& other : theirs)
-        table.push_back(one.strategy.config == other.strategy.config ? 0 : std::numeric_limits<double>::infinity());
+        table.push_back(
+            one.strategy.config == other.strategy.config ? 0 : std::numeric_limits<double>::infinity());
     }
     graph_.costs.add_edge(a, b, std::move(table));
   }
@@ -148,11 +149,13 @@ class GraphMaker {
 
 }  // namespace
 
-Traffic PlanGraph::traffic(const Edge& edge, const std::vector<int>& assignment) const {
+ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assignment) const {
   const auto& chosen = [&](int vertex) -> const Priced& {
-    return candidates[static_cast<size_t>(vertex)][static_cast<size_t>(assignment[static_cast<size_t>(vertex)])];
+    return candidates[static_cast<size_t>(vertex)]
+                     [static_cast<size_t>(assignment[static_cast<size_t>(vertex)])];
   };
-  return traffic_between(chosen(edge.from).owns[edge.output], chosen(edge.to).reads[edge.input], node_of_device);
+  return exchange_volume(chosen(edge.from).owns[edge.output], chosen(edge.to).reads[edge.input],
+                         node_of_device);
 }
 
 int PlanGraph::candidate(int vertex, const ParallelConfig& config) const {

@@ -24,7 +24,7 @@ struct PlanGraph {
   std::vector<int> node_of_device;
 
   // What moves along an edge when its ends take these candidates.
-  Traffic traffic(const Edge& edge, const std::vector<int>& assignment) const;
+  ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
   int candidate(int vertex, const ParallelConfig& config) const;  // -1: it is none
 };
 

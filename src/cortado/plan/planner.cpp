@@ -57,8 +57,9 @@ class PlanMaker {
       const auto& costs = graph_.costs.edges()[e];
       const size_t row = static_cast<size_t>(assignment[static_cast<size_t>(edge.from)]);
       const size_t column = static_cast<size_t>(assignment[static_cast<size_t>(edge.to)]);
-      group.transfer += {(*costs.seconds)[row * graph_.candidates[static_cast<size_t>(edge.to)].size() + column]};
-      group.bytes += graph_.traffic(edge, assignment).total * (edge.backward ? 2 : 1);
+      group.transfer +=
+          {(*costs.seconds)[row * graph_.candidates[static_cast<size_t>(edge.to)].size() + column]};
+      group.bytes += graph_.volume(edge, assignment).total * (edge.backward ? 2 : 1);
     }
   }
 

@@ -24,8 +24,8 @@ struct PlannedGroup {
   Seconds total() const { return compute.total() + sums + sync + update + transfer; }
 };
 
-// How a network is best cut, by Eq. 1 of the papers: an iteration takes the sum over layers of computing, sums
-// and transfers, each as long as the slowest device or link takes; nothing overlaps.
+// How a network is best cut, by Eq. 1 of the papers: an iteration takes the sum over layers of computing,
+// sums and transfers, each as long as the slowest device or link takes; nothing overlaps.
 struct Plan {
   Strategy strategy;
   std::vector<PlannedGroup> groups;

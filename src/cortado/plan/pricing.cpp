@@ -110,8 +110,8 @@ class Pricer {
       priced_.sums +=
           collective(Collective::allreduce, {&config.devices, 1}, {sizeof(double)}, priced_.sums_bytes);
     } else if (node.layer->type() == "BatchNorm" && network_.phase() == Phase::train) {
-      const auto groups = groups_by(
-          config.devices, [&](int index) { return coordinates_of(config.degrees, index).c; });
+      const auto groups =
+          groups_by(config.devices, [&](int index) { return coordinates_of(config.degrees, index).c; });
       const int64_t channels = (*cut.domain[static_cast<size_t>(config.devices[0])])[1].size();
       const Bytes sums{2 * channels * static_cast<int64_t>(sizeof(double))};
       for (int pass = 0; pass < (node.has_backward ? 2 : 1); ++pass)
@@ -149,8 +149,7 @@ class Pricer {
       task.layers.push_back(k == i ? whole.layers[0] : this->node(k).layer);
       const auto layer_parameters = task.layers.back()->parameters(whole.inputs).size();
       for (size_t p = 0; p < layer_parameters; ++p)
-        task.parameter_gradients.push_back(
-            network_.parameters()[this->node(k).parameters[p]].wants_gradient);
+        task.parameter_gradients.push_back(network_.parameters()[this->node(k).parameters[p]].wants_gradient);
     }
     return task;
   }
@@ -169,7 +168,8 @@ class Pricer {
     priced_.compute.backward_weights += behind.backward_weights;
   }
 
-  // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the gradient.
+  // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the
+  // gradient.
   void price_partial_sums() {
     const Degrees degrees = config_.degrees;
     const auto groups = groups_by(config_.devices, [&](int index) { return index / degrees.r; });

@@ -12,13 +12,13 @@ namespace cortado::plan {
 // What a group costs under one configuration: the terms of Eq. 1 that need no neighbour (layer-wise
 // parallelism, section 4), of the slowest device.
 struct Priced {
-  LayerStrategy strategy;    // of the first layer
+  LayerStrategy strategy;  // of the first layer
   TaskTime compute;
-  Seconds sums;              // within the layers: partial sums of r, statistics of batch normalization
-  Seconds sync;              // of the gradients
-  Seconds update;            // of the parameters
+  Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
+  Seconds sync;    // of the gradients
+  Seconds update;  // of the parameters
   int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  Bytes memory;              // of the device that holds most: parameters, gradients, history, outputs
+  Bytes memory;  // of the device that holds most: parameters, gradients, history, outputs
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
   Seconds total() const { return compute.total() + sums + sync + update; }
 };

@@ -1,4 +1,4 @@
-#include "cortado/cost/traffic.h"
+#include "cortado/cost/exchange_volume.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,16 +59,16 @@ int senders(const GridLayout& owned, const GridLayout& needed, int rank) {
   return count;
 }
 
-class TrafficCount {
+class VolumeCount {
  public:
-  TrafficCount(const GridLayout& owned, const GridLayout& needed, const std::vector<int>& node_of)
+  VolumeCount(const GridLayout& owned, const GridLayout& needed, const std::vector<int>& node_of)
       : owned_(owned), needed_(needed), node_of_(node_of), sent_(owned, needed) {
     nodes_ = node_of.empty() ? 1 : 1 + *std::ranges::max_element(node_of);
     into_.resize(static_cast<size_t>(nodes_));
     out_of_.resize(static_cast<size_t>(nodes_));
   }
 
-  Traffic run() {
+  ExchangeVolume run() {
     for (int rank = 0; rank < owned_.ranks(); ++rank) {
       if (needed_.holds(rank)) receive(rank);
       if (owned_.holds(rank)) send(rank);
@@ -85,7 +85,8 @@ class TrafficCount {
     if (nodes_ == 1) return 0;
     double elements = 0;
     for (int other = 0; other < with.ranks(); ++other) {
-      if (other != rank && with.holds(other) && at(other) == at(rank)) elements += overlap(of, rank, with, other);
+      if (other != rank && with.holds(other) && at(other) == at(rank))
+        elements += overlap(of, rank, with, other);
     }
     return elements;
   }
@@ -117,7 +118,7 @@ class TrafficCount {
   const std::vector<int>& node_of_;
   MeanOverlap sent_;
   int nodes_ = 1;
-  Traffic most_;
+  ExchangeVolume most_;
   std::vector<double> into_, out_of_;
 };
 
@@ -170,8 +171,9 @@ int64_t GridLayout::elements(int rank) const {
   return elements;
 }
 
-Traffic traffic_between(const GridLayout& owned, const GridLayout& needed, const std::vector<int>& node_of) {
-  return TrafficCount(owned, needed, node_of).run();
+ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
+                               const std::vector<int>& node_of) {
+  return VolumeCount(owned, needed, node_of).run();
 }
 
 }  // namespace cortado

@@ -39,7 +39,7 @@ class GridLayout {
 };
 
 // The most that one device, or one node's network interface, sends or receives when a tensor moves.
-struct Traffic {
+struct ExchangeVolume {
   double inside = 0;       // bytes of a device, from or to devices of its node
   double across = 0;       // bytes of a device, from or to other nodes
   double node_across = 0;  // bytes of a node
@@ -50,6 +50,7 @@ struct Traffic {
 
 // What moves so that every rank gets its box of `needed` (transfers() in parallel/layout.h, without making
 // them): floats, from the owners, each element owned once. `node_of`: per rank. The adjoint moves as much.
-Traffic traffic_between(const GridLayout& owned, const GridLayout& needed, const std::vector<int>& node_of);
+ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
+                               const std::vector<int>& node_of);
 
 }  // namespace cortado
