@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "cortado/base/error.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pooling.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
@@ -103,19 +104,21 @@ class Pricer {
     priced_.update += costs_.update(slice, config_.devices[0]);
   }
 
-  // Sums that a cut layer makes over the devices, in double precision: forward and, for statistics, backward.
+  // Sums that a cut layer makes over the devices: of losses, which all ranks come to know, and of statistics,
+  // in double precision, forward and backward.
   void price_statistics(const Network::Node& node, const ParallelConfig& config, const LayerCut& cut) {
-    if (config.devices.size() == 1) return;
     if (node.layer->sums(0)) {
-      priced_.sums +=
-          collective(Collective::allreduce, {&config.devices, 1}, {sizeof(double)}, priced_.sums_bytes);
+      add_sums(Collective::reduce_scatter, {&config.devices, 1}, {sizeof(float)});
+      std::vector<int> all(static_cast<size_t>(options_.devices));
+      std::iota(all.begin(), all.end(), 0);
+      if (node.loss_weights[0] != 0) add_sums(Collective::allgather, {&all, 1}, {sizeof(float)});
     } else if (node.layer->type() == "BatchNorm" && network_.phase() == Phase::train) {
       const auto groups =
           groups_by(config.devices, [&](int index) { return coordinates_of(config.degrees, index).c; });
       const int64_t channels = (*cut.domain[static_cast<size_t>(config.devices[0])])[1].size();
       const Bytes sums{2 * channels * static_cast<int64_t>(sizeof(double))};
       for (int pass = 0; pass < (node.has_backward ? 2 : 1); ++pass)
-        priced_.sums += collective(Collective::allreduce, groups, sums, priced_.sums_bytes);
+        add_sums(Collective::allreduce, groups, sums);
     }
   }
 
@@ -174,9 +177,12 @@ class Pricer {
     const Degrees degrees = config_.degrees;
     const auto groups = groups_by(config_.devices, [&](int index) { return index / degrees.r; });
     const Bytes addends = largest(cuts_[0].computes[0]);
-    priced_.sums += collective(Collective::reduce_scatter, groups, addends, priced_.sums_bytes);
-    if (node(0).has_backward)
-      priced_.sums += collective(Collective::allgather, groups, addends, priced_.sums_bytes);
+    add_sums(Collective::reduce_scatter, groups, addends);
+    if (node(0).has_backward) add_sums(Collective::allgather, groups, addends);
+  }
+
+  void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+    priced_.sums += collective(kind, groups, bytes, priced_.sums_bytes);
   }
 
   const Network& network_;
