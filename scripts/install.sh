@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config
   libdnnl-dev libopenblas-openmp-dev libprotobuf-dev protobuf-compiler libhdf5-dev liblmdb-dev
-  libjpeg-dev libpng-dev mpich libmpich-dev libfmt-dev nlohmann-json3-dev libcli11-dev "$@")
+  libjpeg-dev libpng-dev libhwloc-dev mpich libmpich-dev libfmt-dev nlohmann-json3-dev libcli11-dev "$@")
 
 missing=()
 for package in "${packages[@]}"; do
