@@ -30,6 +30,16 @@ struct MachineArguments {
   bool json = false;
 };
 
+CLI::Validator seconds_to_measure() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value >= 0.1 && value <= 3600;
+        return good ? std::string() : fmt::format("{} is not a number from 0.1 to 3600", text);
+      },
+      "NUMBER");
+}
+
 // What a rank tells the others of itself. Plain bytes.
 struct RankFacts {
   char host[256] = "", processor[128] = "";
@@ -243,7 +253,7 @@ Command add_machine_command(CLI::App& app) {
       app.add_subcommand("machine", "Measure this machine or, on ranks, this cluster; write its file");
   command->add_option("--out", a->out, "Write the machine file (JSON, docs/machines.md)");
   command->add_option("--seconds", a->seconds, "About how long to measure; default: 10")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(seconds_to_measure());
   command->add_flag("--json", a->json, "Print the machine file in place of tables");
   add_rank_options(*command, a->options);
   return {command, [a] { run_machine(*a); }};
