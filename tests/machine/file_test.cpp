@@ -101,7 +101,7 @@ class RandomMachine {
     for (const Node& node : machine.nodes) devices += node.devices.size();
     if (pairs) {
       for (size_t i = 0; i < devices * devices; ++i)
-        machine.pairs.push_back(i % (devices + 1) == 0 ? Link{} : link());
+        machine.pairs.push_back(link());  // also where a device meets itself
     } else {
       machine.network = link();
     }
@@ -243,6 +243,8 @@ TEST(MachineFile, RefusesWhatIsNotJson) {
       refusal(one_node(R"({"gflops": )" + deep + "}")),
       "m.json: nodes[0].devices[0].gflops: a list is not a number; give the device's peak of float32 in "
       "GFLOP/s");
+  EXPECT_EQ(refusal(R"({"format": "cortado-machine", "version": )" + deep + "}"),
+            "m.json: version: a list is not supported, this program reads 1");
 }
 
 TEST(MachineFile, ReadyMachinesAreFoundByName) {

@@ -28,6 +28,8 @@ struct MachineOptions {
   std::string kernels;  // only this implementation
   bool verbose = false;
 };
+// Threads and ranks alone.
+void add_rank_options(CLI::App& command, MachineOptions& options);
 void add_machine_options(CLI::App& command, MachineOptions& options);
 // Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
 // Throws UserError for what this version does not do.

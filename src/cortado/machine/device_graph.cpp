@@ -17,6 +17,7 @@ DeviceGraph::DeviceGraph(Machine machine) : machine_(std::move(machine)) {
   ensure(!places_.empty(), "a machine has a device");
   ensure(machine_.pairs.empty() || machine_.pairs.size() == places_.size() * places_.size(),
          "a machine has a link for each pair of devices");
+  for (size_t pair = 0; pair < machine_.pairs.size(); pair += places_.size() + 1) machine_.pairs[pair] = {};
 }
 
 const Device& DeviceGraph::device(int device) const {

@@ -88,7 +88,7 @@ struct Machine {
   std::vector<std::string> about;  // notes: where the figures come from
   std::vector<Node> nodes;
   Link network;             // between two nodes: what one pair of devices gets when nobody else sends
-  std::vector<Link> pairs;  // from device i to device j at i * devices + j; i = j is unused
+  std::vector<Link> pairs;  // from device i to device j at i * devices + j; 0 for i = j
   Calibration calibration;
   bool operator==(const Machine&) const = default;
 };
@@ -97,7 +97,7 @@ struct Machine {
 // consecutive.
 class DeviceGraph {
  public:
-  explicit DeviceGraph(Machine machine);  // of one device or more
+  explicit DeviceGraph(Machine machine);  // of one device or more; links of pairs i = i are set to 0
 
   const Machine& machine() const { return machine_; }
   const Calibration& calibration() const { return machine_.calibration; }

@@ -256,13 +256,15 @@ void read_calibration(const JsonObject& file, Machine& machine) {
 }
 
 void check_format(const Json& json, const std::string& where) {
-  if (!json.is_object() || json.value("format", Json()) != machine_format)
+  const Json none;
+  auto value_of = [&](const char* key) -> const Json& { return json.contains(key) ? json[key] : none; };
+  if (!json.is_object() || value_of("format") != machine_format) {
     throw UserError(
         fmt::format("{}: is not a machine file: \"format\" must be \"{}\"", where, machine_format));
-  const Json version = json.value("version", Json());
-  if (version != machine_version) {
+  }
+  if (value_of("version") != machine_version) {
     throw UserError(fmt::format("{}: version: {} is not supported, this program reads {}", where,
-                                shown(version), machine_version));
+                                shown(value_of("version")), machine_version));
   }
 }
 

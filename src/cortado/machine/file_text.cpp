@@ -65,13 +65,12 @@ std::string node_text(const Node& node, size_t count) {
   return text;
 }
 
-// One matrix of "pairs". A device's link to itself is written as 0.
+// One matrix of "pairs".
 std::string matrix_text(size_t devices, const std::function<std::string(size_t pair)>& number_of) {
   std::string text = "[";
   for (size_t from = 0; from < devices; ++from) {
     text += from == 0 ? "\n      [" : ",\n      [";
-    for (size_t to = 0; to < devices; ++to)
-      text += (to == 0 ? "" : ", ") + (from == to ? std::string("0") : number_of(from * devices + to));
+    for (size_t to = 0; to < devices; ++to) text += (to == 0 ? "" : ", ") + number_of(from * devices + to);
     text += ']';
   }
   return text + "\n    ]";
