@@ -4,16 +4,14 @@
 #include <map>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/plan/min_plus.h"
+#include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
 
 // Rows of the left factor that are made and multiplied at a time: they stay in the second-level cache.
 constexpr int64_t row_block = 32;
-// Below so many additions threads cost more than they save.
-constexpr int64_t worth_threads = 200'000;
 
 // Any elimination is a batch of min-plus products. One of the remaining vertices becomes the columns. Tables
 // that contain it are the right factor, others the left one. The vertices that the right factor has besides
@@ -178,8 +176,8 @@ Table minimized(std::span<Table> tables, int vertex) {
     result.sizes.push_back(static_cast<int>(product.columns));
   }
   auto values = std::make_shared<std::vector<double>>(static_cast<size_t>(batches * rows * product.columns));
-  const int threads =
-      batches * rows * product.columns * product.depth < worth_threads ? 1 : compute_threads();
+  const double additions = static_cast<double>(values->size()) * static_cast<double>(product.depth);
+  const int threads = additions < worth_threads ? 1 : compute_threads();
   if (batches == 1)
     multiply_one(product, rows, threads, values->data());
   else
