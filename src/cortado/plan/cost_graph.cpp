@@ -49,7 +49,7 @@ int CostGraph::add_vertex(std::string name, std::vector<double> seconds, std::ve
 }
 
 void CostGraph::add_edge(int from, int to, std::vector<double> seconds) {
-  add_edge(from, to, std::make_shared<const std::vector<double>>(std::move(seconds)));
+  add_edge(from, to, std::make_shared<std::vector<double>>(std::move(seconds)));
 }
 
 void CostGraph::add_edge(int from, int to, Costs seconds) {

@@ -1,6 +1,7 @@
 #include "cortado/plan/minimize.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "cortado/base/error.h"
@@ -38,22 +39,33 @@ std::map<int, int> remaining(std::span<const Table> tables, int vertex) {
   return sizes;
 }
 
-// The vertex whose tables have the least beside it, then the one of most candidates.
-int column_of(std::span<const Table> tables, const std::map<int, int>& sizes) {
+// Entries of tables that would have to be put into another order for these columns.
+int64_t entries_to_move(std::span<const Table> tables, int vertex, int column) {
+  int64_t entries = 0;
+  for (const Table& table : tables) {
+    const size_t last = table.scope.size() - 1;
+    const bool in_order = table.has(column) ? table.scope[last] == column && table.scope[last - 1] == vertex
+                                            : table.scope[last] == vertex;
+    if (!in_order) entries += table.size();
+  }
+  return entries;
+}
+
+// The vertex whose tables have the least beside it; then the one that moves the least; then the one of most
+// candidates.
+int column_of(std::span<const Table> tables, int vertex, const std::map<int, int>& sizes) {
   int best = -1;
-  int64_t best_batch = 0;
-  for (const auto& [candidate, size] : sizes) {
+  std::array<int64_t, 3> least{};
+  for (const auto& [column, size] : sizes) {
     int64_t batch = 1;
     for (const auto& [other, other_size] : sizes) {
-      const bool beside =
-          other != candidate && std::ranges::any_of(tables, [&, o = other, c = candidate](const Table& t) {
-            return t.has(c) && t.has(o);
-          });
-      if (beside) batch *= other_size;
+      auto has_both = [&, c = column, o = other](const Table& table) { return table.has(c) && table.has(o); };
+      if (other != column && std::ranges::any_of(tables, has_both)) batch *= other_size;
     }
-    if (best >= 0 && (batch > best_batch || (batch == best_batch && size <= sizes.at(best)))) continue;
-    best = candidate;
-    best_batch = batch;
+    const std::array<int64_t, 3> each{batch, entries_to_move(tables, vertex, column), -size};
+    if (best >= 0 && each >= least) continue;
+    best = column;
+    least = each;
   }
   return best;
 }
@@ -76,7 +88,7 @@ Product product_of(std::span<Table> tables, int vertex) {
   product.vertex = vertex;
   product.depth = tables[0].size_of(vertex);
   const std::map<int, int> sizes = remaining(tables, vertex);
-  product.column = column_of(tables, sizes);
+  product.column = column_of(tables, vertex, sizes);
   if (product.column >= 0) product.columns = sizes.at(product.column);
   arrange(tables, vertex, product.column);
   for (const Table& table : tables)

@@ -88,9 +88,10 @@ Table summed(std::span<const Table> tables, const std::vector<int>& scope, const
 
 void add(Table& table, const Table& other) {
   const Table turned = permuted(other, table.scope);
-  auto values = std::make_shared<std::vector<double>>(*table.values);
-  for (size_t i = 0; i < values->size(); ++i) (*values)[i] += (*turned.values)[i];
-  table.values = std::move(values);
+  if (table.values.use_count() > 1) table.values = std::make_shared<std::vector<double>>(*table.values);
+  // Nobody else sees them, and they were made here: written where they lie.
+  auto& values = const_cast<std::vector<double>&>(*table.values);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += (*turned.values)[i];
 }
 
 }  // namespace cortado::plan
