@@ -44,7 +44,7 @@ class Pruning {
   Pruned run() {
     std::vector<char> dirty(edges_.size(), 1);
     while (std::ranges::find(dirty, 1) != dirty.end()) dirty = round(dirty);
-    result_.graph = reduced();
+    result_.graph = restricted(graph_, result_.kept);
     return std::move(result_);
   }
 
@@ -120,34 +120,46 @@ class Pruning {
     }
   }
 
-  // Candidates b with slack(a, b) >= 0 among `others`. Minima over the x seen so far bound the slack from
-  // above; who falls below 0 is out.
-  static std::vector<int> at_most(const std::vector<double>& own, const std::vector<Side>& sides, int64_t a,
-                                  std::vector<int> others) {
-    std::vector<std::vector<double>> least;  // per side and candidate b
-    auto drop = [&] {
+  // Candidates b for which the costs beside one x at each neighbour do not rule out slack(a, b) >= 0.
+  static std::vector<int> perhaps_at_most(const std::vector<double>& own, const std::vector<Side>& sides,
+                                          size_t a) {
+    std::vector<double> bound(own.size());
+    for (size_t b = 0; b < own.size(); ++b) bound[b] = own[a] - own[b];
+    for (const Side& side : sides) {
+      const double* costs = side.with(side.witness[a]);
+      for (size_t b = 0; b < own.size(); ++b) bound[b] += costs[a] - costs[b];
+    }
+    std::vector<int> others;
+    for (size_t b = 0; b < own.size(); ++b)
+      if (bound[b] >= 0 && b != a) others.push_back(static_cast<int>(b));
+    return others;
+  }
+
+  // Candidates b of `others` with slack(a, b) >= 0. Minima over the x seen so far bound the slack from above;
+  // who falls below 0 is out.
+  static void keep_at_most(const std::vector<double>& own, const std::vector<Side>& sides, size_t a,
+                           std::vector<int>& others) {
+    if (others.empty()) return;
+    std::vector<std::vector<double>> least(sides.size(), std::vector<double>(own.size(), infinity));
+    auto drop = [&](size_t seen) {
       std::erase_if(others, [&](int b) {
         double bound = own[a] - own[b];
-        for (const std::vector<double>& each : least) bound += each[b];
+        for (size_t s = 0; s < seen; ++s) bound += least[s][b];
+        for (size_t s = seen; s < sides.size(); ++s) {
+          const double* costs = sides[s].with(sides[s].witness[a]);
+          bound += difference(costs[a], costs[b]);
+        }
         return !(bound >= 0);
       });
     };
-    auto look = [&](size_t s, int64_t x) {
-      const double* costs = sides[s].with(x);
-      for (int b : others) least[s][b] = std::min(least[s][b], difference(costs[a], costs[b]));
-    };
-    for (size_t s = 0; s < sides.size(); ++s) {
-      least.emplace_back(own.size(), infinity);
-      look(s, sides[s].witness[a]);
-    }
-    drop();
     for (size_t s = 0; s < sides.size(); ++s) {
       for (int64_t x = 0; x < sides[s].columns && !others.empty(); ++x) {
-        look(s, x);
-        if (x % 8 == 7 || x + 1 == sides[s].columns) drop();
+        const double* costs = sides[s].with(x);
+        for (int b : others) least[s][b] = std::min(least[s][b], difference(costs[a], costs[b]));
+        if (x % 8 == 7 || x + 1 == sides[s].columns) drop(s + 1);
       }
     }
-    return others;
+    drop(sides.size());
   }
 
   static bool identical(const std::vector<double>& own, const std::vector<Side>& sides, int64_t a,
@@ -171,12 +183,13 @@ class Pruning {
     mark_impossible(own, sides, verdicts);
     std::vector<std::vector<int>> over(kept.size());  // per candidate: those that dominate it, or are as good
     for (int a = 0; a < count; ++a) {
-      std::vector<int> others;
-      for (int b = 0; b < count && verdicts[a] == Verdict::stays; ++b) {
-        const bool bytes = keep_ == Keep::optimum || costs.bytes[kept[b]] <= costs.bytes[kept[a]];
-        if (b != a && bytes && verdicts[b] == Verdict::stays) others.push_back(b);
-      }
-      over[a] = at_most(own, sides, a, std::move(others));
+      if (verdicts[a] != Verdict::stays) continue;
+      over[a] = perhaps_at_most(own, sides, static_cast<size_t>(a));
+      std::erase_if(over[a], [&](int b) {
+        const bool more_bytes = keep_ == Keep::frontier && costs.bytes[kept[b]] > costs.bytes[kept[a]];
+        return more_bytes || verdicts[b] != Verdict::stays;
+      });
+      keep_at_most(own, sides, static_cast<size_t>(a), over[a]);
     }
     for (int a = 0; a < count; ++a) {
       for (int b : over[a]) {
@@ -204,33 +217,6 @@ class Pruning {
     if (std::ranges::find(verdicts, Verdict::stays) == verdicts.end()) verdicts[0] = Verdict::stays;
   }
 
-  CostGraph reduced() const {
-    CostGraph graph;
-    for (int v = 0; v < graph_.size(); ++v) {
-      const CostGraph::Vertex& vertex = graph_.vertices()[v];
-      std::vector<double> seconds;
-      std::vector<Bytes> bytes;
-      for (int a : result_.kept[v]) {
-        seconds.push_back(vertex.seconds[a]);
-        bytes.push_back(vertex.bytes[a]);
-      }
-      graph.add_vertex(vertex.name, std::move(seconds), std::move(bytes));
-    }
-    for (const CostGraph::Edge& edge : graph_.edges()) {
-      const std::vector<int>&rows = result_.kept[edge.from], &columns = result_.kept[edge.to];
-      if (rows.size() * columns.size() == edge.seconds->size()) {
-        graph.add_edge(edge);
-        continue;
-      }
-      std::vector<double> seconds;
-      seconds.reserve(rows.size() * columns.size());
-      for (int a : rows)
-        for (int b : columns) seconds.push_back((*edge.seconds)[int64_t{a} * graph_.candidates(edge.to) + b]);
-      graph.add_edge(edge.from, edge.to, std::move(seconds));
-    }
-    return graph;
-  }
-
   const CostGraph& graph_;
   Keep keep_;
   std::vector<std::vector<const CostGraph::Edge*>> edges_;
@@ -242,6 +228,33 @@ class Pruning {
 std::vector<int> Pruned::original(const std::vector<int>& assignment) const {
   std::vector<int> result(assignment.size());
   for (size_t v = 0; v < assignment.size(); ++v) result[v] = kept[v][assignment[v]];
+  return result;
+}
+
+CostGraph restricted(const CostGraph& graph, const std::vector<std::vector<int>>& kept) {
+  CostGraph result;
+  for (int v = 0; v < graph.size(); ++v) {
+    const CostGraph::Vertex& vertex = graph.vertices()[v];
+    std::vector<double> seconds;
+    std::vector<Bytes> bytes;
+    for (int a : kept[v]) {
+      seconds.push_back(vertex.seconds[a]);
+      bytes.push_back(vertex.bytes[a]);
+    }
+    result.add_vertex(vertex.name, std::move(seconds), std::move(bytes));
+  }
+  for (const CostGraph::Edge& edge : graph.edges()) {
+    const std::vector<int>&rows = kept[edge.from], &columns = kept[edge.to];
+    if (rows.size() * columns.size() == edge.seconds->size()) {
+      result.add_edge(edge);
+      continue;
+    }
+    std::vector<double> seconds;
+    seconds.reserve(rows.size() * columns.size());
+    for (int a : rows)
+      for (int b : columns) seconds.push_back((*edge.seconds)[int64_t{a} * graph.candidates(edge.to) + b]);
+    result.add_edge(edge.from, edge.to, std::move(seconds));
+  }
   return result;
 }
 
