@@ -12,6 +12,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/plan/frontier.h"
 #include "cortado/plan/search.h"
 
 namespace {
@@ -149,6 +150,24 @@ void measure(const Topology& topology, int candidates) {
   std::fflush(stdout);
 }
 
+// The frontier of seconds against bytes, and searches at three limits between its ends.
+void measure_limits(const Topology& topology, int candidates) {
+  const CostGraph graph = graph_of(topology, candidates);
+  std::vector<FrontierPoint> corners;
+  const std::string frontier_seconds = timed([&] { corners = frontier(graph); });
+  fmt::print("{:<16} {:>4} {:>8} {:>17}", topology.name, candidates, corners.size(), frontier_seconds);
+  for (int quarter : {1, 2, 3}) {
+    const int64_t fewest = corners.front().bytes.count, most = corners.back().bytes.count;
+    Within found;
+    const std::string seconds =
+        timed([&] { found = search_within(graph, {fewest + (most - fewest) / 4 * quarter}); });
+    fmt::print("  {:>17} {:>9} {}", seconds, found.points,
+               found.proven ? "proven" : fmt::format("gap {:.2g} %", 100 * found.gap() / found.seconds));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -158,10 +177,18 @@ int main(int count, char** words) {
   fmt::print("{:<16} {:>8} {:>6} {:>4} {:>15} {:>15} {:>9} {:>9} {:>10} {:>6} {:>6} {:>6} {:>7}\n",
              "topology", "vertices", "edges", "K", "search s", "marg. s", "tables", "largest", "products",
              "leaves", "nodes", "edges", "general");
-  for (const Topology& topology :
-       {chain(10), chain(30), inception(), densenet(), u_net(), braid(), all_to_all(5)}) {
+  const std::vector<Topology> topologies = {chain(10), chain(30), inception(),  densenet(),
+                                            u_net(),   braid(),   all_to_all(5)};
+  for (const Topology& topology : topologies) {
     if (!topology.name.starts_with(only)) continue;
     for (int candidates : {5, 20, 60, 200, 400})
       if (candidates <= most) measure(topology, candidates);
+  }
+  fmt::print("\n{:<16} {:>4} {:>8} {:>17}  within 1/4, 1/2, 3/4 of the bytes: seconds, pairs\n", "topology",
+             "K", "corners", "frontier s");
+  for (const Topology& topology : topologies) {
+    if (!topology.name.starts_with(only)) continue;
+    for (int candidates : {5, 20, 60})
+      if (candidates <= most) measure_limits(topology, candidates);
   }
 }

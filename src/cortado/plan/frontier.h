@@ -21,7 +21,7 @@ std::vector<FrontierPoint> frontier(const CostGraph& graph, const SearchOptions&
 
 struct WithinOptions {
   SearchOptions search;
-  int64_t most_points = 5'000'000;  // pairs of seconds and bytes looked at before giving up the proof
+  int64_t most_points = 20'000'000;  // pairs of seconds and bytes made before a proof is given up
 };
 
 // What search_within found.

@@ -72,7 +72,7 @@ class ParetoSearch {
       for (int child : children_[b]) messages_[child] = {};
     }
     for (size_t b = 0; b < messages_.size() && !gave_up(); ++b)
-      if (elimination_.buckets()[b].parent < 0) whole = sum(whole, messages_[b][0]);
+      if (elimination_.buckets()[b].parent < 0) whole = sum(whole, messages_[b][0], INFINITY);
     if (gave_up()) result_.complete = false;
     for (const Pair& pair : whole) {
       const bool complete_pair = !gave_up() && pair.bytes <= problem_.limit.count;
@@ -122,18 +122,31 @@ class ParetoSearch {
                                       assignment_[edge->to]];
     own.trail = static_cast<int64_t>(trails_.size());
     trails_.push_back({v, a, -1, -1});
+    // What is left of the threshold for a sum, when those still to come cost what they cost at least.
+    double room = threshold_ - outside;
+    for (int child : children_[b]) room -= least_of(child);
     Set pairs{own};
-    for (int child : children_[b])
-      pairs = sum(pairs, messages_[child][elimination_.buckets()[child].message.index(assignment_)]);
+    for (int child : children_[b]) {
+      room += least_of(child);
+      pairs = sum(pairs, messages_[child][elimination_.buckets()[child].message.index(assignment_)], room);
+    }
     const int64_t most_bytes = problem_.limit.count - (fewest_ - fewest_below_[b]);
     for (const Pair& pair : pairs) {
-      const double least = pair.seconds + problem_.multiplier * static_cast<double>(pair.bytes) + outside;
-      if (pair.bytes <= most_bytes && least <= threshold_) set.push_back(pair);
+      if (pair.bytes <= most_bytes && cost(pair) + outside <= threshold_) set.push_back(pair);
     }
   }
 
-  // All sums of a pair of each set, less those that others beat.
-  Set sum(const Set& left, const Set& right) {
+  // Of the message that came from `child`, at the current assignment, under the multiplier.
+  double least_of(int child) const {
+    const Table& message = elimination_.buckets()[child].message;
+    return (*message.values)[message.index(assignment_)];
+  }
+  double cost(const Pair& pair) const {
+    return pair.seconds + problem_.multiplier * static_cast<double>(pair.bytes);
+  }
+
+  // All sums of a pair of each set that cost at most `room`, less those that others beat.
+  Set sum(const Set& left, const Set& right, double room) {
     Set sums;
     sums.reserve(left.size() * right.size());
     result_.points += static_cast<int64_t>(left.size() * right.size());
@@ -142,10 +155,11 @@ class ParetoSearch {
       for (size_t r = 0; r < right.size(); ++r) {
         const Pair pair{left[l].seconds + right[r].seconds, left[l].bytes + right[r].bytes,
                         static_cast<int64_t>(l * right.size() + r)};
-        if (pair.bytes <= problem_.limit.count) sums.push_back(pair);
+        if (pair.bytes <= problem_.limit.count && cost(pair) <= room) sums.push_back(pair);
       }
     }
     keep_best(sums);
+    thin(sums);
     for (Pair& pair : sums) {
       const size_t l = static_cast<size_t>(pair.trail) / right.size(),
                    r = static_cast<size_t>(pair.trail) % right.size();
@@ -155,11 +169,15 @@ class ParetoSearch {
     return sums;
   }
 
-  // At most `set_limit` pairs, evenly spread, the first and the last among them.
+  // At most `set_limit` pairs: of as many ranges of bytes, each the best under the multiplier.
   void thin(Set& set) {
-    const size_t most = problem_.set_limit;
-    if (most < 2 || set.size() <= most) return;
-    for (size_t i = 0; i < most; ++i) set[i] = set[i * (set.size() - 1) / (most - 1)];
+    const size_t most = problem_.set_limit, count = set.size();
+    if (most == 0 || count <= most) return;
+    for (size_t i = 0; i < most; ++i) {
+      const auto first = set.begin() + static_cast<int64_t>(i * count / most);
+      const auto last = set.begin() + static_cast<int64_t>((i + 1) * count / most);
+      set[i] = *std::ranges::min_element(first, last, {}, [&](const Pair& pair) { return cost(pair); });
+    }
     set.resize(most);
     result_.complete = false;
   }

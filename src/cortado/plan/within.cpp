@@ -26,7 +26,7 @@ class WithinSearch {
       result_.proven = true;
     } else if (result_.fits) {
       find_multiplier(fastest);
-      for (const size_t set_limit : {size_t{8}, size_t{64}, size_t{0}})
+      for (const size_t set_limit : {size_t{8}, size_t{64}, size_t{512}, size_t{0}})
         if (!result_.proven) improve(set_limit);
     }
     if (result_.proven) result_.lower_bound = best_.seconds;
@@ -63,8 +63,7 @@ class WithinSearch {
     const CostGraph& graph = search_.start().pruned.graph;
     double error = 0;
     const CostGraph bound = with_multiplier(graph, search_.start().quantum, multiplier_, error);
-    // Two sums are compared, each a product away from what is meant.
-    error *= 4;
+    error *= 4;  // several such sums are compared
     const EliminationOrder order = checked_order(bound, {options_.search.table_limit.count / 3});
     const Elimination elimination(bound, order.vertices, true);
     const Marginals marginals = marginals_of(elimination);
