@@ -25,7 +25,7 @@ struct Product {
   std::vector<const Table*> left, right;
 };
 
-int64_t product_of(const std::vector<int>& sizes) {
+int64_t choices_of(const std::vector<int>& sizes) {
   int64_t product = 1;
   for (int size : sizes) product *= size;
   return product;
@@ -179,7 +179,7 @@ Table minimized(std::span<Table> tables, int vertex) {
   ensure(!tables.empty() && std::ranges::all_of(tables, [&](const Table& t) { return t.has(vertex); }),
          "every table has the vertex that goes");
   const Product product = product_of(tables, vertex);
-  const int64_t batches = product_of(product.batch_sizes), rows = product_of(product.row_sizes);
+  const int64_t batches = choices_of(product.batch_sizes), rows = choices_of(product.row_sizes);
   Table result{product.batch, product.batch_sizes, {}};
   result.scope.insert(result.scope.end(), product.rows.begin(), product.rows.end());
   result.sizes.insert(result.sizes.end(), product.row_sizes.begin(), product.row_sizes.end());
