@@ -151,7 +151,8 @@ void multiply_one(const Product& product, int64_t rows, int threads, double* out
     for (int64_t panel = 0; panel < right.panels(); ++panel) pack(product, 0, panel, right);
     return multiply_rows(product, 0, 0, rows, right, rooms[0], out);
   }
-  parallel_for(right.panels(), [&](int64_t panel) { pack(product, 0, panel, right); });
+  parallel_for_work(right.panels(), static_cast<double>(product.depth * product.columns),
+                    [&](int64_t panel) { pack(product, 0, panel, right); });
   parallel_for(threads, [&](int64_t t) {
     multiply_rows(product, 0, rows * t / threads, rows * (t + 1) / threads, right, rooms[t], out);
   });
