@@ -1,7 +1,9 @@
 // The exact search on random costs over the topologies of networks: seconds, tables, products. Random costs
-// are the hard case: pruning hardly helps. plan_search [MOST_CANDIDATES]
+// are the hard case: pruning hardly helps. plan_search [MOST_CANDIDATES [TOPOLOGY]]
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
 #include <functional>
 #include <random>
@@ -10,6 +12,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/plan/frontier.h"
 #include "cortado/plan/search.h"
 
 namespace {
@@ -53,7 +56,7 @@ Topology inception() {
   return topology;
 }
 
-// Every layer of 400 K^3 products: nine branches of 20 layers between two vertices.
+// Nearly 200 products of K^3: eleven branches of 18 layers between two vertices.
 Topology braid() {
   Topology topology{"braid", 2, {}};
   for (int branch = 0; branch < 11; ++branch) topology.edges.push_back({topology.chain(0, 18), 1});
@@ -119,15 +122,18 @@ CostGraph graph_of(const Topology& topology, int candidates) {
   return graph;
 }
 
+// Wall-clock seconds / seconds of processors, which tell more where others use them too.
 std::string timed(const std::function<void()>& once) {
   const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t processors = std::clock();
   try {
     once();
   } catch (const UserError&) {
     return "refused";
   }
-  return fmt::format("{:.3f}",
-                     std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  return fmt::format("{:.3f} / {:.3f}", wall.count(),
+                     static_cast<double>(std::clock() - processors) / CLOCKS_PER_SEC);
 }
 
 void measure(const Topology& topology, int candidates) {
@@ -136,24 +142,53 @@ void measure(const Topology& topology, int candidates) {
   const std::string search_seconds = timed([&] { found = search(graph); });
   const std::string marginal_seconds = timed([&] { min_marginals(graph); });
   const SearchStatistics& s = found.statistics;
-  fmt::print("{:<16} {:>8} {:>6} {:>4} {:>9} {:>9} {:>9.1f} {:>9.1f} {:>10.3g} {:>6} {:>6} {:>6} {:>7}\n",
+  fmt::print("{:<16} {:>8} {:>6} {:>4} {:>15} {:>15} {:>9.1f} {:>9.1f} {:>10.3g} {:>6} {:>6} {:>6} {:>7}\n",
              topology.name, topology.vertices, topology.edges.size(), candidates, search_seconds,
              marginal_seconds, static_cast<double>(s.tables.count) / 1e6,
              static_cast<double>(s.largest_table.count) / 1e6, s.products, s.eliminations.leaves,
              s.eliminations.nodes, s.eliminations.edges, s.eliminations.general);
+  std::fflush(stdout);
+}
+
+// The frontier of seconds against bytes, and searches at three limits between its ends.
+void measure_limits(const Topology& topology, int candidates) {
+  const CostGraph graph = graph_of(topology, candidates);
+  std::vector<FrontierPoint> corners;
+  const std::string frontier_seconds = timed([&] { corners = frontier(graph); });
+  fmt::print("{:<16} {:>4} {:>8} {:>17}", topology.name, candidates, corners.size(), frontier_seconds);
+  for (int quarter : {1, 2, 3}) {
+    const int64_t fewest = corners.front().bytes.count, most = corners.back().bytes.count;
+    Within found;
+    const std::string seconds =
+        timed([&] { found = search_within(graph, {fewest + (most - fewest) / 4 * quarter}); });
+    fmt::print("  {:>17} {:>9} {}", seconds, found.points,
+               found.proven ? "proven" : fmt::format("gap {:.2g} %", 100 * found.gap() / found.seconds));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int count, char** words) {
   const int most = count > 1 ? std::atoi(words[1]) : 400;
+  const std::string only = count > 2 ? words[2] : "";
   fmt::print("{} threads; MB of tables; additions\n", compute_threads());
-  fmt::print("{:<16} {:>8} {:>6} {:>4} {:>9} {:>9} {:>9} {:>9} {:>10} {:>6} {:>6} {:>6} {:>7}\n", "topology",
-             "vertices", "edges", "K", "search s", "marg. s", "tables", "largest", "products", "leaves",
-             "nodes", "edges", "general");
-  for (const Topology& topology :
-       {chain(10), chain(30), inception(), densenet(), u_net(), braid(), all_to_all(5)}) {
+  fmt::print("{:<16} {:>8} {:>6} {:>4} {:>15} {:>15} {:>9} {:>9} {:>10} {:>6} {:>6} {:>6} {:>7}\n",
+             "topology", "vertices", "edges", "K", "search s", "marg. s", "tables", "largest", "products",
+             "leaves", "nodes", "edges", "general");
+  const std::vector<Topology> topologies = {chain(10), chain(30), inception(),  densenet(),
+                                            u_net(),   braid(),   all_to_all(5)};
+  for (const Topology& topology : topologies) {
+    if (!topology.name.starts_with(only)) continue;
     for (int candidates : {5, 20, 60, 200, 400})
       if (candidates <= most) measure(topology, candidates);
+  }
+  fmt::print("\n{:<16} {:>4} {:>8} {:>17}  within 1/4, 1/2, 3/4 of the bytes: seconds, pairs\n", "topology",
+             "K", "corners", "frontier s");
+  for (const Topology& topology : topologies) {
+    if (!topology.name.starts_with(only)) continue;
+    for (int candidates : {5, 20, 60})
+      if (candidates <= most) measure_limits(topology, candidates);
   }
 }

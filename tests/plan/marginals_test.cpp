@@ -38,7 +38,7 @@ TEST(MinMarginals, EqualExhaustiveSearch) {
 
 // Large enough for blocks and threads; the least of every vertex is the optimum, reached by its candidate.
 TEST(MinMarginals, HaveTheOptimumAtEveryVertex) {
-  const CostGraph graph = graph_of(5, 7, 40, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}, {1, 2}, {4, 5}});
+  const CostGraph graph = graph_of(5, 7, 130, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}, {4, 5}});
   const Optimum best = search(graph);
   const std::vector<std::vector<double>> marginals = min_marginals(graph);
   for (int v = 0; v < graph.size(); ++v) {

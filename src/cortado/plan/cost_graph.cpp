@@ -6,7 +6,7 @@
 #include <map>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
+#include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
@@ -49,7 +49,7 @@ int CostGraph::add_vertex(std::string name, std::vector<double> seconds, std::ve
 }
 
 void CostGraph::add_edge(int from, int to, std::vector<double> seconds) {
-  add_edge(from, to, std::make_shared<const std::vector<double>>(std::move(seconds)));
+  add_edge(from, to, std::make_shared<std::vector<double>>(std::move(seconds)));
 }
 
 void CostGraph::add_edge(int from, int to, Costs seconds) {
@@ -95,7 +95,7 @@ CostGraph without_parallel_edges(const CostGraph& graph, int* merged) {
   for (const auto& [ends, edges] : groups) {
     if (merged) *merged += static_cast<int>(edges.size()) - 1;
     if (edges.size() == 1 && edges[0]->from == ends.first) {
-      result.add_edge(ends.first, ends.second, edges[0]->seconds);
+      result.add_edge(*edges[0]);
       continue;
     }
     const int64_t rows = graph.candidates(ends.first), columns = graph.candidates(ends.second);
@@ -125,10 +125,17 @@ CostGraph rounded(const CostGraph& graph, double quantum) {
     std::ranges::transform(seconds, seconds.begin(), round);
     result.add_vertex(vertex.name, std::move(seconds), vertex.bytes);
   }
-  for (const CostGraph::Edge& edge : graph.edges()) {
-    auto costs = std::make_shared<std::vector<double>>(edge.seconds->size());
-    std::ranges::transform(*edge.seconds, costs->begin(), round);
-    result.add_edge(edge.from, edge.to, Costs(std::move(costs)));
+  std::vector<Costs> costs(graph.edges().size());
+  double total = 0;
+  for (const CostGraph::Edge& edge : graph.edges()) total += static_cast<double>(edge.seconds->size());
+  parallel_for_work(static_cast<int64_t>(costs.size()), total, [&](int64_t e) {
+    auto values = std::make_shared<std::vector<double>>(*graph.edges()[e].seconds);
+    std::ranges::transform(*values, values->begin(), round);
+    costs[e] = std::move(values);
+  });
+  for (size_t e = 0; e < costs.size(); ++e) {
+    const CostGraph::Edge& edge = graph.edges()[e];
+    result.add_edge({edge.from, edge.to, std::move(costs[e]), round(edge.largest), edge.infinite});
   }
   return result;
 }

@@ -1,19 +1,18 @@
 #include "cortado/plan/minimize.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/plan/min_plus.h"
+#include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
 
 // Rows of the left factor that are made and multiplied at a time: they stay in the second-level cache.
 constexpr int64_t row_block = 32;
-// Below so many additions threads cost more than they save.
-constexpr int64_t worth_threads = 200'000;
 
 // Any elimination is a batch of min-plus products. One of the remaining vertices becomes the columns. Tables
 // that contain it are the right factor, others the left one. The vertices that the right factor has besides
@@ -26,7 +25,7 @@ struct Product {
   std::vector<const Table*> left, right;
 };
 
-int64_t product_of(const std::vector<int>& sizes) {
+int64_t choices_of(const std::vector<int>& sizes) {
   int64_t product = 1;
   for (int size : sizes) product *= size;
   return product;
@@ -40,22 +39,33 @@ std::map<int, int> remaining(std::span<const Table> tables, int vertex) {
   return sizes;
 }
 
-// The vertex whose tables have the least beside it, then the one of most candidates.
-int column_of(std::span<const Table> tables, const std::map<int, int>& sizes) {
+// Entries of tables that would have to be put into another order for these columns.
+int64_t entries_to_move(std::span<const Table> tables, int vertex, int column) {
+  int64_t entries = 0;
+  for (const Table& table : tables) {
+    const size_t last = table.scope.size() - 1;
+    const bool in_order = table.has(column) ? table.scope[last] == column && table.scope[last - 1] == vertex
+                                            : table.scope[last] == vertex;
+    if (!in_order) entries += table.size();
+  }
+  return entries;
+}
+
+// The vertex whose tables have the least beside it; then the one that moves the least; then the one of most
+// candidates.
+int column_of(std::span<const Table> tables, int vertex, const std::map<int, int>& sizes) {
   int best = -1;
-  int64_t best_batch = 0;
-  for (const auto& [candidate, size] : sizes) {
+  std::array<int64_t, 3> least{};
+  for (const auto& [column, size] : sizes) {
     int64_t batch = 1;
     for (const auto& [other, other_size] : sizes) {
-      const bool beside =
-          other != candidate && std::ranges::any_of(tables, [&, o = other, c = candidate](const Table& t) {
-            return t.has(c) && t.has(o);
-          });
-      if (beside) batch *= other_size;
+      auto has_both = [&, c = column, o = other](const Table& table) { return table.has(c) && table.has(o); };
+      if (other != column && std::ranges::any_of(tables, has_both)) batch *= other_size;
     }
-    if (best >= 0 && (batch > best_batch || (batch == best_batch && size <= sizes.at(best)))) continue;
-    best = candidate;
-    best_batch = batch;
+    const std::array<int64_t, 3> each{batch, entries_to_move(tables, vertex, column), -size};
+    if (best >= 0 && each >= least) continue;
+    best = column;
+    least = each;
   }
   return best;
 }
@@ -78,7 +88,7 @@ Product product_of(std::span<Table> tables, int vertex) {
   product.vertex = vertex;
   product.depth = tables[0].size_of(vertex);
   const std::map<int, int> sizes = remaining(tables, vertex);
-  product.column = column_of(tables, sizes);
+  product.column = column_of(tables, vertex, sizes);
   if (product.column >= 0) product.columns = sizes.at(product.column);
   arrange(tables, vertex, product.column);
   for (const Table& table : tables)
@@ -141,7 +151,8 @@ void multiply_one(const Product& product, int64_t rows, int threads, double* out
     for (int64_t panel = 0; panel < right.panels(); ++panel) pack(product, 0, panel, right);
     return multiply_rows(product, 0, 0, rows, right, rooms[0], out);
   }
-  parallel_for(right.panels(), [&](int64_t panel) { pack(product, 0, panel, right); });
+  parallel_for_work(right.panels(), static_cast<double>(product.depth * product.columns),
+                    [&](int64_t panel) { pack(product, 0, panel, right); });
   parallel_for(threads, [&](int64_t t) {
     multiply_rows(product, 0, rows * t / threads, rows * (t + 1) / threads, right, rooms[t], out);
   });
@@ -169,7 +180,7 @@ Table minimized(std::span<Table> tables, int vertex) {
   ensure(!tables.empty() && std::ranges::all_of(tables, [&](const Table& t) { return t.has(vertex); }),
          "every table has the vertex that goes");
   const Product product = product_of(tables, vertex);
-  const int64_t batches = product_of(product.batch_sizes), rows = product_of(product.row_sizes);
+  const int64_t batches = choices_of(product.batch_sizes), rows = choices_of(product.row_sizes);
   Table result{product.batch, product.batch_sizes, {}};
   result.scope.insert(result.scope.end(), product.rows.begin(), product.rows.end());
   result.sizes.insert(result.sizes.end(), product.row_sizes.begin(), product.row_sizes.end());
@@ -178,8 +189,8 @@ Table minimized(std::span<Table> tables, int vertex) {
     result.sizes.push_back(static_cast<int>(product.columns));
   }
   auto values = std::make_shared<std::vector<double>>(static_cast<size_t>(batches * rows * product.columns));
-  const int threads =
-      batches * rows * product.columns * product.depth < worth_threads ? 1 : compute_threads();
+  const double additions = static_cast<double>(values->size()) * static_cast<double>(product.depth);
+  const int threads = additions < worth_threads ? 1 : compute_threads();
   if (batches == 1)
     multiply_one(product, rows, threads, values->data());
   else

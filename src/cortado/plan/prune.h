@@ -6,6 +6,9 @@
 
 namespace cortado::plan {
 
+// The graph with these candidates of each vertex alone.
+CostGraph restricted(const CostGraph& graph, const std::vector<std::vector<int>>& kept);
+
 // A graph with fewer candidates, and which ones they were.
 struct Pruned {
   CostGraph graph;

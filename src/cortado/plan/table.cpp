@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
+#include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
 
-// Row of `tile` at a time, so that both sides of a transposition stay in the cache.
+// Rows of `tile` values at a time, so that both sides of a transposition stay in the cache.
 constexpr int64_t tile = 16;
 
 // to[r][c] = from[r * row_stride + c * column_stride]
@@ -56,7 +56,7 @@ Table permuted(const Table& table, const std::vector<int>& scope) {
   const size_t rank = scope.size();  // at least two, for the orders differ
   const int64_t rows = result.sizes[rank - 2], columns = result.sizes[rank - 1];
   auto values = std::make_shared<std::vector<double>>(table.values->size());
-  parallel_for(table.size() / (rows * columns), [&](int64_t outer) {
+  parallel_for_work(table.size() / (rows * columns), static_cast<double>(table.size()), [&](int64_t outer) {
     int64_t offset = 0, rest = outer;
     for (size_t i = rank - 2; i-- > 0; rest /= result.sizes[i]) offset += rest % result.sizes[i] * strides[i];
     gather(table.values->data() + offset, strides[rank - 2], strides[rank - 1],
@@ -75,7 +75,7 @@ Table summed(std::span<const Table> tables, const std::vector<int>& scope, const
   for (const Table& table : tables) {
     std::vector<int64_t> strides;
     for (int vertex : scope) strides.push_back(table.stride_of(vertex));
-    parallel_for(size / columns, [&](int64_t row) {
+    parallel_for_work(size / columns, static_cast<double>(size), [&](int64_t row) {
       int64_t offset = 0, rest = row;
       for (size_t i = scope.size() - 1; i-- > 0; rest /= sizes[i]) offset += rest % sizes[i] * strides[i];
       double* to = values->data() + row * columns;
@@ -88,9 +88,10 @@ Table summed(std::span<const Table> tables, const std::vector<int>& scope, const
 
 void add(Table& table, const Table& other) {
   const Table turned = permuted(other, table.scope);
-  auto values = std::make_shared<std::vector<double>>(*table.values);
-  for (size_t i = 0; i < values->size(); ++i) (*values)[i] += (*turned.values)[i];
-  table.values = std::move(values);
+  if (table.values.use_count() > 1) table.values = std::make_shared<std::vector<double>>(*table.values);
+  // Nobody else sees them, and they were made here: written where they lie.
+  auto& values = const_cast<std::vector<double>&>(*table.values);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += (*turned.values)[i];
 }
 
 }  // namespace cortado::plan
