@@ -189,7 +189,7 @@ void add_links(Table& table, const DeviceGraph& graph, bool crossing, const std:
   if (latencies.empty()) return;
   auto range = [](std::vector<double>& values) {
     std::ranges::sort(values);
-    return fmt::format("{:.3g} / {:.3g} / {:.3g}", values.front(), values[values.size() / 2], values.back());
+    return fmt::format("{:.4g} / {:.4g} / {:.4g}", values.front(), values[values.size() / 2], values.back());
   };
   table.add({title, std::to_string(latencies.size() / 2), range(latencies), range(bandwidths)});
 }
