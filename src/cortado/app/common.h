@@ -19,7 +19,7 @@ CLI::Validator at_least_one();
 
 // Options that say how to compute.
 struct MachineOptions {
-  int threads = 0;       // 0: as many as this process may use
+  int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
   std::string strategy;  // empty: data on several ranks, single on one
   int ranks = 0;         // 0: as many as the launcher started

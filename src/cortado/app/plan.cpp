@@ -127,9 +127,9 @@ void run_plan(const PlanArguments& a) {
   std::vector<int> nodes;
   for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
   const Plan plan = plan::make_plan(loaded.network, {.devices = machine.devices()}, costs, nodes);
-  print_plan(loaded.network, plan);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(plan.strategy));
   if (!a.json.empty()) write_file_atomically(a.json, json_text(loaded.network, plan));
+  print_plan(loaded.network, plan);
 }
 
 }  // namespace
