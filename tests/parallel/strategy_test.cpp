@@ -64,6 +64,13 @@ TEST(Strategy, RoundTrips) {
   }
 }
 
+TEST(Strategy, WrongListsOfDevicesRoundTripToo) {
+  for (const char* layer : {R"("*": {"n": 3, "devices": [0, 1]})", R"("*": {"devices": []})"}) {
+    const Strategy strategy = parse_strategy(file(layer), "s.json");
+    EXPECT_EQ(parse_strategy(strategy_text(strategy), "text"), strategy) << layer;
+  }
+}
+
 TEST(Strategy, BuiltInOnesHoldForEveryNumberOfRanks) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const Network net = testing::random_net(seed);
@@ -87,6 +94,11 @@ TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
   EXPECT_THAT(refusal("{"), HasSubstr("is not JSON"));
   EXPECT_THAT(refusal("{}"), HasSubstr("is not a strategy file"));
   EXPECT_THAT(refusal(R"({"format": "cortado-strategy", "version": 7, "layers": {}})"), HasSubstr("version"));
+  // Values that nest deeply are told without going into them.
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_THAT(refusal(file(R"("*": {"n": )" + deep + "}")), HasSubstr("\"n\": a list is not a whole number"));
+  EXPECT_THAT(refusal(R"({"format": "cortado-strategy", "version": )" + deep + "}"),
+              HasSubstr("a list is not"));
   const Network net = small_net();
   EXPECT_THAT(refusal_of([&] { resolve(built_in_strategy("data", net, 4), net, 2, "data"); }),
               HasSubstr("the job has 2"));

@@ -8,16 +8,19 @@ declare -A uses=(
   [proto]=""
   [layers]="base"
   [net]="base proto layers"
+  [machine]="base"
   [parallel]="base layers net"
   [program]="base layers net parallel"
   [kernels]="base layers"
   [comm]="base"
   [job]="base"
+  [cost]="base layers net parallel machine"
+  [plan]="base layers net parallel machine cost"
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [report]="base layers net parallel program"
-  [train]="base proto layers net parallel program kernels comm exec data report"
-  [app]="base proto layers net parallel program kernels comm exec data train report job"
+  [train]="base proto layers net parallel program kernels comm exec data report machine"
+  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan"
 )
 
 bad=0

@@ -18,7 +18,9 @@ Command add_train_command(CLI::App& app);
 Command add_test_command(CLI::App& app);
 Command add_time_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
+Command add_plan_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
+Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);
 
 }  // namespace cortado

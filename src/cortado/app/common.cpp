@@ -31,22 +31,26 @@ CLI::Validator at_least_one() {
       "NUMBER");
 }
 
-void add_machine_options(CLI::App& command, MachineOptions& o) {
+void add_rank_options(CLI::App& command, MachineOptions& o) {
   command
       .add_option("--threads", o.threads,
                   "Compute threads of each rank; default: its share of the cores it may use")
       ->check(at_least_one());
   command.add_flag("--no-bind", o.no_bind, "Leave it to the system where ranks of one machine run");
-  command.add_option(
-      "--strategy", o.strategy,
-      "How layers are cut over the ranks: single, data, model, owt, spatial, random:SEED or a file (.json); "
-      "default: data");
   command.add_option("--ranks", o.ranks, "Start this many ranks (processes) that share the work")
       ->check(at_least_one());
   command.add_option(
       "--launch", o.launch,
       "Command that starts the ranks, before '-n RANKS': \"mpiexec -hosts a,b\", \"srun\"; default: "
       "this build's mpiexec on this host");
+}
+
+void add_machine_options(CLI::App& command, MachineOptions& o) {
+  add_rank_options(command, o);
+  command.add_option(
+      "--strategy", o.strategy,
+      "How layers are cut over the ranks: single, data, model, owt, spatial, random:SEED or a file (.json); "
+      "default: data");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");

@@ -19,7 +19,7 @@ CLI::Validator at_least_one();
 
 // Options that say how to compute.
 struct MachineOptions {
-  int threads = 0;       // 0: as many as this process may use
+  int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
   std::string strategy;  // empty: data on several ranks, single on one
   int ranks = 0;         // 0: as many as the launcher started
@@ -28,6 +28,8 @@ struct MachineOptions {
   std::string kernels;  // only this implementation
   bool verbose = false;
 };
+// Threads and ranks alone.
+void add_rank_options(CLI::App& command, MachineOptions& options);
 void add_machine_options(CLI::App& command, MachineOptions& options);
 // Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
 // Throws UserError for what this version does not do.

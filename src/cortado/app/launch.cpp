@@ -36,7 +36,7 @@ std::optional<std::string> option_value(const std::vector<std::string>& words, c
 }
 
 bool runs_on_ranks(const std::vector<std::string>& words) {
-  static const std::vector<std::string> commands = {"train", "test", "time", "verify"};
+  static const std::vector<std::string> commands = {"train", "test", "time", "verify", "machine"};
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 

@@ -24,7 +24,8 @@ void run_command(int count, const char* const* words) {
   app.set_version_flag("--version", std::string(version()));
   app.allow_extras();  // handed down to the subcommands; refuse_unknown_arguments looks at the rest
   std::vector<Command> commands{add_train_command(app),  add_test_command(app), add_time_command(app),
-                                add_verify_command(app), add_show_command(app), add_data_command(app)};
+                                add_verify_command(app), add_plan_command(app), add_machine_command(app),
+                                add_show_command(app),   add_data_command(app)};
 
   std::vector<std::string> arguments = normalized_arguments(count, words);
   std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes
@@ -44,7 +45,8 @@ void run_command(int count, const char* const* words) {
   for (const Command& command : commands) {
     if (command.options->parsed()) return command.run();
   }
-  throw UserError("give a command: train, test, time, verify, show or data ('cortado --help' tells more)");
+  throw UserError(
+      "give a command: train, test, time, verify, show, machine or data ('cortado --help' tells more)");
 }
 
 // Runs `body`; what it throws becomes an exit code and a message for `report`.

@@ -38,4 +38,20 @@ struct Seconds {
   }
 };
 
+// Floating-point operations per second; a multiply-add counts two.
+struct FlopRate {
+  double per_second = 0;
+  auto operator<=>(const FlopRate&) const = default;
+};
+
+struct Bandwidth {
+  double bytes_per_second = 0;
+  auto operator<=>(const Bandwidth&) const = default;
+};
+
+inline Seconds operator/(Flops work, FlopRate rate) { return {work.count / rate.per_second}; }
+inline Seconds operator/(Bytes data, Bandwidth bandwidth) {
+  return {static_cast<double>(data.count) / bandwidth.bytes_per_second};
+}
+
 }  // namespace cortado

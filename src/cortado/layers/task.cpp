@@ -9,6 +9,14 @@ Box Task::parameter_box(int index, int p) const {
   return layers[index]->parameter_box({&between, 1}, p, domain_box, domain_box);
 }
 
+bool may_follow(std::string_view before, std::string_view type) {
+  if (type == "ReLU") {
+    return before == "Convolution" || before == "InnerProduct" || before == "Scale" ||
+           before == "BatchNorm" || before == "Eltwise";
+  }
+  return type == "Scale" && before == "BatchNorm";
+}
+
 Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs) {
   Task task;
   task.phase = phase;

@@ -28,14 +28,20 @@ constexpr std::pair<std::string_view, int Degrees::*> degree_keys[] = {
   throw UserError(fmt::format("{}: \"{}\": {}", where, key, what));
 }
 
+// A value in a message: lists and objects, which may nest deeply, are only named.
+std::string shown(const Json& value) {
+  if (value.is_object()) return "an object";
+  return value.is_array() ? "a list" : value.dump();
+}
+
 int whole_number(const Json& value, const std::string& where, std::string_view key) {
   if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > 1 << 20)
-    refuse(where, key, fmt::format("{} is not a whole number from 0 to 1048576", value.dump()));
+    refuse(where, key, fmt::format("{} is not a whole number from 0 to 1048576", shown(value)));
   return value.get<int>();
 }
 
 std::string text_of(const Json& value, const std::string& where, std::string_view key) {
-  if (!value.is_string()) refuse(where, key, fmt::format("{} is not a text", value.dump()));
+  if (!value.is_string()) refuse(where, key, fmt::format("{} is not a text", shown(value)));
   return value.get<std::string>();
 }
 
@@ -49,7 +55,7 @@ void check_keys(const Json& object, std::span<const std::string_view> known, con
 
 void read_list(const Json& value, const std::string& where, std::string_view key,
                const std::function<void(const Json&)>& add) {
-  if (!value.is_array()) refuse(where, key, fmt::format("{} is not a list", value.dump()));
+  if (!value.is_array()) refuse(where, key, fmt::format("{} is not a list", shown(value)));
   for (const Json& each : value) add(each);
 }
 
@@ -57,7 +63,7 @@ LayerStrategy layer_of(const Json& object, const std::string& where) {
   static constexpr std::string_view known[] = {"n", "c",       "d",       "h",    "w",
                                                "r", "devices", "weights", "sync", "batch_norm"};
   if (!object.is_object())
-    throw UserError(fmt::format("{}: {} is not an object such as {{\"n\": 2}}", where, object.dump()));
+    throw UserError(fmt::format("{}: {} is not an object such as {{\"n\": 2}}", where, shown(object)));
   check_keys(object, known, where);
   LayerStrategy layer;
   ParallelConfig& config = layer.config;
@@ -77,7 +83,7 @@ LayerStrategy layer_of(const Json& object, const std::string& where) {
   }
   if (object.contains("weights")) {
     read_list(object["weights"], where, "weights", [&](const Json& each) {
-      if (!each.is_number()) refuse(where, "weights", fmt::format("{} is not a number", each.dump()));
+      if (!each.is_number()) refuse(where, "weights", fmt::format("{} is not a number", shown(each)));
       config.weights.push_back(each.get<double>());
     });
   }
@@ -100,9 +106,12 @@ Json json_of(const LayerStrategy& layer) {
   Json object = Json::object();
   for (const auto& [key, member] : degree_keys)
     if (layer.config.degrees.*member != 1) object[std::string(key)] = layer.config.degrees.*member;
+  double product = 1;
+  for (const auto& [key, member] : degree_keys) product *= layer.config.degrees.*member;
   std::vector<int> usual(layer.config.devices.size());
   std::iota(usual.begin(), usual.end(), 0);
-  if (layer.config.devices != usual) object["devices"] = layer.config.devices;
+  if (layer.config.devices != usual || static_cast<double>(usual.size()) != product)
+    object["devices"] = layer.config.devices;
   if (!layer.config.weights.empty()) object["weights"] = layer.config.weights;
   if (layer.sync == GradientSync::owner) object["sync"] = "owner";
   if (layer.local_batch_norm) object["batch_norm"] = "local";
@@ -119,12 +128,14 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   } catch (const Json::exception& error) {
     throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
   }
-  if (!file.is_object() || file.value("format", Json()) != format_name)
+  const Json none;
+  auto value_of = [&](const char* key) -> const Json& { return file.contains(key) ? file[key] : none; };
+  if (!file.is_object() || value_of("format") != format_name)
     throw UserError(fmt::format("{}: is not a strategy file: \"format\" must be \"{}\"", where, format_name));
   check_keys(file, known, where);
-  if (file.value("version", Json()) != format_version) {
+  if (value_of("version") != format_version) {
     refuse(where, "version",
-           fmt::format("{} is not supported, this program reads {}", file.value("version", Json()).dump(),
+           fmt::format("{} is not supported, this program reads {}", shown(value_of("version")),
                        format_version));
   }
   Strategy strategy;

@@ -6,14 +6,6 @@ namespace {
 
 using Operation = Placement::Operation;
 
-bool may_follow(std::string_view before, std::string_view type) {
-  if (type == "ReLU") {
-    return before == "Convolution" || before == "InnerProduct" || before == "Scale" ||
-           before == "BatchNorm" || before == "Eltwise";
-  }
-  return type == "Scale" && before == "BatchNorm";
-}
-
 // The longest chain of operations from `first` on in which each one's only output feeds only the next one, as
 // it lies.
 std::vector<int> chain_from(const Placement& placement, int first) {

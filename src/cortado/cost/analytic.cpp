@@ -1,0 +1,159 @@
+#include "cortado/cost/analytic.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cortado {
+namespace {
+
+// Bytes that an update reads and writes, for each byte of parameters: value, gradient and history read, value
+// and history written.
+constexpr double update_traffic = 5;
+
+TaskKind kind_of(const Task& task) {
+  const std::string_view type = task.layer().type();
+  if (type == "Convolution" || type == "Deconvolution") return TaskKind::convolution;
+  if (type == "InnerProduct") return TaskKind::inner_product;
+  return TaskKind::memory;
+}
+
+double bytes_of(const std::vector<Box>& boxes) {
+  double bytes = 0;
+  for (const Box& box : boxes) bytes += static_cast<double>(box.shape().size()) * sizeof(float);
+  return bytes;
+}
+
+double parameter_bytes(const Task& task) {
+  double bytes = 0;
+  const int count = static_cast<int>(task.layer().parameters(task.inputs).size());
+  for (int p = 0; p < count; ++p)
+    bytes += static_cast<double>(task.parameter_box(0, p).shape().size()) * sizeof(float);
+  return bytes;
+}
+
+bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
+
+// Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the
+// output; layers bound by memory read what they read and wrote forward, too.
+double memory_traffic(const Task& task, TaskPhase phase, TaskKind kind) {
+  const double in = bytes_of(task.input_boxes), out = bytes_of(task.output_boxes),
+               weights = parameter_bytes(task);
+  if (phase == TaskPhase::forward) return in + out + weights;
+  if (phase == TaskPhase::backward_weights || kind != TaskKind::memory) return in + out + weights;
+  return 2 * in + out + weights;
+}
+
+Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }
+
+}  // namespace
+
+Flops forward_flops(const Task& task) {
+  const Shape domain = task.layer().domain(task.inputs, task.outputs);
+  double share = static_cast<double>(task.domain_box.shape().size()) / static_cast<double>(domain.size());
+  if (task.layer().splits_backward() && task.inputs[0].rank() > 1) {
+    // Less than the channels that the outputs depend on: a part of the summed dimension.
+    const Box whole = task.layer().input_box(task.inputs, 0, 0, task.domain_box);
+    share *= static_cast<double>(task.input_boxes[0][1].size()) / static_cast<double>(whole[1].size());
+  }
+  return {task.layer().forward_flops(task.inputs, task.outputs).count * share};
+}
+
+AnalyticCosts::AnalyticCosts(DeviceGraph machine) : machine_(std::move(machine)) {
+  const int devices = machine_.devices();
+  auto slower = [](Link& link, const Link& other, bool& known) {
+    if (!known) link = other;
+    link.latency = std::max(link.latency, other.latency);
+    if (other.bandwidth < link.bandwidth) link.bandwidth = other.bandwidth;
+    known = true;
+  };
+  bool inside = false, across = false;
+  for (int from = 0; from < devices; ++from) {
+    for (int to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      const bool crosses = machine_.crosses_nodes(from, to);
+      slower(crosses ? across_ : inside_, machine_.link(from, to), crosses ? across : inside);
+    }
+  }
+  for (int node = 0; node < machine_.nodes(); ++node) {
+    const Bandwidth nic = machine_.nic(node);
+    if (node == 0 || nic < nic_) nic_ = nic;
+  }
+}
+
+Seconds AnalyticCosts::pass(const Task& task, int device, TaskPhase phase) const {
+  const Device& spec = machine_.device(device);
+  const TaskKind kind = kind_of(task);
+  const Calibration& calibration = machine_.calibration();
+  const double share = calibration.efficiency.at(kind, phase);
+  const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
+  const double computing =
+      kind == TaskKind::memory ? 0 : forward_flops(task).count / (spec.peak.per_second * share);
+  const double moving =
+      memory_traffic(task, phase, kind) / (spec.memory_bandwidth.bytes_per_second * of_memory);
+  const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
+  return times(seconds, calibration.correction.at(kind, phase));
+}
+
+TaskTime AnalyticCosts::task(const Task& task, int device) {
+  TaskTime time{.forward = pass(task, device, TaskPhase::forward), .backward_weights = {}, .backward = {}};
+  const bool weights = has(task.parameter_gradients), inputs = has(task.input_gradients);
+  if (weights && task.layer().splits_backward())
+    time.backward_weights = pass(task, device, TaskPhase::backward_weights);
+  if (inputs || (weights && !task.layer().splits_backward()))
+    time.backward = pass(task, device, TaskPhase::backward);
+  return time;
+}
+
+Seconds AnalyticCosts::update(Bytes parameters, int device) {
+  const double traffic = update_traffic * static_cast<double>(parameters.count);
+  const double share = machine_.calibration().efficiency.at(TaskKind::memory, TaskPhase::forward);
+  return {traffic / (machine_.device(device).memory_bandwidth.bytes_per_second * share)};
+}
+
+Seconds AnalyticCosts::exchange(const ExchangeVolume& volume) {
+  if (volume.nothing()) return {};
+  double seconds = 0;
+  if (volume.inside > 0) seconds = volume.inside / inside_.bandwidth.bytes_per_second;
+  if (volume.across > 0) {
+    double across = volume.across / across_.bandwidth.bytes_per_second;
+    if (nic_.bytes_per_second > 0) across = std::max(across, volume.node_across / nic_.bytes_per_second);
+    seconds = std::max(seconds, across);
+  }
+  const double latency = volume.across > 0 ? across_.latency.count : inside_.latency.count;
+  return times({seconds + volume.messages * latency}, machine_.calibration().exchange_correction);
+}
+
+Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+  std::vector<int> leaving(static_cast<size_t>(machine_.nodes()));  // rings that leave a node
+  auto each_link = [&](const std::vector<int>& group, auto&& work) {
+    for (size_t i = 0; i < group.size(); ++i) work(group[i], group[(i + 1) % group.size()]);
+  };
+  for (const auto& group : groups) {
+    each_link(group, [&](int from, int to) {
+      if (machine_.crosses_nodes(from, to)) ++leaving[static_cast<size_t>(machine_.node_of(from))];
+    });
+  }
+  const double rounds = kind == Collective::allreduce ? 2 : 1, all = static_cast<double>(bytes.count);
+  double slowest = 0;
+  for (const auto& group : groups) {
+    const double members = static_cast<double>(group.size());
+    if (members < 2) continue;
+    double latency = 0, per_byte = 0;
+    each_link(group, [&](int from, int to) {
+      const Link link = machine_.link(from, to);
+      double bandwidth = link.bandwidth.bytes_per_second;
+      const int node = machine_.node_of(from);
+      const double nic = machine_.nic(node).bytes_per_second;
+      if (machine_.crosses_nodes(from, to) && nic > 0)
+        bandwidth = std::min(bandwidth, nic / leaving[static_cast<size_t>(node)]);
+      latency = std::max(latency, link.latency.count);
+      per_byte = std::max(per_byte, 1 / bandwidth);
+    });
+    const double ring = rounds * (members - 1) * (latency + all / members * per_byte);
+    const double tree = rounds * std::ceil(std::log2(members)) * (latency + all * per_byte);
+    slowest = std::max(slowest, std::min(ring, tree));
+  }
+  return times({slowest}, machine_.calibration().collective_correction);
+}
+
+}  // namespace cortado

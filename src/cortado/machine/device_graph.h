@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+// What joins two devices, in one direction: `bytes` take latency + bytes / bandwidth. Both directions may be
+// used at a time without slowing each other.
+struct Link {
+  Seconds latency;
+  Bandwidth bandwidth;
+  Seconds time(Bytes bytes) const { return latency + bytes / bandwidth; }
+  bool operator==(const Link&) const = default;
+};
+
+// What runs one rank: a GPU, or the processors of a node that are one rank's.
+struct Device {
+  std::string name;  // "V100"; may be empty
+  FlopRate peak;     // of float32: what no kernel passes
+  Bandwidth memory_bandwidth;
+  Bytes memory;
+  Seconds task_overhead;  // what a task takes beside its work: the launch of a kernel, the start of threads
+  bool operator==(const Device&) const = default;
+};
+
+// Joins the devices of a node that lie in one block of `group` consecutive ones: a card, a socket, the node.
+struct NodeLink {
+  int group = 0;
+  Link link;
+  bool operator==(const NodeLink&) const = default;
+};
+
+// Devices that share a network interface. Name, sockets and cores are for the record.
+struct Node {
+  std::string name;
+  int sockets = 0, cores = 0;  // 0: not known
+  std::vector<Device> devices;
+  std::vector<NodeLink> links;  // the innermost first; the last one's group holds the whole node
+  Bandwidth nic;  // of the network interface in each direction, shared by the devices; 0: there is none
+  bool operator==(const Node&) const = default;
+};
+
+// The computations that differ in the share of a device's limit that they reach: of its peak rate, for
+// `memory` (pooling, normalization, pointwise layers, updates) of its memory bandwidth. Phases are those of a
+// Program's steps (docs/design.md, section 5).
+enum class TaskKind { convolution, inner_product, memory };
+enum class TaskPhase { forward, backward_weights, backward };
+inline constexpr int task_kinds = 3, task_phases = 3;
+
+// A factor per kind and phase.
+struct TaskFactors {
+  std::array<std::array<double, task_phases>, task_kinds> values{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
+  double& at(TaskKind kind, TaskPhase phase) {
+    return values[static_cast<size_t>(kind)][static_cast<size_t>(phase)];
+  }
+  double at(TaskKind kind, TaskPhase phase) const {
+    return values[static_cast<size_t>(kind)][static_cast<size_t>(phase)];
+  }
+  bool operator==(const TaskFactors&) const = default;
+};
+
+// A measured collective over the first `devices` devices: `bytes` is what each has and gets.
+struct CollectiveTime {
+  int devices = 0;
+  Bytes bytes;
+  Seconds time;
+  bool operator==(const CollectiveTime&) const = default;
+};
+
+// What measuring has taught beyond the figures of devices and links; without it all factors are 1.
+struct Calibration {
+  TaskFactors efficiency;  // share of the device's limit that tasks reach
+  // Measured over predicted seconds, from runs that were predicted with all of the rest.
+  TaskFactors correction;
+  double exchange_correction = 1, collective_correction = 1;
+  std::vector<CollectiveTime> allreduce;
+  bool operator==(const Calibration&) const = default;
+};
+
+// All that a machine file says (docs/machines.md). Links within nodes and `network` describe them by levels;
+// `pairs`, where it is not empty, holds every pair's own link instead.
+struct Machine {
+  std::string name;
+  std::vector<std::string> about;  // notes: where the figures come from
+  std::vector<Node> nodes;
+  Link network;             // between two nodes: what one pair of devices gets when nobody else sends
+  std::vector<Link> pairs;  // from device i to device j at i * devices + j; 0 for i = j
+  Calibration calibration;
+  bool operator==(const Machine&) const = default;
+};
+
+// A machine as planner and simulator ask about it. Device i runs rank i; the devices of a node are
+// consecutive.
+class DeviceGraph {
+ public:
+  explicit DeviceGraph(Machine machine);  // of one device or more; links of pairs i = i are set to 0
+
+  const Machine& machine() const { return machine_; }
+  const Calibration& calibration() const { return machine_.calibration; }
+  int devices() const { return static_cast<int>(places_.size()); }
+  int nodes() const { return static_cast<int>(machine_.nodes.size()); }
+  const Device& device(int device) const;
+  const Node& node(int node) const { return machine_.nodes[static_cast<size_t>(node)]; }
+
+  int node_of(int device) const { return places_[static_cast<size_t>(device)].node; }
+  bool crosses_nodes(int from, int to) const { return node_of(from) != node_of(to); }
+  // What one message gets when nobody else sends. From a device to itself: no time at all.
+  Link link(int from, int to) const;
+  // What the devices of a node together can send to other nodes, and as much again receive, and how many
+  // devices share that. 0 bytes per second: the node has no network interface.
+  Bandwidth nic(int node) const { return this->node(node).nic; }
+  int devices_sharing_nic(int node) const { return static_cast<int>(this->node(node).devices.size()); }
+
+  // The first `count` devices alone. Throws UserError when there are not so many.
+  DeviceGraph first(int count) const;
+
+  bool operator==(const DeviceGraph& other) const { return machine_ == other.machine_; }
+
+ private:
+  struct Place {
+    int node, position;  // position: in the node
+  };
+  Machine machine_;
+  std::vector<Place> places_;  // of each device
+};
+
+}  // namespace cortado

@@ -1,0 +1,301 @@
+#include "cortado/machine/file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+#include "cortado/base/error.h"
+#include "cortado/machine/file_keys.h"
+
+namespace cortado {
+namespace {
+
+using Keys = std::string_view[];
+
+constexpr int most_devices = 1 << 16;
+
+constexpr std::string_view link_keys[] = {"latency_us", "bandwidth_gb_per_s"};
+constexpr std::string_view latency_meaning = "microseconds that a message takes beside its bytes";
+constexpr std::string_view bandwidth_meaning = "GB/s (1e9 bytes) in one direction";
+constexpr std::string_view nic_meaning = "GB/s (1e9 bytes) of the node's network interface in one direction";
+
+Link link_of(const JsonObject& object) {
+  return {{object.not_negative("latency_us", micro, latency_meaning)},
+          {object.positive("bandwidth_gb_per_s", giga, bandwidth_meaning)}};
+}
+
+// Calls add(element, its path) for each element of a list.
+template <typename Add>
+void each_of(const JsonObject& parent, std::string_view key, std::string_view meaning, Add&& add) {
+  const Json& list = parent.list(key, meaning);
+  for (size_t i = 0; i < list.size(); ++i) add(list[i], fmt::format("{}[{}]", parent.path_of(key), i));
+}
+
+size_t devices_of(const Machine& machine) {
+  size_t devices = 0;
+  for (const Node& node : machine.nodes) devices += node.devices.size();
+  return devices;
+}
+
+// Names are repeated for each of `count`.
+std::string name_of(const JsonObject& object) {
+  constexpr size_t longest = 100;
+  std::string name = object.has("name") ? object.text("name", "a name") : "";
+  if (name.size() > longest)
+    object.refuse("name", fmt::format("has {} bytes; give a name of up to {}", name.size(), longest));
+  return name;
+}
+
+int count_of(const JsonObject& object, int already) {
+  if (!object.has("count")) return 1;
+  const int count = object.whole("count", 1, most_devices, "how many there are of this");
+  if (already + count > most_devices)
+    object.refuse("count", fmt::format("{} makes more than {} of them; give fewer", count, most_devices));
+  return count;
+}
+
+void add_devices(const JsonObject& object, std::vector<Device>& devices) {
+  Device device;
+  device.name = name_of(object);
+  device.peak = {object.positive("gflops", giga, "the device's peak of float32 in GFLOP/s")};
+  device.memory_bandwidth = {object.positive("memory_bandwidth_gb_per_s", giga,
+                                             "GB/s (1e9 bytes) between the device and its memory")};
+  constexpr std::string_view memory_meaning = "the device's memory in GiB (2^30 bytes)";
+  const double bytes = object.positive("memory_gib", gibi, memory_meaning);
+  if (bytes < 0.5 || bytes > 0x1p53)
+    object.refuse("memory_gib", fmt::format("{:g} is less than a byte or more than 2^53; give {}",
+                                            bytes / 0x1p30, memory_meaning));
+  device.memory = {std::llround(bytes)};
+  if (object.has("task_overhead_us")) {
+    device.task_overhead = {
+        object.not_negative("task_overhead_us", micro, "microseconds that a task takes beside its work")};
+  }
+  devices.insert(devices.end(), static_cast<size_t>(count_of(object, static_cast<int>(devices.size()))),
+                 device);
+}
+
+// Groups nest, and the last one holds all devices, so that every pair has exactly one innermost link.
+std::vector<NodeLink> node_links(const JsonObject& node) {
+  static constexpr Keys known = {"group", "latency_us", "bandwidth_gb_per_s"};
+  std::vector<NodeLink> links;
+  each_of(node, "links", "a list of links within the node", [&](const Json& value, const std::string& path) {
+    const JsonObject object(value, node.file(), path, known);
+    const int group = object.whole("group", 2, most_devices, "how many consecutive devices it joins");
+    if (!links.empty() && (group <= links.back().group || group % links.back().group != 0)) {
+      object.refuse("group", fmt::format("{} does not hold whole groups of the link before it; give a "
+                                         "multiple of {} above it",
+                                         group, links.back().group));
+    }
+    links.push_back({group, link_of(object)});
+  });
+  return links;
+}
+
+Node node_of(const JsonObject& object, bool with_pairs) {
+  static constexpr Keys known = {
+      "count", "name", "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us"};
+  constexpr std::string_view devices_meaning = "a list of one device or more";
+  Node node;
+  node.name = name_of(object);
+  if (object.has("sockets")) node.sockets = object.whole("sockets", 0, most_devices, "its sockets");
+  if (object.has("cores")) node.cores = object.whole("cores", 0, most_devices, "its cores");
+  each_of(object, "devices", devices_meaning, [&](const Json& value, const std::string& path) {
+    add_devices(JsonObject(value, object.file(), path, known), node.devices);
+  });
+  const int devices = static_cast<int>(node.devices.size());
+  if (devices == 0) object.refuse("devices", fmt::format("is empty; give {}", devices_meaning));
+  if (with_pairs && object.has("links"))
+    object.refuse("links", "stands beside \"pairs\"; give one of the two");
+  if (object.has("links")) node.links = node_links(object);
+  const int joined_devices = node.links.empty() ? 1 : node.links.back().group;
+  if (!with_pairs && joined_devices < devices) {
+    object.refuse("links", fmt::format("{} of {} devices; give a link with \"group\": {}",
+                                       node.links.empty() ? "is missing for a node" : "does not join a node",
+                                       devices, devices));
+  }
+  if (object.has("nic_bandwidth_gb_per_s")) {
+    node.nic = {object.positive("nic_bandwidth_gb_per_s", giga, nic_meaning)};
+  }
+  return node;
+}
+
+void read_nodes(const JsonObject& file, Machine& machine) {
+  static constexpr Keys known = {
+      "count", "name", "sockets", "cores", "devices", "links", "nic_bandwidth_gb_per_s"};
+  constexpr std::string_view meaning = "a list of one node or more";
+  size_t devices = 0;
+  std::string without_nic;  // the first such node
+  each_of(file, "nodes", meaning, [&](const Json& value, const std::string& path) {
+    const JsonObject object(value, file.file(), path, known);
+    const Node node = node_of(object, file.has("pairs"));
+    const int count = count_of(object, static_cast<int>(machine.nodes.size()));
+    devices += static_cast<size_t>(count) * node.devices.size();
+    if (devices > most_devices)
+      object.refuse("devices", fmt::format("the machine has more than {}; give fewer", most_devices));
+    machine.nodes.insert(machine.nodes.end(), static_cast<size_t>(count), node);
+    if (node.nic.bytes_per_second == 0 && without_nic.empty()) without_nic = path;
+  });
+  if (machine.nodes.size() > 1 && !without_nic.empty()) {
+    throw UserError(fmt::format("{}: {}.nic_bandwidth_gb_per_s: is missing for one of several nodes; give {}",
+                                file.file(), without_nic, nic_meaning));
+  }
+  if (machine.nodes.empty()) file.refuse("nodes", fmt::format("is empty; give {}", meaning));
+}
+
+void read_network(const JsonObject& file, Machine& machine) {
+  if (file.has("network") && file.has("pairs"))
+    file.refuse("network", "stands beside \"pairs\"; give one of the two");
+  if (!file.has("network") && !file.has("pairs") && machine.nodes.size() > 1) {
+    file.refuse(
+        "network",
+        fmt::format("is missing for {} nodes; give latency_us and bandwidth_gb_per_s between two nodes",
+                    machine.nodes.size()));
+  }
+  if (file.has("network")) machine.network = link_of(file.object("network", link_keys, "a link"));
+}
+
+// One matrix of "pairs": a row per sender, a column per receiver, 0 on the diagonal. Calls put(index, value).
+template <typename Put>
+void read_matrix(const JsonObject& pairs, std::string_view key, JsonUnit unit, std::string_view meaning,
+                 bool zero, size_t devices, Put&& put) {
+  const std::string shape = fmt::format("{0} rows of {0} numbers, one for each device", devices);
+  const Json& rows = pairs.list(key, shape);
+  if (rows.size() != devices)
+    pairs.refuse(key, fmt::format("the number of rows is {}; give {}", rows.size(), shape));
+  for (size_t from = 0; from < devices; ++from) {
+    const std::string row_key = fmt::format("{}[{}]", key, from);
+    if (!rows[from].is_array() || rows[from].size() != devices) {
+      pairs.refuse(row_key,
+                   fmt::format("{}; give {}",
+                               rows[from].is_array() ? fmt::format("its length is {}", rows[from].size())
+                                                     : shown(rows[from]) + " is not a list",
+                               shape));
+    }
+    for (size_t to = 0; to < devices; ++to) {
+      const std::string element = fmt::format("{}[{}]", row_key, to);
+      const double value = pairs.number(rows[from][to], element, unit, meaning);
+      if (from == to && value != 0)
+        pairs.refuse(element, fmt::format("{} is a device's link to itself; give 0", shown(rows[from][to])));
+      if (from != to && value == 0 && !zero)
+        pairs.refuse(element, fmt::format("0 is not above 0; give {}", meaning));
+      put(from * devices + to, value);
+    }
+  }
+}
+
+void read_pairs(const JsonObject& file, Machine& machine) {
+  if (!file.has("pairs")) return;
+  const JsonObject pairs = file.object("pairs", link_keys, "a matrix of latencies and one of bandwidths");
+  const size_t devices = devices_of(machine);
+  // Grown row by row: memory follows what the file holds.
+  read_matrix(pairs, "latency_us", micro, latency_meaning, true, devices, [&](size_t, double value) {
+    machine.pairs.push_back({{value}, {}});
+  });
+  read_matrix(pairs, "bandwidth_gb_per_s", giga, bandwidth_meaning, false, devices,
+              [&](size_t pair, double value) { machine.pairs[pair].bandwidth = {value}; });
+}
+
+TaskFactors factors_of(const JsonObject& object, std::string_view meaning) {
+  TaskFactors factors;
+  for (int kind = 0; kind < task_kinds; ++kind) {
+    if (!object.has(kind_keys[kind])) continue;
+    const JsonObject phases = object.object(kind_keys[kind], phase_keys, "a number for each phase");
+    for (int phase = 0; phase < task_phases; ++phase) {
+      if (!phases.has(phase_keys[phase])) continue;
+      factors.at(static_cast<TaskKind>(kind), static_cast<TaskPhase>(phase)) =
+          phases.positive(phase_keys[phase], plain, meaning);
+    }
+  }
+  return factors;
+}
+
+void read_collectives(const JsonObject& object, size_t devices, std::vector<CollectiveTime>& times) {
+  static constexpr Keys known = {"devices", "bytes", "time_us"};
+  each_of(object, "allreduce", "a list of measured sums", [&](const Json& value, const std::string& path) {
+    const JsonObject one(value, object.file(), path, known);
+    CollectiveTime time;
+    time.devices = one.whole("devices", 2, most_devices, "how many devices took part");
+    if (static_cast<size_t>(time.devices) > devices) {
+      one.refuse("devices", fmt::format("{} took part, but the machine has {}; leave this out or add devices",
+                                        time.devices, devices));
+    }
+    const double bytes = one.positive("bytes", plain, "the bytes that each device had");
+    if (bytes != std::floor(bytes) || bytes > 0x1p53)
+      one.refuse(
+          "bytes",
+          fmt::format("{} is not a whole number up to 2^53; give the bytes that each device had", bytes));
+    time.bytes = {static_cast<int64_t>(bytes)};
+    time.time = {one.positive("time_us", micro, "the microseconds that it took")};
+    times.push_back(time);
+  });
+}
+
+void read_calibration(const JsonObject& file, Machine& machine) {
+  static constexpr Keys known = {"efficiency", "correction", "exchange_correction", "collective_correction",
+                                 "allreduce"};
+  if (!file.has("calibration")) return;
+  const JsonObject object = file.object("calibration", known, "an object");
+  Calibration& calibration = machine.calibration;
+  constexpr std::string_view ratio = "measured over predicted seconds";
+  if (object.has("efficiency")) {
+    calibration.efficiency =
+        factors_of(object.object("efficiency", kind_keys, "an object with a kind of task"),
+                   "the share of the device's limit that is reached, as in 0.7");
+  }
+  if (object.has("correction")) {
+    calibration.correction =
+        factors_of(object.object("correction", kind_keys, "an object with a kind of task"), ratio);
+  }
+  if (object.has("exchange_correction"))
+    calibration.exchange_correction = object.positive("exchange_correction", plain, ratio);
+  if (object.has("collective_correction"))
+    calibration.collective_correction = object.positive("collective_correction", plain, ratio);
+  const size_t devices = devices_of(machine);
+  if (object.has("allreduce")) read_collectives(object, devices, calibration.allreduce);
+}
+
+void check_format(const Json& json, const std::string& where) {
+  const Json none;
+  auto value_of = [&](const char* key) -> const Json& { return json.contains(key) ? json[key] : none; };
+  if (!json.is_object() || value_of("format") != machine_format) {
+    throw UserError(
+        fmt::format("{}: is not a machine file: \"format\" must be \"{}\"", where, machine_format));
+  }
+  if (value_of("version") != machine_version) {
+    throw UserError(fmt::format("{}: version: {} is not supported, this program reads {}", where,
+                                shown(value_of("version")), machine_version));
+  }
+}
+
+}  // namespace
+
+DeviceGraph parse_machine(const std::string& json, const std::string& where) {
+  static constexpr Keys known = {"format", "version", "name",  "about",
+                                 "nodes",  "network", "pairs", "calibration"};
+  Json parsed;
+  try {
+    parsed = Json::parse(json);
+  } catch (const Json::exception& error) {
+    throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
+  }
+  check_format(parsed, where);
+  const JsonObject file(parsed, where, "", known);
+  Machine machine;
+  machine.name = file.text("name", "the machine's name");
+  if (file.has("about")) {
+    each_of(file, "about", "a list of texts", [&](const Json& value, const std::string& path) {
+      if (!value.is_string())
+        throw UserError(
+            fmt::format("{}: {}: {} is not a text; put notes in quotes", where, path, shown(value)));
+      machine.about.push_back(value.get<std::string>());
+    });
+  }
+  read_nodes(file, machine);
+  read_network(file, machine);
+  read_pairs(file, machine);
+  read_calibration(file, machine);
+  return DeviceGraph(std::move(machine));
+}
+
+}  // namespace cortado

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/net/network.h"
+#include "cortado/parallel/config.h"
+
+namespace cortado::plan {
+
+// Layers that are cut alike: a layer and those behind it that usually run in its kernel (BatchNorm, Scale,
+// ReLU). The planner decides for the first; the others follow, which spares every move between them.
+struct Group {
+  std::vector<int> nodes;
+};
+
+// The groups of a network's nodes other than sources, in order.
+std::vector<Group> groups_of(const Network& network);
+
+// The configuration of the layers behind the first: partial sums are owned as if the channels were cut c * r
+// times.
+ParallelConfig following(ParallelConfig config);
+
+// The configurations of a group over the first devices of `devices`: every way to cut the first layer into as
+// many parts as divide the number of devices, one per device, that the shapes of all its layers allow. Layers
+// that share parameters with others are cut by sample alone.
+std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices);
+
+}  // namespace cortado::plan

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/plan/cost_graph.h"
+#include "cortado/plan/pricing.h"
+
+namespace cortado::plan {
+
+// A network as the search sees it: a vertex per group, with a candidate per configuration, and an edge per
+// tensor between groups (Eq. 1). A tensor that several groups read is priced for each of them; where they
+// need the same boxes it travels once, so that Eq. 1 is an upper bound there.
+struct PlanGraph {
+  struct Edge {
+    int from = 0, to = 0;  // vertices
+    size_t output = 0, input = 0;
+    bool backward = false;  // a gradient comes back
+  };
+  CostGraph costs;
+  std::vector<Group> groups;                    // per vertex
+  std::vector<std::vector<Priced>> candidates;  // per vertex
+  std::vector<Edge> edges;                      // those of `costs`, in order; behind them come none but
+                                                // those that keep layers of one parameter alike
+  std::vector<int> node_of_device;
+
+  // What moves along an edge when its ends take these candidates.
+  ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
+  int candidate(int vertex, const ParallelConfig& config) const;  // -1: it is none
+};
+
+// The built-in strategies' configurations are candidates, too.
+PlanGraph make_plan_graph(const Network& network, const PricingOptions& options, CostModel& costs,
+                          std::vector<int> node_of_device);
+
+}  // namespace cortado::plan

@@ -1,0 +1,80 @@
+#include "cortado/cost/analytic.h"
+
+#include <gtest/gtest.h>
+
+#include "cortado/layers/convolution.h"
+
+namespace cortado {
+namespace {
+
+// Two nodes of two devices: 1 TFLOP/s, 100 GB/s of memory, 10 GB/s and 1 us within a node, 1 GB/s and 10 us
+// between nodes, whose interfaces give 1.5 GB/s.
+DeviceGraph two_by_two() {
+  Node node;
+  node.devices.assign(
+      2,
+      Device{
+          .name = "", .peak = {1e12}, .memory_bandwidth = {100e9}, .memory = {1 << 30}, .task_overhead = {}});
+  node.links = {{.group = 2, .link = {{1e-6}, {10e9}}}};
+  node.nic = {1.5e9};
+  Machine machine;
+  machine.name = "test";
+  machine.nodes = {node, node};
+  machine.network = {{10e-6}, {1e9}};
+  return DeviceGraph(machine);
+}
+
+Task convolution_task() {
+  ConvolutionOptions options;
+  options.num_output = 64;
+  options.kernel = {3};
+  options.pad = {1};
+  const std::vector<Shape> inputs{{16, 32, 20, 20}};
+  return whole_task(std::make_shared<Convolution>(options), Phase::train, inputs, 1);
+}
+
+TEST(AnalyticCosts, TaskTakesItsFlopsOrItsBytes) {
+  AnalyticCosts costs(two_by_two());
+  Task task = convolution_task();
+  const double flops = 2.0 * 16 * 64 * 20 * 20 * 32 * 9;
+  TaskTime time = costs.task(task, 0);
+  EXPECT_NEAR(time.forward.count, flops / 1e12, 1e-9 + 0.01 * flops / 1e12);
+  EXPECT_NEAR(time.backward_weights.count, time.forward.count, 1e-9);
+  EXPECT_NEAR(time.backward.count, time.forward.count, 1e-9);
+  task.input_gradients = {false};
+  EXPECT_EQ(costs.task(task, 0).backward.count, 0);
+  // A quarter of the channels, all outputs: a quarter of the work.
+  const Task quarter = cut_task(convolution_task(), task.domain_box, Range{8, 16});
+  EXPECT_NEAR(forward_flops(quarter).count, forward_flops(task).count / 4, 1);
+}
+
+TEST(AnalyticCosts, RingsShareTheInterfaceOfTheirNode) {
+  AnalyticCosts costs(two_by_two());
+  const Bytes bytes{100'000'000};
+  const std::vector<std::vector<int>> one{{0, 2}}, two{{0, 2}, {1, 3}}, near{{0, 1}, {2, 3}};
+  EXPECT_NEAR(costs.collective(Collective::allreduce, one, bytes).count, 0.1, 1e-3);
+  EXPECT_NEAR(costs.collective(Collective::allreduce, two, bytes).count, 0.1 / 0.75, 1e-3);
+  EXPECT_NEAR(costs.collective(Collective::allreduce, near, bytes).count, 0.01, 1e-4);
+  EXPECT_NEAR(costs.collective(Collective::allgather, one, bytes).count, 0.05, 1e-3);
+  EXPECT_EQ(costs.collective(Collective::allreduce, std::vector<std::vector<int>>{{3}}, bytes).count, 0);
+}
+
+TEST(AnalyticCosts, SmallSumsTakeTheirLatency) {
+  AnalyticCosts costs(two_by_two());
+  const std::vector<std::vector<int>> all{{0, 1, 2, 3}};
+  EXPECT_NEAR(costs.collective(Collective::allreduce, all, {8}).count, 4 * 10e-6, 1e-6);
+}
+
+TEST(AnalyticCosts, ExchangeTakesTheSlowestWay) {
+  AnalyticCosts costs(two_by_two());
+  EXPECT_EQ(costs.exchange({}).count, 0);
+  ExchangeVolume volume{.inside = 1e6, .across = 0, .node_across = 0, .messages = 1, .total = 1};
+  EXPECT_NEAR(costs.exchange(volume).count, 1e-4 + 1e-6, 1e-9);
+  volume.across = 1e6;
+  EXPECT_NEAR(costs.exchange(volume).count, 1e-3 + 1e-5, 1e-9);
+  volume.node_across = 2e6;
+  EXPECT_NEAR(costs.exchange(volume).count, 2e6 / 1.5e9 + 1e-5, 1e-9);
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,133 @@
+#include "cortado/cost/exchange_volume.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+#include "cortado/base/error.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/parallel/layer_cut.h"
+
+namespace cortado {
+namespace {
+
+constexpr double float_bytes = sizeof(float);
+
+// What transfers() moves, counted one by one.
+ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vector<int>& node_of) {
+  const size_t ranks = owned.size();
+  std::vector<double> in_near(ranks), in_far(ranks), out_near(ranks), out_far(ranks), node_in(ranks),
+      node_out(ranks);
+  std::vector<int> senders(ranks);
+  ExchangeVolume volume;
+  for (const Transfer& transfer : transfers(owned, needed)) {
+    if (transfer.from == transfer.to) continue;
+    const auto from = static_cast<size_t>(transfer.from), to = static_cast<size_t>(transfer.to);
+    const double bytes = static_cast<double>(transfer.box.shape().size()) * float_bytes;
+    const bool far = node_of[from] != node_of[to];
+    (far ? in_far : in_near)[to] += bytes;
+    (far ? out_far : out_near)[from] += bytes;
+    if (far) node_in[static_cast<size_t>(node_of[to])] += bytes;
+    if (far) node_out[static_cast<size_t>(node_of[from])] += bytes;
+    ++senders[to];
+    volume.total += static_cast<int64_t>(bytes);
+  }
+  auto most = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::max(*std::ranges::max_element(a), *std::ranges::max_element(b));
+  };
+  volume.inside = most(in_near, out_near);
+  volume.across = most(in_far, out_far);
+  volume.node_across = most(node_in, node_out);
+  volume.messages = *std::ranges::max_element(senders);
+  return volume;
+}
+
+std::vector<ParallelConfig> configs_of(const Layer& layer, const Shape& input, int ranks) {
+  const std::vector<Shape> inputs{input}, outputs = layer.output_shapes(inputs, 1);
+  std::vector<ParallelConfig> configs;
+  for (int n = 1; n <= ranks; ++n)
+    for (int c = 1; n * c <= ranks; ++c)
+      for (int h = 1; n * c * h <= ranks; ++h)
+        for (int w = 1; n * c * h * w <= ranks; ++w)
+          for (int r = 1; n * c * h * w * r <= ranks; ++r) {
+            ParallelConfig config{.degrees = {.n = n, .c = c, .d = 1, .h = h, .w = w, .r = r}, .devices = {}};
+            config.devices.resize(static_cast<size_t>(config.degrees.product()));
+            std::iota(config.devices.begin(), config.devices.end(), 0);
+            try {
+              check_config(config, layer, inputs, outputs, ranks);
+              configs.push_back(config);
+            } catch (const UserError&) {
+            }
+          }
+  return configs;
+}
+
+void expect_counted(const Layer& from, const Shape& input, const Layer& to, int ranks, int per_node) {
+  const std::vector<Shape> inputs{input}, between = from.output_shapes(inputs, 1),
+                                          outputs = to.output_shapes(between, 1);
+  std::vector<int> node_of(static_cast<size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) node_of[static_cast<size_t>(rank)] = rank / per_node;
+  for (const ParallelConfig& a : configs_of(from, input, ranks)) {
+    for (const ParallelConfig& b : configs_of(to, between[0], ranks)) {
+      SCOPED_TRACE(a.text() + " to " + b.text() + ", " + std::to_string(per_node) + " a node");
+      const Layout owned = cut_layer(from, inputs, between, a, ranks).owns[0];
+      const Layout needed = cut_layer(to, between, outputs, b, ranks).reads[0];
+      const GridLayout owned_grid(owned), needed_grid(needed);
+      ASSERT_TRUE(owned_grid.is_grid());
+      ASSERT_TRUE(needed_grid.is_grid());
+      const ExchangeVolume found = exchange_volume(owned_grid, needed_grid, node_of);
+      const ExchangeVolume expected = counted(owned, needed, node_of);
+      ASSERT_EQ(found.total, expected.total);
+      ASSERT_NEAR(found.inside, expected.inside, 1e-3);
+      ASSERT_NEAR(found.across, expected.across, 1e-3);
+      ASSERT_NEAR(found.node_across, expected.node_across, 1e-3);
+      ASSERT_EQ(found.messages, expected.messages);
+    }
+  }
+}
+
+Convolution convolution(int64_t outputs, int64_t kernel, int64_t stride, int64_t pad) {
+  ConvolutionOptions options;
+  options.num_output = outputs;
+  options.kernel = {kernel};
+  options.stride = {stride};
+  options.pad = {pad};
+  return Convolution(options);
+}
+
+class ExchangeVolumeOf : public testing::TestWithParam<std::pair<int, int>> {};  // ranks, ranks a node
+
+TEST_P(ExchangeVolumeOf, IsThatOfTransfers) {
+  const auto [ranks, per_node] = GetParam();
+  const Shape image{7, 5, 9, 10};
+  PoolingOptions pool{.kernel = {3}, .stride = {2}};
+  InnerProductOptions product;
+  product.num_output = 11;
+  const Convolution first = convolution(6, 3, 1, 1);
+  expect_counted(first, image, convolution(9, 3, 1, 1), ranks, per_node);
+  expect_counted(first, image, convolution(5, 5, 2, 0), ranks, per_node);
+  expect_counted(first, image, Pooling(pool), ranks, per_node);
+  expect_counted(first, image, InnerProduct(product), ranks, per_node);
+  expect_counted(InnerProduct(product), image, InnerProduct(product), ranks, per_node);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeVolumeOf,
+                         testing::Values(std::pair(2, 2), std::pair(3, 1), std::pair(4, 4), std::pair(4, 2),
+                                         std::pair(6, 3), std::pair(6, 4), std::pair(8, 4)));
+
+TEST(GridLayout, KnowsWhenItIsNone) {
+  Layout layout(3);
+  layout[0] = Box::whole(Shape{2, 2});
+  (*layout[0])[0] = {0, 1};
+  layout[1] = Box::whole(Shape{2, 2});
+  (*layout[1])[0] = {1, 2};
+  EXPECT_TRUE(GridLayout(layout).is_grid());
+  (*layout[1])[1] = {0, 1};
+  EXPECT_FALSE(GridLayout(layout).is_grid());
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,150 @@
+#include "cortado/plan/planner.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/plan/exhaustive.h"
+#include "cortado/plan/plan_graph.h"
+#include "cortado/program/lower.h"
+#include "cortado/program/volume.h"
+
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+// Costs that no machine has, but which depend on all that a machine's depend on.
+class FakeCosts : public CostModel {
+ public:
+  TaskTime task(const Task& task, int) override {
+    double elements = 0;
+    for (const Box& box : task.input_boxes) elements += static_cast<double>(box.shape().size());
+    for (const Box& box : task.output_boxes) elements += static_cast<double>(box.shape().size());
+    const double once = std::pow(elements, 0.7) * 1e-6;
+    return {.forward = {once}, .backward_weights = {once}, .backward = {once}};
+  }
+  Seconds update(Bytes parameters, int) override { return {static_cast<double>(parameters.count) * 1e-9}; }
+  Seconds exchange(const ExchangeVolume& volume) override {
+    return {(volume.inside + 2 * volume.across) * 1e-7 + volume.messages * 1e-6};
+  }
+  Seconds collective(Collective, std::span<const std::vector<int>> groups, Bytes bytes) override {
+    size_t largest = 0;
+    for (const auto& group : groups) largest = std::max(largest, group.size());
+    return {static_cast<double>(largest - 1) * (1e-6 + static_cast<double>(bytes.count) * 1e-8)};
+  }
+};
+
+std::vector<int> one_node(int devices) { return std::vector<int>(static_cast<size_t>(devices)); }
+
+double assignments(const plan::CostGraph& graph) {
+  double all = 1;
+  for (int v = 0; v < graph.size(); ++v) all *= graph.candidates(v);
+  return all;
+}
+
+TEST(Planner, FindsWhatExhaustiveSearchFinds) {
+  FakeCosts costs;
+  int compared = 0;
+  for (uint32_t seed = 0; seed < 200 && compared < 40; ++seed) {
+    const Network net = testing::random_net(seed);
+    const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = 2}, costs, one_node(2));
+    if (assignments(graph.costs) > 2e5) continue;
+    ++compared;
+    SCOPED_TRACE(seed);
+    const plan::Plan plan = plan::make_plan(net, {.devices = 2}, costs, one_node(2));
+    EXPECT_TRUE(plan.proven);
+    EXPECT_DOUBLE_EQ(plan.seconds.count, plan::exhaustive_search(graph.costs).seconds);
+  }
+  EXPECT_EQ(compared, 40);
+}
+
+TEST(Planner, PlansRunAndNoBaselineIsFaster) {
+  FakeCosts costs;
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    for (int devices : {1, 2, 3, 4, 6}) {
+      SCOPED_TRACE(std::to_string(seed) + " on " + std::to_string(devices));
+      const Network net = testing::random_net(seed);
+      const plan::Plan plan = plan::make_plan(net, {.devices = devices}, costs, one_node(devices));
+      const NodeStrategies strategies = resolve(plan.strategy, net, devices, "the plan");
+      std::vector<Program> programs;
+      for (int rank = 0; rank < devices; ++rank) {
+        programs.push_back(lower(net, place(net, strategies, devices), testing::facts_of,
+                                 {.keep_tensors = false, .rank = rank, .after_pass = {}}));
+      }
+      EXPECT_NO_THROW(verify_job(programs));
+      EXPECT_EQ(plan.baselines.size(), built_in_strategies().size());
+      for (const auto& [name, seconds] : plan.baselines)
+        EXPECT_GE(seconds.count, plan.seconds.count * (1 - 1e-9)) << name;
+      for (const plan::PlannedGroup& group : plan.groups) EXPECT_GE(group.runner_up_costs.count, -1e-12);
+      EXPECT_EQ(plan.strategy, plan::make_plan(net, {.devices = devices}, costs, one_node(devices)).strategy);
+    }
+  }
+}
+
+TEST(Planner, GroupsSumUpToThePlan) {
+  FakeCosts costs;
+  const plan::Plan plan = plan::make_plan(testing::random_net(3), {.devices = 4}, costs, one_node(4));
+  double sum = 0;
+  for (const plan::PlannedGroup& group : plan.groups) sum += group.total().count;
+  EXPECT_NEAR(sum, plan.seconds.count, 1e-9 * sum);
+}
+
+LayerPtr convolution(int64_t outputs) {
+  ConvolutionOptions options;
+  options.num_output = outputs;
+  options.kernel = {3};
+  options.pad = {1};
+  return std::make_shared<Convolution>(options);
+}
+
+// A chain of layers without sums inside: where nothing is read twice, Eq. 1 counts what programs send.
+TEST(Planner, CountsTheBytesThatProgramsSend) {
+  FakeCosts costs;
+  SourceOptions data;
+  data.kind = SourceOptions::Kind::input;
+  data.shapes = {Shape{8, 3, 12, 12}, Shape{8, 4}};
+  InnerProductOptions product;
+  product.num_output = 4;
+  std::vector<LayerDeclaration> layers;
+  layers.push_back(testing::declared("data", std::make_shared<Source>(data), {}, {"x", "y"}));
+  layers.push_back(testing::declared("a", convolution(8), {"x"}, {"a"}));
+  layers.push_back(testing::declared("b", convolution(12), {"a"}, {"b"}));
+  layers.push_back(testing::declared(
+      "p", std::make_shared<Pooling>(PoolingOptions{.kernel = {2}, .stride = {2}}), {"b"}, {"p"}));
+  layers.push_back(testing::declared("c", convolution(8), {"p"}, {"c"}));
+  layers.push_back(testing::declared("f", std::make_shared<InnerProduct>(product), {"c"}, {"f"}));
+  layers.push_back(testing::declared("loss", std::make_shared<EuclideanLoss>(), {"f", "y"}, {"loss"}));
+  const Network net = testing::built(layers);
+  for (int devices : {2, 4, 6}) {
+    const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = devices}, costs, one_node(devices));
+    for (std::string_view name : built_in_strategies()) {
+      SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices));
+      const Strategy strategy = built_in_strategy(name, net, devices);
+      const NodeStrategies strategies = resolve(strategy, net, devices, "test");
+      int64_t sent = 0, predicted = 0;
+      for (int rank = 0; rank < devices; ++rank) {
+        sent += volumes_of(lower(net, place(net, strategies, devices), testing::facts_of,
+                                 {.keep_tensors = false, .rank = rank, .after_pass = {}}))
+                    .total()
+                    .sent;
+      }
+      std::vector<int> assignment;
+      for (size_t v = 0; v < graph.groups.size(); ++v) {
+        const auto& first = net.nodes()[static_cast<size_t>(graph.groups[v].nodes[0])];
+        assignment.push_back(graph.candidate(static_cast<int>(v), strategy.find(first.name)->config));
+        const plan::Priced& priced = graph.candidates[v][static_cast<size_t>(assignment.back())];
+        predicted += priced.sums_bytes + priced.sync_bytes;
+      }
+      for (const auto& edge : graph.edges)
+        predicted += graph.volume(edge, assignment).total * (edge.backward ? 2 : 1);
+      EXPECT_EQ(predicted, sent);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cortado
