@@ -82,16 +82,15 @@ ProcessorShare Topology::share(int index, int ranks) const {
   const int all = cores();
   if (ranks == 1) return {.threads = all};
   if (ranks > all) return {.threads = 1};
-  std::vector<Set> sets;
-  for (int i = 0; i < ranks; ++i) sets.push_back(bitmap());
-  std::vector<hwloc_bitmap_s*> pointers;
-  for (const Set& set : sets) pointers.push_back(set.get());
+  std::vector<hwloc_bitmap_s*> shares(static_cast<size_t>(ranks));
   hwloc_obj* root = hwloc_get_root_obj(handle_.get());
-  ensure(
-      hwloc_distrib(handle_.get(), &root, 1, pointers.data(), static_cast<unsigned>(ranks), INT_MAX, 0) == 0,
-      "hwloc shares processors out");
-  ProcessorShare share{.threads = cores_within(handle_.get(), pointers[index])};
-  for (int p = hwloc_bitmap_first(pointers[index]); p >= 0; p = hwloc_bitmap_next(pointers[index], p)) {
+  ensure(hwloc_distrib(handle_.get(), &root, 1, shares.data(), static_cast<unsigned>(ranks), INT_MAX, 0) == 0,
+         "hwloc shares processors out");
+  std::vector<Set> sets;  // hwloc_distrib made them
+  for (hwloc_bitmap_s* set : shares) sets.emplace_back(set, hwloc_bitmap_free);
+  const hwloc_bitmap_s* own = sets[static_cast<size_t>(index)].get();
+  ProcessorShare share{.threads = cores_within(handle_.get(), own)};
+  for (int p = hwloc_bitmap_first(own); p >= 0; p = hwloc_bitmap_next(own, p)) {
     share.processors.push_back(p);
   }
   return share;
