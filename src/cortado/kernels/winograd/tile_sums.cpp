@@ -12,9 +12,10 @@ using namespace lowering;
 
 namespace {
 
-constexpr int64_t block_bytes = 8 << 20;              // of transformed tiles: a share of the last-level cache
-constexpr int64_t min_block = 128, max_block = 1024;  // tiles
-constexpr int64_t group = 48;                         // image channels: whole tiles and whole vectors
+constexpr int64_t block_bytes =
+    2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
+constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
+constexpr int64_t group = 48;      // image channels: whole tiles and whole vectors
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
 constexpr int sum_of_windows = 5;  // the element of A dy A^T in which all windows are summed
 
@@ -41,8 +42,7 @@ TileSums::TileSums(const ConvolutionProblem& problem)
   const int64_t tile_bytes =
       positions * sizeof(float) * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
   if (tiles > 0) {
-    blocks_ =
-        divide_up(tiles, std::clamp(block_bytes / std::max<int64_t>(1, tile_bytes), min_block, max_block));
+    blocks_ = divide_up(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
     block_ = divide_up(tiles, blocks_);
   }
   left_ = TransformedLayout::of_groups(weight_.depth, block_, group);
