@@ -32,14 +32,27 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
   return std::nullopt;
 }
 
+// Where it beats implicit-gemm in every pass (docs/benchmarks.md). Between fewer channels the transforms cost
+// as much as the products; tiles that hang over the windows, as half of 3 x 3 windows' do, waste what is
+// saved; and few tiles do not pay for the transformed filters.
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
-  constexpr int64_t least_channels = 16;
+  constexpr int64_t least_channels = 16, least_tiles = 32;
+  constexpr double least_filling = 0.625;
+  std::optional<ConvolutionProducts> products = any_products(problem, refusal);
+  if (!products) return std::nullopt;
   const int64_t channels = std::min(problem.image_channels, problem.window_channels);
+  const winograd::TileGrid grid = winograd::forward_grid(problem);
+  const double windows = static_cast<double>(grid.planes * grid.windows[0] * grid.windows[1]);
   if (channels < least_channels) {
-    refusal = fmt::format("{} channels", channels);
-    return std::nullopt;
+    refusal = fmt::format("{} channels are too few", channels);
+  } else if (grid.tiles() < least_tiles) {
+    refusal = fmt::format("{} tiles of 2x2 windows are too few", grid.tiles());
+  } else if (windows < least_filling * 4 * static_cast<double>(grid.tiles())) {
+    refusal = fmt::format("{}x{} windows waste tiles of 2x2", grid.windows[0], grid.windows[1]);
+  } else {
+    return products;
   }
-  return any_products(problem, refusal);
+  return std::nullopt;
 }
 
 KernelOffer make(const Task& task, const lowering::MakeProducts& make_products) {
