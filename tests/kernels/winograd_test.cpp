@@ -88,6 +88,11 @@ TEST(Winograd, MatchesReferenceWhereLarge) {
   }
 }
 
+TEST(Winograd, KeepsThePrecisionOfLongSums) {
+  const Task task = convolution({2, 48, 56, 56}, {.num_output = 48, .kernel = {3}, .pad = {1}});
+  EXPECT_TRUE(matches_reference(task, *make_winograd(task).kernel, 1e-5, DataKind::random));
+}
+
 TEST(Winograd, RefusesWithAReason) {
   const auto refusal = [](const ConvolutionOptions& options, const Shape& input = {2, 32, 16, 16}) {
     return make_winograd(convolution(input, options)).refusal;

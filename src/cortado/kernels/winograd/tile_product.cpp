@@ -15,19 +15,20 @@ namespace {
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
 constexpr int64_t max_block = 96;         // tiles
 
-// out[r] = or += sum over k of left[r][k] * panel[k] for a tile of rows.
-void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const float* panel, bool first,
-                   float* out, int64_t out_stride) {
+// out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows.
+template <bool first>
+void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const float* panel, float* out,
+                   int64_t out_stride) {
   lowering::Tile<tile_rows> tile;
   const float* rows[tile_rows];
   for (int r = 0; r < tile_rows; ++r) rows[r] = left + r * left_stride;
-  if (first) {
+  if constexpr (first) {
     tile.set_rows(nullptr);
   } else {
-    for (int r = 0; r < tile_rows; ++r) tile.load_row(r, out + r * out_stride);
+    tile.load_rows(out, out_stride);
   }
   multiply_rows<tile_rows>(tile, rows, 0, depth, panel);
-  for (int r = 0; r < tile_rows; ++r) tile.store_row(r, out + r * out_stride);
+  tile.store_rows(out, out_stride);
 }
 
 }  // namespace
@@ -72,12 +73,12 @@ void TileProduct::multiply(const float* left, const float* filters, int64_t tile
       for (int64_t panel = first_panel; panel < last_panel; ++panel) {
         const float* right = filters + element * filters_.element_stride() +
                              panel * filters_.panel_elements() + begin * tile_columns;
+        const auto multiply = part == 0 ? multiply_tile<true> : multiply_tile<false>;
         for (int64_t tile = 0; tile < tiles; tile += tile_rows)
-          multiply_tile(
-              left + element * left_.element_stride + tile * left_.tile_stride + begin, left_.tile_stride,
-              end - begin, right, part == 0,
-              sums + element * sums_.element_stride + tile * sums_.tile_stride + panel * tile_columns,
-              sums_.tile_stride);
+          multiply(left + element * left_.element_stride + tile * left_.tile_stride + begin,
+                   left_.tile_stride, end - begin, right,
+                   sums + element * sums_.element_stride + tile * sums_.tile_stride + panel * tile_columns,
+                   sums_.tile_stride);
       }
     }
 }

@@ -19,16 +19,17 @@ constexpr int64_t group = 48;      // image channels: whole tiles and whole vect
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
 constexpr int sum_of_windows = 5;  // the element of A dy A^T in which all windows are summed
 
-// sums[r][column] = or += sum over tiles of left[tile * group + r] * right[tile][column].
-void add_tile(const float* left, const float* right, int64_t tiles, bool first, float* sums) {
+// sums[r][column] = (first) or += sum over tiles of left[tile * group + r] * right[tile][column].
+template <bool first>
+void add_tile(const float* left, const float* right, int64_t tiles, float* sums) {
   lowering::Tile<tile_rows> tile;
-  if (first) {
+  if constexpr (first) {
     tile.set_rows(nullptr);
   } else {
-    for (int r = 0; r < tile_rows; ++r) tile.load_row(r, sums + r * tile_columns);
+    tile.load_rows(sums, tile_columns);
   }
   multiply_columns<tile_rows>(tile, left, group, tiles, right);
-  for (int r = 0; r < tile_rows; ++r) tile.store_row(r, sums + r * tile_columns);
+  tile.store_rows(sums, tile_columns);
 }
 
 }  // namespace
@@ -57,6 +58,7 @@ size_t TileSums::scratch_bytes() const {
 void TileSums::add_products(const float* left, const float* right, int64_t tiles, bool first,
                             float* sums) const {
   const int64_t groups = divide_up(weight_.depth, group);
+  const auto add = first ? add_tile<true> : add_tile<false>;
   parallel_for(positions * groups, [&](int64_t item) {
     const int64_t element = item / groups, first_channel = item % groups * group;
     const int64_t channels = std::min(group, weight_.depth - first_channel);
@@ -66,7 +68,7 @@ void TileSums::add_products(const float* left, const float* right, int64_t tiles
       float* to = sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
                   first_channel * tile_columns;
       for (int64_t r = 0; r < channels; r += tile_rows)
-        add_tile(own_left + r, own_right, tiles, first, to + r * tile_columns);
+        add(own_left + r, own_right, tiles, to + r * tile_columns);
     }
   });
 }
