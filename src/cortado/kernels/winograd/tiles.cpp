@@ -73,6 +73,38 @@ template <typename Pixel>
   });
 }
 
+// A tile of 2 x 2 windows of a gradient: where it begins, and whether its second row and column exist.
+struct GradientTile {
+  int64_t corner, row_stride, channels;
+  bool has[2];
+};
+
+template <bool rectify, bool whole>
+void transform_tile(const GradientTile& tile, const lowering::WeightProduct::Operands& operands,
+                    const TransformedLayout& layout, float* to) {
+  for_each_vector(tile.channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
+    const auto read = [&](int i, int j) {
+      if (!whole && ((i == 1 && !tile.has[0]) || (j == 1 && !tile.has[1]))) return Vector{};
+      const int64_t at = tile.corner + i * tile.row_stride + j * tile.channels + c;
+      Vector gradient = get(operands.out_gradient + at, lanes);
+      if (rectify) gradient = get(operands.rectified + at, lanes) > 0 ? gradient : operands.slope * gradient;
+      if (rectify && operands.masked) put(operands.masked + at, gradient, lanes);
+      return gradient;
+    };
+    float* first = to + offset;
+    transform_gradient(read,
+                       [&](int element, Vector v) { store(first + element * layout.element_stride, v); });
+  });
+}
+
+// Zeros for the channels that the last group has too many.
+void fill_group(int64_t channels, const TransformedLayout& layout, float* to) {
+  const int64_t last = channels / layout.width * layout.group_stride;
+  for (int64_t c = round_up(channels, vector_lanes); c < round_up(channels, layout.width); c += vector_lanes)
+    for (int element = 0; element < positions; ++element)
+      store(to + element * layout.element_stride + last + c % layout.width, Vector{});
+}
+
 }  // namespace
 
 TileGrid forward_grid(const lowering::ConvolutionProblem& problem) {
@@ -130,27 +162,19 @@ void transform_gradient_tiles(const TileGrid& grid, int64_t channels,
   const int64_t row_stride = grid.windows[1] * channels;
   for_each_place(grid, range, [&](const TilePlace& place) {
     const int64_t top = 2 * place.row, left = 2 * place.column;
-    const int64_t corner = (place.plane * grid.windows[0] + top) * row_stride + left * channels;
-    const bool has[2] = {top + 1 < grid.windows[0], left + 1 < grid.windows[1]};
-    for_each_vector(channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
-      const auto read = [&](int i, int j) {
-        if ((i == 1 && !has[0]) || (j == 1 && !has[1])) return Vector{};
-        const int64_t at = corner + i * row_stride + j * channels + c;
-        Vector gradient = get(operands.out_gradient + at, lanes);
-        if (operands.rectified)
-          gradient = get(operands.rectified + at, lanes) > 0 ? gradient : operands.slope * gradient;
-        if (operands.masked) put(operands.masked + at, gradient, lanes);
-        return gradient;
-      };
-      float* first = to + offset;
-      transform_gradient(read,
-                         [&](int element, Vector v) { store(first + element * layout.element_stride, v); });
-    });
-    const int64_t last = channels / layout.width;
-    for (int64_t c = round_up(channels, vector_lanes); c < round_up(channels, layout.width);
-         c += vector_lanes)
-      for (int element = 0; element < positions; ++element)
-        store(to + element * layout.element_stride + last * layout.group_stride + c % layout.width, Vector{});
+    const GradientTile tile{(place.plane * grid.windows[0] + top) * row_stride + left * channels,
+                            row_stride,
+                            channels,
+                            {top + 1 < grid.windows[0], left + 1 < grid.windows[1]}};
+    const bool whole = tile.has[0] && tile.has[1];
+    if (operands.rectified) {
+      whole ? transform_tile<true, true>(tile, operands, layout, to)
+            : transform_tile<true, false>(tile, operands, layout, to);
+    } else {
+      whole ? transform_tile<false, true>(tile, operands, layout, to)
+            : transform_tile<false, false>(tile, operands, layout, to);
+    }
+    fill_group(channels, layout, to);
     to += layout.tile_stride;
   });
 }
