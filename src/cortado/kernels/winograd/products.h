@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cortado/base/box.h"
 #include "cortado/kernels/lowering/convolution_products.h"
 #include "cortado/kernels/winograd/filters.h"
 #include "cortado/kernels/winograd/tiles.h"
@@ -33,9 +34,9 @@ class TileProduct : public lowering::DataProduct {
   TransformedLayout left_, sums_;
 };
 
-// Backward weights: blocks of tiles of the image and of the gradient are transformed by all threads, which
-// then share the 16 products of every block; the sums stay transformed to the end. None has a partial sum,
-// and the order of summation does not depend on the number of threads.
+// Backward weights: blocks of tiles of the image and of the gradient are transformed and multiplied; the sums
+// stay transformed to the end. Where the sums are small, each thread has its own, of a share of the tiles,
+// and they are added up in order. Else all threads transform a block, then share its products.
 class TileSums : public lowering::FilterProduct {
  public:
   explicit TileSums(const lowering::ConvolutionProblem& problem);
@@ -45,14 +46,25 @@ class TileSums : public lowering::FilterProduct {
   size_t scratch_bytes() const override;
 
  private:
-  void add_products(const float* left, const float* right, int64_t tiles, bool first, float* sums) const;
-  void add_bias(const float* right, int64_t tiles, bool first, float* gradient) const;
+  // A part of the tiles and its memory: its sums, those of the bias and a block's transformed operands.
+  struct Part {
+    Range tiles;
+    float *sums, *bias, *left, *right;
+  };
+  Part part(int64_t index, float* memory) const;
+  int64_t part_elements() const;
+  // Sums one part; share(count, work) calls work(begin, end) on one or on all threads.
+  template <typename Share>
+  void sum(const Part& part, const lowering::WeightProduct::Operands& operands, bool weights, bool bias,
+           Share&& share) const;
+  void add_product(const Part& part, int64_t item, int64_t tiles, bool first) const;
+  void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;
 
   lowering::WeightPanels weight_;
   FilterPanels sum_panels_;
   TileGrid grid_;
   ImageTiles image_;
-  int64_t block_ = 0, blocks_ = 0;
+  int64_t parts_ = 1, block_ = 0;  // parts of the tiles; most tiles of a block
   TransformedLayout left_, right_;
 };
 

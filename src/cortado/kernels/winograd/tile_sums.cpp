@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t block_bytes =
     2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
 constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
-constexpr int64_t group = 48;      // image channels: whole tiles and whole vectors
+constexpr int64_t max_own_sums = 128 * 128;  // channels times filters: 1 MiB of sums for each thread
+constexpr int64_t group = 48;                // image channels: whole tiles and whole vectors
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
 constexpr int sum_of_windows = 5;  // the element of A dy A^T in which all windows are summed
 
@@ -39,74 +40,106 @@ TileSums::TileSums(const ConvolutionProblem& problem)
       sum_panels_{round_up(weight_.depth, tile_rows), weight_.columns},
       grid_(forward_grid(problem)),
       image_(grid_, weight_.depth) {
-  const int64_t tiles = grid_.tiles();
+  const int64_t tiles = grid_.tiles(), threads = compute_threads();
   const int64_t tile_bytes =
       positions * sizeof(float) * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
-  if (tiles > 0) {
-    blocks_ = divide_up(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
-    block_ = divide_up(tiles, blocks_);
-  }
+  if (weight_.depth * weight_.columns <= max_own_sums && tiles >= threads * min_block) parts_ = threads;
+  block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
   left_ = TransformedLayout::of_groups(weight_.depth, block_, group);
   right_ = TransformedLayout::of_groups(weight_.columns, block_, tile_columns);
 }
 
-size_t TileSums::scratch_bytes() const {
-  return aligned((sum_panels_.elements() + left_.elements() + right_.elements()) * sizeof(float));
+int64_t TileSums::part_elements() const {
+  return sum_panels_.elements() + round_up(weight_.columns, tile_columns) + left_.elements() +
+         right_.elements();
 }
 
-// Items are groups of image channels of an element: a group's tiles stay in the L2 cache for all columns.
-void TileSums::add_products(const float* left, const float* right, int64_t tiles, bool first,
-                            float* sums) const {
+size_t TileSums::scratch_bytes() const { return aligned(parts_ * part_elements() * sizeof(float)); }
+
+TileSums::Part TileSums::part(int64_t index, float* memory) const {
+  const int64_t tiles = grid_.tiles();
+  Part part{{tiles * index / parts_, tiles * (index + 1) / parts_}, memory + index * part_elements()};
+  part.bias = part.sums + sum_panels_.elements();
+  part.left = part.bias + round_up(weight_.columns, tile_columns);
+  part.right = part.left + left_.elements();
+  return part;
+}
+
+// Item: a group of image channels of an element. Its tiles stay in the L2 cache for all columns.
+void TileSums::add_product(const Part& part, int64_t item, int64_t tiles, bool first) const {
   const int64_t groups = divide_up(weight_.depth, group);
+  const int64_t element = item / groups, first_channel = item % groups * group;
+  const int64_t channels = std::min(group, weight_.depth - first_channel);
   const auto add = first ? add_tile<true> : add_tile<false>;
-  parallel_for(positions * groups, [&](int64_t item) {
-    const int64_t element = item / groups, first_channel = item % groups * group;
-    const int64_t channels = std::min(group, weight_.depth - first_channel);
-    const float* own_left = left + element * left_.element_stride + item % groups * left_.group_stride;
-    for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
-      const float* own_right = right + element * right_.element_stride + panel * right_.group_stride;
-      float* to = sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
-                  first_channel * tile_columns;
-      for (int64_t r = 0; r < channels; r += tile_rows)
-        add(own_left + r, own_right, tiles, to + r * tile_columns);
-    }
-  });
+  const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride;
+  for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
+    const float* right = part.right + element * right_.element_stride + panel * right_.group_stride;
+    float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
+                first_channel * tile_columns;
+    for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, tiles, to + r * tile_columns);
+  }
 }
 
-void TileSums::add_bias(const float* right, int64_t tiles, bool first, float* gradient) const {
-  parallel_for(weight_.panels(), [&](int64_t panel) {
-    const float* own = right + sum_of_windows * right_.element_stride + panel * right_.group_stride;
-    const int64_t column = panel * tile_columns;
-    const int64_t count = std::min<int64_t>(tile_columns, weight_.columns - column);
-    float sums[tile_columns] = {};
-    for (int64_t tile = 0; tile < tiles; ++tile)
-      for (int64_t c = 0; c < tile_columns; ++c) sums[c] += own[tile * tile_columns + c];
-    for (int64_t c = 0; c < count; ++c) gradient[column + c] = sums[c] + (first ? 0 : gradient[column + c]);
-  });
+void TileSums::add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const {
+  const float* right = part.right + sum_of_windows * right_.element_stride + panel * right_.group_stride;
+  float* to = part.bias + panel * tile_columns;
+  float sums[tile_columns] = {};
+  for (int64_t tile = 0; tile < tiles; ++tile)
+    for (int64_t c = 0; c < tile_columns; ++c) sums[c] += right[tile * tile_columns + c];
+  for (int64_t c = 0; c < tile_columns; ++c) to[c] = sums[c] + (first ? 0 : to[c]);
+}
+
+template <typename Share>
+void TileSums::sum(const Part& part, const WeightProduct::Operands& operands, bool weights, bool bias,
+                   Share&& share) const {
+  const int64_t blocks = divide_up(part.tiles.size(), block_);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t begin = part.tiles.begin + part.tiles.size() * block / blocks;
+    const int64_t tiles = part.tiles.begin + part.tiles.size() * (block + 1) / blocks - begin;
+    const bool first = block == 0;
+    share(tiles, [&](int64_t low, int64_t high) {
+      const Range range{begin + low, begin + high};
+      if (weights) image_.transform(operands.left, range, left_, part.left + low * left_.tile_stride);
+      transform_gradient_tiles(grid_, weight_.columns, operands, range, right_,
+                               part.right + low * right_.tile_stride);
+    });
+    const int64_t products = weights ? positions * divide_up(weight_.depth, group) : 0;
+    share(products, [&](int64_t low, int64_t high) {
+      for (int64_t item = low; item < high; ++item) add_product(part, item, tiles, first);
+    });
+    share(bias ? weight_.panels() : 0, [&](int64_t low, int64_t high) {
+      for (int64_t panel = low; panel < high; ++panel) add_bias(part, panel, tiles, first);
+    });
+  }
 }
 
 void TileSums::run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
                    std::byte* scratch) const {
-  if (blocks_ == 0) {
+  if (grid_.tiles() == 0) {
     if (weight_gradient) std::fill_n(weight_gradient, weight_.elements(), 0.0f);
     if (bias_gradient) std::fill_n(bias_gradient, weight_.columns, 0.0f);
     return;
   }
-  auto* sums = reinterpret_cast<float*>(scratch);
-  float* left = sums + sum_panels_.elements();
-  float* right = left + left_.elements();
-  for (int64_t block = 0; block < blocks_; ++block) {
-    const int64_t begin = grid_.tiles() * block / blocks_, end = grid_.tiles() * (block + 1) / blocks_;
-    parallel_ranges(end - begin, [&](int64_t low, int64_t high) {
-      const Range range{begin + low, begin + high};
-      if (weight_gradient) image_.transform(operands.left, range, left_, left + low * left_.tile_stride);
-      transform_gradient_tiles(grid_, weight_.columns, operands, range, right_,
-                               right + low * right_.tile_stride);
+  auto* memory = reinterpret_cast<float*>(scratch);
+  const Part total = part(0, memory);
+  if (parts_ == 1) {
+    sum(total, operands, weight_gradient, bias_gradient,
+        [](int64_t count, auto&& work) { parallel_ranges(count, work); });
+  } else {
+    parallel_for(parts_, [&](int64_t index) {
+      sum(part(index, memory), operands, weight_gradient, bias_gradient,
+          [](int64_t count, auto&& work) { work(int64_t{0}, count); });
     });
-    if (weight_gradient) add_products(left, right, end - begin, block == 0, sums);
-    if (bias_gradient) add_bias(right, end - begin, block == 0, bias_gradient);
+    // Bias and sums lie side by side; what was not wanted is added up, too, and not read.
+    parallel_ranges(total.left - total.sums, [&](int64_t begin, int64_t end) {
+      for (int64_t index = 1; index < parts_; ++index) {
+        const float* sums = part(index, memory).sums;
+        for (int64_t i = begin; i < end; ++i) total.sums[i] += sums[i];
+      }
+    });
   }
-  if (weight_gradient) finish_filters(weight_, sums, sum_panels_, weight_gradient);
+  if (weight_gradient) finish_filters(weight_, total.sums, sum_panels_, weight_gradient);
+  if (bias_gradient) std::copy_n(total.bias, weight_.columns, bias_gradient);
 }
 
 }  // namespace cortado::winograd
