@@ -78,8 +78,11 @@ TEST(Winograd, MatchesReference) {
 
 // Sizes past every block: of depth, of tiles, of image channels.
 TEST(Winograd, MatchesReferenceWhereLarge) {
-  const std::vector<std::pair<Shape, int64_t>> cases = {
-      {{1, 1300, 5, 5}, 20}, {{2, 70, 40, 40}, 34}, {{1, 100, 9, 9}, 140}, {{30, 16, 18, 18}, 16}};
+  const std::vector<std::pair<Shape, int64_t>> cases = {{{1, 1300, 5, 5}, 20},
+                                                        {{2, 70, 40, 40}, 34},
+                                                        {{1, 100, 9, 9}, 140},
+                                                        {{30, 16, 18, 18}, 16},
+                                                        {{6, 17, 40, 40}, 19}};
   for (const auto& [input, outputs] : cases) {
     const Task task = convolution(input, {.num_output = outputs, .kernel = {3}, .pad = {1}});
     const KernelOffer offer = make_winograd_of_any_size(task);

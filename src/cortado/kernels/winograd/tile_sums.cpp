@@ -15,8 +15,10 @@ namespace {
 constexpr int64_t block_bytes =
     2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
 constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
-constexpr int64_t max_own_sums = 128 * 128;  // channels times filters: 1 MiB of sums for each thread
-constexpr int64_t group = 48;                // image channels: whole tiles and whole vectors
+// Each thread has sums of its own where all of them are at most 16 MiB and many tiles pay for adding them up.
+constexpr int64_t max_own_sums = 1 << 18,
+                  min_own_tiles = 1024;  // channels times filters of all; tiles of each
+constexpr int64_t group = 48;            // image channels: whole tiles and whole vectors
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
 constexpr int sum_of_windows = 5;  // the element of A dy A^T in which all windows are summed
 
@@ -43,7 +45,8 @@ TileSums::TileSums(const ConvolutionProblem& problem)
   const int64_t tiles = grid_.tiles(), threads = compute_threads();
   const int64_t tile_bytes =
       positions * sizeof(float) * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
-  if (weight_.depth * weight_.columns <= max_own_sums && tiles >= threads * min_block) parts_ = threads;
+  if (threads * weight_.depth * weight_.columns <= max_own_sums && tiles >= threads * min_own_tiles)
+    parts_ = threads;
   block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
   left_ = TransformedLayout::of_groups(weight_.depth, block_, group);
   right_ = TransformedLayout::of_groups(weight_.columns, block_, tile_columns);
