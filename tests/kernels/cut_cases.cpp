@@ -105,6 +105,16 @@ CutCase convolution(Draw& draw, bool transposed) {
   return exact(cut);
 }
 
+// Parts of it are large enough for Winograd's algorithm, most of them.
+CutCase large_convolution(Draw& draw) {
+  const Shape input{draw.in(2, 3), draw.in(33, 50), draw.in(10, 15), draw.in(10, 15)};
+  ConvolutionOptions options{.num_output = draw.in(33, 50), .bias_term = !draw.one_in(3), .kernel = {3}};
+  options.pad = draw.each(2, 0, 2);
+  CutCase cut{.layers = {layer<Convolution>(options)}, .inputs = {input}};
+  if (draw.one_in(2)) cut.layers.push_back(relu());
+  return exact(cut);
+}
+
 CutCase inner_product(Draw& draw) {
   InnerProductOptions options{
       .num_output = draw.in(2, 20), .bias_term = !draw.one_in(3), .transpose = draw.one_in(2)};
@@ -336,6 +346,7 @@ const Kind kinds[] = {
     {"slice and split", parts},
     {"shape layers", shape_layer},
     {"reducing layers", reducing_layer},
+    {"large convolution", large_convolution},
 };
 
 // Up to twelve devices, over dimensions that the layer allows to be cut and that are long enough.

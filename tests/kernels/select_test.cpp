@@ -27,6 +27,14 @@ TEST(Select, TakesTheReferenceLast) {
   EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
 }
 
+TEST(Select, TakesWinogradWhereItIsFaster) {
+  const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {3}});
+  const Task task = chain_task({wide}, {2, 32, 16, 16});
+  EXPECT_EQ(select_kernel(task).implementation, "winograd");
+  EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
+  EXPECT_NE(selected(convolution), "winograd");
+}
+
 TEST(Select, RestrictsTheLayersThatTheImplementationKnows) {
   for (const char* name : {"implicit-gemm", "onednn", "im2col-gemm", "reference"}) {
     EXPECT_EQ(selected(convolution, name), name);

@@ -10,6 +10,7 @@
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reordered.h"
+#include "cortado/kernels/winograd/winograd.h"
 
 namespace cortado {
 namespace {
@@ -34,13 +35,15 @@ KernelOffer make_onednn(const Task& task) {
   return make_onednn_inner_product(task);
 }
 
-// Fastest first. The list is the whole policy: the first that accepts a task runs it. oneDNN's channels-last
-// convolutions reach the multiply-add limit with AVX-512 and half of it with AVX2 (docs/benchmarks.md).
+// Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
+// passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
+// limit with AVX-512 and half of it with AVX2 (docs/benchmarks.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   static const Candidate onednn{products, {"onednn", make_onednn}};
   static const Candidate implicit_gemm{products, {"implicit-gemm", make_implicit_gemm}};
   static const std::vector<Candidate> list = {
+      {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? onednn : implicit_gemm,
       onednn_first ? implicit_gemm : onednn,
       {{"Convolution"}, {"im2col-gemm", make_im2col_gemm}},

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cortado/kernels/lowering/channels.h"
-#include "cortado/kernels/lowering/convolution_products.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/layers/deconvolution.h"
 
@@ -21,16 +20,15 @@ float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 
 // memory.
 class ConvolutionBase : public Kernel {
  public:
-  ConvolutionBase(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
-      : gather_(problem),
-        spread_(problem),
-        correlate_(problem),
+  ConvolutionBase(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
+                  ConvolutionProducts products)
+      : products_(std::move(products)),
         weight_(WeightPanels(problem), task.canonical_parameters),
         tail_(tail),
         outputs_(task.local_output(0).size()),
         weights_step_(any(task.parameter_gradients)) {}
 
-  std::string name() const override { return "implicit-gemm"; }
+  std::string name() const override { return products_.name; }
   BackwardReads backward_reads() const override {
     return {.inputs = weights_step_, .outputs = tail_.rectify};
   }
@@ -39,8 +37,8 @@ class ConvolutionBase : public Kernel {
     return index == 0 ? weight_.format() : ParameterFormat{};
   }
   Bytes scratch_bytes() const override {
-    const size_t products =
-        std::max({gather_.scratch_bytes(), spread_.scratch_bytes(), correlate_.scratch_bytes()});
+    const size_t products = std::max({products_.gather->scratch_bytes(), products_.spread->scratch_bytes(),
+                                      products_.correlate->scratch_bytes()});
     return {static_cast<int64_t>(weight_.scratch_bytes() + products)};
   }
 
@@ -53,9 +51,7 @@ class ConvolutionBase : public Kernel {
     if (tail_.rectify) mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
   }
 
-  GatherProduct gather_;
-  SpreadProduct spread_;
-  CorrelateProduct correlate_;
+  ConvolutionProducts products_;
   LoweredWeight weight_;
   ChainTail tail_;
   int64_t outputs_;    // elements
@@ -64,17 +60,18 @@ class ConvolutionBase : public Kernel {
 
 class ConvolutionKernel : public ConvolutionBase {
  public:
-  ConvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
-      : ConvolutionBase(problem, tail, task), keeps_masked_(task.input_gradients[0]) {}
+  ConvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
+                    ConvolutionProducts products)
+      : ConvolutionBase(problem, tail, task, std::move(products)), keeps_masked_(task.input_gradients[0]) {}
 
   void forward(const Arguments& a) override {
-    gather_.run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
+    products_.gather->run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
   }
 
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     if (!weights_step_) mask(a);
-    spread_.run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
+    products_.spread->run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
   }
 
   void backward_weights(const Arguments& a) override {
@@ -86,7 +83,7 @@ class ConvolutionKernel : public ConvolutionBase {
       operands.masked = keeps_masked_ ? a.output_gradients[0] : nullptr;
     }
     weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
-      correlate_.run(operands, gradient, second(a.parameter_gradients), rest(a));
+      products_.correlate->run(operands, gradient, second(a.parameter_gradients), rest(a));
     });
   }
 
@@ -98,16 +95,17 @@ class ConvolutionKernel : public ConvolutionBase {
 class DeconvolutionKernel : public ConvolutionBase {
  public:
   DeconvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
-      : ConvolutionBase(problem, tail, task), channels_(problem.groups * problem.image_channels) {}
+      : ConvolutionBase(problem, tail, task, implicit_products(problem)),
+        channels_(problem.groups * problem.image_channels) {}
 
   void forward(const Arguments& a) override {
-    spread_.run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
+    products_.spread->run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
   }
 
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     if (!weights_step_) mask(a);
-    gather_.run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
+    products_.gather->run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
   }
 
   void backward_weights(const Arguments& a) override {
@@ -117,7 +115,7 @@ class DeconvolutionKernel : public ConvolutionBase {
       sum_rows(a.output_gradients[0], outputs_ / channels_, channels_, bias);
     if (!a.parameter_gradients[0]) return;
     weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
-      correlate_.run({a.output_gradients[0], first_input(a)}, gradient, nullptr, rest(a));
+      products_.correlate->run({a.output_gradients[0], first_input(a)}, gradient, nullptr, rest(a));
     });
   }
 
@@ -127,13 +125,17 @@ class DeconvolutionKernel : public ConvolutionBase {
 
 }  // namespace
 
-KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options) {
+KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options,
+                             const MakeProducts& make_products) {
   KernelOffer offer;
   const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
   if (!tail) return offer;
   const auto problem = convolution_problem(options, task.inputs[0], task.input_boxes[0], task.outputs[0],
                                            task.output_boxes[0], offer.refusal);
-  if (problem) offer.kernel = std::make_unique<ConvolutionKernel>(*problem, *tail, task);
+  if (!problem) return offer;
+  std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
+  if (products)
+    offer.kernel = std::make_unique<ConvolutionKernel>(*problem, *tail, task, std::move(*products));
   return offer;
 }
 

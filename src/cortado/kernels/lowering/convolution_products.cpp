@@ -38,6 +38,11 @@ ResidueClass residue_class(const ConvolutionAxis& axis, int64_t residue) {
 
 }  // namespace
 
+ConvolutionProducts implicit_products(const ConvolutionProblem& problem) {
+  return {std::make_unique<GatherProduct>(problem), std::make_unique<SpreadProduct>(problem),
+          std::make_unique<CorrelateProduct>(problem), "implicit-gemm"};
+}
+
 GatherProduct::GatherProduct(const ConvolutionProblem& problem)
     : problem_(problem), panels_(problem), product_(problem.gather_lattice()) {}
 

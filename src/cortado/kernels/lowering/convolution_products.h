@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cortado/kernels/lowering/panels.h"
@@ -10,13 +12,41 @@
 
 namespace cortado::lowering {
 
+// One tensor from the other and the weight, which lies in WeightPanels.
+class DataProduct {
+ public:
+  virtual ~DataProduct() = default;
+  virtual void run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
+                   std::byte* scratch) const = 0;
+  virtual size_t scratch_bytes() const = 0;
+};
+
+// weight gradient = image x windows gradient, of convolution and deconvolution.
+class FilterProduct {
+ public:
+  virtual ~FilterProduct() = default;
+  // `bias_gradient` is that of the windows; it and `weight_gradient` may be null.
+  virtual void run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
+                   std::byte* scratch) const = 0;
+  virtual size_t scratch_bytes() const = 0;
+};
+
+// The three products that a convolution or deconvolution consists of, and what they are called together.
+struct ConvolutionProducts {
+  std::unique_ptr<const DataProduct> gather;  // windows = weight * image
+  std::unique_ptr<const DataProduct> spread;  // image = weight^T * windows
+  std::unique_ptr<const FilterProduct> correlate;
+  std::string name;
+};
+ConvolutionProducts implicit_products(const ConvolutionProblem& problem);
+
 // windows = weight * image: forward of a convolution, backward of a deconvolution.
-class GatherProduct {
+class GatherProduct : public DataProduct {
  public:
   explicit GatherProduct(const ConvolutionProblem& problem);
   void run(const float* image, const float* weight, float* windows, const Epilogue& epilogue,
-           std::byte* scratch) const;
-  size_t scratch_bytes() const { return product_.scratch_bytes(); }
+           std::byte* scratch) const override;
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
 
  private:
   ConvolutionProblem problem_;
@@ -27,12 +57,12 @@ class GatherProduct {
 // image = weight^T * windows: backward-data of a convolution, forward of a deconvolution. Image positions
 // that are equal modulo the stride have the same taps: each such class is a product of its own, without
 // multiplying a zero.
-class SpreadProduct {
+class SpreadProduct : public DataProduct {
  public:
   explicit SpreadProduct(const ConvolutionProblem& problem);
   void run(const float* windows, const float* weight, float* image, const Epilogue& epilogue,
-           std::byte* scratch) const;
-  size_t scratch_bytes() const;
+           std::byte* scratch) const override;
+  size_t scratch_bytes() const override;
 
  private:
   struct Class {
@@ -49,14 +79,12 @@ class SpreadProduct {
   int64_t right_elements_ = 0;
 };
 
-// weight gradient = image x windows gradient, of convolution and deconvolution.
-class CorrelateProduct {
+class CorrelateProduct : public FilterProduct {
  public:
   explicit CorrelateProduct(const ConvolutionProblem& problem);
-  // `bias_gradient` is that of the windows; it and `weight_gradient` may be null.
   void run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
-           std::byte* scratch) const;
-  size_t scratch_bytes() const { return product_.scratch_bytes(); }
+           std::byte* scratch) const override;
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
 
  private:
   ConvolutionProblem problem_;

@@ -9,7 +9,10 @@ namespace cortado {
 
 KernelOffer make_implicit_gemm(const Task& task) {
   if (auto* layer = dynamic_cast<const Convolution*>(&task.layer()))
-    return lowering::make_convolution(task, layer->options());
+    return lowering::make_convolution(task, layer->options(),
+                                      [](const lowering::ConvolutionProblem& problem, std::string&) {
+                                        return std::optional(lowering::implicit_products(problem));
+                                      });
   if (auto* layer = dynamic_cast<const Deconvolution*>(&task.layer()))
     return lowering::make_deconvolution(task, layer->options());
   if (auto* layer = dynamic_cast<const InnerProduct*>(&task.layer()))

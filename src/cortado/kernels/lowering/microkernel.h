@@ -31,20 +31,34 @@ inline Vector load(const float* from) {
 }
 inline void store(float* to, Vector vector) { std::memcpy(to, &vector, sizeof vector); }
 
-// A tile of `Rows` x tile_columns accumulators.
+// A tile of `Rows` x tile_columns accumulators. Every loop over it is unrolled: only then it stays in
+// registers.
 template <int Rows>
 struct Tile {
   Vector value[Rows][tile_vectors];
 
   void set_rows(const float* row) {
+#pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
       for (int v = 0; v < tile_vectors; ++v) value[r][v] = row ? load(row + v * vector_lanes) : Vector{};
   }
   void load_row(int r, const float* from) {
+#pragma GCC unroll 16
     for (int v = 0; v < tile_vectors; ++v) value[r][v] = load(from + v * vector_lanes);
   }
   void store_row(int r, float* to) const {
+#pragma GCC unroll 16
     for (int v = 0; v < tile_vectors; ++v) store(to + v * vector_lanes, value[r][v]);
+  }
+  // Rows `stride` floats apart.
+  void load_rows(const float* from, int64_t stride) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) load_row(r, from + r * stride);
+  }
+  void store_rows(float* to, int64_t stride) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) store_row(r, to + r * stride);
   }
 };
 

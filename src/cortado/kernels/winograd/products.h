@@ -1,0 +1,71 @@
+#pragma once
+
+#include "cortado/base/box.h"
+#include "cortado/kernels/lowering/convolution_products.h"
+#include "cortado/kernels/winograd/filters.h"
+#include "cortado/kernels/winograd/tiles.h"
+
+namespace cortado::winograd {
+
+// Forward or, from the windows to the image, backward data. Each thread takes blocks of tiles: transforms
+// their image positions, makes 16 matrix products of them and the transformed filters, and finishes the
+// windows while the sums are in its cache.
+class TileProduct : public lowering::DataProduct {
+ public:
+  enum class Direction { forward, backward };
+  TileProduct(const lowering::ConvolutionProblem& problem, Direction direction);
+
+  void run(const float* from, const float* weight, float* to, const lowering::Epilogue& epilogue,
+           std::byte* scratch) const override;
+  size_t scratch_bytes() const override;
+
+ private:
+  void choose_blocks();
+  void multiply(const float* left, const float* filters, int64_t tiles, int64_t first_panel,
+                int64_t last_panel, float* sums) const;
+
+  Direction direction_;
+  lowering::WeightPanels weight_;
+  FilterPanels filters_;
+  TileGrid grid_;
+  ImageTiles image_;
+  int64_t block_ = 0, blocks_ = 0;  // tiles of a block, blocks of tiles
+  int64_t column_parts_ = 1;        // parts the panels are split in to occupy all threads
+  TransformedLayout left_, sums_;
+};
+
+// Backward weights: blocks of tiles of the image and of the gradient are transformed and multiplied; the sums
+// stay transformed to the end. Where the sums are small, each thread has its own, of a share of the tiles,
+// and they are added up in order. Else all threads transform a block, then share its products.
+class TileSums : public lowering::FilterProduct {
+ public:
+  explicit TileSums(const lowering::ConvolutionProblem& problem);
+
+  void run(const lowering::WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
+           std::byte* scratch) const override;
+  size_t scratch_bytes() const override;
+
+ private:
+  // A part of the tiles and its memory: its sums, those of the bias and a block's transformed operands.
+  struct Part {
+    Range tiles;
+    float *sums, *bias, *left, *right;
+  };
+  Part part(int64_t index, float* memory) const;
+  int64_t part_elements() const;
+  // Sums one part; share(count, work) calls work(begin, end) on one or on all threads.
+  template <typename Share>
+  void sum(const Part& part, const lowering::WeightProduct::Operands& operands, bool weights, bool bias,
+           Share&& share) const;
+  void add_product(const Part& part, int64_t item, int64_t tiles, bool first) const;
+  void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;
+
+  lowering::WeightPanels weight_;
+  FilterPanels sum_panels_;
+  TileGrid grid_;
+  ImageTiles image_;
+  int64_t parts_ = 1, block_ = 0;  // parts of the tiles; most tiles of a block
+  TransformedLayout left_, right_;
+};
+
+}  // namespace cortado::winograd

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/lowering/lowered_weight.h"
+#include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/winograd/products.h"
+#include "cortado/kernels/winograd/transforms.h"
+
+namespace cortado::winograd {
+
+using namespace lowering;
+
+namespace {
+
+constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
+constexpr int64_t max_block = 96;         // tiles
+
+// out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows.
+template <bool first>
+void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const float* panel, float* out,
+                   int64_t out_stride) {
+  lowering::Tile<tile_rows> tile;
+  const float* rows[tile_rows];
+  for (int r = 0; r < tile_rows; ++r) rows[r] = left + r * left_stride;
+  if constexpr (first) {
+    tile.set_rows(nullptr);
+  } else {
+    tile.load_rows(out, out_stride);
+  }
+  multiply_rows<tile_rows>(tile, rows, 0, depth, panel);
+  tile.store_rows(out, out_stride);
+}
+
+}  // namespace
+
+TileProduct::TileProduct(const ConvolutionProblem& problem, Direction direction)
+    : direction_(direction),
+      weight_(problem),
+      filters_(direction == Direction::forward ? FilterPanels::forward(weight_)
+                                               : FilterPanels::backward(weight_)),
+      grid_(direction == Direction::forward ? forward_grid(problem) : backward_grid(problem)),
+      image_(grid_, filters_.depth) {
+  choose_blocks();
+  left_ = TransformedLayout::of_rows(filters_.depth, block_);
+  sums_ = TransformedLayout::of_rows(round_up(filters_.columns, tile_columns), block_);
+}
+
+void TileProduct::choose_blocks() {
+  const int64_t tiles = grid_.tiles(), threads = compute_threads();
+  if (tiles == 0) return;
+  blocks_ = divide_up(tiles, max_block);
+  if (blocks_ >= threads) {
+    blocks_ = round_up(blocks_, threads);
+  } else {
+    column_parts_ = std::min(divide_up(threads, blocks_), divide_up(filters_.columns, tile_columns));
+  }
+  block_ = round_up(divide_up(tiles, blocks_), tile_rows);
+  blocks_ = divide_up(tiles, block_);
+}
+
+size_t TileProduct::scratch_bytes() const {
+  const int64_t blocks = compute_threads() * (left_.elements() + sums_.elements());
+  return aligned(filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
+}
+
+// Rows behind the last tile of a block are summed, too, and not read.
+void TileProduct::multiply(const float* left, const float* filters, int64_t tiles, int64_t first_panel,
+                           int64_t last_panel, float* sums) const {
+  const int64_t parts = std::max<int64_t>(1, divide_up(filters_.depth, max_depth_block));
+  for (int element = 0; element < positions; ++element)
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = filters_.depth * part / parts, end = filters_.depth * (part + 1) / parts;
+      for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+        const float* right = filters + element * filters_.element_stride() +
+                             panel * filters_.panel_elements() + begin * tile_columns;
+        const auto multiply = part == 0 ? multiply_tile<true> : multiply_tile<false>;
+        for (int64_t tile = 0; tile < tiles; tile += tile_rows)
+          multiply(left + element * left_.element_stride + tile * left_.tile_stride + begin,
+                   left_.tile_stride, end - begin, right,
+                   sums + element * sums_.element_stride + tile * sums_.tile_stride + panel * tile_columns,
+                   sums_.tile_stride);
+      }
+    }
+}
+
+void TileProduct::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
+                      std::byte* scratch) const {
+  auto* filters = reinterpret_cast<float*>(scratch);
+  auto* blocks = reinterpret_cast<float*>(scratch + aligned(filters_.elements() * sizeof(float)));
+  if (blocks_ == 0) return;
+  if (direction_ == Direction::forward) {
+    transform_filters(weight_, weight, filters);
+  } else {
+    transform_turned_filters(weight_, weight, filters);
+  }
+  const int64_t items = blocks_ * column_parts_, threads = compute_threads();
+  const int64_t panels = divide_up(filters_.columns, tile_columns);
+  parallel_for(threads, [&](int64_t thread) {
+    float* left = blocks + thread * (left_.elements() + sums_.elements());
+    float* sums = left + left_.elements();
+    for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+      const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
+      const Range range{begin, std::min(grid_.tiles(), begin + block_)};
+      const int64_t first = panels * part / column_parts_, last = panels * (part + 1) / column_parts_;
+      image_.transform(from, range, left_, left);
+      multiply(left, filters, range.size(), first, last, sums);
+      finish_window_tiles(grid_, filters_.columns,
+                          {first * tile_columns, std::min(filters_.columns, last * tile_columns)}, sums,
+                          sums_, range, epilogue, to);
+    }
+  });
+}
+
+}  // namespace cortado::winograd

@@ -1,0 +1,69 @@
+#include "cortado/kernels/winograd/winograd.h"
+
+#include <fmt/format.h>
+
+#include "cortado/kernels/lowering/convolution_kernel.h"
+#include "cortado/kernels/winograd/products.h"
+
+namespace cortado {
+
+using lowering::ConvolutionProblem;
+using lowering::ConvolutionProducts;
+
+namespace {
+
+bool is_three(const lowering::ConvolutionAxis& axis) {
+  return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+}
+
+// 3 x 3 windows on two axes; a third may only number planes.
+std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& problem, std::string& refusal) {
+  const auto& [d, h, w] = problem.axis;
+  if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.image != d.windows || !is_three(h) || !is_three(w)) {
+    refusal = "windows other than 3x3 with stride 1";
+  } else if (problem.groups != 1) {
+    refusal = fmt::format("{} groups", problem.groups);
+  } else {
+    using winograd::TileProduct;
+    return ConvolutionProducts{std::make_unique<TileProduct>(problem, TileProduct::Direction::forward),
+                               std::make_unique<TileProduct>(problem, TileProduct::Direction::backward),
+                               std::make_unique<winograd::TileSums>(problem), "winograd"};
+  }
+  return std::nullopt;
+}
+
+// Where it beats implicit-gemm in every pass (docs/benchmarks.md). Between fewer channels the transforms cost
+// as much as the products; tiles that hang over the windows, as half of 3 x 3 windows' do, waste what is
+// saved; and few tiles do not pay for the transformed filters.
+std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
+  constexpr int64_t least_channels = 16, least_tiles = 32;
+  constexpr double least_filling = 0.625;
+  std::optional<ConvolutionProducts> products = any_products(problem, refusal);
+  if (!products) return std::nullopt;
+  const int64_t channels = std::min(problem.image_channels, problem.window_channels);
+  const winograd::TileGrid grid = winograd::forward_grid(problem);
+  const double windows = static_cast<double>(grid.planes * grid.windows[0] * grid.windows[1]);
+  if (channels < least_channels) {
+    refusal = fmt::format("{} channels are too few", channels);
+  } else if (grid.tiles() < least_tiles) {
+    refusal = fmt::format("{} tiles of 2x2 windows are too few", grid.tiles());
+  } else if (windows < least_filling * 4 * static_cast<double>(grid.tiles())) {
+    refusal = fmt::format("{}x{} windows waste tiles of 2x2", grid.windows[0], grid.windows[1]);
+  } else {
+    return products;
+  }
+  return std::nullopt;
+}
+
+KernelOffer make(const Task& task, const lowering::MakeProducts& make_products) {
+  if (auto* layer = dynamic_cast<const Convolution*>(&task.layer()))
+    return lowering::make_convolution(task, layer->options(), make_products);
+  return {nullptr, fmt::format("{} is no convolution", task.layer().type())};
+}
+
+}  // namespace
+
+KernelOffer make_winograd(const Task& task) { return make(task, faster_products); }
+KernelOffer make_winograd_of_any_size(const Task& task) { return make(task, any_products); }
+
+}  // namespace cortado
