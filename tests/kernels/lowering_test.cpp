@@ -3,13 +3,13 @@
 #include "cortado/kernels/lowering/lowering.h"
 
 #include <fmt/format.h>
-#include <random>
 
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/draw.h"
 
 namespace cortado {
 namespace {
@@ -23,17 +23,7 @@ struct Case {
   std::string text;
 };
 
-class Draw {
- public:
-  explicit Draw(unsigned seed) : engine_(seed) {}
-  int64_t operator()(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % (high - low + 1));
-  }
-  bool chance(int percent) { return (*this)(1, 100) <= percent; }
-
- private:
-  std::mt19937 engine_;
-};
+using testing::Draw;
 
 std::string list(const std::vector<int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 

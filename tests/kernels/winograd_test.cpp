@@ -2,12 +2,12 @@
 #include "cortado/kernels/winograd/winograd.h"
 
 #include <fmt/format.h>
-#include <random>
 
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/draw.h"
 
 namespace cortado {
 namespace {
@@ -15,17 +15,7 @@ namespace {
 using check::DataKind;
 using check::matches_reference;
 
-class Draw {
- public:
-  explicit Draw(unsigned seed) : engine_(seed) {}
-  int64_t operator()(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % (high - low + 1));
-  }
-  bool chance(int percent) { return (*this)(1, 100) <= percent; }
-
- private:
-  std::mt19937 engine_;
-};
+using testing::Draw;
 
 std::string text_of(const Task& task) {
   const auto& options = dynamic_cast<const Convolution&>(task.layer()).options();

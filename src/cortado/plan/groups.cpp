@@ -26,12 +26,6 @@ int follower(const Network& network, int node) {
   return shares_parameters(network, next) ? -1 : tensor.consumers[0];
 }
 
-std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors) {
-  std::vector<Shape> shapes;
-  for (int tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
-  return shapes;
-}
-
 // Whether the layer may be cut so; the reason is of no interest here.
 bool allowed(const Network& network, int index, const ParallelConfig& config, int devices) {
   const auto& node = network.nodes()[index];
@@ -116,6 +110,12 @@ class Enumeration {
 };
 
 }  // namespace
+
+std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors) {
+  std::vector<Shape> shapes;
+  for (int tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
+  return shapes;
+}
 
 std::vector<Group> groups_of(const Network& network) {
   std::vector<Group> groups;

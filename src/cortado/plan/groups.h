@@ -13,6 +13,9 @@ struct Group {
   std::vector<int> nodes;
 };
 
+// The shapes of a network's tensors.
+std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors);
+
 // The groups of a network's nodes other than sources, in order.
 std::vector<Group> groups_of(const Network& network);
 

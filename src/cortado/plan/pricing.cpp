@@ -10,12 +10,6 @@
 namespace cortado::plan {
 namespace {
 
-std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors) {
-  std::vector<Shape> shapes;
-  for (int tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
-  return shapes;
-}
-
 int64_t bytes_of(const Box& box) { return box.shape().size() * static_cast<int64_t>(sizeof(float)); }
 
 // The largest box of a layout, in bytes.
