@@ -1,5 +1,7 @@
-# One library per room (folder below src/cortado). cortado_room(NAME USES ROOM... LIBRARIES TARGET... EXCLUDE FOLDER...)
-# compiles every source of the folder and its subfolders, but those of subfolders EXCLUDEd (absent backends).
+# One library per room (folder below src/cortado).
+#   cortado_room(NAME [NO_HOT_LOOPS] USES ROOM... LIBRARIES TARGET... EXCLUDE FOLDER...)
+# compiles every source of the folder and its subfolders, but those of subfolders EXCLUDEd (absent backends). A
+# room with NO_HOT_LOOPS is built at -O1, in two thirds of the time.
 find_package(fmt REQUIRED)
 find_package(OpenMP REQUIRED)
 
@@ -16,8 +18,30 @@ if(CORTADO_SANITIZE)
   target_link_options(cortado_flags INTERFACE -fsanitize=${CORTADO_SANITIZE})
 endif()
 
+# What most sources include, read once: rooms that are compiled with the same options share it.
+# (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without, which lets ccache share objects between folders.)
+set(cortado_headers <algorithm> <cmath> <functional> <map> <memory> <optional> <span> <string> <vector> <fmt/format.h>)
+
+# cortado_precompile(TARGET OWNER HEADER...): TARGET shares the headers, and HEADERs besides, that OWNER has
+# precompiled with the options of the first target that asked.
+function(cortado_precompile target owner)
+  if(TARGET ${owner})
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+    return()
+  endif()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${owner}.cpp "")
+  add_library(${owner} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${owner}.cpp)
+  get_target_property(options ${target} COMPILE_OPTIONS)
+  if(options)
+    target_compile_options(${owner} PRIVATE ${options})
+  endif()
+  target_link_libraries(${owner} PRIVATE cortado_flags)
+  target_precompile_headers(${owner} PRIVATE ${cortado_headers} ${ARGN})
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
+
 function(cortado_room name)
-  cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ROOM "NO_HOT_LOOPS" "" "USES;LIBRARIES;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   foreach(folder ${ROOM_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
@@ -33,6 +57,19 @@ function(cortado_room name)
   foreach(used ${ROOM_USES})
     target_link_libraries(cortado_${name} ${visibility} cortado_${used})
   endforeach()
+  if(sources)
+    cortado_finish(cortado_${name} ${ROOM_NO_HOT_LOOPS})
+  endif()
+endfunction()
+
+# Optimization and precompiled headers of a target of ours.
+function(cortado_finish target no_hot_loops)
+  if(no_hot_loops)
+    target_compile_options(${target} PRIVATE -O1)
+    cortado_precompile(${target} cortado_plain_headers <nlohmann/json.hpp>)
+  else()
+    cortado_precompile(${target} cortado_fast_headers)
+  endif()
 endfunction()
 
 # cortado_test(NAME SOURCES FILE... ROOMS ROOM...): one GoogleTest program, run by ctest case by case.
@@ -42,6 +79,7 @@ function(cortado_test name)
   target_link_libraries(${name} PRIVATE cortado_flags GTest::gtest_main ${TEST_LIBRARIES})
   # The tests' own code needs no speed, builds in half the time, and g++ 12 warns falsely about it at -O3.
   target_compile_options(${name} PRIVATE -O1)
+  cortado_precompile(${name} cortado_test_headers <gtest/gtest.h>)
   foreach(room ${TEST_ROOMS})
     target_link_libraries(${name} PRIVATE cortado_${room})
   endforeach()
