@@ -167,6 +167,13 @@ TEST(Job, NoticesARankThatEndsBeforeMpiBegins) {
   expect_nobody_left(outcome);
 }
 
+TEST(Job, NoticesARankThatIsKilledBeforeItCouldJoin) {
+  Outcome outcome = run({"absent", "3", "1", "0"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("rank 1 did not start, though all others have"));
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, RanksEndWhenTheParentIsKilled) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for_ranks(2);

@@ -28,6 +28,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds grace = 1500ms, last_grace = 4s;
 // A rank that lost its peers waits so long for the connection of the one that is really gone to end.
 constexpr auto suspicion = 1s;
+// A rank that has not come though all others have: until it is given up, or longer where all took long.
+constexpr std::chrono::milliseconds late = 5s;
 
 struct Peer {
   LineSocket socket;
@@ -185,6 +187,7 @@ class Parent {
     peer.rank = rank;
     peer.socket.send(failure_ ? "stop" : "welcome");
     ++arrived_;
+    last_arrival_ = Clock::now();
     return true;
   }
 
@@ -299,7 +302,19 @@ class Parent {
     } else if (arrived_ < start_.ranks && now - begin_ > std::chrono::seconds(start_.seconds_to_start)) {
       fail(missing(fmt::format("{} seconds have passed", start_.seconds_to_start)),
            static_cast<int>(ExitCode::peer_error));
+    } else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
+               now - last_arrival_ > std::max<Clock::duration>(late, 3 * (last_arrival_ - begin_))) {
+      fail(fmt::format("rank {} did not start, though all others have; was it killed?", absent()),
+           static_cast<int>(ExitCode::peer_error));
     }
+  }
+
+  // The lowest rank that has not said hello.
+  int absent() const {
+    int rank = 0;
+    while (std::ranges::find(peers_, rank, [](const auto& peer) { return peer->rank; }) != peers_.end())
+      ++rank;
+    return rank;
   }
 
   std::string missing(const std::string& what) const {
@@ -323,6 +338,7 @@ class Parent {
   Clock::time_point begin_;
   std::vector<std::unique_ptr<Peer>> peers_;
   int arrived_ = 0;
+  Clock::time_point last_arrival_;
   std::string snapshot_;
   std::optional<Failure> failure_;
   bool stopped_ = false, told_ = false;
