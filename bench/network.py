@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""How long an iteration takes over a network of a given rate, under several strategies. Needs root and iproute2.
+
+    bench/network.py --cortado build/release/cortado --rate 100mbit --nets alexnet:32 resnet-50:8
+    bench/network.py --cortado build/release/cortado --rate 1gbit --strategies data owt auto --rounds 3 --out network
+
+Makes hosts of network namespaces on one switch, every link limited to --rate in both directions, each host with one
+core (so there are as many ranks as cores at most), starts one rank of one thread on each, and takes `cortado time` under
+each strategy in turns. NET:BATCH is a net of models/ and the samples of a rank. Printed are, per strategy: the
+step (median over the rounds), how many times faster than the first strategy (median of the rounds' ratios), the bytes that all
+ranks send in an iteration by Cortado's count and by the kernel's (counters of the interfaces; headers, the start
+of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SHAPES = {"alexnet": "3x224x224", "inception-v3": "3x299x299"}
+WARM_UP = 2  # iterations that `cortado time` does not count
+
+
+def run(command, **options):
+    return subprocess.run(shlex.split(command) if isinstance(command, str) else [str(w) for w in command],
+                          check=True, capture_output=True, text=True, **options)
+
+
+class Hosts:
+    """Network namespaces ctd0, ctd1, ... with addresses 10.77.0.10 and up, on a switch of their own."""
+
+    def __init__(self, count, rate):
+        self.count = count
+        self.folder = tempfile.TemporaryDirectory(prefix="cortado-network-")
+        self.down()
+        run("ip netns add ctdsw")
+        run("ip -n ctdsw link add br0 type bridge")
+        run("ip -n ctdsw link set br0 up")
+        for i in range(count):
+            run(f"ip netns add ctd{i}")
+            run(f"ip -n ctd{i} link add eth0 type veth peer name p{i} netns ctdsw")
+            run(f"ip -n ctd{i} link set lo up")
+            run(f"ip -n ctd{i} addr add {self.address(i)}/24 dev eth0")
+            run(f"ip -n ctd{i} link set eth0 up")
+            run(f"ip -n ctdsw link set p{i} master br0 up")
+            if rate != "none":
+                burst = "256kb limit 8mb" if bits_per_second(rate) >= 5e9 else "64kb limit 1mb"
+                run(f"ip netns exec ctd{i} tc qdisc replace dev eth0 root tbf rate {rate} burst {burst}")
+                run(f"ip netns exec ctdsw tc qdisc replace dev p{i} root tbf rate {rate} burst {burst}")
+        self.shell = pathlib.Path(self.folder.name) / "rsh"
+        self.shell.write_text(RSH)
+        self.shell.chmod(0o755)
+
+    @staticmethod
+    def address(i):
+        return f"10.77.0.{10 + i}"
+
+    def launcher(self):
+        hosts = ",".join(self.address(i) for i in range(self.count))
+        return (f"/usr/bin/mpiexec.hydra -disable-auto-cleanup -launcher rsh -launcher-exec {self.shell} -hosts {hosts} "
+                "-ppn 1 -iface eth0 -genv UCX_TLS tcp,self -genv UCX_NET_DEVICES eth0")
+
+    def within(self, command):
+        return run([str(self.shell), self.address(0), shlex.join(str(word) for word in command)])
+
+    def sent(self):
+        total = 0
+        for i in range(self.count):
+            text = run(f"ip netns exec ctd{i} cat /sys/class/net/eth0/statistics/tx_bytes").stdout
+            total += int(text)
+        return total
+
+    @staticmethod
+    def down():
+        names = run("ip netns list").stdout.split()
+        for name in names:
+            if re.fullmatch(r"ctd(sw|\d+)", name):
+                run(f"ip netns del {name}")
+
+
+# Stands in for ssh in the launcher: runs a command in the namespace of an address, on one core, under its own host name.
+RSH = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do case "$1" in -l|-o|-p) shift 2;; *) shift;; esac; done
+i=$(( ${1##*.} - 10 )); shift
+exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $0 /bin/sh -c "$1"' $i "$*"
+"""
+
+
+def bits_per_second(rate):
+    number, unit = re.fullmatch(r"([0-9.]+)([kmg])bit", rate).groups()
+    return float(number) * {"k": 1e3, "m": 1e6, "g": 1e9}[unit]
+
+
+def measure(options, hosts, net, batch, strategy):
+    """Seconds of a step, bytes of an iteration by Cortado's and by the kernel's count."""
+    report = pathlib.Path(hosts.folder.name) / "time.json"
+    report.unlink(missing_ok=True)
+    before = hosts.sent()
+    try:
+        hosts.within([options.cortado, "time", "--model", ROOT / "models" / net / "train_val.prototxt", "--batch",
+                      batch * hosts.count, "--input-shape", SHAPES.get(net, "3x224x224"), "--iterations",
+                      options.iterations, "--threads", 1, "--no-bind", "--strategy", strategy, "--json", report,
+                      "--ranks", hosts.count, "--launch", hosts.launcher()])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{net} under {strategy}: {error.stderr}")
+    found = json.loads(report.read_text())
+    wire = (hosts.sent() - before) / (options.iterations + WARM_UP)
+    return found["step_seconds"], found["bytes_per_iteration"], wire
+
+
+def bench(options, hosts, net, batch):
+    rows = {strategy: [] for strategy in options.strategies}
+    for _ in range(options.rounds):
+        for strategy in options.strategies:
+            rows[strategy].append(measure(options, hosts, net, batch, strategy))
+    first = rows[options.strategies[0]]
+    for strategy, runs in rows.items():
+        seconds = statistics.median(r[0] for r in runs)
+        ratio = statistics.median(one[0] / r[0] for one, r in zip(first, runs))
+        mebibytes, wire = runs[0][1] / 2**20, runs[0][2] / 2**20
+        link = runs[0][1] / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
+        line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | {mebibytes:.1f} | "
+                f"{wire:.1f} | {link:.3f} |")
+        print(line, flush=True)
+        yield line
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cortado", type=lambda text: pathlib.Path(text).resolve(), required=True)
+    parser.add_argument("--rate", default="1gbit", help="of every link: 100mbit, 1gbit, 10gbit, none")
+    parser.add_argument("--nets", nargs="+", default=["alexnet:32", "vgg-16:8", "inception-v3:8", "resnet-50:8"])
+    parser.add_argument("--strategies", nargs="+", default=["data", "model", "owt", "auto"])
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--out", help="also write OUT.md")
+    options = parser.parse_args()
+    if options.ranks > (os.cpu_count() or 1):
+        parser.error(f"--ranks {options.ranks}: this machine has {os.cpu_count()} cores, one a rank")
+    hosts = Hosts(options.ranks, options.rate)
+    lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire | s at the link's rate |",
+             "|---|--:|---|---|--:|--:|--:|--:|--:|"]
+    print("\n".join(lines))
+    try:
+        for net in options.nets:
+            name, batch = net.split(":")
+            lines += bench(options, hosts, name, int(batch))
+    finally:
+        hosts.down()
+    if options.out:
+        pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
