@@ -1,11 +1,15 @@
 #include "cortado/comm/mpi/world.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
+#include <mutex>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
@@ -46,6 +50,33 @@ void tune_ucx_for_tcp() {
   } else {
     setenv("UCX_RNDV_SCHEME", "get_zcopy", 0);
   }
+}
+
+// MPICH over UCX ends its TCP connections by a message that the other side has to answer, and does not stay
+// to answer once its own is answered. A rank that answers before it ends its own connections is therefore
+// waited for in vain. So all leave the barrier and answer nothing for a while, until every rank has left it.
+void finalize(bool one_host) {
+  using namespace std::chrono_literals;
+  if (!one_host) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::this_thread::sleep_for(100ms);
+  }
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool finalized = false;
+  std::thread watch([&] {
+    std::unique_lock lock(mutex);
+    if (ended.wait_for(lock, 10s, [&] { return finalized; })) return;
+    fmt::print(stderr, "cortado: error: MPI does not end, 10 seconds after the work was done\n");
+    std::_Exit(static_cast<int>(ExitCode::peer_error));
+  });
+  MPI_Finalize();
+  {
+    std::lock_guard lock(mutex);
+    finalized = true;
+  }
+  ended.notify_one();
+  watch.join();
 }
 
 void check_launcher(int size) {
@@ -89,7 +120,7 @@ MpiWorld::~MpiWorld() {
   for (auto& [ranks, group] : groups_) MPI_Comm_free(&group.comm);
   MPI_Comm_free(&blocking_);
   MPI_Comm_free(&exchanges_);
-  MPI_Finalize();
+  finalize(one_host_);
 }
 
 MpiGroup& MpiWorld::group(std::span<const int> ranks) {
