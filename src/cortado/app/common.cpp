@@ -48,10 +48,10 @@ void add_rank_options(CLI::App& command, MachineOptions& o) {
 
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   add_rank_options(command, o);
-  command.add_option("--strategy", o.strategy,
-                     "How layers are cut over the ranks: auto (the cheapest way by costs measured here), "
-                     "single, data, model, "
-                     "owt, spatial, random:SEED or a file (.json); default: data");
+  command.add_option(
+      "--strategy", o.strategy,
+      "How layers are cut over the ranks: auto (the cheapest way, by costs measured here), single, data, "
+      "model, owt, spatial, random:SEED or a file (.json); default: auto");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
@@ -72,7 +72,7 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
 
 std::string strategy_of(const MachineOptions& o, const Communicator& job) {
   if (!o.strategy.empty()) return o.strategy;
-  return job.size() > 1 ? "data" : "single";
+  return job.size() > 1 ? "auto" : "single";
 }
 
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {

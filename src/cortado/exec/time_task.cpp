@@ -14,14 +14,14 @@
 namespace cortado {
 namespace {
 
-constexpr int least_runs = 2, most_runs = 4;
+constexpr int least_runs = 2, most_runs = 3;
 constexpr double enough = 0.02;  // seconds of running, all passes together
 
-// More than the last level of cache.
+// The last level of cache.
 Bytes cache_size() {
   constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
   const int64_t told = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return {std::min(most, (told > 0 ? told : usual) * 3 / 2)};
+  return {std::min(most, told > 0 ? told : usual)};
 }
 
 void fill(float* values, int64_t count, float low, float high) {
