@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 
 namespace cortado {
-
 CommandResult run_cortado(const std::string& folder, const std::string& arguments,
                           const std::string& prelude) {
-  std::string line =
-      "cd '" + folder + "' && { " + prelude + " " + CORTADO_COMMAND + " " + arguments + "; } 2>&1";
+  // Measurements are kept beside the build, not where users keep theirs.
+  std::string line = "export CORTADO_CACHE=\"${CORTADO_CACHE:-" CORTADO_TEST_CACHE "}\"; cd '" + folder +
+                     "' && { " + prelude + " " + CORTADO_COMMAND + " " + arguments + "; } 2>&1";
   CommandResult result;
   std::FILE* pipe = popen(line.c_str(), "r");
   if (!pipe) return result;

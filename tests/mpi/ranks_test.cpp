@@ -84,8 +84,8 @@ TEST_F(Ranks, TrainLikeOneRankUnderEveryStrategyAndLauncher) {
     "conv2": {"r": 2, "devices": [1, 2]}, "fc": {"c": 3}, "drop": {"c": 2},
     "score": {"n": 3, "sync": "owner"}, "loss": {"n": 1, "devices": [1]}}})");
   for (const char* how :
-       {"--ranks 2", "--ranks 3 --strategy model", "--ranks 2 --strategy owt", "--ranks 2 --strategy spatial",
-        "--ranks 3 --strategy mixed.json", "--ranks 2 --strategy single"}) {
+       {"--ranks 2", "--ranks 2 --strategy data", "--ranks 3 --strategy model", "--ranks 2 --strategy owt",
+        "--ranks 2 --strategy spatial", "--ranks 3 --strategy mixed.json", "--ranks 2 --strategy single"}) {
     SCOPED_TRACE(how);
     CommandResult result = train(std::string("--log ranks.jsonl ") + how);
     ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -94,6 +94,64 @@ TEST_F(Ranks, TrainLikeOneRankUnderEveryStrategyAndLauncher) {
   CommandResult plain = train("--log plain.jsonl", plain_);
   ASSERT_EQ(plain.exit_code, 0) << plain.output;
   expect_close(expected, logged("plain.jsonl"), 1e-4);
+}
+
+// Costs are measured once and kept; what is kept and broken, or of elsewhere, is told and measured anew.
+TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
+  ASSERT_EQ(train("--log one.jsonl").exit_code, 0);
+  const std::vector<double> expected = logged("one.jsonl");
+  auto planned = [&](const std::string& line) {
+    CommandResult result =
+        run_cortado(folder_.path(),
+                    "train --solver solver.prototxt --threads 1 --ranks 2 --strategy auto --log ranks.jsonl",
+                    "CORTADO_CACHE=kept timeout -k 5 300");
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    expect_close(expected, logged("ranks.jsonl"), 1e-4);
+    EXPECT_THAT(result.output,
+                testing::ContainsRegex("strategy auto: .*; [0-9.]+x faster than data, [0-9.]+x than owt"));
+    EXPECT_THAT(result.output, HasSubstr(line));
+  };
+  planned(" tasks measured)\n");
+  std::string times;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.file("kept"))) {
+    if (entry.path().filename().string().starts_with("tasks-"))
+      times = "kept/" + entry.path().filename().string();
+  }
+  const std::string good = folder_.read(times);
+  ASSERT_THAT(good, HasSubstr("cortado-task-times"));
+  planned(" s (");  // "(cached)", unless the links are found changed
+  EXPECT_EQ(folder_.read(times), good);
+  std::string foreign = good;
+  const size_t machine = foreign.find("\"machine\": \"");
+  foreign.insert(machine + 12, "Another ");
+  folder_.write(times, foreign);
+  planned(times + ": 'machine' is 'Another ");
+}
+
+TEST_F(Ranks, PlansForThisMachineAndPredicts) {
+  CommandResult result =
+      cortado("plan --model net.prototxt --machine local --devices 2 --threads 1 --out s.json --json p.json");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  auto plan = nlohmann::json::parse(folder_.read("p.json"));
+  for (const auto& [name, seconds] : plan["baselines"].items())
+    EXPECT_GE(seconds.get<double>(), plan["cost_seconds"].get<double>() * (1 - 1e-9)) << name;
+  result = cortado(
+      "time --model net.prototxt --threads 1 --ranks 2 --strategy s.json --iterations 3 --predict "
+      "--predict-out m.json --json t.json");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("predicted / measured"));
+  auto prediction = nlohmann::json::parse(folder_.read("t.json"))["prediction"];
+  double sum = 0;
+  for (const auto& layer : prediction["layers"]) {
+    for (const auto& [key, value] : layer.items())
+      if (key.ends_with("_predicted_seconds")) sum += value.get<double>();
+  }
+  EXPECT_NEAR(sum, prediction["step_seconds"].get<double>(), 1e-9);
+  // Eq. 1 of the plan is the sum of its programs' steps (here of rank 0's).
+  EXPECT_NEAR(sum, plan["cost_seconds"].get<double>(), 0.5 * sum);
+  EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(), sum * (1 + 1e-9));
+  result = cortado("plan --model net.prototxt --machine m.json");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
@@ -167,7 +225,8 @@ TEST_F(Ranks, TestScoresAsOneRank) {
 
 // The sums of gradients alone move 2 * (P - 1) / P of the 4 bytes of each parameter per rank.
 TEST_F(Ranks, TimeTellsTheBytesSent) {
-  CommandResult result = cortado("time --model net.prototxt --iterations 3 --ranks 2 --json time.json");
+  CommandResult result =
+      cortado("time --model net.prototxt --iterations 3 --ranks 2 --strategy data --json time.json");
   ASSERT_EQ(result.exit_code, 0) << result.output;
   auto json = nlohmann::json::parse(folder_.read("time.json"));
   EXPECT_EQ(json["ranks"], 2);

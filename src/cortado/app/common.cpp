@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fmt/format.h>
 
+#include "cortado/app/auto_strategy.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/version.h"
 #include "cortado/base/error.h"
@@ -49,8 +50,8 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   add_rank_options(command, o);
   command.add_option(
       "--strategy", o.strategy,
-      "How layers are cut over the ranks: single, data, model, owt, spatial, random:SEED or a file (.json); "
-      "default: data");
+      "How layers are cut over the ranks: auto (the cheapest way, by costs measured here), single, data, "
+      "model, owt, spatial, random:SEED or a file (.json); default: auto");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
@@ -71,7 +72,7 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
 
 std::string strategy_of(const MachineOptions& o, const Communicator& job) {
   if (!o.strategy.empty()) return o.strategy;
-  return job.size() > 1 ? "data" : "single";
+  return job.size() > 1 ? "auto" : "single";
 }
 
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
@@ -92,8 +93,8 @@ ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, co
   ExecutorOptions options;
   options.only_kernel = o.kernels;
   options.communicator = &job;
-  options.strategies =
-      resolve(load_strategy(strategy, network, job.size()), network, job.size(), "--strategy " + strategy);
+  options.strategies = resolve(strategy_for_job(strategy, network, job, o.kernels), network, job.size(),
+                               "--strategy " + strategy);
   return options;
 }
 

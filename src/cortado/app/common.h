@@ -21,7 +21,7 @@ CLI::Validator at_least_one();
 struct MachineOptions {
   int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
-  std::string strategy;  // empty: data on several ranks, single on one
+  std::string strategy;  // empty: auto on several ranks, single on one
   int ranks = 0;         // 0: as many as the launcher started
   std::string launch;    // used by start_job() (app/launch.h)
   std::string gpu;

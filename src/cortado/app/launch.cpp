@@ -36,12 +36,15 @@ std::optional<std::string> option_value(const std::vector<std::string>& words, c
 }
 
 bool runs_on_ranks(const std::vector<std::string>& words) {
-  static const std::vector<std::string> commands = {"train", "test", "time", "verify", "machine"};
+  static const std::vector<std::string> commands = {"train", "test", "time", "verify", "machine", "plan"};
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
+// A plan for this machine is made on as many ranks as it is for.
 int ranks_asked(const std::vector<std::string>& words) {
-  std::string text = option_value(words, "--ranks").value_or("1");
+  const bool plan = !words.empty() && words.front() == "plan";
+  if (plan && option_value(words, "--machine") != "local") return 1;
+  std::string text = option_value(words, plan ? "--devices" : "--ranks").value_or("1");
   int ranks = 1;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   bool good = error == std::errc() && end == text.data() + text.size();

@@ -4,6 +4,7 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/job_costs.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
@@ -20,6 +21,7 @@ using plan::PlannedGroup;
 
 struct PlanArguments {
   ModelOptions model;
+  MachineOptions here;  // of --machine local
   std::string machine, out, json;
   int devices = 0;
 };
@@ -57,10 +59,11 @@ std::string table_text(const Network& network, const Plan& plan) {
                {"adds ms"}});
   for (const PlannedGroup& group : plan.groups) {
     const bool other = std::isfinite(group.runner_up_costs.count);
-    table.add({name_of(network, group), group.strategy.config.text(), milliseconds(compute_of(group)),
-               milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
-               mebibytes(group.memory.count), other ? group.runner_up.text() : "",
-               other ? milliseconds(group.runner_up_costs) : ""});
+    table.add(
+        {name_of(network, group), group.strategy.config.text(), milliseconds(compute_of(group)),
+         milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
+         mebibytes(group.memory.count), other ? group.runner_up.text() : "",
+         other ? (group.runner_up_bound ? "at least " : "") + milliseconds(group.runner_up_costs) : ""});
   }
   table.add_rule();
   table.add({"iteration: " + milliseconds(plan.seconds) + " ms", "", milliseconds(sum_of(plan, compute_of)),
@@ -119,17 +122,31 @@ std::string json_text(const Network& network, const Plan& plan) {
   return report.dump(2) + "\n";
 }
 
+void report(const PlanArguments& a, const Network& network, const Plan& plan) {
+  if (!a.out.empty()) write_file_atomically(a.out, strategy_text(plan.strategy));
+  if (!a.json.empty()) write_file_atomically(a.json, json_text(network, plan));
+  print_plan(network, plan);
+}
+
+// For the ranks of this job, by costs measured on them.
+void plan_here(const PlanArguments& a) {
+  std::unique_ptr<Communicator> job = join_job(a.here);
+  LoadedNetwork loaded = load_without_data(a.model, Phase::train);
+  JobCosts costs(*job, "");
+  const Plan plan = plan::make_plan(loaded.network, {.devices = job->size()}, costs.costs(), costs.nodes());
+  costs.save();
+  if (job->rank() == 0) report(a, loaded.network, plan);
+}
+
 void run_plan(const PlanArguments& a) {
+  if (a.machine == "local") return plan_here(a);
   DeviceGraph machine = load_machine(a.machine);
   if (a.devices > 0) machine = machine.first(a.devices);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   AnalyticCosts costs(machine);
   std::vector<int> nodes;
   for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  const Plan plan = plan::make_plan(loaded.network, {.devices = machine.devices()}, costs, nodes);
-  if (!a.out.empty()) write_file_atomically(a.out, strategy_text(plan.strategy));
-  if (!a.json.empty()) write_file_atomically(a.json, json_text(loaded.network, plan));
-  print_plan(loaded.network, plan);
+  report(a, loaded.network, plan::make_plan(loaded.network, {.devices = machine.devices()}, costs, nodes));
 }
 
 }  // namespace
@@ -140,9 +157,17 @@ Command add_plan_command(CLI::App& app) {
       app.add_subcommand("plan", "Find the cheapest way to cut each layer of a model over a machine");
   add_model_options(*command, a->model);
   add_shape_option(*command, a->model);
-  command->add_option("--machine", a->machine, "Machine: a file (.json) or the name of a ready one")
+  command
+      ->add_option("--machine", a->machine,
+                   "Machine: a file (.json), the name of a ready one, or local: this one, measured")
       ->required();
-  command->add_option("--devices", a->devices, "Use the first so many devices")->check(at_least_one());
+  command
+      ->add_option("--devices", a->devices, "Use the first so many devices; of local: plan for so many ranks")
+      ->check(at_least_one());
+  command->add_option("--threads", a->here.threads, "With --machine local: compute threads of each rank")
+      ->check(at_least_one());
+  command->add_option("--launch", a->here.launch,
+                      "With --machine local: command that starts the ranks, as for training");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");
   return {command, [a] { run_plan(*a); }};

@@ -4,14 +4,20 @@
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <sys/resource.h>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/job_costs.h"
+#include "cortado/app/predict.h"
 #include "cortado/app/resident_data.h"
+#include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/peak.h"
+#include "cortado/machine/file.h"
 #include "cortado/report/table.h"
 #include "cortado/train/optimizer.h"
 
@@ -23,14 +29,16 @@ using Json = nlohmann::ordered_json;
 struct TimeArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string json;
+  std::string json, predict_out;
   int iterations = 50;
+  bool predict = false;
 };
 
 // Seconds of one iteration: the whole, and per work of the program.
 struct IterationTimes {
   double step = 0, update = 0, exposed = 0;
   std::vector<double> forward, backward, communication;
+  std::vector<double> steps;  // each step of the program
 };
 
 // Medians over the iterations of one layer (or chain of layers run as one kernel) on this rank.
@@ -88,27 +96,6 @@ double backward_flops(const Executor& executor, const Work& work) {
   return passes * forward_flops(executor, work);
 }
 
-// The compute work whose messages a communication step brings: of its own work, of the parameter, or the
-// layer that a movement is for. -1: the report.
-int work_served(const Program& program, const Step& step) {
-  auto computes = [&](auto&& belongs) {
-    for (size_t w = 0; w < program.works.size(); ++w) {
-      const Work& work = program.works[w];
-      if (work.kind == Work::Kind::compute && belongs(work)) return static_cast<int>(w);
-    }
-    return -1;
-  };
-  auto has = [](const std::vector<int>& list, int value) {
-    return std::ranges::find(list, value) != list.end();
-  };
-  if (step.parameter >= 0)
-    return computes([&](const Work& work) { return has(work.parameters, step.parameter); });
-  const Work& own = program.works[static_cast<size_t>(step.work)];
-  if (own.kind == Work::Kind::compute) return step.work;
-  if (own.nodes.empty()) return -1;
-  return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
-}
-
 IterationTimes times_of(const Executor& executor, double step_seconds) {
   const Program& program = executor.program();
   IterationTimes times{.step = step_seconds, .exposed = executor.exposed_communication().count};
@@ -117,6 +104,7 @@ IterationTimes times_of(const Executor& executor, double step_seconds) {
   for (const TimelineEntry& entry : executor.timeline()) {
     const Step& step = program.steps[static_cast<size_t>(entry.step)];
     const double seconds = entry.end.count - entry.begin.count;
+    times.steps.push_back(seconds);
     if (step.kind == Step::Kind::update) times.update += seconds;
     if (step.lane == Lane::communication) {
       const int work = step.kind == Step::Kind::load ? -1 : work_served(program, step);
@@ -228,7 +216,7 @@ std::vector<int64_t> peak_memory_of_ranks(Communicator& job) {
   return all;
 }
 
-std::string json_text(const TimeReport& r) {
+Json report_json(const TimeReport& r) {
   Json layers = Json::array();
   double compute = r.update;
   for (const LayerTimes& layer : r.layers) {
@@ -239,21 +227,125 @@ std::string json_text(const TimeReport& r) {
                       {"gflops", layer.gflops}});
     compute += layer.forward + layer.backward;
   }
-  Json report{{"step_seconds", r.step},
-              {"compute_seconds", compute},
-              {"communication_seconds", r.communication()},
-              {"exposed_communication_seconds", r.exposed},
-              {"bytes_per_iteration", r.bytes},
-              {"percent_of_peak", r.percent_of_peak()},
-              {"images_per_second", r.images / r.step},
-              {"update_seconds", r.update},
-              {"peak_gflops", r.peak / 1e9},
-              {"ranks", r.ranks},
-              {"threads", compute_threads()},
-              {"peak_memory_bytes", r.largest_memory()},
-              {"peak_memory_bytes_of_ranks", r.memory},
-              {"layers", layers}};
-  return report.dump(2) + "\n";
+  return {{"step_seconds", r.step},
+          {"compute_seconds", compute},
+          {"communication_seconds", r.communication()},
+          {"exposed_communication_seconds", r.exposed},
+          {"bytes_per_iteration", r.bytes},
+          {"percent_of_peak", r.percent_of_peak()},
+          {"images_per_second", r.images / r.step},
+          {"update_seconds", r.update},
+          {"peak_gflops", r.peak / 1e9},
+          {"ranks", r.ranks},
+          {"threads", compute_threads()},
+          {"peak_memory_bytes", r.largest_memory()},
+          {"peak_memory_bytes_of_ranks", r.memory},
+          {"layers", layers}};
+}
+
+// What an iteration should have taken by costs measured here (job_costs.h).
+struct PredictedTimes {
+  Prediction prediction;
+  Machine machine;
+  std::vector<int> nodes;
+};
+
+PredictedTimes predicted_times(const Network& network, const ExecutorOptions& options, Communicator& job) {
+  JobCosts costs(job, options.only_kernel);
+  PredictedTimes times{
+      predict(network, options.strategies, options.only_kernel, costs.costs(), costs.nodes()),
+      costs.machine().machine(), costs.nodes()};
+  costs.save();
+  return times;
+}
+
+// "12.3 / 11.9"; nothing where there is nothing.
+std::string pair_text(double predicted, double measured) {
+  if (predicted == 0 && measured == 0) return "";
+  return fmt::format("{:.3f} / {:.3f}", 1e3 * predicted, 1e3 * measured);
+}
+
+std::string error_text(double predicted, double measured) {
+  return measured > 0 ? fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)) : "";
+}
+
+double sum_of(const double (&parts)[std::size(step_parts)]) {
+  return std::accumulate(std::begin(parts), std::end(parts), 0.0);
+}
+
+void print_prediction(const PredictedTimes& times, const std::vector<PredictedLayer>& layers, double step) {
+  fmt::print("\npredicted / measured, in ms, and the prediction's error; steps of rank 0\n");
+  std::vector<Table::Column> columns{{"layer", Table::Align::left}};
+  for (StepPart part : step_parts) {
+    if (part != StepPart::other) columns.push_back({std::string(name_of(part))});
+  }
+  columns.push_back({"error"});
+  Table table(columns);
+  PredictedLayer sum{.name = "sum of layers"};
+  auto add = [&](const PredictedLayer& layer) {
+    std::vector<std::string> cells{layer.name};
+    for (size_t part = 0; part + 1 < std::size(step_parts); ++part)
+      cells.push_back(pair_text(layer.predicted[part], layer.measured[part]));
+    cells.push_back(error_text(sum_of(layer.predicted), sum_of(layer.measured)));
+    table.add(std::move(cells));
+  };
+  for (const PredictedLayer& layer : layers) {
+    for (size_t part = 0; part < std::size(step_parts); ++part) {
+      sum.predicted[part] += layer.predicted[part];
+      sum.measured[part] += layer.measured[part];
+    }
+    if (sum_of(layer.measured) > 0) add(layer);
+  }
+  table.add_rule();
+  add(sum);
+  fmt::print("{}\n", table.text());
+  const double one_by_one = sum_of(sum.predicted);
+  const double hidden = iteration_seconds(times.prediction.program, times.prediction.steps);
+  fmt::print(
+      "iteration: {:.3f} ms measured; predicted {:.3f} ms with nothing hidden ({}), {:.3f} ms with "
+      "communication behind computing ({})\n",
+      1e3 * step, 1e3 * one_by_one, error_text(one_by_one, step), 1e3 * hidden, error_text(hidden, step));
+}
+
+Json prediction_json(const PredictedTimes& times, const std::vector<PredictedLayer>& layers) {
+  Json list = Json::array();
+  double sum = 0;
+  for (const PredictedLayer& layer : layers) {
+    Json entry{{"name", layer.name}};
+    for (size_t part = 0; part < std::size(step_parts); ++part) {
+      const std::string name(name_of(step_parts[part]));
+      entry[name + "_predicted_seconds"] = layer.predicted[part];
+      entry[name + "_measured_seconds"] = layer.measured[part];
+    }
+    sum += sum_of(layer.predicted);
+    list.push_back(std::move(entry));
+  }
+  return {{"step_seconds", sum},
+          {"overlapped_step_seconds", iteration_seconds(times.prediction.program, times.prediction.steps)},
+          {"layers", std::move(list)}};
+}
+
+std::vector<double> step_medians(const std::vector<IterationTimes>& times) {
+  std::vector<double> medians;
+  for (size_t step = 0; step < times.front().steps.size(); ++step) {
+    std::vector<double> values;
+    for (const IterationTimes& iteration : times) values.push_back(iteration.steps[step]);
+    medians.push_back(median(std::move(values)));
+  }
+  return medians;
+}
+
+// Prints it and writes the machine; gives it as JSON.
+Json report_prediction(const TimeArguments& a, const PredictedTimes& times, const Network& network,
+                       const std::vector<double>& measured, double step) {
+  ensure(measured.size() == times.prediction.steps.size(), "the predicted program is the one that ran");
+  const auto layers = compare(times.prediction, network, measured);
+  print_prediction(times, layers, step);
+  if (!a.predict_out.empty()) {
+    const Machine machine = corrected(times.machine, times.prediction, times.nodes, measured);
+    write_file_atomically(a.predict_out, machine_text(DeviceGraph(machine)));
+  }
+  return prediction_json(times, layers);
 }
 
 void run_time(const TimeArguments& a) {
@@ -266,8 +358,10 @@ void run_time(const TimeArguments& a) {
                     {"--iterations", std::to_string(a.iterations)}});
   ResidentData data(loaded.network);
   ParameterStore parameters;
-  Executor executor(loaded.network, parameters, data.sources(),
-                    execution_options(a.machine, *job, loaded.network));
+  const ExecutorOptions options = execution_options(a.machine, *job, loaded.network);
+  std::optional<PredictedTimes> predicted;
+  if (a.predict || !a.predict_out.empty()) predicted = predicted_times(loaded.network, options, *job);
+  Executor executor(loaded.network, parameters, data.sources(), options);
   data.restrict_to(executor.samples());
   if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
@@ -276,14 +370,20 @@ void run_time(const TimeArguments& a) {
 
   double peak = measure_peak();
   const Traffic before = job->traffic();
-  TimeReport report = report_of(executor, run_iterations(executor, optimizer, a.iterations));
+  const std::vector<IterationTimes> times = run_iterations(executor, optimizer, a.iterations);
+  TimeReport report = report_of(executor, times);
   report.bytes = job->sum(static_cast<double>(job->traffic().sent - before.sent)) / (a.iterations + warm_up);
   report.ranks = job->size();
   report.peak = job->sum(std::max(peak, measure_peak()));
   report.flops = job->sum(report.flops);
   report.memory = peak_memory_of_ranks(*job);
+  if (job->rank() > 0) return;
   print_times(report);
-  if (!a.json.empty() && job->rank() == 0) write_file_atomically(a.json, json_text(report));
+  Json json = report_json(report);
+  if (predicted) {
+    json["prediction"] = report_prediction(a, *predicted, loaded.network, step_medians(times), report.step);
+  }
+  if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
 }  // namespace
@@ -296,6 +396,10 @@ Command add_time_command(CLI::App& app) {
   add_shape_option(*command, a->model);
   command->add_option("--iterations", a->iterations, "Iterations to take medians of")->check(at_least_one());
   command->add_option("--json", a->json, "Write the times as JSON");
+  command->add_flag("--predict", a->predict,
+                    "Print predicted beside measured times, by costs measured on this machine");
+  command->add_option("--predict-out", a->predict_out,
+                      "Write this machine's file with the efficiencies that this run reached");
   add_machine_options(*command, a->machine);
   return {command, [a] { run_time(*a); }};
 }

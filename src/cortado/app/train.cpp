@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "cortado/app/auto_strategy.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/launch.h"
@@ -93,7 +94,10 @@ void run_train(const TrainArguments& a) {
   const SolverNets nets = solver_nets(message, a.solver);
   check_same_training(a, message, nets, *job);
   Trainer trainer(options, nets,
-                  {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get()});
+                  {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get(),
+                   [&](const Network& network) {
+                     return strategy_for_job(strategy_of(a.machine, *job), network, *job, a.machine.kernels);
+                   }});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
   start_from(a, options, trainer);

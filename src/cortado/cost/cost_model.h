@@ -9,9 +9,11 @@
 
 namespace cortado {
 
-// Of one device's task; passes that it does not have take no time.
+// Of one device's task; passes that it does not have take no time. bound: it takes at least that long
+// (CostModel::measure tells how long).
 struct TaskTime {
   Seconds forward, backward_weights, backward;
+  bool bound = false;
   Seconds total() const { return forward + backward_weights + backward; }
 };
 
@@ -24,6 +26,10 @@ class CostModel {
 
   // A task (a layer, or a chain that one kernel runs) on a device.
   virtual TaskTime task(const Task& task, int device) = 0;
+
+  // The same, never a bound: where it is not known, it is measured. May lower bounds that were given before,
+  // where it finds less than one of them.
+  virtual TaskTime measure(const Task& task, int device) { return this->task(task, device); }
 
   // The update of that much of the parameters by the solver, on a device.
   virtual Seconds update(Bytes parameters, int device) = 0;

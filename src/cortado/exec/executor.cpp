@@ -64,9 +64,7 @@ Executor::~Executor() = default;
 
 Seconds Executor::now() const { return since(iteration_start_); }
 
-std::optional<TaskFacts> Executor::offer(const Task& task) {
-  Selection selection = select_kernel(task, options_.only_kernel);
-  // A reference kernel runs a chain layer by layer: nothing would be gained.
+std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
   if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
   const Kernel& kernel = *selection.kernel;
   BackwardReads reads = kernel.backward_reads();
@@ -80,7 +78,14 @@ std::optional<TaskFacts> Executor::offer(const Task& task) {
   facts.passes_output_gradient = kernel.passes_output_gradient();
   facts.forward_sums = kernel.forward_sums();
   facts.backward_sums = kernel.backward_sums();
-  facts.kernel = static_cast<int>(selections_.size());
+  return facts;
+}
+
+std::optional<TaskFacts> Executor::offer(const Task& task) {
+  Selection selection = select_kernel(task, options_.only_kernel);
+  std::optional<TaskFacts> facts = facts_of(task, selection);
+  if (!facts) return std::nullopt;
+  facts->kernel = static_cast<int>(selections_.size());
   selections_.push_back(std::move(selection));
   return facts;
 }

@@ -187,7 +187,7 @@ Strategy load_strategy(const std::string& name_or_path, const Network& network, 
   if (const auto seed = random_seed(name_or_path)) return random_strategy(*seed, network, ranks);
   if (!name_or_path.ends_with(".json")) {
     throw UserError(
-        fmt::format("there is no strategy '{}'{} (known: {}, random:SEED, or a file that ends in .json)",
+        fmt::format("there is no strategy '{}'{} (known: auto, {}, random:SEED, or a file that ends in .json)",
                     name_or_path, did_you_mean(name_or_path, known), joined(known)));
   }
   return parse_strategy(read_file(name_or_path), name_or_path);

@@ -165,6 +165,16 @@ int PlanGraph::candidate(int vertex, const ParallelConfig& config) const {
   return found == list.end() ? -1 : static_cast<int>(found - list.begin());
 }
 
+std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& strategy) const {
+  std::vector<int> assignment;
+  for (size_t v = 0; v < groups.size(); ++v) {
+    const auto& first = network.nodes()[groups[v].nodes[0]];
+    assignment.push_back(candidate(static_cast<int>(v), strategy.find(first.name)->config));
+    ensure(assignment.back() >= 0, "the built-in strategies' configurations are candidates");
+  }
+  return assignment;
+}
+
 PlanGraph make_plan_graph(const Network& network, const PricingOptions& options, CostModel& costs,
                           std::vector<int> node_of_device) {
   return GraphMaker(network, options, costs, std::move(node_of_device)).run();

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <limits>
 
-#include "cortado/base/error.h"
+#include "cortado/plan/measuring.h"
 #include "cortado/plan/plan_graph.h"
 
 namespace cortado::plan {
@@ -28,8 +28,10 @@ class PlanMaker {
     add_transfers(plan, optimum.assignment);
     for (const PlannedGroup& group : plan.groups) plan.bytes += group.bytes;
     add_runners_up(plan, optimum);
-    for (std::string_view name : built_in_strategies())
-      plan.baselines.emplace_back(name, Seconds{graph_.costs.seconds(assignment_of(name))});
+    for (std::string_view name : built_in_strategies()) {
+      const Strategy strategy = built_in_strategy(name, network_, options_.devices);
+      plan.baselines.emplace_back(name, Seconds{graph_.costs.seconds(graph_.assignment(network_, strategy))});
+    }
     return plan;
   }
 
@@ -71,6 +73,7 @@ class PlanMaker {
         if (static_cast<int>(c) == optimum.assignment[v] || marginals[v][c] >= second) continue;
         second = marginals[v][c];
         plan.groups[v].runner_up = graph_.candidates[v][c].strategy.config;
+        plan.groups[v].runner_up_bound = graph_.candidates[v][c].compute.bound;
       }
       plan.groups[v].runner_up_costs = {second - optimum.seconds};
     }
@@ -88,21 +91,22 @@ class PlanMaker {
     return strategy;
   }
 
-  std::vector<int> assignment_of(std::string_view name) const {
-    const Strategy strategy = built_in_strategy(name, network_, options_.devices);
-    std::vector<int> assignment;
-    for (size_t v = 0; v < graph_.groups.size(); ++v) {
-      const auto& first = network_.nodes()[graph_.groups[v].nodes[0]];
-      assignment.push_back(graph_.candidate(static_cast<int>(v), strategy.find(first.name)->config));
-      ensure(assignment.back() >= 0, "the built-in strategies' configurations are candidates");
-    }
-    return assignment;
-  }
-
   const Network& network_;
   const PricingOptions& options_;
   PlanGraph graph_;
 };
+
+// The built-in strategies and an optimum by measured costs, where costs can be measured.
+void measure(const Network& network, const PricingOptions& options, CostModel& costs, PlanGraph& graph) {
+  const bool bounds = std::ranges::any_of(graph.candidates, [](const std::vector<Priced>& candidates) {
+    return std::ranges::any_of(candidates, [](const Priced& priced) { return priced.compute.bound; });
+  });
+  if (!bounds) return;
+  std::vector<std::vector<int>> baselines;
+  for (std::string_view name : built_in_strategies())
+    baselines.push_back(graph.assignment(network, built_in_strategy(name, network, options.devices)));
+  measure_optimum(network, options, costs, graph, baselines);
+}
 
 }  // namespace
 
@@ -110,6 +114,7 @@ Plan make_plan(const Network& network, const PricingOptions& options, CostModel&
                const std::vector<int>& node_of_device) {
   const auto begin = std::chrono::steady_clock::now();
   PlanGraph graph = make_plan_graph(network, options, costs, node_of_device);
+  measure(network, options, costs, graph);
   const std::chrono::duration<double> pricing = std::chrono::steady_clock::now() - begin;
   Plan plan = PlanMaker(network, options, std::move(graph)).run();
   plan.pricing = {pricing.count()};

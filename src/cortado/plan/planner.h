@@ -18,9 +18,10 @@ struct PlannedGroup {
   int64_t bytes = 0;  // that all devices send for it in an iteration
   Bytes memory;       // of the device that holds most
   // The next best configuration, and how much longer an iteration takes with it when all others are chosen
-  // anew for it.
+  // anew for it. runner_up_bound: it takes at least that much longer (its tasks were not measured).
   ParallelConfig runner_up;
   Seconds runner_up_costs;
+  bool runner_up_bound = false;
   Seconds total() const { return compute.total() + sums + sync + update + transfer; }
 };
 
@@ -34,8 +35,8 @@ struct Plan {
   std::vector<std::pair<std::string, Seconds>> baselines;  // the built-in strategies, by the same costs
   int64_t bytes = 0;                                       // that all devices send in an iteration
   Bytes memory;                                            // of the device that holds most
-  Seconds pricing;                                         // that making the cost graph took
-  int candidates = 0;                                      // of all groups together
+  Seconds pricing;     // that making the cost graph took, measuring included
+  int candidates = 0;  // of all groups together
   SearchStatistics search;
 };
 

@@ -163,6 +163,7 @@ class Pricer {
     priced_.compute.forward += behind.forward;
     priced_.compute.backward += behind.backward;
     priced_.compute.backward_weights += behind.backward_weights;
+    priced_.compute.bound |= behind.bound;
   }
 
   // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the

@@ -76,8 +76,9 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
   const Network& network = train_->network();
-  const NodeStrategies strategies = resolve(load_strategy(options.strategy, network, ranks), network, ranks,
-                                            "--strategy " + options.strategy);
+  const Strategy strategy = options.find_strategy ? options.find_strategy(network)
+                                                  : load_strategy(options.strategy, network, ranks);
+  const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
   train_executor_ =
       std::make_unique<Executor>(network, parameters_, train_->sources(), execution(options, strategies));
   train_->restrict_to(train_executor_->samples());

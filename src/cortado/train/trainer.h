@@ -33,6 +33,8 @@ class Trainer {
     int reader_threads = 1;
     std::string strategy = "single";       // how layers are cut over the ranks of the job
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
+    // What that name stands for; null: what load_strategy() knows.
+    std::function<Strategy(const Network&)> find_strategy{};
   };
   // All ranks of a job make their trainers, and run them, alike.
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);

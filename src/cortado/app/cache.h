@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace cortado {
+
+// Where measurements are kept between runs: $CORTADO_CACHE, else $XDG_CACHE_HOME/cortado, else
+// ~/.cache/cortado (XDG Base Directory Specification); empty where none of them is set.
+std::string cache_folder();
+
+// A file of that folder; nothing where it is not there. Losing it costs time alone, so what goes wrong is
+// told on stderr and goes on without.
+std::optional<std::string> read_cached(const std::string& name);
+void write_cached(const std::string& name, const std::string& content);
+
+}  // namespace cortado

@@ -1,0 +1,164 @@
+#include "cortado/app/job_costs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <span>
+#include <utility>
+
+#include "cortado/app/cache.h"
+#include "cortado/app/job_machine.h"
+#include "cortado/app/measure.h"
+#include "cortado/app/version.h"
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/cost/task_key.h"
+#include "cortado/exec/time_task.h"
+#include "cortado/machine/file.h"
+#include "cortado/train/same_start.h"
+
+namespace cortado {
+namespace {
+
+constexpr double machine_seconds = 1.5;  // about, to measure the machine
+constexpr double look_seconds = 0.02;    // to look whether its links are what they were
+
+// Version and very build: kernels of one version may change.
+std::string build_id() {
+  static const std::string id =
+      fmt::format("{}, build {:016x}", version(), digest(read_file("/proc/self/exe")));
+  return id;
+}
+
+// Equal ranks together: "2 x AMD EPYC, 2 cores, 1 thread".
+std::string described(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes, bool hosts) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    auto alike = [&](const RankFacts& a, const RankFacts& b) {
+      return std::strcmp(a.host, b.host) == 0 && std::strcmp(a.processor, b.processor) == 0 &&
+             a.cores == b.cores && a.threads == b.threads;
+    };
+    while (end < ranks.size() && nodes[end] == nodes[i] && alike(ranks[end], ranks[i])) ++end;
+    const RankFacts& facts = ranks[i];
+    text += fmt::format("{}{}{} x {}, {} cores, {} threads", text.empty() ? "" : "; ",
+                        hosts ? fmt::format("{}: ", facts.host) : "", end - i,
+                        facts.processor[0] != 0 ? facts.processor : "unknown processor", facts.cores,
+                        facts.threads);
+    i = end;
+  }
+  return text;
+}
+
+// Times of one task at each rank.
+struct RankTime {
+  uint64_t problem = 0;
+  double forward = 0, backward_weights = 0, backward = 0;
+};
+
+}  // namespace
+
+JobCosts::JobCosts(Communicator& job, std::string kernels) : job_(job), kernels_(std::move(kernels)) {
+  const std::vector<RankFacts> ranks = facts_of_job(job);
+  const std::vector<int> nodes = nodes_of_ranks(ranks);
+  about_ = described(ranks, nodes, false);
+  const std::string with_hosts = described(ranks, nodes, true);
+  machine_file_ = fmt::format("machine-{:016x}.json", digest(with_hosts + build_id()));
+  times_file_ = fmt::format("tasks-{:016x}.json", digest(about_ + build_id()));
+  find_machine();
+  find_times();
+}
+
+std::vector<int> JobCosts::nodes() const {
+  std::vector<int> nodes;
+  for (int device = 0; device < machine_->devices(); ++device) nodes.push_back(machine_->node_of(device));
+  return nodes;
+}
+
+// Within factors that quick measurements of one link differ by.
+bool JobCosts::links_agree(const DeviceGraph& kept) const {
+  constexpr double bandwidths = 1.5, latencies = 4;
+  const int ranks = job_.size();
+  if (kept.devices() != ranks) return false;
+  if (ranks == 1) return true;
+  std::vector<int> nodes;
+  for (int rank = 0; rank < ranks; ++rank) nodes.push_back(kept.node_of(rank));
+  const std::vector<Link> now = measure_pairs(job_, nodes, {look_seconds});
+  auto near = [](double a, double b, double factor) { return a <= b * factor && b <= a * factor; };
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from == to) continue;
+      const Link &one = now[static_cast<size_t>(from * ranks + to)], other = kept.link(from, to);
+      if (!near(one.bandwidth.bytes_per_second, other.bandwidth.bytes_per_second, bandwidths) ||
+          !near(one.latency.count, other.latency.count, latencies))
+        return false;
+    }
+  }
+  return true;
+}
+
+void JobCosts::find_machine() {
+  // Rank 0's file decides for all.
+  const std::string kept =
+      from_first_rank(job_, job_.rank() == 0 ? read_cached(machine_file_).value_or("") : "");
+  if (!kept.empty()) {
+    try {
+      DeviceGraph graph = parse_machine(kept, cache_folder() + "/" + machine_file_);
+      if (links_agree(graph)) {
+        machine_ = std::make_unique<DeviceGraph>(std::move(graph));
+        return;
+      }
+    } catch (const UserError& problem) {
+      if (job_.rank() == 0) fmt::print(stderr, "cortado: {}; it is measured anew\n", problem.what());
+    }
+  }
+  const std::string text = machine_text(DeviceGraph(measure_machine(job_, machine_seconds)));
+  machine_ = std::make_unique<DeviceGraph>(parse_machine(from_first_rank(job_, text), "the machine"));
+  machine_measured_ = true;
+  if (job_.rank() == 0) write_cached(machine_file_, machine_text(*machine_));
+}
+
+void JobCosts::find_times() {
+  times_ = std::make_unique<TaskTimes>(about_, build_id());
+  const std::string kept =
+      from_first_rank(job_, job_.rank() == 0 ? read_cached(times_file_).value_or("") : "");
+  const std::string build = from_first_rank(job_, build_id());
+  if (!kept.empty()) {
+    try {
+      TaskTimes read(about_, build);
+      read.read(kept, cache_folder() + "/" + times_file_);
+      *times_ = std::move(read);
+    } catch (const UserError& problem) {
+      if (job_.rank() == 0) fmt::print(stderr, "cortado: {}\n", problem.what());
+    }
+  }
+  costs_ = std::make_unique<MeasuredCosts>(
+      *machine_, *times_, [this](const Task& task) { return time(task); }, kernels_);
+}
+
+TaskTime JobCosts::time(const Task& task) const {
+  RankTime mine{.problem = digest(problem_of(task).value_or(""))};
+  job_.barrier();
+  if (task.cut || job_.rank() == 0) {
+    const PassTimes times = time_task(task, kernels_);
+    mine.forward = times.forward.count;
+    mine.backward_weights = times.backward_weights.count;
+    mine.backward = times.backward.count;
+  }
+  TaskTime slowest;
+  for (const auto& bytes : job_.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)))) {
+    RankTime one;
+    std::memcpy(&one, bytes.data(), sizeof one);
+    ensure(one.problem == mine.problem, "all ranks measure the same task");
+    slowest.forward = std::max(slowest.forward, Seconds{one.forward});
+    slowest.backward_weights = std::max(slowest.backward_weights, Seconds{one.backward_weights});
+    slowest.backward = std::max(slowest.backward, Seconds{one.backward});
+  }
+  return slowest;
+}
+
+void JobCosts::save() {
+  if (job_.rank() == 0 && measurements() > 0) write_cached(times_file_, times_->text());
+}
+
+}  // namespace cortado

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cortado/comm/communicator.h"
+#include "cortado/cost/measured.h"
+
+namespace cortado {
+
+// What things cost on the machine that this job runs on, at every rank the same. Figures of the machine and
+// times of tasks are measured where the cache (cache.h) does not have them. All ranks make it, ask the same
+// of it in the same order, and save it.
+//
+// A task of a layer that several ranks share is run by all of them at the same time, as in an iteration, and
+// the slowest counts; any other by rank 0 while the others wait. The machine's links are looked at each time:
+// where a quick measurement is far from what is kept, the machine is measured anew.
+class JobCosts {
+ public:
+  JobCosts(Communicator& job, std::string kernels);
+
+  CostModel& costs() { return *costs_; }
+  const DeviceGraph& machine() const { return *machine_; }
+  std::vector<int> nodes() const;  // per rank
+  int measurements() const { return costs_->measurements(); }
+  bool machine_measured() const { return machine_measured_; }
+  void save();
+
+ private:
+  void find_machine();
+  void find_times();
+  bool links_agree(const DeviceGraph& kept) const;
+  TaskTime time(const Task& task) const;
+
+  Communicator& job_;
+  std::string kernels_;
+  std::string about_;                      // the machine, as far as times of tasks depend on it
+  std::string machine_file_, times_file_;  // in the cache
+  std::unique_ptr<DeviceGraph> machine_;
+  std::unique_ptr<TaskTimes> times_;
+  std::unique_ptr<MeasuredCosts> costs_;
+  bool machine_measured_ = false;
+};
+
+}  // namespace cortado

@@ -1,0 +1,250 @@
+#include "cortado/app/predict.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/exec/executor.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+using Kind = Step::Kind;
+using Operation = Placement::Operation;
+
+StepPart part_of(const Step& step) {
+  switch (step.kind) {
+    case Kind::forward:
+    case Kind::forward_partial:
+      return StepPart::forward;
+    case Kind::backward_weights:
+    case Kind::backward_partial:
+    case Kind::backward:
+      return StepPart::backward;
+    case Kind::sum_gradient:
+    case Kind::scatter_gradient:
+    case Kind::gather_parameter:
+      return StepPart::sync;
+    case Kind::exchange:
+    case Kind::sum_statistics:
+      return StepPart::transfer;
+    case Kind::update:
+      return StepPart::update;
+    default:
+      return StepPart::other;
+  }
+}
+
+class Predictor {
+ public:
+  Predictor(const Program& program, CostModel& costs, const std::vector<int>& nodes)
+      : program_(program), costs_(costs), nodes_(nodes) {}
+
+  std::vector<double> run() {
+    for (const Work& work : program_.works)
+      times_.push_back(work.kind == Operation::Kind::compute ? costs_.measure(work.task, program_.rank)
+                                                             : TaskTime{});
+    std::vector<double> steps;
+    for (const Step& step : program_.steps) steps.push_back(seconds_of(step).count);
+    return steps;
+  }
+
+ private:
+  Seconds seconds_of(const Step& step) {
+    const size_t work = static_cast<size_t>(std::max(0, step.work));
+    switch (step.kind) {
+      case Kind::forward:
+        return times_[work].forward;
+      case Kind::backward_weights:
+        return times_[work].backward_weights;
+      case Kind::backward:
+        return times_[work].backward;
+      case Kind::update:
+        return costs_.update(share_of(step), program_.rank);
+      case Kind::exchange:
+        return exchange(step);
+      case Kind::sum_statistics:
+        return collective(Collective::allreduce, step.group,
+                          program_.buffers[static_cast<size_t>(step.sums)].size);
+      case Kind::sum_gradient:
+        return collective(Collective::allreduce, step.group, slice_of(step));
+      case Kind::scatter_gradient:
+        return collective(Collective::reduce_scatter, step.group, slice_of(step));
+      case Kind::gather_parameter:
+        return collective(Collective::allgather, step.group, slice_of(step));
+      default:  // its time is with the step behind it, or nothing is known of it
+        return {};
+    }
+  }
+
+  Seconds collective(Collective kind, const std::vector<int>& group, Bytes bytes) {
+    return costs_.collective(kind, {&group, 1}, bytes);
+  }
+
+  Bytes slice_of(const Step& step) const {
+    const auto& layout = program_.placement.slices[static_cast<size_t>(step.parameter)];
+    return bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
+  }
+
+  // What an update is of: the slice or, with the gradient summed at owners, this rank's share.
+  Bytes share_of(const Step& update) const {
+    const Bytes slice = slice_of(update);
+    for (const Step& step : program_.steps) {
+      if (step.kind == Kind::scatter_gradient && step.parameter == update.parameter)
+        return {slice.count / std::ssize(step.group)};
+    }
+    return slice;
+  }
+
+  Seconds exchange(const Step& step) {
+    const Work& work = program_.works[static_cast<size_t>(step.work)];
+    const Operation& operation = program_.placement.operations[static_cast<size_t>(work.operations[0])];
+    const Layout& from = program_.placement.values[static_cast<size_t>(operation.inputs[0])].layout;
+    const Layout& to = program_.placement.values[static_cast<size_t>(operation.outputs[0])].layout;
+    if (operation.kind == Operation::Kind::copy)
+      return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), nodes_));
+    // Addends to their owners; the gradient back is a copy.
+    const Movement movement = program_.movement_of(step);
+    if (movement.group.empty())
+      return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), nodes_));
+    const auto& addends = from[static_cast<size_t>(program_.rank)];
+    const Bytes bytes = addends ? bytes_of(addends->shape()) : Bytes{};
+    return collective(step.backward ? Collective::allgather : Collective::reduce_scatter, movement.group,
+                      bytes);
+  }
+
+  const Program& program_;
+  CostModel& costs_;
+  const std::vector<int>& nodes_;
+  std::vector<TaskTime> times_;
+};
+
+bool has(const std::vector<int>& list, int value) { return std::ranges::find(list, value) != list.end(); }
+
+// The layer that a step is of; -1: none.
+int work_of(const Program& program, const Step& step) {
+  if (step.kind == Kind::load) return -1;
+  if (step.lane == Lane::communication) return work_served(program, step);
+  if (step.kind == Kind::update) {
+    for (size_t w = 0; w < program.works.size(); ++w)
+      if (has(program.works[w].parameters, step.parameter)) return static_cast<int>(w);
+  }
+  return step.work;
+}
+
+TaskPhase phase_of(Kind kind) {
+  if (kind == Kind::backward_weights) return TaskPhase::backward_weights;
+  return kind == Kind::forward || kind == Kind::forward_partial ? TaskPhase::forward : TaskPhase::backward;
+}
+
+TaskKind kind_of(const Task& task) {
+  if (!task.layer().splits_backward()) return TaskKind::memory;
+  return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
+}
+
+}  // namespace
+
+std::string_view name_of(StepPart part) {
+  constexpr std::string_view names[] = {"forward", "backward", "sync", "transfer", "update", "other"};
+  return names[static_cast<size_t>(part)];
+}
+
+int work_served(const Program& program, const Step& step) {
+  auto computes = [&](auto&& belongs) {
+    for (size_t w = 0; w < program.works.size(); ++w) {
+      const Work& work = program.works[w];
+      if (work.kind == Work::Kind::compute && belongs(work)) return static_cast<int>(w);
+    }
+    return -1;
+  };
+  if (step.parameter >= 0)
+    return computes([&](const Work& work) { return has(work.parameters, step.parameter); });
+  const Work& own = program.works[static_cast<size_t>(step.work)];
+  if (own.kind == Work::Kind::compute) return step.work;
+  if (own.nodes.empty()) return -1;
+  return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
+}
+
+Prediction predict(const Network& network, const NodeStrategies& strategies, const std::string& only_kernel,
+                   CostModel& costs, const std::vector<int>& node_of_rank) {
+  Prediction prediction;
+  prediction.program =
+      lower(network, place(network, strategies, static_cast<int>(node_of_rank.size())),
+            [&](const Task& task) { return facts_of(task, select_kernel(task, only_kernel)); });
+  prediction.steps = Predictor(prediction.program, costs, node_of_rank).run();
+  return prediction;
+}
+
+double iteration_seconds(const Program& program, const std::vector<double>& steps) {
+  double lanes[2] = {0, 0};  // when each is free
+  std::vector<double> ends(steps.size());
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    // The backward pass begins when all of the forward pass is over.
+    if (static_cast<int>(s) == program.forward_steps) lanes[0] = lanes[1] = std::max(lanes[0], lanes[1]);
+    double& lane = lanes[step.lane == Lane::compute ? 0 : 1];
+    double start = lane;
+    for (int other : step.waits) start = std::max(start, ends[static_cast<size_t>(other)]);
+    ends[s] = lane = start + steps[s];
+  }
+  return std::max(lanes[0], lanes[1]);
+}
+
+std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
+                                    const std::vector<double>& measured) {
+  const Program& program = prediction.program;
+  std::vector<PredictedLayer> layers(program.works.size() + 1);
+  for (size_t w = 0; w < program.works.size(); ++w) layers[w].name = name_of(program.works[w], network);
+  layers.back().name = "between layers";
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    if (step.kind == Kind::load) continue;
+    const int work = work_of(program, step);
+    PredictedLayer& layer = work < 0 ? layers.back() : layers[static_cast<size_t>(work)];
+    const auto part = static_cast<size_t>(part_of(step));
+    layer.predicted[part] += prediction.steps[s];
+    layer.measured[part] += measured[s];
+  }
+  std::vector<PredictedLayer> shown;
+  for (size_t w = 0; w < layers.size(); ++w) {
+    if (w == program.works.size() || program.works[w].kind == Work::Kind::compute)
+      shown.push_back(std::move(layers[w]));
+  }
+  return shown;
+}
+
+Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
+                  const std::vector<double>& measured) {
+  machine.calibration = {.efficiency = {}, .correction = {}, .allreduce = machine.calibration.allreduce};
+  const Program& program = prediction.program;
+  AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
+  const std::vector<double> least = Predictor(program, limits, node_of_rank).run();
+  // By kind and phase of tasks; then exchanges, then collectives: seconds at the limit, and measured.
+  constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
+  double at_limit[tasks + 2] = {}, took[tasks + 2] = {};
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    const StepPart part = part_of(step);
+    size_t sum = 0;
+    if (part == StepPart::forward || part == StepPart::backward) {
+      const TaskKind kind = kind_of(program.works[static_cast<size_t>(step.work)].task);
+      sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(step.kind));
+    } else if (part == StepPart::sync || part == StepPart::transfer) {
+      sum = step.kind == Kind::exchange ? exchanges : collectives;
+    } else {
+      continue;
+    }
+    at_limit[sum] += least[s];
+    took[sum] += measured[s];
+  }
+  auto ratio = [](double over, double under) { return over > 0 && under > 0 ? over / under : 1.0; };
+  Calibration& calibration = machine.calibration;
+  for (size_t sum = 0; sum < tasks; ++sum)
+    calibration.efficiency.values[sum / task_phases][sum % task_phases] = ratio(at_limit[sum], took[sum]);
+  calibration.exchange_correction = ratio(took[exchanges], at_limit[exchanges]);
+  calibration.collective_correction = ratio(took[collectives], at_limit[collectives]);
+  return machine;
+}
+
+}  // namespace cortado

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cortado/cost/cost_model.h"
+#include "cortado/machine/device_graph.h"
+#include "cortado/net/network.h"
+#include "cortado/parallel/strategy.h"
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+// What kind of seconds a step's are, as Eq. 1 tells them apart.
+enum class StepPart { forward, backward, sync, transfer, update, other };
+inline constexpr StepPart step_parts[] = {StepPart::forward,  StepPart::backward, StepPart::sync,
+                                          StepPart::transfer, StepPart::update,   StepPart::other};
+std::string_view name_of(StepPart part);
+
+// The program of rank 0 and what each of its steps should take. Where `costs` measures, all ranks call it
+// with the same arguments.
+struct Prediction {
+  Program program;
+  std::vector<double> steps;  // seconds
+};
+Prediction predict(const Network& network, const NodeStrategies& strategies, const std::string& only_kernel,
+                   CostModel& costs, const std::vector<int>& node_of_rank);
+
+// Seconds of an iteration whose steps take so long: both lanes side by side, each step behind those it waits
+// for, messages one after the other.
+double iteration_seconds(const Program& program, const std::vector<double>& steps);
+
+// Predicted and measured seconds of a layer (or chain run as one kernel), by part.
+struct PredictedLayer {
+  std::string name;
+  double predicted[std::size(step_parts)] = {}, measured[std::size(step_parts)] = {};
+};
+// Per compute work of the program, then one of what belongs to no layer (updates, sums of gradients of a
+// tensor that several layers read). `measured`: seconds per step.
+std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
+                                    const std::vector<double>& measured);
+
+// The compute work whose messages a communication step brings: of its own work, of the parameter, or the
+// layer that a movement is for. -1: the report.
+int work_served(const Program& program, const Step& step);
+
+// The machine with the efficiencies that tasks reached in these measured steps, by kind and phase, and the
+// corrections of messages and collectives.
+Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
+                  const std::vector<double>& measured);
+
+}  // namespace cortado

@@ -1,0 +1,112 @@
+#include "cortado/cost/measured.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <utility>
+
+#include "cortado/cost/task_key.h"
+
+namespace cortado {
+namespace {
+
+// Winograd's algorithm for 3x3 windows in tiles of 2x2: 16 multiplications in place of 36.
+constexpr double winograd_saving = 2.25;
+constexpr double lowered = 0.8;  // of a bound that was passed, so that the next one is not
+
+bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
+
+// A measured sum of that many bytes: between two measured ones in proportion, beyond the last one by its
+// rate.
+double measured_sum(const std::vector<CollectiveTime>& curve, double bytes) {
+  const CollectiveTime* before = nullptr;
+  for (const CollectiveTime& point : curve) {
+    const double at = static_cast<double>(point.bytes.count);
+    if (at < bytes) {
+      before = &point;
+      continue;
+    }
+    if (before == nullptr) return point.time.count;
+    const double from = static_cast<double>(before->bytes.count);
+    return before->time.count + (point.time.count - before->time.count) * (bytes - from) / (at - from);
+  }
+  return before->time.count * bytes / static_cast<double>(before->bytes.count);
+}
+
+}  // namespace
+
+MeasuredCosts::MeasuredCosts(const DeviceGraph& machine, TaskTimes& times, TaskTimer timer,
+                             std::string kernels)
+    : AnalyticCosts(machine),
+      machine_(machine),
+      times_(times),
+      timer_(std::move(timer)),
+      kernels_(std::move(kernels)) {}
+
+std::string MeasuredCosts::key_of(const Task& task, bool& named) const {
+  const std::optional<std::string> problem = problem_of(task);
+  named = problem.has_value();
+  if (!named) {
+    return fmt::format("{} {} of {}", static_cast<const void*>(&task.layer()), task.domain_box.text(),
+                       task.layers.size());
+  }
+  return kernels_.empty() ? *problem : fmt::format("{}; kernels {}", *problem, kernels_);
+}
+
+const TaskTime* MeasuredCosts::find(const Task& task) const {
+  bool named = false;
+  const std::string key = key_of(task, named);
+  return (named ? times_ : unnamed_).find(key);
+}
+
+TaskTime MeasuredCosts::task(const Task& task, int device) {
+  const TaskTime* known = find(task);
+  return known ? *known : bound(task, device);
+}
+
+TaskTime MeasuredCosts::bound(const Task& task, int device) const {
+  TaskTime time;
+  time.bound = true;
+  if (!task.layer().splits_backward()) return time;
+  double rate = machine_.device(device).peak.per_second;
+  if (task.layer().type() != "InnerProduct") rate *= winograd_saving;
+  const Seconds pass{share_ * forward_flops(task).count / rate};
+  time.forward = pass;
+  if (has(task.parameter_gradients)) time.backward_weights = pass;
+  if (has(task.input_gradients)) time.backward = pass;
+  return time;
+}
+
+TaskTime MeasuredCosts::measure(const Task& task, int device) {
+  if (const TaskTime* known = find(task)) return *known;
+  TaskTime time = timer_(task);
+  time.bound = false;
+  ++measurements_;
+  const double least = bound(task, device).total().count;
+  if (time.total().count < least) share_ *= lowered * time.total().count / least;
+  bool named = false;
+  const std::string key = key_of(task, named);
+  (named ? times_ : unnamed_).add(key, time);
+  return time;
+}
+
+double MeasuredCosts::sum_factor(size_t members, Bytes bytes) {
+  std::vector<CollectiveTime> curve;
+  for (const CollectiveTime& point : machine_.calibration().allreduce)
+    if (static_cast<size_t>(point.devices) == members) curve.push_back(point);
+  if (curve.empty() || bytes.count == 0) return 1;
+  std::ranges::sort(curve, {}, &CollectiveTime::bytes);
+  std::vector<int> first(members);
+  std::iota(first.begin(), first.end(), 0);
+  const double expected = AnalyticCosts::collective(Collective::allreduce, {&first, 1}, bytes).count;
+  return expected > 0 ? measured_sum(curve, static_cast<double>(bytes.count)) / expected : 1;
+}
+
+Seconds MeasuredCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+  size_t members = 0;
+  for (const auto& group : groups) members = std::max(members, group.size());
+  if (members < 2) return {};
+  return {AnalyticCosts::collective(kind, groups, bytes).count * sum_factor(members, bytes)};
+}
+
+}  // namespace cortado

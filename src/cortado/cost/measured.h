@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/cost/task_times.h"
+
+namespace cortado {
+
+// Runs a task and tells how long it took: on every device of the job at the same time where Task::cut says
+// that several share the layer, else on one alone. (Devices of a host load its memory together.)
+using TaskTimer = std::function<TaskTime(const Task&)>;
+
+// Costs of which those of tasks are measured, each problem once; the others are the machine's (analytic.h).
+// Devices of a job are taken to be alike.
+//
+// A task that was not measured costs a bound from below: products (convolutions, inner products) cannot do
+// more operations in a second than `peak`, with Winograd's algorithm 2.25 times as many in the direct count;
+// of others nothing is known. A fifth is taken off, since a peak is measured, too. Where a measurement still
+// passes its bound (taps in the padding that need no computing), all later bounds are lowered with it.
+class MeasuredCosts : public AnalyticCosts {
+ public:
+  // `times` must outlive it and gets what is measured. `kernels`: the implementation that tasks are
+  // restricted to, part of a problem.
+  MeasuredCosts(const DeviceGraph& machine, TaskTimes& times, TaskTimer timer, std::string kernels = "");
+
+  TaskTime task(const Task& task, int device) override;
+  TaskTime measure(const Task& task, int device) override;
+  // As the machine's own sums, where its file has them: rings by their links, times what such a sum of the
+  // first devices took over what it should have taken.
+  Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;
+
+  int measurements() const { return measurements_; }
+
+ private:
+  const TaskTime* find(const Task& task) const;
+  TaskTime bound(const Task& task, int device) const;
+  std::string key_of(const Task& task, bool& named) const;
+  double sum_factor(size_t members, Bytes bytes);
+
+  DeviceGraph machine_;
+  TaskTimes& times_;
+  TaskTimes unnamed_{"", ""};  // of tasks without a text: for this run alone
+  TaskTimer timer_;
+  std::string kernels_;
+  double share_ = 0.8;  // of the bounds
+  int measurements_ = 0;
+};
+
+}  // namespace cortado

@@ -1,0 +1,241 @@
+#include "cortado/exec/time_task.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <unistd.h>
+#include <vector>
+
+#include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
+#include "cortado/exec/memory.h"
+#include "cortado/kernels/kernel.h"
+
+namespace cortado {
+namespace {
+
+constexpr int least_runs = 2, most_runs = 3;
+constexpr double enough = 0.02;  // seconds of running, all passes together
+
+// The last level of cache.
+Bytes cache_size() {
+  constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
+  const int64_t told = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return {std::min(most, told > 0 ? told : usual)};
+}
+
+void fill(float* values, int64_t count, float low, float high) {
+  parallel_ranges(count, [&](int64_t begin, int64_t end) {
+    uint32_t state = static_cast<uint32_t>(begin) * 2654435761u + 12345u;
+    for (int64_t i = begin; i < end; ++i) {
+      state = state * 1664525u + 1013904223u;
+      values[i] = low + (high - low) * static_cast<float>(state >> 8) * 0x1p-24f;
+    }
+  });
+}
+
+// Reads memory, so that caches hold it (and, where there is more of it than they hold, nothing else).
+void read(const float* values, int64_t count) {
+  std::vector<float> sums(static_cast<size_t>(compute_threads()));
+  parallel_for(std::ssize(sums), [&](int64_t thread) {
+    const int64_t begin = count * thread / std::ssize(sums), end = count * (thread + 1) / std::ssize(sums);
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = begin; i < end; ++i) sum += values[i];
+    sums[static_cast<size_t>(thread)] = sum;
+  });
+  volatile float kept = sums[0];  // the reads count
+  static_cast<void>(kept);
+}
+
+// A kernel with tensors of its own.
+class Stage {
+ public:
+  Stage(const Task& task, Kernel& kernel) : task_(task), kernel_(kernel) {
+    plan();
+    memory_ = Memory({size_});
+    place();
+  }
+
+  PassTimes run() {
+    PassTimes least = once();
+    double spent = least.forward.count + least.backward_weights.count + least.backward.count;
+    for (int i = 1; i < least_runs || (i < most_runs && spent < enough); ++i) {
+      const PassTimes again = once();
+      for (auto pass : {&PassTimes::forward, &PassTimes::backward_weights, &PassTimes::backward}) {
+        spent += (again.*pass).count;
+        least.*pass = std::min(least.*pass, again.*pass);
+      }
+    }
+    return least;
+  }
+
+ private:
+  struct Part {
+    int64_t offset = 0, floats = 0;
+  };
+
+  Part part(int64_t floats) {
+    constexpr int64_t alignment = 1024;  // floats
+    const Part part{size_ / static_cast<int64_t>(sizeof(float)), floats};
+    size_ += (floats + alignment - 1) / alignment * alignment * static_cast<int64_t>(sizeof(float));
+    return part;
+  }
+  Part bytes(int64_t count) { return part((count + 3) / 4); }
+  float* at(const Part& part) const { return memory_.floats() + part.offset; }
+
+  void plan() {
+    const bool in_place = kernel_.in_place() && task_.input_boxes.size() == 1;
+    for (const Box& box : task_.input_boxes) inputs_.push_back(part(box.shape().size()));
+    for (const Box& box : task_.output_boxes)
+      outputs_.push_back(in_place && outputs_.empty() ? inputs_[0] : part(box.shape().size()));
+    for (size_t layer = 0; layer < task_.layers.size(); ++layer) {
+      const size_t count = layer_parameters(layer);
+      for (size_t p = 0; p < count; ++p) {
+        const auto format = kernel_.parameter_format(static_cast<int>(parameters_.size()));
+        const Box box = task_.parameter_box(static_cast<int>(layer), static_cast<int>(p));
+        parameters_.push_back(part(std::max(format.elements, box.shape().size())));
+      }
+    }
+    saved_ = bytes(kernel_.saved_bytes().count);
+    scratch_ = bytes(kernel_.scratch_bytes().count);
+    sums_ = part(2 * std::max(kernel_.forward_sums(), kernel_.backward_sums()));
+    if (!task_.has_backward()) return;
+    for (const Box& box : task_.output_boxes) output_gradients_.push_back(part(box.shape().size()));
+    for (size_t i = 0; i < task_.input_boxes.size(); ++i) {
+      const bool shared = kernel_.passes_output_gradient() || (in_place && i == 0);
+      input_gradients_.push_back(shared ? output_gradients_[0] : part(task_.input_boxes[i].shape().size()));
+    }
+    for (const Part& parameter : parameters_) parameter_gradients_.push_back(part(parameter.floats));
+  }
+
+  size_t layer_parameters(size_t layer) const {
+    return task_.layers[layer]->parameters(layer == 0 ? task_.inputs : task_.outputs).size();
+  }
+
+  void place() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      // What has no gradient is a label or an index: 0 is always one.
+      const bool data = task_.layer().differentiable(static_cast<int>(i));
+      fill(at(inputs_[i]), inputs_[i].floats, data ? -1 : 0, data ? 1 : 0);
+      arguments_.inputs.push_back(at(inputs_[i]));
+    }
+    for (const Part& output : outputs_) arguments_.outputs.push_back(at(output));
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      fill(at(parameters_[p]), parameters_[p].floats, 0.001f, 0.1f);
+      arguments_.parameters.push_back(at(parameters_[p]));
+    }
+    arguments_.saved = reinterpret_cast<std::byte*>(at(saved_));
+    arguments_.scratch = reinterpret_cast<std::byte*>(at(scratch_));
+    arguments_.sums = reinterpret_cast<double*>(at(sums_));
+    arguments_.random = {1, 0, 1};
+    if (!task_.has_backward()) return;
+    for (const Part& gradient : output_gradients_) {
+      fill(at(gradient), gradient.floats, -0.1f, 0.1f);
+      arguments_.output_gradients.push_back(at(gradient));
+    }
+    for (size_t i = 0; i < input_gradients_.size(); ++i)
+      arguments_.input_gradients.push_back(task_.input_gradients[i] ? at(input_gradients_[i]) : nullptr);
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      const bool wanted = p < task_.parameter_gradients.size() && task_.parameter_gradients[p];
+      arguments_.parameter_gradients.push_back(wanted ? at(parameter_gradients_[p]) : nullptr);
+    }
+  }
+
+  // One iteration's passes.
+  PassTimes once() {
+    PassTimes times;
+    forget_all_but(inputs_);
+    times.forward = seconds_of([&] {
+      if (kernel_.forward_sums() > 0) kernel_.forward_partial(arguments_);
+      kernel_.forward(arguments_);
+    });
+    if (!task_.has_backward()) return times;
+    forget_all_but(output_gradients_);
+    const bool split = task_.layer().splits_backward();
+    if (split && std::ranges::find(task_.parameter_gradients, true) != task_.parameter_gradients.end())
+      times.backward_weights = seconds_of([&] { kernel_.backward_weights(arguments_); });
+    if (!split || std::ranges::find(task_.input_gradients, true) != task_.input_gradients.end()) {
+      times.backward = seconds_of([&] {
+        if (kernel_.backward_sums() > 0) kernel_.backward_partial(arguments_);
+        kernel_.backward(arguments_);
+      });
+    }
+    return times;
+  }
+
+  void forget_all_but(const std::vector<Part>& kept) {
+    static const Memory other = [] {
+      Memory memory(cache_size());
+      fill(memory.floats(), memory.size().count / 4, 0, 1);
+      return memory;
+    }();
+    // A task many times that size forgets by itself.
+    if (size_ < 4 * other.size().count) read(other.floats(), other.size().count / 4);
+    for (const Part& part : kept) read(at(part), part.floats);
+  }
+
+  template <typename Pass>
+  static Seconds seconds_of(Pass&& pass) {
+    const auto start = std::chrono::steady_clock::now();
+    pass();
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  }
+
+  const Task& task_;
+  Kernel& kernel_;
+  int64_t size_ = 0;
+  std::vector<Part> inputs_, outputs_, parameters_, output_gradients_, input_gradients_, parameter_gradients_;
+  Part saved_, scratch_, sums_;
+  Memory memory_;
+  Arguments arguments_;
+};
+
+size_t parameters_before(const Task& task, size_t layers) {
+  size_t count = 0;
+  for (size_t k = 0; k < layers; ++k)
+    count += task.layers[k]->parameters(k == 0 ? task.inputs : task.outputs).size();
+  return count;
+}
+
+// The first `layers` layers of a chain. All layers behind the first have its output's shape.
+Task front_of(const Task& task, size_t layers) {
+  Task front = task;
+  front.layers.resize(layers);
+  front.parameter_gradients.resize(
+      std::min(task.parameter_gradients.size(), parameters_before(task, layers)));
+  return front;
+}
+
+Task rest_of(const Task& task, size_t layers) {
+  Task rest = task;
+  rest.layers.erase(rest.layers.begin(), rest.layers.begin() + static_cast<std::ptrdiff_t>(layers));
+  rest.inputs = {task.outputs[0]};
+  rest.input_boxes = {task.output_boxes[0]};
+  rest.input_gradients = {front_of(task, layers).has_backward()};
+  const size_t before = std::min(task.parameter_gradients.size(), parameters_before(task, layers));
+  rest.parameter_gradients.erase(rest.parameter_gradients.begin(),
+                                 rest.parameter_gradients.begin() + static_cast<std::ptrdiff_t>(before));
+  return rest;
+}
+
+}  // namespace
+
+PassTimes time_task(const Task& task, const std::string& only_kernel) {
+  if (task.layer().type() == "HDF5Output") return {};
+  for (size_t layers = task.layers.size();; --layers) {
+    const Task front = layers == task.layers.size() ? task : front_of(task, layers);
+    const Selection selection = select_kernel(front, only_kernel);
+    // As the Executor: the reference runs a chain layer by layer, nothing is gained.
+    if (layers > 1 && selection.implementation == "reference") continue;
+    PassTimes times = Stage(front, *selection.kernel).run();
+    if (layers == task.layers.size()) return times;
+    const PassTimes behind = time_task(rest_of(task, layers), only_kernel);
+    times.forward += behind.forward;
+    times.backward_weights += behind.backward_weights;
+    times.backward += behind.backward;
+    return times;
+  }
+}
+
+}  // namespace cortado

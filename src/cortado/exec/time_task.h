@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/layers/task.h"
+
+namespace cortado {
+
+// Seconds of the passes of a task; those that it does not have take none.
+struct PassTimes {
+  Seconds forward, backward_weights, backward;
+};
+
+// Runs a task on tensors of its own, by the kernel that the Executor would take (`only_kernel` as its
+// option), on all compute threads: the least of a few runs of each pass. Caches hold what they would hold in
+// an iteration: what the step before has just written, and nothing else. A chain that no kernel runs as one
+// is the sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
+PassTimes time_task(const Task& task, const std::string& only_kernel = "");
+
+}  // namespace cortado

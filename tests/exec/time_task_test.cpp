@@ -1,0 +1,85 @@
+#include "cortado/exec/time_task.h"
+
+#include <gtest/gtest.h>
+
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/eltwise.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/scale.h"
+#include "cortado/layers/softmax_loss.h"
+
+namespace cortado {
+namespace {
+
+// Which passes took time.
+std::string passes(const PassTimes& times) {
+  return std::string(times.forward.count > 0 ? "f" : "") + (times.backward_weights.count > 0 ? "w" : "") +
+         (times.backward.count > 0 ? "b" : "");
+}
+
+Task task_of(LayerPtr layer, std::vector<Shape> inputs) {
+  return whole_task(std::move(layer), Phase::train, inputs, 1);
+}
+
+LayerPtr convolution() {
+  ConvolutionOptions options;
+  options.num_output = 32;
+  options.kernel = {3};
+  options.pad = {1};
+  return std::make_shared<Convolution>(options);
+}
+
+TEST(TimeTask, RunsThePassesThatTheTaskHas) {
+  Task task = task_of(convolution(), {{2, 16, 12, 12}});
+  EXPECT_EQ(passes(time_task(task)), "fwb");
+  EXPECT_EQ(passes(time_task(task, "reference")), "fwb");
+  task.input_gradients = {false};
+  EXPECT_EQ(passes(time_task(task)), "fw");
+  task.parameter_gradients = {false, false};
+  EXPECT_EQ(passes(time_task(task)), "f");
+  EXPECT_EQ(passes(time_task(task_of(std::make_shared<Pooling>(PoolingOptions{.kernel = {2}, .stride = {2}}),
+                                     {{2, 16, 12, 12}}))),
+            "fb");
+  EXPECT_EQ(passes(time_task(task_of(std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{}), {{8, 10}, {8}}))),
+            "fb");
+  EXPECT_EQ(passes(time_task(task_of(std::make_shared<Eltwise>(EltwiseOptions{}),
+                                     {{2, 16, 12, 12}, {2, 16, 12, 12}})))
+                .substr(0, 1),
+            "f");
+}
+
+// Parts of layers, as the planner cuts them.
+TEST(TimeTask, RunsShares) {
+  const Task whole = task_of(convolution(), {{4, 16, 12, 12}});
+  Box rows = whole.domain_box, channels = whole.domain_box;
+  rows[2] = {0, 6};
+  channels[1] = {0, 16};
+  EXPECT_EQ(passes(time_task(cut_task(whole, rows))), "fwb");
+  EXPECT_EQ(passes(time_task(cut_task(whole, channels))), "fwb");
+  const Task summed = task_of(whole.layer().without_bias(), {{4, 16, 12, 12}});
+  EXPECT_EQ(passes(time_task(cut_task(summed, summed.domain_box, Range{0, 8}))), "fwb");
+  const Task norm = task_of(std::make_shared<BatchNorm>(BatchNormOptions{}), {{4, 16, 12, 12}});
+  Box samples = norm.domain_box;
+  samples[0] = {0, 2};
+  EXPECT_EQ(passes(time_task(cut_task(norm, samples))), "fb");
+}
+
+// A chain that the asked implementation does not run as one is run in parts.
+TEST(TimeTask, RunsChains) {
+  Task task = task_of(std::make_shared<BatchNorm>(BatchNormOptions{}), {{4, 16, 12, 12}});
+  task.layers.push_back(std::make_shared<Scale>(ScaleOptions{.bias_term = true}));
+  task.layers.push_back(std::make_shared<Pointwise>(ReluOptions{}));
+  task.parameter_gradients.insert(task.parameter_gradients.end(), {true, true});
+  EXPECT_EQ(passes(time_task(task)), "fb");
+  EXPECT_EQ(passes(time_task(task, "reference")), "fb");
+  Task fused = task_of(convolution(), {{2, 16, 12, 12}});
+  fused.layers.push_back(std::make_shared<Pointwise>(ReluOptions{}));
+  EXPECT_EQ(passes(time_task(fused)), "fwb");
+  EXPECT_EQ(passes(time_task(fused, "reference")), "fwb");
+}
+
+}  // namespace
+}  // namespace cortado
