@@ -20,7 +20,7 @@ constexpr double float_bytes = sizeof(float);
 ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vector<int>& node_of) {
   const size_t ranks = owned.size();
   std::vector<double> in_near(ranks), in_far(ranks), out_near(ranks), out_far(ranks), node_in(ranks),
-      node_out(ranks);
+      node_out(ranks), node_near(ranks);
   std::vector<int> senders(ranks);
   ExchangeVolume volume;
   for (const Transfer& transfer : transfers(owned, needed)) {
@@ -30,6 +30,7 @@ ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vec
     const bool far = node_of[from] != node_of[to];
     (far ? in_far : in_near)[to] += bytes;
     (far ? out_far : out_near)[from] += bytes;
+    if (!far) node_near[static_cast<size_t>(node_of[to])] += bytes;
     if (far) node_in[static_cast<size_t>(node_of[to])] += bytes;
     if (far) node_out[static_cast<size_t>(node_of[from])] += bytes;
     ++senders[to];
@@ -41,6 +42,7 @@ ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vec
   volume.inside = most(in_near, out_near);
   volume.across = most(in_far, out_far);
   volume.node_across = most(node_in, node_out);
+  volume.node_inside = *std::ranges::max_element(node_near);
   volume.messages = *std::ranges::max_element(senders);
   return volume;
 }
@@ -84,6 +86,7 @@ void expect_counted(const Layer& from, const Shape& input, const Layer& to, int 
       ASSERT_NEAR(found.inside, expected.inside, 1e-3);
       ASSERT_NEAR(found.across, expected.across, 1e-3);
       ASSERT_NEAR(found.node_across, expected.node_across, 1e-3);
+      ASSERT_NEAR(found.node_inside, expected.node_inside, 1e-3);
       ASSERT_EQ(found.messages, expected.messages);
     }
   }

@@ -33,14 +33,23 @@ double parameter_bytes(const Task& task) {
 
 bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
 
-// Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the
-// output; layers bound by memory read what they read and wrote forward, too.
-double memory_traffic(const Task& task, TaskPhase phase, TaskKind kind) {
-  const double in = bytes_of(task.input_boxes), out = bytes_of(task.output_boxes),
-               weights = parameter_bytes(task);
-  if (phase == TaskPhase::forward) return in + out + weights;
-  if (phase == TaskPhase::backward_weights || kind != TaskKind::memory) return in + out + weights;
-  return 2 * in + out + weights;
+// What a task has to do.
+struct Work {
+  TaskKind kind;
+  double flops, in, out, weights;  // of the forward pass; bytes of inputs, outputs, parameters
+
+  // Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the
+  // output; layers bound by memory read what they read and wrote forward, too.
+  double memory_traffic(TaskPhase phase) const {
+    if (phase == TaskPhase::backward && kind == TaskKind::memory) return 2 * in + out + weights;
+    return in + out + weights;
+  }
+};
+
+Work work_of(const Task& task) {
+  const TaskKind kind = kind_of(task);
+  return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count, bytes_of(task.input_boxes),
+          bytes_of(task.output_boxes), parameter_bytes(task)};
 }
 
 Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }
@@ -77,30 +86,28 @@ AnalyticCosts::AnalyticCosts(DeviceGraph machine) : machine_(std::move(machine))
   for (int node = 0; node < machine_.nodes(); ++node) {
     const Bandwidth nic = machine_.nic(node);
     if (node == 0 || nic < nic_) nic_ = nic;
+    const Bandwidth bus = machine_.bus(node);
+    if (bus.bytes_per_second > 0 && (bus_.bytes_per_second == 0 || bus < bus_)) bus_ = bus;
   }
 }
 
-Seconds AnalyticCosts::pass(const Task& task, int device, TaskPhase phase) const {
-  const Device& spec = machine_.device(device);
-  const TaskKind kind = kind_of(task);
-  const Calibration& calibration = machine_.calibration();
-  const double share = calibration.efficiency.at(kind, phase);
-  const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
-  const double computing =
-      kind == TaskKind::memory ? 0 : forward_flops(task).count / (spec.peak.per_second * share);
-  const double moving =
-      memory_traffic(task, phase, kind) / (spec.memory_bandwidth.bytes_per_second * of_memory);
-  const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
-  return times(seconds, calibration.correction.at(kind, phase));
-}
-
 TaskTime AnalyticCosts::task(const Task& task, int device) {
-  TaskTime time{.forward = pass(task, device, TaskPhase::forward), .backward_weights = {}, .backward = {}};
+  const Device& spec = machine_.device(device);
+  const Calibration& calibration = machine_.calibration();
+  const Work work = work_of(task);
+  auto pass = [&](TaskPhase phase) {
+    const double share = calibration.efficiency.at(work.kind, phase);
+    const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
+    const double computing = work.kind == TaskKind::memory ? 0 : work.flops / (spec.peak.per_second * share);
+    const double moving = work.memory_traffic(phase) / (spec.memory_bandwidth.bytes_per_second * of_memory);
+    const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
+    return times(seconds, calibration.correction.at(work.kind, phase));
+  };
+  TaskTime time{.forward = pass(TaskPhase::forward), .backward_weights = {}, .backward = {}};
   const bool weights = has(task.parameter_gradients), inputs = has(task.input_gradients);
-  if (weights && task.layer().splits_backward())
-    time.backward_weights = pass(task, device, TaskPhase::backward_weights);
-  if (inputs || (weights && !task.layer().splits_backward()))
-    time.backward = pass(task, device, TaskPhase::backward);
+  const bool splits = task.layer().splits_backward();
+  if (weights && splits) time.backward_weights = pass(TaskPhase::backward_weights);
+  if (inputs || (weights && !splits)) time.backward = pass(TaskPhase::backward);
   return time;
 }
 
@@ -114,6 +121,7 @@ Seconds AnalyticCosts::exchange(const ExchangeVolume& volume) {
   if (volume.nothing()) return {};
   double seconds = 0;
   if (volume.inside > 0) seconds = volume.inside / inside_.bandwidth.bytes_per_second;
+  if (bus_.bytes_per_second > 0) seconds = std::max(seconds, volume.node_inside / bus_.bytes_per_second);
   if (volume.across > 0) {
     double across = volume.across / across_.bandwidth.bytes_per_second;
     if (nic_.bytes_per_second > 0) across = std::max(across, volume.node_across / nic_.bytes_per_second);
@@ -124,13 +132,15 @@ Seconds AnalyticCosts::exchange(const ExchangeVolume& volume) {
 }
 
 Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
-  std::vector<int> leaving(static_cast<size_t>(machine_.nodes()));  // rings that leave a node
+  const auto nodes = static_cast<size_t>(machine_.nodes());
+  std::vector<int> leaving(nodes), staying(nodes);  // links of rings that leave a node, and within it
   auto each_link = [&](const std::vector<int>& group, auto&& work) {
+    if (group.size() < 2) return;
     for (size_t i = 0; i < group.size(); ++i) work(group[i], group[(i + 1) % group.size()]);
   };
   for (const auto& group : groups) {
     each_link(group, [&](int from, int to) {
-      if (machine_.crosses_nodes(from, to)) ++leaving[static_cast<size_t>(machine_.node_of(from))];
+      ++(machine_.crosses_nodes(from, to) ? leaving : staying)[static_cast<size_t>(machine_.node_of(from))];
     });
   }
   const double rounds = kind == Collective::allreduce ? 2 : 1, all = static_cast<double>(bytes.count);
@@ -141,11 +151,14 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
     double latency = 0, per_byte = 0;
     each_link(group, [&](int from, int to) {
       const Link link = machine_.link(from, to);
-      double bandwidth = link.bandwidth.bytes_per_second;
       const int node = machine_.node_of(from);
-      const double nic = machine_.nic(node).bytes_per_second;
-      if (machine_.crosses_nodes(from, to) && nic > 0)
-        bandwidth = std::min(bandwidth, nic / leaving[static_cast<size_t>(node)]);
+      const bool crosses = machine_.crosses_nodes(from, to);
+      const Bandwidth shared = crosses ? machine_.nic(node) : machine_.bus(node);
+      double bandwidth = link.bandwidth.bytes_per_second;
+      if (shared.bytes_per_second > 0) {
+        const int links = (crosses ? leaving : staying)[static_cast<size_t>(node)];
+        bandwidth = std::min(bandwidth, shared.bytes_per_second / links);
+      }
       latency = std::max(latency, link.latency.count);
       per_byte = std::max(per_byte, 1 / bandwidth);
     });

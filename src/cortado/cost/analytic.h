@@ -7,7 +7,8 @@ namespace cortado {
 
 // Costs from a machine file alone: tasks by the roofline (the larger of FLOPs over rate and bytes over memory
 // bandwidth, each times the share of it that such tasks reach), messages by latency and bandwidth,
-// collectives as rings whose rounds wait for the slowest link. Devices of a node share its network interface.
+// collectives as rings whose rounds wait for the slowest link. Devices of a node share its network
+// interface and, where it has one, its bus.
 class AnalyticCosts : public CostModel {
  public:
   explicit AnalyticCosts(DeviceGraph machine);
@@ -18,11 +19,9 @@ class AnalyticCosts : public CostModel {
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;
 
  private:
-  Seconds pass(const Task& task, int device, TaskPhase phase) const;
-
   DeviceGraph machine_;
   Link inside_, across_;  // the slowest within a node, and between nodes
-  Bandwidth nic_;         // the slowest; 0: there is none
+  Bandwidth nic_, bus_;   // the slowest; 0: there is none
 };
 
 // FLOPs of the forward pass of a task's own share.

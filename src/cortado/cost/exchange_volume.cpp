@@ -1,179 +1,232 @@
 #include "cortado/cost/exchange_volume.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 namespace cortado {
 namespace {
 
 constexpr double float_bytes = sizeof(float);
 
-int64_t common(const Range& a, const Range& b) {
-  return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+// Arrays of a block, each over ranks. Behind them, two for each mate: what the rank receives from it, and
+// what it sends to it.
+enum : size_t { own, senders, sent, first_mate };
+
+double common(const Range& a, const Range& b) {
+  return static_cast<double>(std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin)));
 }
 
-double overlap(const GridLayout& a, int rank_a, const GridLayout& b, int rank_b) {
-  double elements = 1;
-  for (size_t axis = 0; axis < a.axes().size(); ++axis)
-    elements *= static_cast<double>(common(a.range(rank_a, axis), b.range(rank_b, axis)));
-  return elements;
+template <typename Value>
+int number_of(std::vector<Value>& values, const Value& value) {
+  auto found = std::ranges::find(values, value);
+  if (found == values.end()) found = values.insert(values.end(), value);
+  return static_cast<int>(found - values.begin());
 }
 
-// For a move between two grids: per axis and range of one, what the ranks of the other hold of it on average.
-class MeanOverlap {
- public:
-  MeanOverlap(const GridLayout& of, const GridLayout& with) : of_(of), holders_(with.holders()) {
-    for (size_t a = 0; a < of.axes().size(); ++a) {
-      const auto& own = of.axes()[a];
-      const auto& other = with.axes()[a];
-      means_.emplace_back(own.ranges.size());
-      for (size_t i = 0; i < own.ranges.size(); ++i) {
-        for (size_t j = 0; j < other.ranges.size(); ++j)
-          means_[a][i] += other.share[j] * static_cast<double>(common(own.ranges[i], other.ranges[j]));
-      }
-    }
-  }
-  // Elements of this rank's box that all ranks of the other grid hold together, copies counted.
-  double all(int rank) const {
-    double elements = holders_;
-    for (size_t a = 0; a < means_.size(); ++a)
-      elements *= means_[a][static_cast<size_t>(of_.axes()[a].of_rank[static_cast<size_t>(rank)])];
-    return elements;
-  }
-
- private:
-  const GridLayout& of_;
-  double holders_;
-  std::vector<std::vector<double>> means_;
-};
-
-// Owners that a rank hears of: the combinations of owned ranges that meet what it needs.
-int senders(const GridLayout& owned, const GridLayout& needed, int rank) {
-  int count = 1;
-  for (size_t a = 0; a < owned.axes().size(); ++a) {
-    const Range range = needed.range(rank, a);
-    count *= static_cast<int>(std::ranges::count_if(
-        owned.axes()[a].ranges, [&](const Range& other) { return common(range, other) > 0; }));
-  }
-  return count;
+bool hold_alike(const GridLayout& a, const GridLayout& b) {
+  if (a.holders() != b.holders()) return false;
+  for (int rank = 0; rank < a.ranks(); ++rank)
+    if (a.holds(rank) != b.holds(rank)) return false;
+  return true;
 }
 
-class VolumeCount {
- public:
-  VolumeCount(const GridLayout& owned, const GridLayout& needed, const std::vector<int>& node_of)
-      : owned_(owned), needed_(needed), node_of_(node_of), sent_(owned, needed) {
-    nodes_ = node_of.empty() ? 1 : 1 + *std::ranges::max_element(node_of);
-    into_.resize(static_cast<size_t>(nodes_));
-    out_of_.resize(static_cast<size_t>(nodes_));
-  }
-
-  ExchangeVolume run() {
-    for (int rank = 0; rank < owned_.ranks(); ++rank) {
-      if (needed_.holds(rank)) receive(rank);
-      if (owned_.holds(rank)) send(rank);
-    }
-    for (int node = 0; node < nodes_; ++node)
-      most_.node_across =
-          std::max({most_.node_across, into_[static_cast<size_t>(node)], out_of_[static_cast<size_t>(node)]});
-    return most_;
-  }
-
- private:
-  // Elements that ranks of `rank`'s node, itself apart, hold of its box.
-  double neighbours(const GridLayout& of, const GridLayout& with, int rank) const {
-    if (nodes_ == 1) return 0;
-    double elements = 0;
-    for (int other = 0; other < with.ranks(); ++other) {
-      if (other != rank && with.holds(other) && at(other) == at(rank))
-        elements += overlap(of, rank, with, other);
-    }
-    return elements;
-  }
-
-  void receive(int rank) {
-    const double own = owned_.holds(rank) ? overlap(needed_, rank, owned_, rank) : 0;
-    const double moved = static_cast<double>(needed_.elements(rank)) - own;
-    if (moved <= 0) return;
-    most_.messages = std::max(most_.messages, senders(owned_, needed_, rank) - (own > 0 ? 1 : 0));
-    most_.total += static_cast<int64_t>(moved * float_bytes);
-    count(moved, neighbours(needed_, owned_, rank), into_[static_cast<size_t>(at(rank))]);
-  }
-
-  void send(int rank) {
-    const double own = needed_.holds(rank) ? overlap(owned_, rank, needed_, rank) : 0;
-    count(sent_.all(rank) - own, neighbours(owned_, needed_, rank), out_of_[static_cast<size_t>(at(rank))]);
-  }
-
-  void count(double moved, double near, double& of_node) {
-    const double inside = nodes_ == 1 ? moved : near;
-    most_.inside = std::max(most_.inside, inside * float_bytes);
-    most_.across = std::max(most_.across, (moved - inside) * float_bytes);
-    of_node += (moved - inside) * float_bytes;
-  }
-
-  int at(int rank) const { return node_of_.empty() ? 0 : node_of_[static_cast<size_t>(rank)]; }
-
-  const GridLayout &owned_, &needed_;
-  const std::vector<int>& node_of_;
-  MeanOverlap sent_;
-  int nodes_ = 1;
-  ExchangeVolume most_;
-  std::vector<double> into_, out_of_;
-};
+// Elements of owned by needed ranges.
+std::vector<double> common_of(const GridLayout::Axis& owned, const GridLayout::Axis& needed) {
+  std::vector<double> table;
+  for (const Range& a : owned.ranges)
+    for (const Range& b : needed.ranges) table.push_back(common(a, b));
+  return table;
+}
 
 }  // namespace
 
-GridLayout::GridLayout(const Layout& layout) : holds_(layout.size()) {
-  int rank_of_tensor = 0;
-  for (size_t rank = 0; rank < layout.size(); ++rank) {
-    if (!layout[rank]) continue;
-    holds_[rank] = true;
-    ++holders_;
-    rank_of_tensor = layout[rank]->rank();
+ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
+                                 const std::vector<int>& node_of)
+    : ranks_(static_cast<size_t>(owned.at(0).ranks())), owned_(side_of(owned)), needed_(side_of(needed)) {
+  set_nodes(node_of);
+  arrays_ = first_mate + 2 * mates_.size();
+  const size_t block = arrays_ * ranks_, axes = std::min(owned_.axes.size(), needed_.axes.size());
+  for (size_t a = 0; a < axes; ++a) {
+    std::vector<double>& blocks = blocks_.emplace_back();
+    blocks.resize(owned_.axes[a].size() * needed_.axes[a].size() * block);
+    double* next = blocks.data();
+    for (const GridLayout::Axis& from : owned_.axes[a])
+      for (const GridLayout::Axis& to : needed_.axes[a]) fill(from, to, next), next += block;
   }
-  axes_.resize(static_cast<size_t>(rank_of_tensor));
-  for (size_t a = 0; a < axes_.size(); ++a) {
-    Axis& axis = axes_[a];
-    axis.of_rank.resize(layout.size());
-    for (size_t rank = 0; rank < layout.size(); ++rank) {
-      if (!layout[rank]) continue;
-      const Range range = (*layout[rank])[static_cast<int>(a)];
-      const auto found = std::ranges::find(axis.ranges, range);
-      axis.of_rank[rank] = static_cast<int>(found - axis.ranges.begin());
-      if (found == axis.ranges.end()) axis.ranges.push_back(range), axis.share.push_back(0);
-      axis.share[static_cast<size_t>(axis.of_rank[rank])] += 1.0 / holders_;
+  std::vector<double>& blocks = blocks_.emplace_back();
+  blocks.resize(owned_.holders.size() * needed_.holders.size() * block);
+  double* next = blocks.data();
+  for (const GridLayout& from : owned_.holders)
+    for (const GridLayout& to : needed_.holders) fill_holders(from, to, next), next += block;
+  for (const GridLayout& layout : needed) {
+    std::vector<double>& elements = elements_.emplace_back(ranks_);
+    for (size_t rank = 0; rank < ranks_; ++rank) {
+      const int r = static_cast<int>(rank);
+      if (layout.holds(r)) elements[rank] = static_cast<double>(layout.elements(r));
     }
   }
 }
 
-bool GridLayout::is_grid() const {
-  std::map<std::vector<int>, int> counts;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (!holds(rank)) continue;
-    std::vector<int> place;
-    for (const Axis& axis : axes_) place.push_back(axis.of_rank[static_cast<size_t>(rank)]);
-    ++counts[place];
+ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& layouts) {
+  Side side;
+  size_t axes = 0;  // a layout that nobody holds has none
+  for (const GridLayout& layout : layouts) axes = std::max(axes, layout.axes().size());
+  side.axes.resize(axes);
+  for (const GridLayout& layout : layouts) {
+    std::vector<int>& kinds = side.kinds.emplace_back(axes);
+    for (size_t a = 0; a < layout.axes().size(); ++a) kinds[a] = number_of(side.axes[a], layout.axes()[a]);
+    auto known = std::ranges::find_if(side.holders,
+                                      [&](const GridLayout& other) { return hold_alike(layout, other); });
+    if (known == side.holders.end()) known = side.holders.insert(known, layout);
+    kinds.push_back(static_cast<int>(known - side.holders.begin()));
   }
-  double combinations = 1;
-  for (const Axis& axis : axes_) combinations *= static_cast<double>(axis.ranges.size());
-  if (holders_ > 0 && static_cast<double>(counts.size()) != combinations) return false;
-  return std::ranges::all_of(counts, [&](const auto& entry) {
-    double expected = holders_;
-    for (size_t a = 0; a < axes_.size(); ++a) expected *= axes_[a].share[static_cast<size_t>(entry.first[a])];
-    return std::abs(expected - entry.second) < 1e-6;
-  });
+  return side;
 }
 
-int64_t GridLayout::elements(int rank) const {
-  int64_t elements = 1;
-  for (size_t a = 0; a < axes_.size(); ++a) elements *= range(rank, a).size();
-  return elements;
+void ExchangeVolumes::set_nodes(const std::vector<int>& node_of) {
+  if (node_of.empty()) return;
+  nodes_ = 1 + *std::ranges::max_element(node_of);
+  if (nodes_ == 1) return;
+  node_of_ = node_of;
+  std::vector<std::vector<int>> members(static_cast<size_t>(nodes_));
+  for (size_t rank = 0; rank < ranks_; ++rank)
+    members[static_cast<size_t>(node_of[rank])].push_back(static_cast<int>(rank));
+  for (const auto& node : members) {
+    for (size_t step = 1; step < node.size(); ++step) {
+      if (mates_.size() < step) mates_.emplace_back(ranks_, -1);
+      for (size_t i = 0; i < node.size(); ++i)
+        mates_[step - 1][static_cast<size_t>(node[i])] = node[(i + step) % node.size()];
+    }
+  }
+}
+
+void ExchangeVolumes::fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed,
+                           double* block) const {
+  const std::vector<double> table = common_of(owned, needed);
+  const size_t columns = needed.ranges.size();
+  std::vector<double> meet(columns), mean(owned.ranges.size());
+  for (size_t i = 0; i < owned.ranges.size(); ++i) {
+    for (size_t j = 0; j < columns; ++j) {
+      meet[j] += table[i * columns + j] > 0;
+      mean[i] += needed.share[j] * table[i * columns + j];
+    }
+  }
+  auto shared = [&](size_t owner, size_t reader) {
+    return table[static_cast<size_t>(owned.of_rank[owner]) * columns +
+                 static_cast<size_t>(needed.of_rank[reader])];
+  };
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    block[own * ranks_ + rank] = shared(rank, rank);
+    block[senders * ranks_ + rank] = meet[static_cast<size_t>(needed.of_rank[rank])];
+    block[sent * ranks_ + rank] = mean[static_cast<size_t>(owned.of_rank[rank])];
+  }
+  for (size_t m = 0; m < mates_.size(); ++m) {
+    double *from = block + (first_mate + 2 * m) * ranks_, *to = from + ranks_;
+    for (size_t rank = 0; rank < ranks_; ++rank) {
+      if (mates_[m][rank] < 0) continue;
+      from[rank] = shared(static_cast<size_t>(mates_[m][rank]), rank);
+      to[rank] = shared(rank, static_cast<size_t>(mates_[m][rank]));
+    }
+  }
+}
+
+// Who takes part: 1 where it does. What a rank sends is that times the number of readers, for the axes hold
+// means over them.
+void ExchangeVolumes::fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const {
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    const int r = static_cast<int>(rank);
+    block[own * ranks_ + rank] = owned.holds(r) && needed.holds(r);
+    block[senders * ranks_ + rank] = needed.holds(r);
+    block[sent * ranks_ + rank] = owned.holds(r) ? needed.holders() : 0;
+    for (size_t m = 0; m < mates_.size(); ++m) {
+      const int mate = mates_[m][rank];
+      double* from = block + (first_mate + 2 * m) * ranks_;
+      from[rank] = mate >= 0 && needed.holds(r) && owned.holds(mate);
+      from[ranks_ + rank] = mate >= 0 && owned.holds(r) && needed.holds(mate);
+    }
+  }
+}
+
+ExchangeVolumes::Room ExchangeVolumes::room() const {
+  const std::vector<double> per_node(static_cast<size_t>(nodes_));
+  return {std::vector<double>(arrays_ * ranks_), per_node, per_node, per_node};
+}
+
+// The product of the axes' arrays.
+void ExchangeVolumes::multiply(const std::vector<int>& from, const std::vector<int>& to,
+                               double* product) const {
+  const size_t size = arrays_ * ranks_, axes = blocks_.size() - 1;
+  auto block = [&](size_t a, int from_kind, int to_kind, size_t columns) {
+    return blocks_[a].data() +
+           (static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)) * size;
+  };
+  std::copy_n(block(axes, from.back(), to.back(), needed_.holders.size()), size, product);
+  for (size_t a = 0; a < axes; ++a) {
+    const double* factor = block(a, from[a], to[a], needed_.axes[a].size());
+    for (size_t i = 0; i < size; ++i) product[i] *= factor[i];
+  }
+}
+
+ExchangeVolume ExchangeVolumes::at(size_t owned, size_t needed, Room& room) const {
+  multiply(owned_.kinds[owned], needed_.kinds[needed], room.product.data());
+  return nodes_ == 1 ? of_one_node(elements_[needed], room.product.data())
+                     : of_nodes(elements_[needed], room);
+}
+
+ExchangeVolume ExchangeVolumes::of_one_node(const std::vector<double>& elements,
+                                            const double* product) const {
+  double most_senders = 0, most = 0, total = 0;
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    const double kept = product[own * ranks_ + rank], moved = elements[rank] - kept;
+    const double others = moved > 0 ? product[senders * ranks_ + rank] - (kept > 0 ? 1 : 0) : 0;
+    most_senders = std::max(most_senders, others);
+    most = std::max(most, std::max(moved, product[sent * ranks_ + rank] - kept));
+    total += moved;
+  }
+  return {.inside = most * float_bytes,
+          .across = 0,
+          .node_inside = total * float_bytes,
+          .node_across = 0,
+          .messages = static_cast<int>(most_senders),
+          .total = static_cast<int64_t>(total * float_bytes)};
+}
+
+ExchangeVolume ExchangeVolumes::of_nodes(const std::vector<double>& elements, Room& room) const {
+  for (auto* sums : {&room.into, &room.out_of, &room.within}) std::ranges::fill(*sums, 0.0);
+  const double* product = room.product.data();
+  double most_senders = 0, most_inside = 0, most_across = 0, total = 0;
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    double in = 0, out = 0;  // from and to mates
+    for (size_t m = 0; m < mates_.size(); ++m) {
+      in += product[(first_mate + 2 * m) * ranks_ + rank];
+      out += product[(first_mate + 2 * m + 1) * ranks_ + rank];
+    }
+    const double kept = product[own * ranks_ + rank], moved = elements[rank] - kept;
+    const double others = moved > 0 ? product[senders * ranks_ + rank] - (kept > 0 ? 1 : 0) : 0;
+    const double far_in = moved - in, far_out = product[sent * ranks_ + rank] - kept - out;
+    const auto node = static_cast<size_t>(node_of_[rank]);
+    most_senders = std::max(most_senders, others);
+    most_inside = std::max(most_inside, std::max(in, out));
+    most_across = std::max(most_across, std::max(far_in, far_out));
+    room.into[node] += far_in;
+    room.out_of[node] += far_out;
+    room.within[node] += in;
+    total += moved;
+  }
+  const double node_across =
+      std::max(*std::ranges::max_element(room.into), *std::ranges::max_element(room.out_of));
+  return {.inside = most_inside * float_bytes,
+          .across = most_across * float_bytes,
+          .node_inside = *std::ranges::max_element(room.within) * float_bytes,
+          .node_across = node_across * float_bytes,
+          .messages = static_cast<int>(most_senders),
+          .total = static_cast<int64_t>(total * float_bytes)};
 }
 
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
                                const std::vector<int>& node_of) {
-  return VolumeCount(owned, needed, node_of).run();
+  const ExchangeVolumes volumes({owned}, {needed}, node_of);
+  ExchangeVolumes::Room room = volumes.room();
+  return volumes.at(0, 0, room);
 }
 
 }  // namespace cortado

@@ -3,53 +3,66 @@
 #include <cstdint>
 #include <vector>
 
-#include "cortado/parallel/layout.h"
+#include "cortado/cost/grid_layout.h"
 
 namespace cortado {
-
-// A layout as a grid: along each axis of the tensor the ranges that ranks hold, and which of them each rank
-// has. Ranks hold every combination equally often, so that sums over ranks are products of sums over axes.
-class GridLayout {
- public:
-  struct Axis {
-    std::vector<Range> ranges;
-    std::vector<double> share;  // of the ranks, per range
-    std::vector<int> of_rank;   // index into ranges; of no meaning where the rank holds nothing
-    bool operator==(const Axis&) const = default;
-  };
-
-  explicit GridLayout(const Layout& layout);
-  // False where ranks do not hold every combination equally often: then the above does not hold.
-  bool is_grid() const;
-
-  int ranks() const { return static_cast<int>(holds_.size()); }
-  bool holds(int rank) const { return holds_[static_cast<size_t>(rank)]; }
-  int holders() const { return holders_; }
-  const std::vector<Axis>& axes() const { return axes_; }
-  Range range(int rank, size_t axis) const {
-    return axes_[axis].ranges[static_cast<size_t>(axes_[axis].of_rank[static_cast<size_t>(rank)])];
-  }
-  int64_t elements(int rank) const;  // that it holds
-  bool operator==(const GridLayout&) const = default;
-
- private:
-  std::vector<bool> holds_;
-  int holders_ = 0;
-  std::vector<Axis> axes_;
-};
 
 // The most that one device, or one node's network interface, sends or receives when a tensor moves.
 struct ExchangeVolume {
   double inside = 0;       // bytes of a device, from or to devices of its node
   double across = 0;       // bytes of a device, from or to other nodes
+  double node_inside = 0;  // bytes that all devices of a node send to each other
   double node_across = 0;  // bytes of a node
   int messages = 0;        // that a device receives
   int64_t total = 0;       // bytes that move, of all devices
   bool nothing() const { return total == 0; }
 };
 
-// What moves so that every rank gets its box of `needed` (transfers() in parallel/layout.h, without making
-// them): floats, from the owners, each element owned once. `node_of`: per rank. The adjoint moves as much.
+// What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one
+// (transfers() in parallel/layout.h, without making them): floats, each element owned once. `node_of`: per
+// rank. The adjoint moves as much.
+//
+// What a rank has of another's box is a product over axes of what their ranges share. A planner asks about
+// all pairs of many layouts that are made of few kinds of axes. So for each pair of kinds stands an array
+// over ranks, and a volume is the product of one array per axis and its maxima.
+class ExchangeVolumes {
+ public:
+  ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
+                  const std::vector<int>& node_of);
+
+  // Room for one thread's calls of at().
+  struct Room {
+    std::vector<double> product, into, out_of, within;  // per node but the first
+  };
+  Room room() const;
+  double operations() const { return static_cast<double>(arrays_ * ranks_); }  // of at(), about
+  ExchangeVolume at(size_t owned, size_t needed, Room& room) const;
+
+ private:
+  // Layouts of one side: the kind of each axis, and of which ranks hold something.
+  struct Side {
+    std::vector<std::vector<int>> kinds;              // per layout: per axis, then of the holders
+    std::vector<std::vector<GridLayout::Axis>> axes;  // per axis: its kinds
+    std::vector<GridLayout> holders;                  // per kind of holders: a layout of it
+  };
+  static Side side_of(const std::vector<GridLayout>& layouts);
+  void set_nodes(const std::vector<int>& node_of);
+  void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, double* block) const;
+  void fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const;
+  void multiply(const std::vector<int>& from, const std::vector<int>& to, double* product) const;
+  ExchangeVolume of_one_node(const std::vector<double>& elements, const double* product) const;
+  ExchangeVolume of_nodes(const std::vector<double>& elements, Room& room) const;
+
+  size_t ranks_ = 0, arrays_ = 0;  // arrays over ranks in a block
+  std::vector<int> node_of_;       // empty: one node
+  int nodes_ = 1;
+  std::vector<std::vector<int>> mates_;  // per array of neighbours: of each rank one of its node; -1: none
+  Side owned_, needed_;
+  std::vector<std::vector<double>> blocks_;    // per axis, then of holders: kinds of owned by kinds of needed
+  std::vector<std::vector<double>> elements_;  // per needed layout: of each rank
+};
+
+// The same for one pair.
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
                                const std::vector<int>& node_of);
 

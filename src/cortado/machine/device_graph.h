@@ -41,6 +41,7 @@ struct Node {
   std::vector<Device> devices;
   std::vector<NodeLink> links;  // the innermost first; the last one's group holds the whole node
   Bandwidth nic;  // of the network interface in each direction, shared by the devices; 0: there is none
+  Bandwidth bus;  // what all messages within the node get together; 0: their links alone bound them
   bool operator==(const Node&) const = default;
 };
 
@@ -113,6 +114,7 @@ class DeviceGraph {
   // What the devices of a node together can send to other nodes, and as much again receive, and how many
   // devices share that. 0 bytes per second: the node has no network interface.
   Bandwidth nic(int node) const { return this->node(node).nic; }
+  Bandwidth bus(int node) const { return this->node(node).bus; }
   int devices_sharing_nic(int node) const { return static_cast<int>(this->node(node).devices.size()); }
 
   // The first `count` devices alone. Throws UserError when there are not so many.

@@ -18,6 +18,7 @@ constexpr int most_devices = 1 << 16;
 constexpr std::string_view link_keys[] = {"latency_us", "bandwidth_gb_per_s"};
 constexpr std::string_view latency_meaning = "microseconds that a message takes beside its bytes";
 constexpr std::string_view bandwidth_meaning = "GB/s (1e9 bytes) in one direction";
+constexpr std::string_view bus_meaning = "GB/s (1e9 bytes) that all messages within the node get together";
 constexpr std::string_view nic_meaning = "GB/s (1e9 bytes) of the node's network interface in one direction";
 
 Link link_of(const JsonObject& object) {
@@ -117,12 +118,20 @@ Node node_of(const JsonObject& object, bool with_pairs) {
   if (object.has("nic_bandwidth_gb_per_s")) {
     node.nic = {object.positive("nic_bandwidth_gb_per_s", giga, nic_meaning)};
   }
+  if (object.has("bus_bandwidth_gb_per_s"))
+    node.bus = {object.positive("bus_bandwidth_gb_per_s", giga, bus_meaning)};
   return node;
 }
 
 void read_nodes(const JsonObject& file, Machine& machine) {
-  static constexpr Keys known = {
-      "count", "name", "sockets", "cores", "devices", "links", "nic_bandwidth_gb_per_s"};
+  static constexpr Keys known = {"count",
+                                 "name",
+                                 "sockets",
+                                 "cores",
+                                 "devices",
+                                 "links",
+                                 "nic_bandwidth_gb_per_s",
+                                 "bus_bandwidth_gb_per_s"};
   constexpr std::string_view meaning = "a list of one node or more";
   size_t devices = 0;
   std::string without_nic;  // the first such node

@@ -62,6 +62,9 @@ std::string node_text(const Node& node, size_t count) {
   if (node.nic.bytes_per_second > 0)
     text +=
         fmt::format(",\n     \"nic_bandwidth_gb_per_s\": {}", number_text(node.nic.bytes_per_second, giga));
+  if (node.bus.bytes_per_second > 0)
+    text +=
+        fmt::format(",\n     \"bus_bandwidth_gb_per_s\": {}", number_text(node.bus.bytes_per_second, giga));
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <numeric>
 
 #include "cortado/base/error.h"
@@ -191,6 +192,15 @@ void check_config(const ParallelConfig& config, const Layer& layer, std::span<co
   }
   check_devices(config, ranks);
   check_weights(config);
+}
+
+Degrees most_degrees(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {
+  Degrees most;
+  for (const Dimension& dimension : dimensions_of(layer, inputs, outputs)) {
+    const int64_t extent = dimension.allowed ? dimension.extent : 1;
+    most.*dimension.degree = static_cast<int>(std::min<int64_t>(extent, std::numeric_limits<int>::max()));
+  }
+  return most;
 }
 
 ParallelConfig clamped(ParallelConfig config, const Layer& layer, std::span<const Shape> inputs,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,28 @@ struct LayerCut {
       computes;                // per output: the part computed; addends where r is cut or the output is a sum
   std::vector<Layout> owns;    // per output: who holds it once addends are summed; no element twice
   std::vector<Layout> slices;  // per parameter
+};
+
+// The same for one device, the index-th of the configuration's. All that it is given must outlive it.
+class LayerCutter {
+ public:
+  LayerCutter(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+              const ParallelConfig& config);
+
+  Box domain(int index) const { return domain_block(domain_, config_, index); }
+  Box reads(int input, int index) const;  // may be empty
+  Box computes(int output, int index) const;
+  std::optional<Box> owns(int output, int index) const;
+  Box slice(int parameter, int index) const;
+  int parameters() const { return parameters_; }
+
+ private:
+  const Layer& layer_;
+  std::span<const Shape> inputs_, outputs_;
+  const ParallelConfig& config_;
+  Shape domain_;
+  int parameters_;
+  bool bias_behind_;  // the bias is added where partial sums are owned
 };
 
 // `inputs` and `outputs` are global shapes, `config` one that check_config() passes.

@@ -56,13 +56,17 @@ void CostGraph::add_edge(int from, int to, Costs seconds) {
   ensure(from >= 0 && from < size() && to >= 0 && to < size() && from != to, "an edge joins two vertices");
   ensure(seconds && static_cast<int64_t>(seconds->size()) == int64_t{candidates(from)} * candidates(to),
          "a cost for each pair of candidates");
+  edges_.push_back(checked_edge(from, to, std::move(seconds)));
+}
+
+CostGraph::Edge CostGraph::checked_edge(int from, int to, Costs seconds) {
   Edge edge{from, to, std::move(seconds)};
   for (double cost : *edge.seconds) {
     check_cost(cost);
     edge.infinite |= std::isinf(cost);
   }
   edge.largest = largest_of(*edge.seconds);
-  edges_.push_back(std::move(edge));
+  return edge;
 }
 
 void CostGraph::set_seconds(int vertex, int candidate, double seconds) {
@@ -125,17 +129,24 @@ CostGraph rounded(const CostGraph& graph, double quantum) {
     std::ranges::transform(seconds, seconds.begin(), round);
     result.add_vertex(vertex.name, std::move(seconds), vertex.bytes);
   }
-  std::vector<Costs> costs(graph.edges().size());
+  // Edges that share their costs share what they are rounded to.
+  std::map<const std::vector<double>*, size_t> numbers;
+  std::vector<const std::vector<double>*> exact;
   double total = 0;
-  for (const CostGraph::Edge& edge : graph.edges()) total += static_cast<double>(edge.seconds->size());
-  parallel_for_work(static_cast<int64_t>(costs.size()), total, [&](int64_t e) {
-    auto values = std::make_shared<std::vector<double>>(*graph.edges()[e].seconds);
+  for (const CostGraph::Edge& edge : graph.edges()) {
+    if (!numbers.emplace(edge.seconds.get(), exact.size()).second) continue;
+    exact.push_back(edge.seconds.get());
+    total += static_cast<double>(edge.seconds->size());
+  }
+  std::vector<Costs> costs(exact.size());
+  parallel_for_work(static_cast<int64_t>(costs.size()), total, [&](int64_t i) {
+    auto values = std::make_shared<std::vector<double>>(*exact[i]);
     std::ranges::transform(*values, values->begin(), round);
-    costs[e] = std::move(values);
+    costs[i] = std::move(values);
   });
-  for (size_t e = 0; e < costs.size(); ++e) {
-    const CostGraph::Edge& edge = graph.edges()[e];
-    result.add_edge({edge.from, edge.to, std::move(costs[e]), round(edge.largest), edge.infinite});
+  for (const CostGraph::Edge& edge : graph.edges()) {
+    result.add_edge(
+        {edge.from, edge.to, costs[numbers.at(edge.seconds.get())], round(edge.largest), edge.infinite});
   }
   return result;
 }

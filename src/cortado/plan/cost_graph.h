@@ -38,6 +38,7 @@ class CostGraph {
   void add_edge(int from, int to, std::vector<double> seconds);
   void add_edge(int from, int to, Costs seconds);
   // An edge of another graph whose ends have the same candidates, or the same costs rounded.
+  static Edge checked_edge(int from, int to, Costs seconds);
   void add_edge(Edge checked) { edges_.push_back(std::move(checked)); }
   void set_seconds(int vertex, int candidate, double seconds);
 

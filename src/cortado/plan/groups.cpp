@@ -1,9 +1,9 @@
 #include "cortado/plan/groups.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
-#include "cortado/base/error.h"
 #include "cortado/layers/task.h"
 
 namespace cortado::plan {
@@ -26,17 +26,6 @@ int follower(const Network& network, int node) {
   return shares_parameters(network, next) ? -1 : tensor.consumers[0];
 }
 
-// Whether the layer may be cut so; the reason is of no interest here.
-bool allowed(const Network& network, int index, const ParallelConfig& config, int devices) {
-  const auto& node = network.nodes()[index];
-  try {
-    check_config(config, *node.layer, shapes(network, node.inputs), shapes(network, node.outputs), devices);
-    return true;
-  } catch (const UserError&) {
-    return false;
-  }
-}
-
 std::vector<int> divisors(int number) {
   std::vector<int> divisors;
   for (int d = 1; d <= number; ++d) {
@@ -51,62 +40,59 @@ constexpr int Degrees::*dimensions[] = {&Degrees::n, &Degrees::c, &Degrees::d,
 class Enumeration {
  public:
   Enumeration(const Network& network, const Group& group, int devices)
-      : network_(network), group_(group), devices_(devices), divisors_(divisors(devices)) {
-    // A dimension that may not be cut into any two parts is not tried with others.
-    for (auto dimension : dimensions) {
-      Degrees degrees;
-      for (int divisor : divisors_) {
-        degrees.*dimension = divisor;
-        if (fits(degrees)) limits_.push_back(divisor);
+      : devices_(devices), divisors_(divisors(devices)) {
+    const auto& first = network.nodes()[group.nodes[0]];
+    const auto outputs = shapes(network, first.outputs);
+    most_ = most_degrees(*first.layer, shapes(network, first.inputs), outputs);
+    if (most_.r > 1) most_channels_ = outputs[0][1];
+    for (size_t i = 1; i < group.nodes.size(); ++i) {
+      const auto& node = network.nodes()[group.nodes[i]];
+      const Degrees most =
+          most_degrees(*node.layer, shapes(network, node.inputs), shapes(network, node.outputs));
+      for (auto dimension : dimensions) {
+        if (dimension != &Degrees::r && dimension != &Degrees::c)
+          most_.*dimension = std::min(most_.*dimension, most.*dimension);
       }
-      usable_.push_back(std::move(limits_));
-      limits_.clear();
+      most_.c = std::min(most_.c, most.c);
+      most_channels_ = std::min<int64_t>(most_channels_, most.c);
     }
   }
 
   std::vector<ParallelConfig> run() {
     extend({}, 0);
     // Many devices first, and of as many the cut by sample: what is found first wins ties.
-    std::ranges::stable_sort(found_, [](const ParallelConfig& a, const ParallelConfig& b) {
-      return a.devices.size() > b.devices.size();
-    });
-    return std::move(found_);
+    std::ranges::stable_sort(found_,
+                             [](const Degrees& a, const Degrees& b) { return a.product() > b.product(); });
+    std::vector<ParallelConfig> configs;
+    for (const Degrees& degrees : found_) {
+      ParallelConfig& config = configs.emplace_back();
+      config.degrees = degrees;
+      config.devices.resize(static_cast<size_t>(degrees.product()));
+      std::iota(config.devices.begin(), config.devices.end(), 0);
+    }
+    return configs;
   }
 
  private:
-  ParallelConfig config_of(const Degrees& degrees) const {
-    ParallelConfig config{.degrees = degrees, .devices = {}, .weights = {}};
-    config.devices.resize(static_cast<size_t>(degrees.product()));
-    std::iota(config.devices.begin(), config.devices.end(), 0);
-    return config;
-  }
-
-  bool fits(const Degrees& degrees) const {
-    ParallelConfig config = config_of(degrees);
-    if (!allowed(network_, group_.nodes[0], config, devices_)) return false;
-    config = following(config);
-    return std::all_of(group_.nodes.begin() + 1, group_.nodes.end(),
-                       [&](int node) { return allowed(network_, node, config, devices_); });
-  }
-
   void extend(Degrees degrees, size_t dimension) {
     if (dimension == std::size(dimensions)) {
-      if (devices_ % degrees.product() == 0 && fits(degrees)) found_.push_back(config_of(degrees));
+      const bool channels_left = degrees.r == 1 || degrees.c * degrees.r <= most_channels_;
+      if (devices_ % degrees.product() == 0 && channels_left) found_.push_back(degrees);
       return;
     }
-    for (auto divisor = usable_[dimension].rbegin(); divisor != usable_[dimension].rend(); ++divisor) {
+    for (auto divisor = divisors_.rbegin(); divisor != divisors_.rend(); ++divisor) {
+      if (*divisor > most_.*dimensions[dimension]) continue;
       Degrees more = degrees;
       more.*dimensions[dimension] = *divisor;
       if (more.product() <= devices_) extend(more, dimension + 1);
     }
   }
 
-  const Network& network_;
-  const Group& group_;
   int devices_;
-  std::vector<int> divisors_, limits_;
-  std::vector<std::vector<int>> usable_;
-  std::vector<ParallelConfig> found_;
+  std::vector<int> divisors_;
+  Degrees most_;
+  int64_t most_channels_ = std::numeric_limits<int64_t>::max();  // parts of the sum that are owned
+  std::vector<Degrees> found_;
 };
 
 }  // namespace

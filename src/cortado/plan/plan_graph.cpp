@@ -6,31 +6,42 @@
 #include <tuple>
 
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
+#include "cortado/plan/alike.h"
+#include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
 
-// Gives equal values the same number.
+// The number of a value in a list that grows by those that it does not have.
 template <typename Value>
-class Numbering {
- public:
-  int number(const Value& value) {
-    auto found = std::ranges::find(values_, value);
-    if (found == values_.end()) found = values_.insert(values_.end(), value);
-    return static_cast<int>(found - values_.begin());
-  }
+int number_of(std::vector<Value>& values, Value value) {
+  auto found = std::ranges::find(values, value);
+  if (found == values.end()) found = values.insert(values.end(), std::move(value));
+  return static_cast<int>(found - values.begin());
+}
 
- private:
-  std::vector<Value> values_;
+// The layouts of one tensor under all candidates of a vertex; many candidates have the same.
+struct Column {
+  std::vector<GridLayout> layouts;
+  std::vector<int> of_candidate;
+  bool operator==(const Column&) const = default;
 };
 
-std::vector<GridLayout> column(const std::vector<Priced>& candidates, std::vector<GridLayout> Priced::*member,
-                               size_t index) {
-  std::vector<GridLayout> layouts;
-  for (const Priced& candidate : candidates) layouts.push_back((candidate.*member)[index]);
-  return layouts;
+Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> Priced::*member,
+                 size_t index) {
+  Column column;
+  for (const Priced& candidate : candidates)
+    column.of_candidate.push_back(number_of(column.layouts, (candidate.*member)[index]));
+  return column;
 }
+
+// Groups that are alike, with what they have in common.
+struct Kind {
+  Group group;
+  std::vector<ParallelConfig> configs;
+  std::vector<Priced> priced;
+  std::vector<int> reads, owns;  // numbers of columns, per input and output
+};
 
 class GraphMaker {
  public:
@@ -52,34 +63,54 @@ class GraphMaker {
 
  private:
   void add_vertex(const Group& group) {
-    const auto& first = network_.nodes()[group.nodes[0]];
-    std::vector<ParallelConfig> configs = candidates_of(network_, group, options_.devices);
-    for (const Strategy& baseline : baselines_) {
-      const ParallelConfig& config = baseline.find(first.name)->config;
-      if (std::ranges::find(configs, config) == configs.end()) configs.push_back(config);
-    }
-    std::vector<Priced> priced;
+    const size_t kind = kind_of(group);
+    const std::vector<Priced>& priced = kinds_[kind].priced;
     std::vector<double> seconds;
     std::vector<Bytes> bytes;
-    for (const ParallelConfig& config : configs) {
-      priced.push_back(price(network_, group, config, options_, costs_));
-      seconds.push_back(priced.back().total().count);
-      bytes.push_back(priced.back().memory);
+    for (const Priced& candidate : priced) {
+      seconds.push_back(candidate.total().count);
+      bytes.push_back(candidate.memory);
     }
-    const int vertex = graph_.costs.add_vertex(first.name, std::move(seconds), std::move(bytes));
+    const std::string& name = network_.nodes()[static_cast<size_t>(group.nodes[0])].name;
+    const int vertex = graph_.costs.add_vertex(name, std::move(seconds), std::move(bytes));
     for (int node : group.nodes) vertex_of_[node] = vertex;
-    for (size_t i = 0; i < first.inputs.size(); ++i)
-      reads_[{vertex, i}] = layouts_.number(column(priced, &Priced::reads, i));
-    const size_t outputs = network_.nodes()[group.nodes.back()].outputs.size();
-    for (size_t k = 0; k < outputs; ++k)
-      owns_[{vertex, k}] = layouts_.number(column(priced, &Priced::owns, k));
-    graph_.candidates.push_back(std::move(priced));
+    kind_of_vertex_.push_back(kind);
+    graph_.candidates.push_back(priced);
+  }
+
+  // What the built-in strategies choose for the group.
+  std::vector<ParallelConfig> baselines_of(const Group& group) const {
+    const std::string& name = network_.nodes()[static_cast<size_t>(group.nodes[0])].name;
+    std::vector<ParallelConfig> configs;
+    for (const Strategy& baseline : baselines_) configs.push_back(baseline.find(name)->config);
+    return configs;
+  }
+
+  size_t kind_of(const Group& group) {
+    const std::vector<ParallelConfig> baselines = baselines_of(group);
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const auto has = [&](const ParallelConfig& config) {
+        return std::ranges::find(kinds_[k].configs, config) != kinds_[k].configs.end();
+      };
+      if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
+    }
+    Kind kind{group, candidates_of(network_, group, options_.devices), {}, {}, {}};
+    for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
+    const GroupPricer pricer(network_, group, options_, costs_);
+    for (const ParallelConfig& config : kind.configs) kind.priced.push_back(pricer.price(config));
+    for (size_t i = 0; i < kind.priced[0].reads.size(); ++i)
+      kind.reads.push_back(number_of(columns_, column_of(kind.priced, &Priced::reads, i)));
+    for (size_t k = 0; k < kind.priced[0].owns.size(); ++k)
+      kind.owns.push_back(number_of(columns_, column_of(kind.priced, &Priced::owns, k)));
+    kinds_.push_back(std::move(kind));
+    return kinds_.size() - 1;
   }
 
   void add_edges(int to) {
-    const auto& first = network_.nodes()[graph_.groups[static_cast<size_t>(to)].nodes[0]];
+    const auto& first =
+        network_.nodes()[static_cast<size_t>(graph_.groups[static_cast<size_t>(to)].nodes[0])];
     for (size_t i = 0; i < first.inputs.size(); ++i) {
-      const auto& tensor = network_.tensors()[first.inputs[i]];
+      const auto& tensor = network_.tensors()[static_cast<size_t>(first.inputs[i])];
       const auto from = vertex_of_.find(tensor.producer);
       if (from == vertex_of_.end()) continue;  // every rank reads its own samples
       const PlanGraph::Edge edge{.from = from->second,
@@ -87,31 +118,50 @@ class GraphMaker {
                                  .output = static_cast<size_t>(tensor.producer_output),
                                  .input = i,
                                  .backward = first.propagate_down[i]};
-      graph_.costs.add_edge(edge.from, edge.to, edge_costs(edge));
+      graph_.costs.add_edge(checked(edge));
       graph_.edges.push_back(edge);
     }
   }
 
+  const Kind& kind(int vertex) const { return kinds_[kind_of_vertex_[static_cast<size_t>(vertex)]]; }
+
   // Nets repeat themselves: edges between equal layouts share their costs.
-  Costs edge_costs(const PlanGraph::Edge& edge) {
-    const std::tuple key{owns_.at({edge.from, edge.output}), reads_.at({edge.to, edge.input}), edge.backward};
-    Costs& known = known_[key];
-    if (!known) known = std::make_shared<const std::vector<double>>(exchange_table(edge));
-    return known;
+  CostGraph::Edge checked(const PlanGraph::Edge& edge) {
+    const int owns = kind(edge.from).owns[edge.output], reads = kind(edge.to).reads[edge.input];
+    const std::tuple key{owns, reads, edge.backward};
+    const auto known = known_.find(key);
+    if (known != known_.end()) {
+      CostGraph::Edge same = graph_.costs.edges()[known->second];
+      same.from = edge.from;
+      same.to = edge.to;
+      return same;
+    }
+    known_[key] = graph_.costs.edges().size();
+    return CostGraph::checked_edge(edge.from, edge.to,
+                                   std::make_shared<const std::vector<double>>(exchange_table(
+                                       columns_[static_cast<size_t>(owns)],
+                                       columns_[static_cast<size_t>(reads)], edge.backward ? 2 : 1)));
   }
 
-  std::vector<double> exchange_table(const PlanGraph::Edge& edge) {
-    const auto& from = graph_.candidates[static_cast<size_t>(edge.from)];
-    const auto& to = graph_.candidates[static_cast<size_t>(edge.to)];
-    std::vector<double> table(from.size() * to.size());
-    parallel_for(static_cast<int64_t>(from.size()), [&](int64_t a) {
-      for (size_t b = 0; b < to.size(); ++b) {
-        const ExchangeVolume volume = exchange_volume(from[static_cast<size_t>(a)].owns[edge.output],
-                                                      to[b].reads[edge.input], graph_.node_of_device);
-        const double once = costs_.exchange(volume).count;
-        table[static_cast<size_t>(a) * to.size() + b] = edge.backward ? 2 * once : once;
+  // Seconds of `times` exchanges, for candidates by candidates.
+  std::vector<double> exchange_table(const Column& owns, const Column& reads, double times) {
+    const ExchangeVolumes volumes(owns.layouts, reads.layouts, graph_.node_of_device);
+    const size_t rows = owns.layouts.size(), columns = reads.layouts.size();
+    std::vector<double> each(rows * columns);
+    const double work = static_cast<double>(each.size()) * volumes.operations();
+    parallel_for_work(static_cast<int64_t>(rows), work, [&](int64_t a) {
+      ExchangeVolumes::Room room = volumes.room();
+      for (size_t b = 0; b < columns; ++b) {
+        const ExchangeVolume volume = volumes.at(static_cast<size_t>(a), b, room);
+        each[static_cast<size_t>(a) * columns + b] = times * costs_.exchange(volume).count;
       }
     });
+    std::vector<double> table;
+    table.reserve(owns.of_candidate.size() * reads.of_candidate.size());
+    for (int a : owns.of_candidate) {
+      const double* row = each.data() + static_cast<size_t>(a) * columns;
+      for (int b : reads.of_candidate) table.push_back(row[b]);
+    }
     return table;
   }
 
@@ -142,9 +192,10 @@ class GraphMaker {
   PlanGraph graph_;
   std::vector<Strategy> baselines_;
   std::map<int, int> vertex_of_;  // node to vertex
-  Numbering<std::vector<GridLayout>> layouts_;
-  std::map<std::pair<int, size_t>, int> reads_, owns_;  // numbers of vertices' layouts
-  std::map<std::tuple<int, int, bool>, Costs> known_;
+  std::vector<Kind> kinds_;
+  std::vector<size_t> kind_of_vertex_;
+  std::vector<Column> columns_;
+  std::map<std::tuple<int, int, bool>, size_t> known_;  // to the first edge with such costs
 };
 
 }  // namespace

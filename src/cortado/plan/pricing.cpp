@@ -1,7 +1,6 @@
 #include "cortado/plan/pricing.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "cortado/base/error.h"
@@ -10,156 +9,135 @@
 namespace cortado::plan {
 namespace {
 
-int64_t bytes_of(const Box& box) { return box.shape().size() * static_cast<int64_t>(sizeof(float)); }
+using RankGroups = std::vector<std::vector<int>>;
 
-// The largest box of a layout, in bytes.
-Bytes largest(const Layout& layout) {
-  Bytes most;
-  for (const auto& box : layout) {
-    if (box) most.count = std::max(most.count, bytes_of(*box));
-  }
-  return most;
+Bytes float_bytes(int64_t elements) { return {elements * static_cast<int64_t>(sizeof(float))}; }
+
+// The index-th devices of a list with the same part(index), of `parts`.
+template <typename Part>
+RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
+  RankGroups groups(static_cast<size_t>(parts));
+  for (size_t i = 0; i < ranks.size(); ++i)
+    groups[static_cast<size_t>(part(static_cast<int>(i)))].push_back(ranks[i]);
+  return groups;
 }
 
-// Ranks with the same value of `key`, in order.
-template <typename Key>
-std::vector<std::vector<int>> groups_by(const std::vector<int>& ranks, Key&& key) {
-  std::map<decltype(key(0)), std::vector<int>> groups;
-  for (size_t i = 0; i < ranks.size(); ++i) groups[key(static_cast<int>(i))].push_back(ranks[i]);
-  std::vector<std::vector<int>> list;
-  for (auto& [value, members] : groups) list.push_back(std::move(members));
-  return list;
-}
+}  // namespace
 
-// Ranks that hold the same slice: the segmented allreduce of channel and filter parallelism, section 3.2.
-std::vector<std::vector<int>> replicas(const Layout& slices) {
-  std::vector<std::pair<Box, std::vector<int>>> groups;
-  for (size_t rank = 0; rank < slices.size(); ++rank) {
-    if (!slices[rank]) continue;
-    auto same = std::ranges::find(groups, *slices[rank], &std::pair<Box, std::vector<int>>::first);
-    if (same == groups.end()) same = groups.insert(groups.end(), {*slices[rank], {}});
-    same->second.push_back(static_cast<int>(rank));
-  }
-  std::vector<std::vector<int>> list;
-  for (auto& [box, members] : groups) list.push_back(std::move(members));
-  return list;
-}
-
-class Pricer {
+// One configuration.
+class GroupPricer::Run {
  public:
-  Pricer(const Network& network, const Group& group, const ParallelConfig& config,
-         const PricingOptions& options, CostModel& costs)
-      : network_(network), group_(group), config_(config), options_(options), costs_(costs) {}
+  Run(const GroupPricer& group, const ParallelConfig& config)
+      : group_(group), config_(config), behind_(following(config)), costs_(group.costs_) {}
 
   Priced run() {
     priced_.strategy.config = config_;
-    const bool summed = config_.degrees.r > 1;
-    for (size_t i = 0; i < group_.nodes.size(); ++i) add_layer(i);
-    price_tasks(summed);
-    if (summed) price_partial_sums();
+    for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
+    price_tasks();
+    if (config_.degrees.r > 1) price_partial_sums();
     return std::move(priced_);
   }
 
  private:
-  const Network::Node& node(size_t i) const { return network_.nodes()[group_.nodes[i]]; }
+  const ParallelConfig& config_of(size_t i) const { return i == 0 ? config_ : behind_; }
+  LayerCutter cutter(size_t i) const {
+    const Member& member = group_.members_[i];
+    return {*member.node.layer, member.inputs, member.outputs, config_of(i)};
+  }
+  template <typename BoxOf>
+  GridLayout layout(BoxOf&& box_of) const {
+    return {config_, group_.options_.devices, box_of};
+  }
 
   void add_layer(size_t i) {
-    const auto& node = this->node(i);
-    const auto inputs = shapes(network_, node.inputs), outputs = shapes(network_, node.outputs);
-    const ParallelConfig config = i == 0 ? config_ : following(config_);
-    cuts_.push_back(cut_layer(*node.layer, inputs, outputs, config, options_.devices));
-    const LayerCut& cut = cuts_.back();
+    const Member& member = group_.members_[i];
+    const LayerCutter cut = cutter(i);
     if (i == 0) {
-      for (const Layout& reads : cut.reads) priced_.reads.emplace_back(reads);
+      for (int input = 0; input < static_cast<int>(member.inputs.size()); ++input)
+        priced_.reads.push_back(layout([&](int index) { return cut.reads(input, index); }));
     }
-    if (i + 1 == group_.nodes.size()) {
-      for (const Layout& owns : cut.owns) priced_.owns.emplace_back(owns);
-      for (const Layout& computes : cut.computes) priced_.memory += largest(computes);
+    if (i + 1 == group_.members_.size()) {
+      for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k) {
+        priced_.owns.push_back(owned(cut, k));
+        priced_.memory +=
+            float_bytes(layout([&](int index) { return cut.computes(k, index); }).most_elements());
+      }
     }
-    for (size_t p = 0; p < node.parameters.size(); ++p)
-      price_parameter(network_.parameters()[node.parameters[p]], cut.slices[p]);
-    price_statistics(node, config, cut);
+    for (size_t p = 0; p < member.parameters.size(); ++p) {
+      price_parameter(*member.parameters[p],
+                      layout([&](int index) { return cut.slice(static_cast<int>(p), index); }));
+    }
+    price_statistics(i, cut);
+  }
+
+  // Where no sum of the devices' addends remains, each owns what it computes.
+  GridLayout owned(const LayerCutter& cut, int output) const {
+    const bool one = config_.devices.size() > 1 && !cut.owns(output, 1);
+    if (!one) return layout([&](int index) { return *cut.owns(output, index); });
+    Layout layout(static_cast<size_t>(group_.options_.devices));
+    layout[static_cast<size_t>(config_.devices[0])] = cut.owns(output, 0);
+    return GridLayout(layout);
   }
 
   // Its time; adds what all ranks send to `sent`.
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, int64_t& sent) {
-    for (const auto& group : groups)
-      sent += (kind == Collective::allreduce ? 2 : 1) * (std::ssize(group) - 1) * bytes.count;
+    int64_t members = 0;
+    for (const auto& group : groups) members += std::ssize(group) - 1;
+    if (members == 0) return {};
+    sent += (kind == Collective::allreduce ? 2 : 1) * members * bytes.count;
     return costs_.collective(kind, groups, bytes);
   }
 
-  void price_parameter(const Network::Parameter& parameter, const Layout& slices) {
-    const Bytes slice = largest(slices);
+  void price_parameter(const Network::Parameter& parameter, const GridLayout& slices) {
+    const Bytes slice = float_bytes(slices.most_elements());
     priced_.memory += slice;
     if (!parameter.wants_gradient) return;
-    priced_.memory += {slice.count * (1 + options_.history)};
-    const auto groups = replicas(slices);
-    priced_.sync += collective(Collective::allreduce, groups, slice, priced_.sync_bytes);
+    priced_.memory += {slice.count * (1 + group_.options_.history)};
+    // The segmented allreduce of channel and filter parallelism, section 3.2.
+    priced_.sync += collective(Collective::allreduce, slices.replicas(), slice, priced_.sync_bytes);
     priced_.update += costs_.update(slice, config_.devices[0]);
   }
 
   // Sums that a cut layer makes over the devices: of losses, which all ranks come to know, and of statistics,
   // in double precision, forward and backward.
-  void price_statistics(const Network::Node& node, const ParallelConfig& config, const LayerCut& cut) {
+  void price_statistics(size_t i, const LayerCutter& cut) {
+    const Network::Node& node = group_.members_[i].node;
     if (node.layer->sums(0)) {
-      add_sums(Collective::reduce_scatter, {&config.devices, 1}, {sizeof(float)});
-      std::vector<int> all(static_cast<size_t>(options_.devices));
+      add_sums(Collective::reduce_scatter, {&config_.devices, 1}, {sizeof(float)});
+      std::vector<int> all(static_cast<size_t>(group_.options_.devices));
       std::iota(all.begin(), all.end(), 0);
       if (node.loss_weights[0] != 0) add_sums(Collective::allgather, {&all, 1}, {sizeof(float)});
-    } else if (node.layer->type() == "BatchNorm" && network_.phase() == Phase::train) {
+    } else if (node.layer->type() == "BatchNorm" && group_.phase_ == Phase::train) {
+      const Degrees& degrees = config_of(i).degrees;
       const auto groups =
-          groups_by(config.devices, [&](int index) { return coordinates_of(config.degrees, index).c; });
-      const int64_t channels = (*cut.domain[static_cast<size_t>(config.devices[0])])[1].size();
-      const Bytes sums{2 * channels * static_cast<int64_t>(sizeof(double))};
+          groups_by(config_.devices, degrees.c, [&](int index) { return index / degrees.r % degrees.c; });
+      const Bytes sums{2 * cut.domain(0)[1].size() * static_cast<int64_t>(sizeof(double))};
       for (int pass = 0; pass < (node.has_backward ? 2 : 1); ++pass)
         add_sums(Collective::allreduce, groups, sums);
     }
   }
 
-  // The rank with the largest share of layer i.
-  int slowest(size_t i) const {
-    int slowest = -1;
-    int64_t most = -1;
-    for (size_t rank = 0; rank < cuts_[i].domain.size(); ++rank) {
-      if (!cuts_[i].domain[rank] || cuts_[i].domain[rank]->shape().size() <= most) continue;
-      most = cuts_[i].domain[rank]->shape().size();
-      slowest = static_cast<int>(rank);
-    }
-    ensure(slowest >= 0, "a layer has a device");
-    return slowest;
-  }
-
-  // Layers i to the end as one kernel runs them.
-  Task chain(size_t i, size_t end, int rank, LayerPtr first) const {
-    const auto& node = this->node(i);
-    Task whole = whole_task(std::move(first), network_.phase(), shapes(network_, node.inputs),
-                            static_cast<int>(node.outputs.size()));
-    whole.input_gradients = node.propagate_down;
+  // A chain's prototype on the rank with the largest share of its first layer, layer i.
+  TaskTime slowest(const Task& whole, size_t i) const {
+    const LayerCutter cut = cutter(i);
+    const int rank = layout([&](int index) { return cut.domain(index); }).first_with_most();
+    ensure(rank >= 0, "a layer has a device");
+    const int index = config_.index_of(rank);
     std::optional<Range> summed;
-    const auto& read = cuts_[i].reads[0][static_cast<size_t>(rank)];
-    if (i == 0 && config_.degrees.r > 1) summed = (*read)[1];
-    Task task = cut_task(whole, *cuts_[i].domain[static_cast<size_t>(rank)], summed);
-    task.parameter_gradients.clear();
+    if (i == 0 && config_.degrees.r > 1) summed = cut.reads(0, index)[1];
+    Task task = cut_task(whole, cut.domain(index), summed);
     task.cut = config_.devices.size() > 1;
-    task.layers.clear();
-    for (size_t k = i; k < end; ++k) {
-      task.layers.push_back(k == i ? whole.layers[0] : this->node(k).layer);
-      const auto layer_parameters = task.layers.back()->parameters(whole.inputs).size();
-      for (size_t p = 0; p < layer_parameters; ++p)
-        task.parameter_gradients.push_back(network_.parameters()[this->node(k).parameters[p]].wants_gradient);
-    }
-    return task;
+    return costs_.task(task, rank);
   }
 
-  void price_tasks(bool summed) {
-    const size_t layers = group_.nodes.size();
-    LayerPtr first = node(0).layer;
-    if (summed && first->without_bias()) first = first->without_bias();
-    const int rank = slowest(0);
-    priced_.compute = costs_.task(chain(0, summed ? 1 : layers, rank, first), rank);
-    if (!summed || layers == 1) return;
-    const int owner = slowest(1);
-    const TaskTime behind = costs_.task(chain(1, layers, owner, node(1).layer), owner);
+  void price_tasks() {
+    if (config_.degrees.r == 1) {
+      priced_.compute = slowest(group_.whole_, 0);
+      return;
+    }
+    priced_.compute = slowest(*group_.summed_, 0);
+    if (!group_.behind_) return;
+    const TaskTime behind = slowest(*group_.behind_, 1);
     priced_.compute.forward += behind.forward;
     priced_.compute.backward += behind.backward;
     priced_.compute.backward_weights += behind.backward_weights;
@@ -169,31 +147,62 @@ class Pricer {
   // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the
   // gradient.
   void price_partial_sums() {
-    const Degrees degrees = config_.degrees;
-    const auto groups = groups_by(config_.devices, [&](int index) { return index / degrees.r; });
-    const Bytes addends = largest(cuts_[0].computes[0]);
+    const int r = config_.degrees.r;
+    const auto groups =
+        groups_by(config_.devices, config_.degrees.product() / r, [&](int index) { return index / r; });
+    const LayerCutter cut = cutter(0);
+    const Bytes addends =
+        float_bytes(layout([&](int index) { return cut.computes(0, index); }).most_elements());
     add_sums(Collective::reduce_scatter, groups, addends);
-    if (node(0).has_backward) add_sums(Collective::allgather, groups, addends);
+    if (group_.members_[0].node.has_backward) add_sums(Collective::allgather, groups, addends);
   }
 
   void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
     priced_.sums += collective(kind, groups, bytes, priced_.sums_bytes);
   }
 
-  const Network& network_;
-  const Group& group_;
+  const GroupPricer& group_;
   const ParallelConfig& config_;
-  const PricingOptions& options_;
+  const ParallelConfig behind_;  // of the layers behind the first
   CostModel& costs_;
-  std::vector<LayerCut> cuts_;
   Priced priced_;
 };
 
-}  // namespace
+GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
+                         CostModel& costs)
+    : options_(options), costs_(costs), phase_(network.phase()) {
+  for (int n : group.nodes) {
+    const Network::Node& node = network.nodes()[static_cast<size_t>(n)];
+    Member& member = members_.emplace_back(node, shapes(network, node.inputs), shapes(network, node.outputs));
+    for (int p : node.parameters) member.parameters.push_back(&network.parameters()[static_cast<size_t>(p)]);
+  }
+  const LayerPtr first = members_[0].node.layer;
+  whole_ = chain(0, members_.size(), first);
+  if (!first->cuts(members_[0].inputs).r) return;
+  const LayerPtr bare = first->without_bias();
+  summed_ = chain(0, 1, bare ? bare : first);
+  if (members_.size() > 1) behind_ = chain(1, members_.size(), members_[1].node.layer);
+}
+
+Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
+  const Member& member = members_[begin];
+  Task task = whole_task(std::move(first), phase_, member.inputs, static_cast<int>(member.outputs.size()));
+  task.input_gradients = member.node.propagate_down;
+  task.parameter_gradients.clear();
+  for (size_t i = begin; i < end; ++i) {
+    if (i > begin) task.layers.push_back(members_[i].node.layer);
+    const size_t parameters = task.layers.back()->parameters(member.inputs).size();
+    for (size_t p = 0; p < parameters; ++p)
+      task.parameter_gradients.push_back(members_[i].parameters[p]->wants_gradient);
+  }
+  return task;
+}
+
+Priced GroupPricer::price(const ParallelConfig& config) const { return Run(*this, config).run(); }
 
 Priced price(const Network& network, const Group& group, const ParallelConfig& config,
              const PricingOptions& options, CostModel& costs) {
-  return Pricer(network, group, config, options, costs).run();
+  return GroupPricer(network, group, options, costs).price(config);
 }
 
 }  // namespace cortado::plan

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cortado/cost/cost_model.h"
@@ -28,6 +29,30 @@ struct Priced {
 struct PricingOptions {
   int devices = 1;
   int history = 1;
+};
+
+// Prices one group under many configurations. All that it is given must outlive it.
+class GroupPricer {
+ public:
+  GroupPricer(const Network& network, const Group& group, const PricingOptions& options, CostModel& costs);
+  Priced price(const ParallelConfig& config) const;
+
+ private:
+  class Run;
+  struct Member {
+    const Network::Node& node;
+    std::vector<Shape> inputs, outputs;
+    std::vector<const Network::Parameter*> parameters;
+  };
+  // Layers `begin` to `end` as one kernel runs them on one device.
+  Task chain(size_t begin, size_t end, LayerPtr first) const;
+
+  const PricingOptions& options_;
+  CostModel& costs_;
+  Phase phase_;
+  std::vector<Member> members_;
+  Task whole_;
+  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it
 };
 
 Priced price(const Network& network, const Group& group, const ParallelConfig& config,

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cortado/plan/groups.h"
+
+namespace cortado::plan {
+
+// Whether two groups cost the same under any configuration: the same layers with the same options on tensors
+// of the same shapes, the same gradients wanted. Nets repeat their modules. False where it is not known.
+bool alike(const Network& network, const Group& a, const Group& b);
+
+}  // namespace cortado::plan
