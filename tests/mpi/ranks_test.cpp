@@ -147,8 +147,6 @@ TEST_F(Ranks, PlansForThisMachineAndPredicts) {
       if (key.ends_with("_predicted_seconds")) sum += value.get<double>();
   }
   EXPECT_NEAR(sum, prediction["step_seconds"].get<double>(), 1e-9);
-  // Eq. 1 of the plan is the sum of its programs' steps (here of rank 0's).
-  EXPECT_NEAR(sum, plan["cost_seconds"].get<double>(), 0.5 * sum);
   EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(), sum * (1 + 1e-9));
   result = cortado("plan --model net.prototxt --machine m.json");
   EXPECT_EQ(result.exit_code, 0) << result.output;

@@ -186,9 +186,9 @@ Strategy load_strategy(const std::string& name_or_path, const Network& network, 
     return built_in_strategy(name_or_path, network, ranks);
   if (const auto seed = random_seed(name_or_path)) return random_strategy(*seed, network, ranks);
   if (!name_or_path.ends_with(".json")) {
-    throw UserError(
-        fmt::format("there is no strategy '{}'{} (known: auto, {}, random:SEED, or a file that ends in .json)",
-                    name_or_path, did_you_mean(name_or_path, known), joined(known)));
+    throw UserError(fmt::format(
+        "there is no strategy '{}'{} (known: auto, {}, random:SEED, or a file that ends in .json)",
+        name_or_path, did_you_mean(name_or_path, known), joined(known)));
   }
   return parse_strategy(read_file(name_or_path), name_or_path);
 }
