@@ -20,7 +20,7 @@ using plan::PlannedGroup;
 
 struct PlanArguments {
   ModelOptions model;
-  std::string machine, out, json;
+  std::string machine, out, json, dimensions{plan::all_dimensions};
   int devices = 0;
 };
 
@@ -126,7 +126,8 @@ void run_plan(const PlanArguments& a) {
   AnalyticCosts costs(machine);
   std::vector<int> nodes;
   for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  const Plan plan = plan::make_plan(loaded.network, {.devices = machine.devices()}, costs, nodes);
+  const Plan plan = plan::make_plan(loaded.network,
+                                    {.devices = machine.devices(), .dimensions = a.dimensions}, costs, nodes);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(plan.strategy));
   if (!a.json.empty()) write_file_atomically(a.json, json_text(loaded.network, plan));
   print_plan(loaded.network, plan);
@@ -143,6 +144,15 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--machine", a->machine, "Machine: a file (.json) or the name of a ready one")
       ->required();
   command->add_option("--devices", a->devices, "Use the first so many devices")->check(at_least_one());
+  command
+      ->add_option("--dimensions", a->dimensions,
+                   "Cut layers along these alone, of ncdhwr (default: all); the built-in strategies stay")
+      ->check([](const std::string& letters) {
+        const size_t other = letters.find_first_not_of(plan::all_dimensions);
+        return other == std::string::npos ? std::string()
+                                          : fmt::format("there is no dimension '{}'; give letters of {}",
+                                                        letters[other], plan::all_dimensions);
+      });
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");
   return {command, [a] { run_plan(*a); }};
