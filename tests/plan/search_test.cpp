@@ -39,8 +39,8 @@ TEST(Search, EqualsExhaustiveSearchOnAnyGraph) {
     SCOPED_TRACE("CORTADO_PLAN_SEED=" + std::to_string(cases.first + i) + " CORTADO_PLAN_CASES=1");
     for (const Shape& shape : shapes) {
       const CostGraph graph = random_graph(cases.first + i, shape);
-      expect_equal_to_exhaustive(graph, {.prune = true});
-      expect_equal_to_exhaustive(graph, {.prune = false});
+      expect_equal_to_exhaustive(graph, {.prune = PruneFirst::always});
+      expect_equal_to_exhaustive(graph, {.prune = PruneFirst::never});
     }
   }
 }
@@ -130,7 +130,7 @@ TEST(Search, OfEqualCandidatesTheLowestIsTaken) {
   graph.add_vertex("a", {2, 1, 1, 1});
   graph.add_vertex("b", {5, 5});
   graph.add_edge(0, 1, std::vector<double>(8, 3.0));
-  for (const bool prune : {false, true})
+  for (const PruneFirst prune : {PruneFirst::never, PruneFirst::always})
     EXPECT_EQ(search(graph, {.prune = prune}).assignment, (std::vector<int>{1, 0}));
 }
 
@@ -165,7 +165,7 @@ TEST(Search, PruningTakesOutWhatIsDominated) {
   graph.add_vertex("b", {1, 1});
   // Against candidate 0: 1 is identical, 2 costs 1.5 more and saves 1 at most, 3 costs 3 more and saves 4.
   graph.add_edge(0, 1, {5, 6, 5, 6, 4, 6, 1, 6});
-  const Optimum found = search(graph);
+  const Optimum found = search(graph, {.prune = PruneFirst::always});
   EXPECT_EQ(found.statistics.identical, 1);
   EXPECT_GE(found.statistics.dominated, 1);
   EXPECT_EQ(found.assignment, (std::vector<int>{3, 0}));
@@ -177,7 +177,7 @@ TEST(Search, RefusesTablesBeyondTheLimitAndSaysWhatWasNeeded) {
     for (int b = a + 1; b < 7; ++b) edges.push_back({a, b});
   const CostGraph graph = graph_of(3, 7, 30, edges);
   try {
-    search(graph, {.table_limit = {1 << 20}, .prune = false});
+    search(graph, {.table_limit = {1 << 20}, .prune = PruneFirst::never});
     FAIL();
   } catch (const UserError& error) {
     const std::string message = error.what();

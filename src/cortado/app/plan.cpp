@@ -22,7 +22,7 @@ using plan::PlannedGroup;
 struct PlanArguments {
   ModelOptions model;
   MachineOptions here;  // of --machine local
-  std::string machine, out, json;
+  std::string machine, out, json, dimensions{plan::all_dimensions};
   int devices = 0;
 };
 
@@ -133,7 +133,8 @@ void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "");
-  const Plan plan = plan::make_plan(loaded.network, {.devices = job->size()}, costs.costs(), costs.nodes());
+  const Plan plan = plan::make_plan(loaded.network, {.devices = job->size(), .dimensions = a.dimensions},
+                                    costs.costs(), costs.nodes());
   costs.save();
   if (job->rank() == 0) report(a, loaded.network, plan);
 }
@@ -146,7 +147,9 @@ void run_plan(const PlanArguments& a) {
   AnalyticCosts costs(machine);
   std::vector<int> nodes;
   for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  report(a, loaded.network, plan::make_plan(loaded.network, {.devices = machine.devices()}, costs, nodes));
+  report(a, loaded.network,
+         plan::make_plan(loaded.network, {.devices = machine.devices(), .dimensions = a.dimensions}, costs,
+                         nodes));
 }
 
 }  // namespace
@@ -168,6 +171,15 @@ Command add_plan_command(CLI::App& app) {
       ->check(at_least_one());
   command->add_option("--launch", a->here.launch,
                       "With --machine local: command that starts the ranks, as for training");
+  command
+      ->add_option("--dimensions", a->dimensions,
+                   "Cut layers along these alone, of ncdhwr (default: all); the built-in strategies stay")
+      ->check([](const std::string& letters) {
+        const size_t other = letters.find_first_not_of(plan::all_dimensions);
+        return other == std::string::npos ? std::string()
+                                          : fmt::format("there is no dimension '{}'; give letters of {}",
+                                                        letters[other], plan::all_dimensions);
+      });
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");
   return {command, [a] { run_plan(*a); }};

@@ -13,6 +13,7 @@ class AnalyticCosts : public CostModel {
  public:
   explicit AnalyticCosts(DeviceGraph machine);
 
+  bool concurrent() const override { return true; }
   TaskTime task(const Task& task, int device) override;
   Seconds update(Bytes parameters, int device) override;
   Seconds exchange(const ExchangeVolume& volume) override;

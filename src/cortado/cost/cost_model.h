@@ -24,6 +24,9 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
+  // Whether several threads may ask at a time. exchange() they always may.
+  virtual bool concurrent() const { return false; }
+
   // A task (a layer, or a chain that one kernel runs) on a device.
   virtual TaskTime task(const Task& task, int device) = 0;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cortado/base/error.h"
+
 namespace cortado {
 namespace {
 
@@ -15,11 +17,12 @@ double common(const Range& a, const Range& b) {
   return static_cast<double>(std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin)));
 }
 
-template <typename Value>
-int number_of(std::vector<Value>& values, const Value& value) {
-  auto found = std::ranges::find(values, value);
-  if (found == values.end()) found = values.insert(values.end(), value);
-  return static_cast<int>(found - values.begin());
+int number_of(std::vector<GridLayout::AxisPtr>& axes, const GridLayout::AxisPtr& axis) {
+  auto found = std::ranges::find_if(axes, [&](const GridLayout::AxisPtr& other) {
+    return axis == other || (axis->hash == other->hash && *axis == *other);
+  });
+  if (found == axes.end()) found = axes.insert(axes.end(), axis);
+  return static_cast<int>(found - axes.begin());
 }
 
 bool hold_alike(const GridLayout& a, const GridLayout& b) {
@@ -44,26 +47,30 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
     : ranks_(static_cast<size_t>(owned.at(0).ranks())), owned_(side_of(owned)), needed_(side_of(needed)) {
   set_nodes(node_of);
   arrays_ = first_mate + 2 * mates_.size();
-  const size_t block = arrays_ * ranks_, axes = std::min(owned_.axes.size(), needed_.axes.size());
-  for (size_t a = 0; a < axes; ++a) {
-    std::vector<double>& blocks = blocks_.emplace_back();
-    blocks.resize(owned_.axes[a].size() * needed_.axes[a].size() * block);
+  const size_t size = arrays_ * ranks_, axes = std::min(owned_.axes.size(), needed_.axes.size());
+  auto fill_blocks = [&](const auto& from, const auto& to, auto&& fill_one) {
+    std::vector<double>& blocks = blocks_.emplace_back(from.size() * to.size() * size);
     double* next = blocks.data();
-    for (const GridLayout::Axis& from : owned_.axes[a])
-      for (const GridLayout::Axis& to : needed_.axes[a]) fill(from, to, next), next += block;
+    for (const auto& one : from)
+      for (const auto& other : to) fill_one(one, other, next), next += size;
+  };
+  fill_blocks(owned_.holders, needed_.holders,
+              [&](const GridLayout& a, const GridLayout& b, double* block) { fill_holders(a, b, block); });
+  for (size_t a = 0; a < axes; ++a) {
+    fill_blocks(owned_.axes[a], needed_.axes[a],
+                [&](const GridLayout::AxisPtr& x, const GridLayout::AxisPtr& y, double* block) {
+                  fill(*x, *y, block);
+                });
   }
-  std::vector<double>& blocks = blocks_.emplace_back();
-  blocks.resize(owned_.holders.size() * needed_.holders.size() * block);
-  double* next = blocks.data();
-  for (const GridLayout& from : owned_.holders)
-    for (const GridLayout& to : needed_.holders) fill_holders(from, to, next), next += block;
   for (const GridLayout& layout : needed) {
     std::vector<double>& elements = elements_.emplace_back(ranks_);
     for (size_t rank = 0; rank < ranks_; ++rank) {
       const int r = static_cast<int>(rank);
       if (layout.holds(r)) elements[rank] = static_cast<double>(layout.elements(r));
     }
+    order_.push_back(order_.size());
   }
+  std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return needed_.kinds[a] < needed_.kinds[b]; });
 }
 
 ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& layouts) {
@@ -72,29 +79,29 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
   for (const GridLayout& layout : layouts) axes = std::max(axes, layout.axes().size());
   side.axes.resize(axes);
   for (const GridLayout& layout : layouts) {
-    std::vector<int>& kinds = side.kinds.emplace_back(axes);
-    for (size_t a = 0; a < layout.axes().size(); ++a) kinds[a] = number_of(side.axes[a], layout.axes()[a]);
     auto known = std::ranges::find_if(side.holders,
                                       [&](const GridLayout& other) { return hold_alike(layout, other); });
     if (known == side.holders.end()) known = side.holders.insert(known, layout);
-    kinds.push_back(static_cast<int>(known - side.holders.begin()));
+    std::vector<int>& kinds = side.kinds.emplace_back(1 + axes);
+    kinds[0] = static_cast<int>(known - side.holders.begin());
+    for (size_t a = 0; a < layout.axes().size(); ++a)
+      kinds[1 + a] = number_of(side.axes[a], layout.axes()[a]);
   }
   return side;
 }
 
 void ExchangeVolumes::set_nodes(const std::vector<int>& node_of) {
-  if (node_of.empty()) return;
-  nodes_ = 1 + *std::ranges::max_element(node_of);
-  if (nodes_ == 1) return;
-  node_of_ = node_of;
-  std::vector<std::vector<int>> members(static_cast<size_t>(nodes_));
+  if (node_of.empty() || node_of.front() == node_of.back()) return;
+  ensure(std::ranges::is_sorted(node_of), "the devices of a node are consecutive");
   for (size_t rank = 0; rank < ranks_; ++rank)
-    members[static_cast<size_t>(node_of[rank])].push_back(static_cast<int>(rank));
-  for (const auto& node : members) {
-    for (size_t step = 1; step < node.size(); ++step) {
+    if (rank == 0 || node_of[rank] != node_of[rank - 1]) node_begin_.push_back(rank);
+  node_begin_.push_back(ranks_);
+  for (size_t node = 0; node + 1 < node_begin_.size(); ++node) {
+    const size_t begin = node_begin_[node], size = node_begin_[node + 1] - begin;
+    for (size_t step = 1; step < size; ++step) {
       if (mates_.size() < step) mates_.emplace_back(ranks_, -1);
-      for (size_t i = 0; i < node.size(); ++i)
-        mates_[step - 1][static_cast<size_t>(node[i])] = node[(i + step) % node.size()];
+      for (size_t i = 0; i < size; ++i)
+        mates_[step - 1][begin + i] = static_cast<int>(begin + (i + step) % size);
     }
   }
 }
@@ -147,39 +154,55 @@ void ExchangeVolumes::fill_holders(const GridLayout& owned, const GridLayout& ne
 }
 
 ExchangeVolumes::Room ExchangeVolumes::room() const {
-  const std::vector<double> per_node(static_cast<size_t>(nodes_));
-  return {std::vector<double>(arrays_ * ranks_), per_node, per_node, per_node};
+  // One more, for four sums.
+  const std::vector<double> product(std::max<size_t>(arrays_, 4) * ranks_);
+  return {std::vector<std::vector<double>>(blocks_.size() + 1, product)};
 }
 
-// The product of the axes' arrays.
-void ExchangeVolumes::multiply(const std::vector<int>& from, const std::vector<int>& to,
-                               double* product) const {
-  const size_t size = arrays_ * ranks_, axes = blocks_.size() - 1;
-  auto block = [&](size_t a, int from_kind, int to_kind, size_t columns) {
-    return blocks_[a].data() +
-           (static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)) * size;
-  };
-  std::copy_n(block(axes, from.back(), to.back(), needed_.holders.size()), size, product);
-  for (size_t a = 0; a < axes; ++a) {
-    const double* factor = block(a, from[a], to[a], needed_.axes[a].size());
-    for (size_t i = 0; i < size; ++i) product[i] *= factor[i];
+// Of axis - 1, or of the holders.
+const double* ExchangeVolumes::block(size_t axis, int from_kind, int to_kind) const {
+  const size_t columns = axis == 0 ? needed_.holders.size() : needed_.axes[axis - 1].size();
+  return blocks_[axis].data() +
+         (static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)) * arrays_ * ranks_;
+}
+
+std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const {
+  const size_t size = arrays_ * ranks_, factors = blocks_.size();
+  const std::vector<int>& from = owned_.kinds[owned];
+  std::vector<ExchangeVolume> volumes(order_.size());
+  const std::vector<int>* before = nullptr;
+  for (size_t needed : order_) {
+    const std::vector<int>& to = needed_.kinds[needed];
+    size_t same = 0;
+    while (before && same < factors && to[same] == (*before)[same]) ++same;
+    before = &to;
+    for (size_t axis = same; axis < factors; ++axis) {
+      const double* factor = block(axis, from[axis], to[axis]);
+      double* product = room.products[axis].data();
+      if (axis == 0) {
+        std::copy_n(factor, size, product);
+        continue;
+      }
+      const double* shared = room.products[axis - 1].data();
+      for (size_t i = 0; i < size; ++i) product[i] = shared[i] * factor[i];
+    }
+    double* product = room.products[factors - 1].data();
+    volumes[needed] = node_begin_.empty() ? of_one_node(elements_[needed].data(), product)
+                                          : of_nodes(elements_[needed].data(), product, room);
   }
+  return volumes;
 }
 
-ExchangeVolume ExchangeVolumes::at(size_t owned, size_t needed, Room& room) const {
-  multiply(owned_.kinds[owned], needed_.kinds[needed], room.product.data());
-  return nodes_ == 1 ? of_one_node(elements_[needed], room.product.data())
-                     : of_nodes(elements_[needed], room);
-}
-
-ExchangeVolume ExchangeVolumes::of_one_node(const std::vector<double>& elements,
-                                            const double* product) const {
+ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {
+  const double *kept = product + own * ranks_, *peers = product + senders * ranks_,
+               *out = product + sent * ranks_;
   double most_senders = 0, most = 0, total = 0;
+#pragma omp simd reduction(max : most_senders, most) reduction(+ : total)
   for (size_t rank = 0; rank < ranks_; ++rank) {
-    const double kept = product[own * ranks_ + rank], moved = elements[rank] - kept;
-    const double others = moved > 0 ? product[senders * ranks_ + rank] - (kept > 0 ? 1 : 0) : 0;
+    const double moved = elements[rank] - kept[rank];
+    const double others = moved > 0 ? peers[rank] - (kept[rank] > 0 ? 1.0 : 0.0) : 0.0;
     most_senders = std::max(most_senders, others);
-    most = std::max(most, std::max(moved, product[sent * ranks_ + rank] - kept));
+    most = std::max(most, std::max(moved, out[rank] - kept[rank]));
     total += moved;
   }
   return {.inside = most * float_bytes,
@@ -190,33 +213,43 @@ ExchangeVolume ExchangeVolumes::of_one_node(const std::vector<double>& elements,
           .total = static_cast<int64_t>(total * float_bytes)};
 }
 
-ExchangeVolume ExchangeVolumes::of_nodes(const std::vector<double>& elements, Room& room) const {
-  for (auto* sums : {&room.into, &room.out_of, &room.within}) std::ranges::fill(*sums, 0.0);
-  const double* product = room.product.data();
+ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product, Room& room) const {
+  // What goes to and fro between mates, summed over them.
+  double *in = room.products.back().data(), *out = in + ranks_;
+  std::fill_n(in, 2 * ranks_, 0.0);
+  for (size_t m = 0; m < mates_.size(); ++m) {
+    const double* more = product + (first_mate + 2 * m) * ranks_;
+    for (size_t i = 0; i < 2 * ranks_; ++i) in[i] += more[i];
+  }
+  const double *kept = product + own * ranks_, *peers = product + senders * ranks_,
+               *all_out = product + sent * ranks_;
+  double *far_in = out + ranks_, *far_out = far_in + ranks_;
   double most_senders = 0, most_inside = 0, most_across = 0, total = 0;
+#pragma omp simd reduction(max : most_senders, most_inside, most_across) reduction(+ : total)
   for (size_t rank = 0; rank < ranks_; ++rank) {
-    double in = 0, out = 0;  // from and to mates
-    for (size_t m = 0; m < mates_.size(); ++m) {
-      in += product[(first_mate + 2 * m) * ranks_ + rank];
-      out += product[(first_mate + 2 * m + 1) * ranks_ + rank];
-    }
-    const double kept = product[own * ranks_ + rank], moved = elements[rank] - kept;
-    const double others = moved > 0 ? product[senders * ranks_ + rank] - (kept > 0 ? 1 : 0) : 0;
-    const double far_in = moved - in, far_out = product[sent * ranks_ + rank] - kept - out;
-    const auto node = static_cast<size_t>(node_of_[rank]);
+    const double moved = elements[rank] - kept[rank];
+    const double others = moved > 0 ? peers[rank] - (kept[rank] > 0 ? 1.0 : 0.0) : 0.0;
+    far_in[rank] = moved - in[rank];
+    far_out[rank] = all_out[rank] - kept[rank] - out[rank];
     most_senders = std::max(most_senders, others);
-    most_inside = std::max(most_inside, std::max(in, out));
-    most_across = std::max(most_across, std::max(far_in, far_out));
-    room.into[node] += far_in;
-    room.out_of[node] += far_out;
-    room.within[node] += in;
+    most_inside = std::max(most_inside, std::max(in[rank], out[rank]));
+    most_across = std::max(most_across, std::max(far_in[rank], far_out[rank]));
     total += moved;
   }
-  const double node_across =
-      std::max(*std::ranges::max_element(room.into), *std::ranges::max_element(room.out_of));
+  double node_inside = 0, node_across = 0;
+  for (size_t node = 0; node + 1 < node_begin_.size(); ++node) {
+    double into = 0, out_of = 0, within = 0;
+    for (size_t rank = node_begin_[node]; rank < node_begin_[node + 1]; ++rank) {
+      into += far_in[rank];
+      out_of += far_out[rank];
+      within += in[rank];
+    }
+    node_inside = std::max(node_inside, within);
+    node_across = std::max(node_across, std::max(into, out_of));
+  }
   return {.inside = most_inside * float_bytes,
           .across = most_across * float_bytes,
-          .node_inside = *std::ranges::max_element(room.within) * float_bytes,
+          .node_inside = node_inside * float_bytes,
           .node_across = node_across * float_bytes,
           .messages = static_cast<int>(most_senders),
           .total = static_cast<int64_t>(total * float_bytes)};
@@ -226,7 +259,7 @@ ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed
                                const std::vector<int>& node_of) {
   const ExchangeVolumes volumes({owned}, {needed}, node_of);
   ExchangeVolumes::Room room = volumes.room();
-  return volumes.at(0, 0, room);
+  return volumes.row(0, room)[0];
 }
 
 }  // namespace cortado

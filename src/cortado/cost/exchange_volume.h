@@ -20,46 +20,48 @@ struct ExchangeVolume {
 
 // What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one
 // (transfers() in parallel/layout.h, without making them): floats, each element owned once. `node_of`: per
-// rank. The adjoint moves as much.
+// rank, in order. The adjoint moves as much.
 //
 // What a rank has of another's box is a product over axes of what their ranges share. A planner asks about
 // all pairs of many layouts that are made of few kinds of axes. So for each pair of kinds stands an array
-// over ranks, and a volume is the product of one array per axis and its maxima.
+// over ranks, and a volume is the maxima of the product of one array per axis. Layouts that begin with the
+// same kinds share that part of the product.
 class ExchangeVolumes {
  public:
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
                   const std::vector<int>& node_of);
 
-  // Room for one thread's calls of at().
+  // Room for one thread's calls of row().
   struct Room {
-    std::vector<double> product, into, out_of, within;  // per node but the first
+    std::vector<std::vector<double>> products;  // of holders and so many axes, arrays over ranks
   };
   Room room() const;
-  double operations() const { return static_cast<double>(arrays_ * ranks_); }  // of at(), about
-  ExchangeVolume at(size_t owned, size_t needed, Room& room) const;
+  double operations() const { return static_cast<double>(arrays_ * ranks_); }  // for a volume, about
+  // From one owned layout to each needed one.
+  std::vector<ExchangeVolume> row(size_t owned, Room& room) const;
 
  private:
   // Layouts of one side: the kind of each axis, and of which ranks hold something.
   struct Side {
-    std::vector<std::vector<int>> kinds;              // per layout: per axis, then of the holders
-    std::vector<std::vector<GridLayout::Axis>> axes;  // per axis: its kinds
-    std::vector<GridLayout> holders;                  // per kind of holders: a layout of it
+    std::vector<std::vector<int>> kinds;                 // per layout: per axis, then of the holders
+    std::vector<std::vector<GridLayout::AxisPtr>> axes;  // per axis: its kinds
+    std::vector<GridLayout> holders;                     // per kind of holders: a layout of it
   };
   static Side side_of(const std::vector<GridLayout>& layouts);
   void set_nodes(const std::vector<int>& node_of);
   void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, double* block) const;
   void fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const;
-  void multiply(const std::vector<int>& from, const std::vector<int>& to, double* product) const;
-  ExchangeVolume of_one_node(const std::vector<double>& elements, const double* product) const;
-  ExchangeVolume of_nodes(const std::vector<double>& elements, Room& room) const;
+  const double* block(size_t axis, int from_kind, int to_kind) const;
+  ExchangeVolume of_one_node(const double* elements, const double* product) const;
+  ExchangeVolume of_nodes(const double* elements, double* product, Room& room) const;
 
-  size_t ranks_ = 0, arrays_ = 0;  // arrays over ranks in a block
-  std::vector<int> node_of_;       // empty: one node
-  int nodes_ = 1;
+  size_t ranks_ = 0, arrays_ = 0;   // arrays over ranks in a block
+  std::vector<size_t> node_begin_;  // the first rank of each node, and how many there are; empty: one node
   std::vector<std::vector<int>> mates_;  // per array of neighbours: of each rank one of its node; -1: none
   Side owned_, needed_;
-  std::vector<std::vector<double>> blocks_;    // per axis, then of holders: kinds of owned by kinds of needed
+  std::vector<std::vector<double>> blocks_;    // of holders, then per axis: kinds of owned by kinds of needed
   std::vector<std::vector<double>> elements_;  // per needed layout: of each rank
+  std::vector<size_t> order_;                  // of needed layouts, by their kinds
 };
 
 // The same for one pair.

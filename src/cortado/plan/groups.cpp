@@ -34,12 +34,13 @@ std::vector<int> divisors(int number) {
   return divisors;
 }
 
+// In the order of all_dimensions.
 constexpr int Degrees::*dimensions[] = {&Degrees::n, &Degrees::c, &Degrees::d,
                                         &Degrees::h, &Degrees::w, &Degrees::r};
 
 class Enumeration {
  public:
-  Enumeration(const Network& network, const Group& group, int devices)
+  Enumeration(const Network& network, const Group& group, int devices, std::string_view allowed)
       : devices_(devices), divisors_(divisors(devices)) {
     const auto& first = network.nodes()[group.nodes[0]];
     const auto outputs = shapes(network, first.outputs);
@@ -56,6 +57,8 @@ class Enumeration {
       most_.c = std::min(most_.c, most.c);
       most_channels_ = std::min<int64_t>(most_channels_, most.c);
     }
+    for (size_t k = 0; k < std::size(dimensions); ++k)
+      if (allowed.find(all_dimensions[k]) == std::string_view::npos) most_.*dimensions[k] = 1;
   }
 
   std::vector<ParallelConfig> run() {
@@ -124,8 +127,9 @@ ParallelConfig following(ParallelConfig config) {
   return config;
 }
 
-std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices) {
-  std::vector<ParallelConfig> candidates = Enumeration(network, group, devices).run();
+std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices,
+                                          std::string_view dimensions) {
+  std::vector<ParallelConfig> candidates = Enumeration(network, group, devices, dimensions).run();
   if (shares_parameters(network, network.nodes()[group.nodes[0]])) {
     std::erase_if(candidates,
                   [](const ParallelConfig& config) { return config.degrees.n != config.degrees.product(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "cortado/net/network.h"
@@ -25,7 +26,10 @@ ParallelConfig following(ParallelConfig config);
 
 // The configurations of a group over the first devices of `devices`: every way to cut the first layer into as
 // many parts as divide the number of devices, one per device, that the shapes of all its layers allow. Layers
-// that share parameters with others are cut by sample alone.
-std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices);
+// that share parameters with others are cut by sample alone. `dimensions`: along which cuts may be, of
+// "ncdhwr".
+inline constexpr std::string_view all_dimensions = "ncdhwr";
+std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices,
+                                          std::string_view dimensions = all_dimensions);
 
 }  // namespace cortado::plan

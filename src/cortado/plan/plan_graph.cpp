@@ -55,16 +55,18 @@ class GraphMaker {
     graph_.groups = groups_of(network_);
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
-    for (const Group& group : graph_.groups) add_vertex(group);
+    for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
+    price_kinds();
+    for (size_t v = 0; v < graph_.groups.size(); ++v) add_vertex(v);
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_edges(static_cast<int>(v));
     forbid_unequal_sharers();
     return std::move(graph_);
   }
 
  private:
-  void add_vertex(const Group& group) {
-    const size_t kind = kind_of(group);
-    const std::vector<Priced>& priced = kinds_[kind].priced;
+  void add_vertex(size_t vertex) {
+    const Group& group = graph_.groups[vertex];
+    const std::vector<Priced>& priced = kinds_[kind_of_vertex_[vertex]].priced;
     std::vector<double> seconds;
     std::vector<Bytes> bytes;
     for (const Priced& candidate : priced) {
@@ -72,9 +74,8 @@ class GraphMaker {
       bytes.push_back(candidate.memory);
     }
     const std::string& name = network_.nodes()[static_cast<size_t>(group.nodes[0])].name;
-    const int vertex = graph_.costs.add_vertex(name, std::move(seconds), std::move(bytes));
-    for (int node : group.nodes) vertex_of_[node] = vertex;
-    kind_of_vertex_.push_back(kind);
+    graph_.costs.add_vertex(name, std::move(seconds), std::move(bytes));
+    for (int node : group.nodes) vertex_of_[node] = static_cast<int>(vertex);
     graph_.candidates.push_back(priced);
   }
 
@@ -94,16 +95,27 @@ class GraphMaker {
       };
       if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
     }
-    Kind kind{group, candidates_of(network_, group, options_.devices), {}, {}, {}};
+    Kind kind{group, candidates_of(network_, group, options_.devices, options_.dimensions), {}, {}, {}};
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
-    const GroupPricer pricer(network_, group, options_, costs_);
-    for (const ParallelConfig& config : kind.configs) kind.priced.push_back(pricer.price(config));
-    for (size_t i = 0; i < kind.priced[0].reads.size(); ++i)
-      kind.reads.push_back(number_of(columns_, column_of(kind.priced, &Priced::reads, i)));
-    for (size_t k = 0; k < kind.priced[0].owns.size(); ++k)
-      kind.owns.push_back(number_of(columns_, column_of(kind.priced, &Priced::owns, k)));
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
+  }
+
+  void price_kinds() {
+    constexpr double operations = 20'000;  // for a candidate, about
+    double work = 0;
+    for (const Kind& kind : kinds_) work += operations * static_cast<double>(kind.configs.size());
+    parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
+      Kind& kind = kinds_[static_cast<size_t>(k)];
+      GroupPricer pricer(network_, kind.group, options_, costs_);
+      for (const ParallelConfig& config : kind.configs) kind.priced.push_back(pricer.price(config));
+    });
+    for (Kind& kind : kinds_) {
+      for (size_t i = 0; i < kind.priced[0].reads.size(); ++i)
+        kind.reads.push_back(number_of(columns_, column_of(kind.priced, &Priced::reads, i)));
+      for (size_t k = 0; k < kind.priced[0].owns.size(); ++k)
+        kind.owns.push_back(number_of(columns_, column_of(kind.priced, &Priced::owns, k)));
+    }
   }
 
   void add_edges(int to) {
@@ -151,10 +163,9 @@ class GraphMaker {
     const double work = static_cast<double>(each.size()) * volumes.operations();
     parallel_for_work(static_cast<int64_t>(rows), work, [&](int64_t a) {
       ExchangeVolumes::Room room = volumes.room();
-      for (size_t b = 0; b < columns; ++b) {
-        const ExchangeVolume volume = volumes.at(static_cast<size_t>(a), b, room);
-        each[static_cast<size_t>(a) * columns + b] = times * costs_.exchange(volume).count;
-      }
+      const std::vector<ExchangeVolume> row = volumes.row(static_cast<size_t>(a), room);
+      for (size_t b = 0; b < columns; ++b)
+        each[static_cast<size_t>(a) * columns + b] = times * costs_.exchange(row[b]).count;
     });
     std::vector<double> table;
     table.reserve(owns.of_candidate.size() * reads.of_candidate.size());

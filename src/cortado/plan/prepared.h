@@ -15,7 +15,9 @@ struct Prepared {
 };
 Prepared prepared(const CostGraph& graph, Keep keep, bool prune);
 
-// The order in which to eliminate the vertices. Throws UserError when its tables exceed the limit.
+// Throws UserError when an order's tables exceed the limit.
+void check_order(const CostGraph& graph, const EliminationOrder& order, Bytes limit);
+// The order in which to eliminate the vertices, checked.
 EliminationOrder checked_order(const CostGraph& graph, Bytes limit);
 
 // Throws UserError: nothing is possible.

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "cortado/base/error.h"
-#include "cortado/parallel/layer_cut.h"
 
 namespace cortado::plan {
 namespace {
@@ -27,7 +26,7 @@ RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
 // One configuration.
 class GroupPricer::Run {
  public:
-  Run(const GroupPricer& group, const ParallelConfig& config)
+  Run(GroupPricer& group, const ParallelConfig& config)
       : group_(group), config_(config), behind_(following(config)), costs_(group.costs_) {}
 
   Priced run() {
@@ -40,43 +39,23 @@ class GroupPricer::Run {
 
  private:
   const ParallelConfig& config_of(size_t i) const { return i == 0 ? config_ : behind_; }
-  LayerCutter cutter(size_t i) const {
-    const Member& member = group_.members_[i];
-    return {*member.node.layer, member.inputs, member.outputs, config_of(i)};
-  }
-  template <typename BoxOf>
-  GridLayout layout(BoxOf&& box_of) const {
-    return {config_, group_.options_.devices, box_of};
-  }
 
   void add_layer(size_t i) {
-    const Member& member = group_.members_[i];
-    const LayerCutter cut = cutter(i);
+    Member& member = group_.members_[i];
+    const ParallelConfig& config = config_of(i);
     if (i == 0) {
       for (int input = 0; input < static_cast<int>(member.inputs.size()); ++input)
-        priced_.reads.push_back(layout([&](int index) { return cut.reads(input, index); }));
+        priced_.reads.push_back(member.grid.reads(input, config));
     }
     if (i + 1 == group_.members_.size()) {
       for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k) {
-        priced_.owns.push_back(owned(cut, k));
-        priced_.memory +=
-            float_bytes(layout([&](int index) { return cut.computes(k, index); }).most_elements());
+        priced_.owns.push_back(member.grid.owns(k, config));
+        priced_.memory += float_bytes(member.grid.computes(k, config).most_elements());
       }
     }
-    for (size_t p = 0; p < member.parameters.size(); ++p) {
-      price_parameter(*member.parameters[p],
-                      layout([&](int index) { return cut.slice(static_cast<int>(p), index); }));
-    }
-    price_statistics(i, cut);
-  }
-
-  // Where no sum of the devices' addends remains, each owns what it computes.
-  GridLayout owned(const LayerCutter& cut, int output) const {
-    const bool one = config_.devices.size() > 1 && !cut.owns(output, 1);
-    if (!one) return layout([&](int index) { return *cut.owns(output, index); });
-    Layout layout(static_cast<size_t>(group_.options_.devices));
-    layout[static_cast<size_t>(config_.devices[0])] = cut.owns(output, 0);
-    return GridLayout(layout);
+    for (size_t p = 0; p < member.parameters.size(); ++p)
+      price_parameter(*member.parameters[p], member.grid.slices(static_cast<int>(p), config));
+    price_statistics(i);
   }
 
   // Its time; adds what all ranks send to `sent`.
@@ -100,7 +79,7 @@ class GroupPricer::Run {
 
   // Sums that a cut layer makes over the devices: of losses, which all ranks come to know, and of statistics,
   // in double precision, forward and backward.
-  void price_statistics(size_t i, const LayerCutter& cut) {
+  void price_statistics(size_t i) {
     const Network::Node& node = group_.members_[i].node;
     if (node.layer->sums(0)) {
       add_sums(Collective::reduce_scatter, {&config_.devices, 1}, {sizeof(float)});
@@ -111,21 +90,22 @@ class GroupPricer::Run {
       const Degrees& degrees = config_of(i).degrees;
       const auto groups =
           groups_by(config_.devices, degrees.c, [&](int index) { return index / degrees.r % degrees.c; });
-      const Bytes sums{2 * cut.domain(0)[1].size() * static_cast<int64_t>(sizeof(double))};
+      const int64_t channels =
+          group_.members_[i].grid.domain(config_of(i)).range(config_.devices[0], 1).size();
+      const Bytes sums{2 * channels * static_cast<int64_t>(sizeof(double))};
       for (int pass = 0; pass < (node.has_backward ? 2 : 1); ++pass)
         add_sums(Collective::allreduce, groups, sums);
     }
   }
 
   // A chain's prototype on the rank with the largest share of its first layer, layer i.
-  TaskTime slowest(const Task& whole, size_t i) const {
-    const LayerCutter cut = cutter(i);
-    const int rank = layout([&](int index) { return cut.domain(index); }).first_with_most();
+  TaskTime slowest(const Task& whole, size_t i) {
+    const GridLayout domain = group_.members_[i].grid.domain(config_of(i));
+    const int rank = domain.first_with_most();
     ensure(rank >= 0, "a layer has a device");
-    const int index = config_.index_of(rank);
     std::optional<Range> summed;
-    if (i == 0 && config_.degrees.r > 1) summed = cut.reads(0, index)[1];
-    Task task = cut_task(whole, cut.domain(index), summed);
+    if (i == 0 && config_.degrees.r > 1) summed = priced_.reads[0].range(rank, 1);
+    Task task = cut_task(whole, domain.box(rank), summed);
     task.cut = config_.devices.size() > 1;
     return costs_.task(task, rank);
   }
@@ -150,9 +130,7 @@ class GroupPricer::Run {
     const int r = config_.degrees.r;
     const auto groups =
         groups_by(config_.devices, config_.degrees.product() / r, [&](int index) { return index / r; });
-    const LayerCutter cut = cutter(0);
-    const Bytes addends =
-        float_bytes(layout([&](int index) { return cut.computes(0, index); }).most_elements());
+    const Bytes addends = float_bytes(group_.members_[0].grid.computes(0, config_).most_elements());
     add_sums(Collective::reduce_scatter, groups, addends);
     if (group_.members_[0].node.has_backward) add_sums(Collective::allgather, groups, addends);
   }
@@ -161,21 +139,25 @@ class GroupPricer::Run {
     priced_.sums += collective(kind, groups, bytes, priced_.sums_bytes);
   }
 
-  const GroupPricer& group_;
+  GroupPricer& group_;
   const ParallelConfig& config_;
   const ParallelConfig behind_;  // of the layers behind the first
   CostModel& costs_;
   Priced priced_;
 };
 
+GroupPricer::Member::Member(const Network& network, int index, int devices)
+    : node(network.nodes()[static_cast<size_t>(index)]),
+      inputs(shapes(network, node.inputs)),
+      outputs(shapes(network, node.outputs)),
+      grid(*node.layer, inputs, outputs, devices) {
+  for (int p : node.parameters) parameters.push_back(&network.parameters()[static_cast<size_t>(p)]);
+}
+
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
                          CostModel& costs)
     : options_(options), costs_(costs), phase_(network.phase()) {
-  for (int n : group.nodes) {
-    const Network::Node& node = network.nodes()[static_cast<size_t>(n)];
-    Member& member = members_.emplace_back(node, shapes(network, node.inputs), shapes(network, node.outputs));
-    for (int p : node.parameters) member.parameters.push_back(&network.parameters()[static_cast<size_t>(p)]);
-  }
+  for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
   if (!first->cuts(members_[0].inputs).r) return;
@@ -198,7 +180,7 @@ Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
   return task;
 }
 
-Priced GroupPricer::price(const ParallelConfig& config) const { return Run(*this, config).run(); }
+Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config).run(); }
 
 Priced price(const Network& network, const Group& group, const ParallelConfig& config,
              const PricingOptions& options, CostModel& costs) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "cortado/net/network.h"
 #include "cortado/parallel/strategy.h"
 #include "cortado/plan/groups.h"
+#include "cortado/plan/layer_grid.h"
 
 namespace cortado::plan {
 
@@ -25,24 +27,27 @@ struct Priced {
 };
 
 // `network` for training has backward passes, sums of gradients and updates. `history`: tensors of a
-// parameter's size that the solver keeps.
+// parameter's size that the solver keeps. `dimensions`: along which layers may be cut (candidates_of).
 struct PricingOptions {
   int devices = 1;
   int history = 1;
+  std::string dimensions{all_dimensions};
 };
 
 // Prices one group under many configurations. All that it is given must outlive it.
 class GroupPricer {
  public:
   GroupPricer(const Network& network, const Group& group, const PricingOptions& options, CostModel& costs);
-  Priced price(const ParallelConfig& config) const;
+  Priced price(const ParallelConfig& config);
 
  private:
   class Run;
   struct Member {
+    Member(const Network& network, int node, int devices);
     const Network::Node& node;
     std::vector<Shape> inputs, outputs;
     std::vector<const Network::Parameter*> parameters;
+    LayerGrid grid;
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
@@ -50,7 +55,7 @@ class GroupPricer {
   const PricingOptions& options_;
   CostModel& costs_;
   Phase phase_;
-  std::vector<Member> members_;
+  std::deque<Member> members_;
   Task whole_;
   std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it
 };

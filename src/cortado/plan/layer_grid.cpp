@@ -1,0 +1,171 @@
+#include "cortado/plan/layer_grid.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cortado/base/error.h"
+
+namespace cortado::plan {
+namespace {
+
+constexpr int Degrees::*members[] = {&Degrees::n, &Degrees::d, &Degrees::h,
+                                     &Degrees::w, &Degrees::c, &Degrees::r};
+
+template <typename List>
+ParallelConfig config_of(const List& list) {
+  ParallelConfig config;
+  for (size_t k = 0; k < list.size(); ++k) config.degrees.*members[k] = list[k];
+  config.devices.resize(static_cast<size_t>(config.degrees.product()));
+  std::iota(config.devices.begin(), config.devices.end(), 0);
+  return config;
+}
+
+bool first_devices(const ParallelConfig& config) {
+  for (size_t i = 0; i < config.devices.size(); ++i)
+    if (config.devices[i] != static_cast<int>(i)) return false;
+  return config.weights.empty();
+}
+
+}  // namespace
+
+BoxGrid::BoxGrid(CutterOf cutter_of, BoxOf box_of, int ranks)
+    : cutter_of_(std::move(cutter_of)), box_of_(std::move(box_of)), ranks_(ranks) {}
+
+// The ranges of a configuration in which every dimension that is cut changes what the others do, or that cuts
+// one dimension.
+BoxGrid::Ranges BoxGrid::ranges_of(const DegreeList& degrees) const {
+  const ParallelConfig config = config_of(degrees);
+  const LayerCutter cutter = cutter_of_(config);
+  Ranges ranges(static_cast<size_t>(whole_.rank()));
+  std::vector<bool> changed(ranges.size());
+  for (int index = 0; index < config.degrees.product(); ++index) {
+    const Box box = box_of_(cutter, index);
+    for (size_t a = 0; a < ranges.size(); ++a) {
+      ranges[a].push_back(box[static_cast<int>(a)]);
+      if (ranges[a].back() != whole_[static_cast<int>(a)]) changed[a] = true;
+    }
+  }
+  for (size_t a = 0; a < ranges.size(); ++a)
+    if (!changed[a]) ranges[a].clear();
+  return ranges;
+}
+
+const BoxGrid::Ranges& BoxGrid::alone(size_t dimension, int degree) {
+  const auto known = alone_[dimension].find(degree);
+  if (known != alone_[dimension].end()) return known->second;
+  DegreeList degrees;
+  degrees.fill(1);
+  degrees[dimension] = degree;
+  return alone_[dimension][degree] = ranges_of(degrees);
+}
+
+GridLayout BoxGrid::layout(const ParallelConfig& config) {
+  if (!first_devices(config)) return box_by_box(config);
+  if (!known_) {
+    const ParallelConfig one;
+    whole_ = box_of_(cutter_of_(one), 0);
+    known_ = true;
+  }
+  std::vector<Cut> cuts;
+  int stride = config.degrees.product();
+  for (size_t k = 0; k < dimensions; ++k) {
+    const int degree = config.degrees.*members[k];
+    stride /= degree;
+    if (degree > 1) cuts.push_back({k, degree, stride, &alone(k, degree)});
+  }
+  std::vector<GridLayout::AxisPtr> axes;
+  for (size_t a = 0; a < static_cast<size_t>(whole_.rank()); ++a) {
+    axes.push_back(axis(a, cuts));
+    if (!axes.back()) return box_by_box(config);
+  }
+  return {ranks_, config.degrees.product(), std::move(axes)};
+}
+
+// Null where some ranges are empty.
+GridLayout::AxisPtr BoxGrid::axis(size_t axis, const std::vector<Cut>& cuts) {
+  key_ = {static_cast<int>(axis)};
+  for (const Cut& cut : cuts) {
+    if (!(*cut.alone)[axis].empty())
+      key_.insert(key_.end(), {static_cast<int>(cut.dimension), cut.degree, cut.stride});
+  }
+  const auto known = axes_.find(key_);
+  if (known != axes_.end()) return known->second;
+  std::vector<Cut> active;
+  DegreeList degrees;
+  degrees.fill(1);
+  for (const Cut& cut : cuts) {
+    if ((*cut.alone)[axis].empty()) continue;
+    active.push_back(cut);
+    degrees[cut.dimension] = cut.degree;
+  }
+  std::vector<Range> ranges{whole_[static_cast<int>(axis)]};
+  if (active.size() == 1) ranges = (*active[0].alone)[axis];
+  if (active.size() > 1) ranges = ranges_of(degrees)[axis];
+  return axes_[key_] = made(ranges, active);
+}
+
+GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, const std::vector<Cut>& cuts) const {
+  if (std::ranges::any_of(ranges, [](const Range& range) { return range.size() == 0; })) return nullptr;
+  std::vector<Range> distinct;
+  std::vector<int> of_rank, number_of(ranges.size(), -1), counts;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    size_t combination = 0;
+    for (const Cut& cut : cuts)
+      combination =
+          combination * static_cast<size_t>(cut.degree) + static_cast<size_t>(rank / cut.stride % cut.degree);
+    int& number = number_of[combination];
+    if (number < 0) {
+      const auto found = std::ranges::find(distinct, ranges[combination]);
+      number = static_cast<int>(found - distinct.begin());
+      if (found == distinct.end()) distinct.push_back(ranges[combination]), counts.push_back(0);
+      ++counts[static_cast<size_t>(number)];
+    }
+    of_rank.push_back(number);
+  }
+  std::vector<double> share;
+  for (int count : counts) share.push_back(static_cast<double>(count) / static_cast<double>(ranges.size()));
+  return std::make_shared<const GridLayout::Axis>(std::move(distinct), std::move(share), std::move(of_rank));
+}
+
+GridLayout BoxGrid::box_by_box(const ParallelConfig& config) const {
+  const LayerCutter cutter = cutter_of_(config);
+  Layout layout(static_cast<size_t>(ranks_));
+  for (size_t i = 0; i < config.devices.size(); ++i) {
+    const Box box = box_of_(cutter, static_cast<int>(i));
+    if (!box.empty()) layout[static_cast<size_t>(config.devices[i])] = box;
+  }
+  return GridLayout(layout);
+}
+
+LayerGrid::LayerGrid(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+                     int ranks)
+    : layer_(layer), outputs_(outputs), ranks_(ranks) {
+  auto grid = [&layer, inputs, outputs, ranks](BoxGrid::BoxOf box_of) {
+    return BoxGrid([&layer, inputs, outputs](
+                       const ParallelConfig& config) { return LayerCutter(layer, inputs, outputs, config); },
+                   std::move(box_of), ranks);
+  };
+  domain_ = std::make_unique<BoxGrid>(
+      grid([](const LayerCutter& cutter, int index) { return cutter.domain(index); }));
+  for (int i = 0; i < static_cast<int>(inputs.size()); ++i)
+    reads_.push_back(grid([i](const LayerCutter& cutter, int index) { return cutter.reads(i, index); }));
+  for (int k = 0; k < static_cast<int>(outputs.size()); ++k) {
+    computes_.push_back(
+        grid([k](const LayerCutter& cutter, int index) { return cutter.computes(k, index); }));
+    owns_.push_back(grid([k](const LayerCutter& cutter, int index) { return *cutter.owns(k, index); }));
+  }
+  const int parameters = static_cast<int>(layer.parameters(inputs).size());
+  for (int p = 0; p < parameters; ++p)
+    slices_.push_back(grid([p](const LayerCutter& cutter, int index) { return cutter.slice(p, index); }));
+}
+
+GridLayout LayerGrid::owns(int output, const ParallelConfig& config) {
+  // The first device has the sum of what several computed (LayerCutter::owns).
+  const bool one = config.degrees.r == 1 && config.devices.size() > 1 && layer_.sums(output);
+  if (!one) return of(owns_, output).layout(config);
+  Layout layout(static_cast<size_t>(ranks_));
+  layout[static_cast<size_t>(config.devices[0])] = Box::whole(outputs_[static_cast<size_t>(output)]);
+  return GridLayout(layout);
+}
+
+}  // namespace cortado::plan

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cortado/cost/grid_layout.h"
+#include "cortado/parallel/layer_cut.h"
+
+namespace cortado::plan {
+
+// Boxes of a layer's devices (one of the functions of LayerCutter) as layouts, for many configurations: a
+// range along an axis depends on the coordinates that change it alone. So a few configurations that cut one
+// dimension, or two where both change an axis, tell the layouts of all others. Others than those over the
+// first devices in order, and those in which devices hold nothing, are made box by box.
+class BoxGrid {
+ public:
+  using BoxOf = std::function<Box(const LayerCutter&, int index)>;
+  using CutterOf = std::function<LayerCutter(const ParallelConfig&)>;
+  BoxGrid(CutterOf cutter_of, BoxOf box_of, int ranks);
+
+  GridLayout layout(const ParallelConfig& config);
+
+ private:
+  static constexpr size_t dimensions = 6;
+  using DegreeList = std::array<int, dimensions>;  // n d h w c r, as devices are counted
+  // Per axis, the range of each combination of coordinates; empty: nothing changes.
+  using Ranges = std::vector<std::vector<Range>>;
+
+  // What each cut dimension of a configuration changes, and every how many devices its coordinate grows.
+  struct Cut {
+    size_t dimension;
+    int degree, stride;
+    const Ranges* alone;
+  };
+  const Ranges& alone(size_t dimension, int degree);
+  Ranges ranges_of(const DegreeList& degrees) const;
+  GridLayout::AxisPtr axis(size_t axis, const std::vector<Cut>& cuts);
+  GridLayout::AxisPtr made(const std::vector<Range>& ranges, const std::vector<Cut>& cuts) const;
+  GridLayout box_by_box(const ParallelConfig& config) const;
+
+  CutterOf cutter_of_;
+  BoxOf box_of_;
+  int ranks_;
+  Box whole_;
+  bool known_ = false;
+  std::array<std::map<int, Ranges>, dimensions> alone_;  // per dimension and degree
+  std::map<std::vector<int>, GridLayout::AxisPtr> axes_;
+  std::vector<int> key_;
+};
+
+// All layouts of a layer. Layer and shapes must outlive it.
+class LayerGrid {
+ public:
+  LayerGrid(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs, int ranks);
+
+  GridLayout domain(const ParallelConfig& config) { return domain_->layout(config); }
+  GridLayout reads(int input, const ParallelConfig& config) { return of(reads_, input).layout(config); }
+  GridLayout computes(int output, const ParallelConfig& config) {
+    return of(computes_, output).layout(config);
+  }
+  GridLayout owns(int output, const ParallelConfig& config);
+  GridLayout slices(int parameter, const ParallelConfig& config) {
+    return of(slices_, parameter).layout(config);
+  }
+
+ private:
+  static BoxGrid& of(std::vector<BoxGrid>& list, int i) { return list[static_cast<size_t>(i)]; }
+
+  const Layer& layer_;
+  std::span<const Shape> outputs_;
+  int ranks_;
+  std::unique_ptr<BoxGrid> domain_;
+  std::vector<BoxGrid> reads_, computes_, owns_, slices_;
+};
+
+}  // namespace cortado::plan
