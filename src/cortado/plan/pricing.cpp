@@ -6,6 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
+#include "cortado/plan/memory.h"
 
 namespace cortado::plan {
 namespace {
@@ -57,6 +58,7 @@ class Pricer {
     for (size_t i = 0; i < group_.nodes.size(); ++i) add_layer(i);
     price_tasks(summed);
     if (summed) price_partial_sums();
+    priced_.memory = held_bytes(network_, group_, priced_);
     return std::move(priced_);
   }
 
@@ -74,7 +76,6 @@ class Pricer {
     }
     if (i + 1 == group_.nodes.size()) {
       for (const Layout& owns : cut.owns) priced_.owns.emplace_back(owns);
-      for (const Layout& computes : cut.computes) priced_.memory += largest(computes);
     }
     for (size_t p = 0; p < node.parameters.size(); ++p)
       price_parameter(network_.parameters()[node.parameters[p]], cut.slices[p]);
@@ -90,9 +91,9 @@ class Pricer {
 
   void price_parameter(const Network::Parameter& parameter, const Layout& slices) {
     const Bytes slice = largest(slices);
-    priced_.memory += slice;
+    priced_.parameters += slice;
     if (!parameter.wants_gradient) return;
-    priced_.memory += {slice.count * (1 + options_.history)};
+    priced_.parameters += {slice.count * (1 + options_.history)};
     const auto groups = replicas(slices);
     priced_.sync += collective(Collective::allreduce, groups, slice, priced_.sync_bytes);
     priced_.update += costs_.update(slice, config_.devices[0]);
