@@ -64,10 +64,22 @@ class Walk {
   }
   bool moves(const PlanGraph::Edge& edge) const { return !graph_.volume(edge, assignment_).nothing(); }
 
+  // Outputs of the net are whole on the first device, for the report.
+  int64_t reported(size_t v) const {
+    const auto& owns = chosen(v).owns;
+    int64_t sum = 0;
+    for (size_t k = 0; k < owns.size(); ++k) {
+      const bool read = std::ranges::any_of(out_of_[v], [&](const auto* edge) { return edge->output == k; });
+      const int64_t whole = bytes_of(elements(owns[k]));
+      if (!read && whole > largest(owns[k])) sum += whole;
+    }
+    return sum;
+  }
+
   // Outputs, copies of inputs that move, and samples.
   int64_t activations(size_t v) const {
     const Priced& priced = chosen(v);
-    int64_t sum = largest(priced.owns);
+    int64_t sum = largest(priced.owns) + reported(v);
     std::vector<bool> in_place(priced.reads.size());
     for (const PlanGraph::Edge* edge : into_[v]) in_place[edge->input] = !moves(*edge);
     for (size_t i = 0; i < in_place.size(); ++i) sum += in_place[i] ? 0 : largest(priced.reads[i]);
@@ -79,6 +91,7 @@ class Walk {
     int64_t sum = 0;
     for (const PlanGraph::Edge* edge : into_[v])
       if (moves(*edge)) sum += largest(owned(*edge)) + largest(read(*edge));
+    sum += reported(v);
     const int addends = chosen(v).strategy.config.degrees.r;
     return addends > 1 ? sum + addends * largest(chosen(v).owns) : sum;
   }
