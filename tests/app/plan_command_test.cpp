@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,9 +9,27 @@
 namespace cortado {
 namespace {
 
+// A net that is worth cutting.
+std::string large_net() {
+  return R"(name: "large"
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+  dummy_data_param { shape { dim: 64 dim: 32 dim: 32 dim: 32 } shape { dim: 64 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+  convolution_param { num_output: 128 kernel_size: 3 pad: 1 } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "conv2" type: "Convolution" bottom: "conv1" top: "conv2"
+  convolution_param { num_output: 128 kernel_size: 3 pad: 1 } }
+layer { name: "score" type: "InnerProduct" bottom: "conv2" top: "score" inner_product_param { num_output: 10 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
+)";
+}
+
 class PlanCommand : public testing::Test {
  protected:
-  void SetUp() override { folder_.write("net.prototxt", small_net()); }
+  void SetUp() override {
+    folder_.write("net.prototxt", small_net());
+    folder_.write("large.prototxt", large_net());
+  }
   CommandResult plan(const std::string& arguments) {
     return run_cortado(folder_.path(), "plan --machine layer-wise-p100 " + arguments);
   }
@@ -34,8 +53,70 @@ TEST_F(PlanCommand, WritesAStrategyAndItsFigures) {
            layer["transfer_seconds"].get<double>();
   }
   EXPECT_NEAR(sum, json["cost_seconds"].get<double>(), 1e-9);
-  for (const char* name : {"single", "data", "model", "owt", "spatial"})
-    EXPECT_GE(json["baselines"][name].get<double>(), json["cost_seconds"].get<double>() * (1 - 1e-9)) << name;
+  for (const char* name : {"single", "data", "model", "owt", "spatial", "best-of-each"}) {
+    const auto& baseline = json["baselines"][name];
+    EXPECT_GE(baseline["cost_seconds"].get<double>(), json["cost_seconds"].get<double>() * (1 - 1e-9))
+        << name;
+    EXPECT_TRUE(baseline["fits"].get<bool>()) << name;
+    EXPECT_NE(result.output.find(std::string(name) + ": "), std::string::npos) << result.output;
+  }
+  EXPECT_FALSE(json.contains("frontier"));
+}
+
+TEST_F(PlanCommand, WritesAPage) {
+  const CommandResult result =
+      plan("--model net.prototxt --devices 2 --report new/page --frontier --json plan.json");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("time and memory"), std::string::npos) << result.output;
+  const std::string page = folder_.read("new/page/index.html");
+  for (const char* part :
+       {"<!DOCTYPE html>", "conv + relu", "Time against memory", "best-of-each", "</html>"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_GE(nlohmann::json::parse(folder_.read("plan.json"))["frontier"].size(), 1u);
+}
+
+TEST_F(PlanCommand, MemoryLimitsThePlan) {
+  ASSERT_EQ(plan("--model large.prototxt --devices 4 --json free.json").exit_code, 0);
+  const auto free = nlohmann::json::parse(folder_.read("free.json"));
+  // A little more than the plan needs changes nothing; baselines that need more are told.
+  const double gib = 1.001 * free["memory_bytes"].get<double>() / (1 << 30);
+  const CommandResult same =
+      plan(fmt::format("--model large.prototxt --devices 4 --json same.json --memory {:.9f}", gib));
+  ASSERT_EQ(same.exit_code, 0) << same.output;
+  const auto json = nlohmann::json::parse(folder_.read("same.json"));
+  EXPECT_EQ(json["layers"], free["layers"]);
+  EXPECT_FALSE(json["limited_by_memory"].get<bool>());
+  EXPECT_FALSE(json["baselines"]["single"]["fits"].get<bool>());
+  EXPECT_NE(same.output.find("does not fit: needs "), std::string::npos) << same.output;
+}
+
+TEST_F(PlanCommand, TellsWhatWouldFit) {
+  ASSERT_EQ(plan("--model large.prototxt --devices 2 --json two.json").exit_code, 0);
+  const double two =
+      nlohmann::json::parse(folder_.read("two.json"))["memory_bytes"].get<double>() / (1 << 30);
+  const CommandResult result =
+      plan(fmt::format("--model large.prototxt --devices 1 --memory {:.9f} --out s.json --report page", two));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(folder_.count("s.json") + folder_.count("page"), 0);
+  EXPECT_NE(result.output.find("net 'large' on 1 device of machine 'layer-wise-p100': needs "),
+            std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("; it fits on 2 devices, or with a batch of "), std::string::npos)
+      << result.output;
+  EXPECT_NE(plan("--model large.prototxt --memory 0.000001").output.find("it fits neither on all 16 devices"),
+            std::string::npos);
+}
+
+TEST_F(PlanCommand, StrategiesAreForTheNetTheyWerePlannedFor) {
+  ASSERT_EQ(plan("--model net.prototxt --devices 1 --out s.json").exit_code, 0);
+  const std::string time = "time --model net.prototxt --iterations 1 --threads 1 --strategy s.json";
+  EXPECT_EQ(run_cortado(folder_.path(), time).exit_code, 0);
+  const CommandResult other = run_cortado(folder_.path(), time + " --batch 4");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.output.find("layer 'conv' was 'Convolution 8x4x4x4, weight 4x2x3x3, bias 4', here it is "
+                              "'Convolution 4x4x4x4"),
+            std::string::npos)
+      << other.output;
 }
 
 TEST_F(PlanCommand, WrongInputIsRefused) {
@@ -51,6 +132,21 @@ TEST_F(PlanCommand, WrongInputIsRefused) {
             "cortado: error: --devices: 0 is not a whole number of 1 or more\n");
   EXPECT_EQ(error("--devices 2"), "cortado: error: --model is required\n");
   EXPECT_NE(error("--model nets.prototxt").find("nets.prototxt"), std::string::npos);
+  EXPECT_EQ(error("--model net.prototxt --batch 0"),
+            "cortado: error: --batch: 0 is not a whole number of 1 or more\n");
+  for (const char* memory : {"0", "-1", "nan", "much"}) {
+    EXPECT_EQ(error(std::string("--model net.prototxt --memory ") + memory),
+              std::string("cortado: error: --memory: ") + memory + " is not a number above 0\n");
+  }
+  folder_.write("file", "");
+  EXPECT_EQ(error("--model net.prototxt --out s.json --report file/page"),
+            "cortado: error: --report file/page: the folder cannot be made: Not a directory\n");
+  EXPECT_EQ(error("--model net.prototxt --out s.json --report file"),
+            "cortado: error: --report file: the folder cannot be made: Not a directory\n");
+  folder_.write("m.json", R"({"format": "cortado-machine", "version": 1, "nodes": []})");
+  const CommandResult machine = run_cortado(folder_.path(), "plan --model net.prototxt --machine m.json");
+  EXPECT_EQ(machine.exit_code, 2);
+  EXPECT_NE(machine.output.find("m.json"), std::string::npos) << machine.output;
   EXPECT_EQ(error("--model net.prototxt --out nowhere/s.json").find("cortado: error: cannot write"), 0u);
 }
 

@@ -105,6 +105,24 @@ TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
   EXPECT_THAT(refusal_of([&] { load_strategy("dta", net, 2); }), HasSubstr("did you mean 'data'"));
 }
 
+TEST(Strategy, RefusesAPlanForAnotherNet) {
+  const Network net = small_net();
+  Strategy plan = built_in_strategy("data", net, 2);
+  for (auto& rule : plan.rules) rule.planned_for = identity_of(net, net.node(rule.pattern));
+  EXPECT_EQ(plan.rules[0].planned_for, "Convolution 2x4x6x6, weight 4x4x3x3, bias 4");
+  EXPECT_EQ(parse_strategy(strategy_text(plan), "s.json"), plan);
+  EXPECT_NO_THROW(resolve(plan, net, 2, "s.json"));
+  plan.rules[0].planned_for = "Convolution 2x4x6x6, weight 4x4x5x5, bias 4";
+  EXPECT_EQ(
+      refusal_of([&] { resolve(plan, net, 2, "s.json"); }),
+      "s.json: was planned for another net: layer 'conv1' was 'Convolution 2x4x6x6, weight 4x4x5x5, bias "
+      "4', here it is 'Convolution 2x4x6x6, weight 4x4x3x3, bias 4'; plan this net with cortado plan, or "
+      "remove \"planned_for\" of all layers");
+  plan.rules[0].planned_for = "";
+  EXPECT_NO_THROW(resolve(plan, net, 2, "s.json"));
+  EXPECT_THAT(refusal(file(R"("*": {"planned_for": 7})")), HasSubstr("\"planned_for\": 7 is not a text"));
+}
+
 TEST(Strategy, LayersThatShareAParameterAreCutAlike) {
   const Network net = NetBuilder().conv("a", "data", "s").conv("b", "a", "s").loss("b", "data").build();
   EXPECT_THAT(refusal_of([&] {

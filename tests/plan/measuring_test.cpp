@@ -105,8 +105,8 @@ TEST(Measuring, FindsTheOptimumOfAllMeasured) {
     const plan::Plan plan = plan::make_plan(net, {.devices = 2}, costs, {0, 0});
     EXPECT_DOUBLE_EQ(plan.seconds.count, truth.seconds);
     for (const plan::PlannedGroup& group : plan.groups) EXPECT_FALSE(group.compute.bound);
-    for (const auto& [name, seconds] : plan.baselines)
-      EXPECT_GE(seconds.count, plan.seconds.count * (1 - 1e-9)) << name;
+    for (const plan::Assignment& baseline : plan.baselines)
+      EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
     // A second plan has all that it needs.
     const int measured = costs.measurements();
     EXPECT_EQ(plan::make_plan(net, {.devices = 2}, costs, {0, 0}).strategy, plan.strategy);
@@ -140,8 +140,8 @@ TEST(Measuring, SurvivesBoundsThatAreNone) {
   MeasuredCosts costs(machine(1e8), times, faster);
   const plan::Plan plan = plan::make_plan(net, {.devices = 2}, costs, {0, 0});
   for (const plan::PlannedGroup& group : plan.groups) EXPECT_FALSE(group.compute.bound);
-  for (const auto& [name, seconds] : plan.baselines)
-    EXPECT_GE(seconds.count, plan.seconds.count * (1 - 1e-9)) << name;
+  for (const plan::Assignment& baseline : plan.baselines)
+    EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
 }
 
 }  // namespace

@@ -12,33 +12,14 @@
 #include "cortado/program/lower.h"
 #include "cortado/program/volume.h"
 
+#include "tests/plan/fake_costs.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
 namespace {
 
-// Costs that no machine has, but which depend on all that a machine's depend on.
-class FakeCosts : public CostModel {
- public:
-  TaskTime task(const Task& task, int) override {
-    double elements = 0;
-    for (const Box& box : task.input_boxes) elements += static_cast<double>(box.shape().size());
-    for (const Box& box : task.output_boxes) elements += static_cast<double>(box.shape().size());
-    const double once = std::pow(elements, 0.7) * 1e-6;
-    return {.forward = {once}, .backward_weights = {once}, .backward = {once}};
-  }
-  Seconds update(Bytes parameters, int) override { return {static_cast<double>(parameters.count) * 1e-9}; }
-  Seconds exchange(const ExchangeVolume& volume) override {
-    return {(volume.inside + 2 * volume.across) * 1e-7 + volume.messages * 1e-6};
-  }
-  Seconds collective(Collective, std::span<const std::vector<int>> groups, Bytes bytes) override {
-    size_t largest = 0;
-    for (const auto& group : groups) largest = std::max(largest, group.size());
-    return {static_cast<double>(largest - 1) * (1e-6 + static_cast<double>(bytes.count) * 1e-8)};
-  }
-};
-
-std::vector<int> one_node(int devices) { return std::vector<int>(static_cast<size_t>(devices)); }
+using testing::FakeCosts;
+using testing::one_node;
 
 double assignments(const plan::CostGraph& graph) {
   double all = 1;
@@ -76,10 +57,25 @@ TEST(Planner, PlansRunAndNoBaselineIsFaster) {
                                  {.keep_tensors = false, .rank = rank, .after_pass = {}}));
       }
       EXPECT_NO_THROW(verify_job(programs));
-      EXPECT_EQ(plan.baselines.size(), built_in_strategies().size());
-      for (const auto& [name, seconds] : plan.baselines)
-        EXPECT_GE(seconds.count, plan.seconds.count * (1 - 1e-9)) << name;
-      for (const plan::PlannedGroup& group : plan.groups) EXPECT_GE(group.runner_up_costs.count, -1e-12);
+      ASSERT_EQ(plan.baselines.size(), built_in_strategies().size() + 1);
+      const plan::Assignment& best_of_each = plan.baselines.back();
+      EXPECT_EQ(best_of_each.name, "best-of-each");
+      for (const plan::Assignment& baseline : plan.baselines) {
+        EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
+        EXPECT_LE(best_of_each.seconds.count, baseline.seconds.count * (1 + 1e-9)) << baseline.name;
+      }
+      ASSERT_EQ(plan.runners_up.size(), plan.groups.size());
+      for (size_t g = 0; g < plan.groups.size(); ++g) {
+        EXPECT_GE(plan.runners_up[g].adds.count, -1e-12);
+        // The second-best is no worse than the cut by sample, unless that is the best.
+        const bool by_sample = plan.by_sample[g].config == plan.groups[g].strategy.config;
+        if (by_sample) {
+          EXPECT_EQ(plan.by_sample[g].adds.count, 0);
+        } else {
+          EXPECT_GE(plan.by_sample[g].adds.count, plan.runners_up[g].adds.count - 1e-12);
+        }
+        EXPECT_EQ(plan.groups[g].shares.size(), static_cast<size_t>(devices));
+      }
       EXPECT_EQ(plan.strategy, plan::make_plan(net, {.devices = devices}, costs, one_node(devices)).strategy);
     }
   }

@@ -1,155 +1,124 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_costs.h"
 #include "cortado/app/resident_data.h"
+#include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/plan/planner.h"
-#include "cortado/report/table.h"
+#include "cortado/plan/remedy.h"
+#include "cortado/report/plan_report.h"
 
 namespace cortado {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using plan::Plan;
-using plan::PlannedGroup;
-
 struct PlanArguments {
   ModelOptions model;
   MachineOptions here;  // of --machine local
-  std::string machine, out, json, dimensions{plan::all_dimensions};
+  std::string machine, out, json, report, dimensions{plan::all_dimensions};
   int devices = 0;
+  double memory_gib = 0;  // 0: as the machine says
+  bool frontier = false;
 };
 
-std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
+constexpr int frontier_points = 12;
 
-std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
-
-std::string name_of(const Network& network, const PlannedGroup& group) {
-  std::string name;
-  for (int node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
-  return name;
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
+        return good ? std::string() : text + " is not a number above 0";
+      },
+      "NUMBER");
 }
 
-Seconds sum_of(const Plan& plan, Seconds (*part)(const PlannedGroup&)) {
-  Seconds sum;
-  for (const PlannedGroup& group : plan.groups) sum += part(group);
-  return sum;
+std::vector<int> nodes_of(const DeviceGraph& machine) {
+  std::vector<int> nodes;
+  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
+  return nodes;
 }
 
-Seconds compute_of(const PlannedGroup& group) { return group.compute.total() + group.update; }
-Seconds sync_of(const PlannedGroup& group) { return group.sync; }
-Seconds transfer_of(const PlannedGroup& group) { return group.transfer + group.sums; }
-
-std::string table_text(const Network& network, const Plan& plan) {
-  using Align = Table::Align;
-  Table table({{"layers", Align::left},
-               {"cut", Align::left},
-               {"compute ms"},
-               {"sync ms"},
-               {"transfer ms"},
-               {"sent MiB"},
-               {"held MiB"},
-               {"next best", Align::left},
-               {"adds ms"}});
-  for (const PlannedGroup& group : plan.groups) {
-    const bool other = std::isfinite(group.runner_up_costs.count);
-    table.add(
-        {name_of(network, group), group.strategy.config.text(), milliseconds(compute_of(group)),
-         milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
-         mebibytes(group.memory.count), other ? group.runner_up.text() : "",
-         other ? (group.runner_up_bound ? "at least " : "") + milliseconds(group.runner_up_costs) : ""});
-  }
-  table.add_rule();
-  table.add({"iteration: " + milliseconds(plan.seconds) + " ms", "", milliseconds(sum_of(plan, compute_of)),
-             milliseconds(sum_of(plan, sync_of)), milliseconds(sum_of(plan, transfer_of)),
-             mebibytes(plan.bytes), mebibytes(plan.memory.count), "", ""});
-  return table.text();
+// Of the device that has least.
+Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
+  if (a.memory_gib > 0) return {static_cast<int64_t>(a.memory_gib * (1 << 30))};
+  Bytes least = machine.device(0).memory;
+  for (int device = 1; device < machine.devices(); ++device)
+    least = std::min(least, machine.device(device).memory);
+  return least;
 }
 
-void print_plan(const Network& network, const Plan& plan) {
-  fmt::print("{}\n", table_text(network, plan));
-  for (const auto& [name, seconds] : plan.baselines) {
-    fmt::print("{:>8}: {} ms, {:.2f} times as long\n", name, milliseconds(seconds),
-               seconds.count / plan.seconds.count);
-  }
-  const auto& eliminations = plan.search.eliminations;
-  fmt::print(
-      "{}: {} configurations priced in {:.1f} ms, searched in {:.1f} ms ({} leaves, {} nodes, {} edges and "
-      "{} "
-      "vertices of more neighbours eliminated)\n",
-      plan.proven ? "optimal" : "not proven optimal", plan.candidates, 1e3 * plan.pricing.count,
-      1e3 * plan.search.seconds.count, eliminations.leaves, eliminations.nodes, eliminations.edges,
-      eliminations.general);
-}
-
-Json degrees_json(const Degrees& degrees) {
-  Json json = Json::object();
-  auto add = [&](const char* name, int degree) {
-    if (degree > 1) json[name] = degree;
+// With what would fit, found by planning again.
+[[noreturn]] void refuse(const PlanArguments& a, const DeviceGraph& whole, int devices,
+                         const Network& network, Bytes limit, const plan::NothingFits& error) {
+  const auto fits = [&](int count, int64_t batch) {
+    const DeviceGraph machine = whole.first(count);
+    ModelOptions model = a.model;
+    model.batch = static_cast<int>(batch);
+    const LoadedNetwork loaded = load_without_data(model, Phase::train);
+    AnalyticCosts costs(machine);
+    return plan::fits(loaded.network, {.devices = count, .dimensions = a.dimensions}, costs, nodes_of(machine),
+                      limit);
   };
-  add("n", degrees.n), add("c", degrees.c), add("d", degrees.d), add("h", degrees.h), add("w", degrees.w);
-  add("r", degrees.r);
-  return json;
+  const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), batch_of(network));
+  throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
+                              devices == 1 ? "device" : "devices", whole.machine().name, error.what(),
+                              plan::text_of(remedy, whole.devices())));
 }
 
-std::string json_text(const Network& network, const Plan& plan) {
-  Json layers = Json::array(), baselines = Json::object();
-  for (const PlannedGroup& group : plan.groups) {
-    layers.push_back({{"name", network.nodes()[group.nodes[0]].name},
-                      {"config", degrees_json(group.strategy.config.degrees)},
-                      {"devices", group.strategy.config.devices},
-                      {"compute_seconds", compute_of(group).count},
-                      {"sync_seconds", sync_of(group).count},
-                      {"transfer_seconds", transfer_of(group).count},
-                      {"bytes", group.bytes},
-                      {"memory_bytes", group.memory.count}});
-  }
-  for (const auto& [name, seconds] : plan.baselines) baselines[name] = seconds.count;
-  Json report{{"cost_seconds", plan.seconds.count},
-              {"search_seconds", plan.search.seconds.count},
-              {"pricing_seconds", plan.pricing.count},
-              {"optimal", plan.proven},
-              {"layers", layers},
-              {"baselines", baselines},
-              {"bytes_per_iteration", plan.bytes},
-              {"memory_bytes", plan.memory.count}};
-  return report.dump(2) + "\n";
+std::string page_of(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && !std::filesystem::is_directory(folder))
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (error)
+    throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
+  return folder + "/index.html";
 }
 
-void report(const PlanArguments& a, const Network& network, const Plan& plan) {
-  if (!a.out.empty()) write_file_atomically(a.out, strategy_text(plan.strategy));
-  if (!a.json.empty()) write_file_atomically(a.json, json_text(network, plan));
-  print_plan(network, plan);
+void tell(const PlanArguments& a, const PlanReport& report) {
+  if (!a.report.empty()) write_file_atomically(page_of(a.report), plan_page(report));
+  if (!a.out.empty()) write_file_atomically(a.out, strategy_text(report.plan.strategy));
+  if (!a.json.empty()) write_file_atomically(a.json, plan_json(report));
+  fmt::print("{}", plan_text(report));
 }
 
 // For the ranks of this job, by costs measured on them.
 void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
-  LoadedNetwork loaded = load_without_data(a.model, Phase::train);
+  const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "");
-  const Plan plan = plan::make_plan(loaded.network, {.devices = job->size(), .dimensions = a.dimensions},
-                                    costs.costs(), costs.nodes());
+  const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
+                                  .frontier_points = a.frontier ? frontier_points : 0};
+  const plan::Plan plan = plan::make_plan(
+      loaded.network, {.devices = job->size(), .dimensions = a.dimensions}, costs.costs(), costs.nodes(), options);
   costs.save();
-  if (job->rank() == 0) report(a, loaded.network, plan);
+  if (job->rank() == 0) tell(a, {loaded.network, costs.machine(), plan});
 }
 
 void run_plan(const PlanArguments& a) {
   if (a.machine == "local") return plan_here(a);
-  DeviceGraph machine = load_machine(a.machine);
-  if (a.devices > 0) machine = machine.first(a.devices);
-  LoadedNetwork loaded = load_without_data(a.model, Phase::train);
+  const DeviceGraph whole = load_machine(a.machine);
+  const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
+  const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   AnalyticCosts costs(machine);
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  report(a, loaded.network,
-         plan::make_plan(loaded.network, {.devices = machine.devices(), .dimensions = a.dimensions}, costs,
-                         nodes));
+  const plan::PlanOptions options{.memory = memory_limit(a, machine),
+                                  .frontier_points = a.frontier ? frontier_points : 0};
+  plan::Plan plan;
+  try {
+    plan = plan::make_plan(loaded.network, {.devices = machine.devices(), .dimensions = a.dimensions}, costs,
+                           nodes_of(machine), options);
+  } catch (const plan::NothingFits& error) {
+    refuse(a, whole, machine.devices(), loaded.network, options.memory, error);
+  }
+  tell(a, {loaded.network, machine, plan});
 }
 
 }  // namespace
@@ -180,8 +149,14 @@ Command add_plan_command(CLI::App& app) {
                                           : fmt::format("there is no dimension '{}'; give letters of {}",
                                                         letters[other], plan::all_dimensions);
       });
+  command
+      ->add_option("--memory", a->memory_gib,
+                   "GiB that a device may hold; default: as the machine says, of the smallest device")
+      ->check(above_zero());
+  command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");
+  command->add_option("--report", a->report, "Write a page, index.html, into this folder");
   return {command, [a] { run_plan(*a); }};
 }
 

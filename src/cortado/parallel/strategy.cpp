@@ -66,7 +66,32 @@ void check_rules_used(const Strategy& strategy, const Network& network, const st
   }
 }
 
+// A plan for other shapes is not the cheapest one here, and may not fit in memory.
+void check_planned_for(const Strategy& strategy, const Network& network, const std::string& where) {
+  for (const auto& rule : strategy.rules) {
+    const int node = network.node(rule.pattern);
+    if (rule.planned_for.empty() || node < 0) continue;
+    const std::string identity = identity_of(network, node);
+    if (identity == rule.planned_for) continue;
+    throw UserError(fmt::format(
+        "{}: was planned for another net: layer '{}' was '{}', here it is '{}'; plan this net with cortado "
+        "plan, or remove \"planned_for\" of all layers",
+        where, rule.pattern, rule.planned_for, identity));
+  }
+}
+
 }  // namespace
+
+std::string identity_of(const Network& network, int node) {
+  const auto& of = network.nodes()[node];
+  std::string text(of.layer->type());
+  for (int tensor : of.outputs) text += " " + network.tensors()[tensor].shape.text();
+  for (int p : of.parameters) {
+    const ParameterSpec& spec = network.parameters()[p].spec;
+    text += fmt::format(", {} {}", spec.role, spec.shape.text());
+  }
+  return text;
+}
 
 const LayerStrategy* Strategy::find(std::string_view layer) const {
   for (const Rule& rule : rules)
@@ -87,6 +112,7 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
                                 where, strategy.net, network.name()));
   }
   check_rules_used(strategy, network, where);
+  check_planned_for(strategy, network, where);
   NodeStrategies strategies;
   for (const auto& node : network.nodes()) {
     if (node.layer->is_source()) {

@@ -31,6 +31,7 @@ struct Strategy {
   struct Rule {
     std::string pattern;
     LayerStrategy layer;
+    std::string planned_for;  // identity_of the layer that it was made for; empty: any
     bool operator==(const Rule&) const = default;
   };
   std::string net;  // the net it was made for; empty: any
@@ -41,12 +42,16 @@ struct Strategy {
   const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
 };
 
+// What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
+// weight 64x3x11x11, bias 64".
+std::string identity_of(const Network& network, int node);
+
 // A strategy per node of a network; meaningless for source layers.
 using NodeStrategies = std::vector<LayerStrategy>;
 
 // The configuration of each node. Throws UserError naming strategy, layer, reason and remedy: a layer without
-// a rule, a rule that fits no layer, a configuration that the layer or the job does not allow, unequal
-// configurations of layers that share a parameter.
+// a rule, a rule that fits no layer or was planned for another one, a configuration that the layer or the job
+// does not allow, unequal configurations of layers that share a parameter.
 NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks, const std::string& where);
 
 // The same for a net that shares parameters with one already cut (a test net beside its train net): its

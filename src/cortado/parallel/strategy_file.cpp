@@ -60,8 +60,8 @@ void read_list(const Json& value, const std::string& where, std::string_view key
 }
 
 LayerStrategy layer_of(const Json& object, const std::string& where) {
-  static constexpr std::string_view known[] = {"n", "c",       "d",       "h",    "w",
-                                               "r", "devices", "weights", "sync", "batch_norm"};
+  static constexpr std::string_view known[] = {"n",       "c",       "d",    "h",          "w",          "r",
+                                               "devices", "weights", "sync", "batch_norm", "planned_for"};
   if (!object.is_object())
     throw UserError(fmt::format("{}: {} is not an object such as {{\"n\": 2}}", where, shown(object)));
   check_keys(object, known, where);
@@ -102,7 +102,14 @@ LayerStrategy layer_of(const Json& object, const std::string& where) {
   return layer;
 }
 
-Json json_of(const LayerStrategy& layer) {
+Strategy::Rule rule_of(const std::string& name, const Json& object, const std::string& where) {
+  Strategy::Rule rule{.pattern = name, .layer = layer_of(object, where)};
+  if (object.contains("planned_for")) rule.planned_for = text_of(object["planned_for"], where, "planned_for");
+  return rule;
+}
+
+Json json_of(const Strategy::Rule& rule) {
+  const LayerStrategy& layer = rule.layer;
   Json object = Json::object();
   for (const auto& [key, member] : degree_keys)
     if (layer.config.degrees.*member != 1) object[std::string(key)] = layer.config.degrees.*member;
@@ -115,6 +122,7 @@ Json json_of(const LayerStrategy& layer) {
   if (!layer.config.weights.empty()) object["weights"] = layer.config.weights;
   if (layer.sync == GradientSync::owner) object["sync"] = "owner";
   if (layer.local_batch_norm) object["batch_norm"] = "local";
+  if (!rule.planned_for.empty()) object["planned_for"] = rule.planned_for;
   return object;
 }
 
@@ -144,7 +152,7 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   if (!file.contains("layers") || !file["layers"].is_object())
     refuse(where, "layers", "must be an object of layer names and configurations");
   for (const auto& [name, object] : file["layers"].items())
-    strategy.rules.push_back({name, layer_of(object, fmt::format("{}: layer '{}'", where, name))});
+    strategy.rules.push_back(rule_of(name, object, fmt::format("{}: layer '{}'", where, name)));
   return strategy;
 }
 
@@ -155,8 +163,7 @@ std::string strategy_text(const Strategy& strategy) {
   text += fmt::format("  \"ranks\": {},\n  \"layers\": {{", strategy.ranks);
   for (size_t i = 0; i < strategy.rules.size(); ++i) {
     const auto& rule = strategy.rules[i];
-    text += fmt::format("{}\n    {}: {}", i == 0 ? "" : ",", Json(rule.pattern).dump(),
-                        json_of(rule.layer).dump());
+    text += fmt::format("{}\n    {}: {}", i == 0 ? "" : ",", Json(rule.pattern).dump(), json_of(rule).dump());
   }
   return text + "\n  }\n}\n";
 }

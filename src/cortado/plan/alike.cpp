@@ -59,6 +59,15 @@ bool same_shapes(const Network& network, const std::vector<int>& a, const std::v
   });
 }
 
+// Whether the same inputs are samples, which a reader's memory holds (memory.h).
+bool same_samples(const Network& network, const Network::Node& a, const Network::Node& b) {
+  const auto sample = [&](int tensor) {
+    const int producer = network.tensors()[static_cast<size_t>(tensor)].producer;
+    return network.nodes()[static_cast<size_t>(producer)].layer->is_source();
+  };
+  return std::ranges::equal(a.inputs, b.inputs, {}, sample, sample);
+}
+
 }  // namespace
 
 bool alike(const Network& network, const Group& a, const Group& b) {
@@ -66,7 +75,7 @@ bool alike(const Network& network, const Group& a, const Group& b) {
     const Network::Node &one = network.nodes()[static_cast<size_t>(i)],
                         &other = network.nodes()[static_cast<size_t>(k)];
     return same_shapes(network, one.outputs, other.outputs) &&
-           same_shapes(network, one.inputs, other.inputs) && one.propagate_down == other.propagate_down &&
+           same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) && one.propagate_down == other.propagate_down &&
            one.loss_weights == other.loss_weights && one.has_backward == other.has_backward &&
            same_layer(*one.layer, *other.layer) && same_parameters(network, one, other);
   });

@@ -2,42 +2,71 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
+#include <set>
 
+#include "cortado/base/error.h"
+#include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/measuring.h"
+#include "cortado/plan/memory.h"
 #include "cortado/plan/plan_graph.h"
+#include "cortado/plan/prune.h"
+#include "cortado/plan/tradeoff.h"
 
 namespace cortado::plan {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
 class PlanMaker {
  public:
-  PlanMaker(const Network& network, const PricingOptions& options, PlanGraph graph)
-      : network_(network), options_(options), graph_(std::move(graph)) {}
+  PlanMaker(const Network& network, const PricingOptions& pricing, const PlanOptions& options,
+            PlanGraph graph)
+      : network_(network),
+        pricing_(pricing),
+        options_(options),
+        graph_(std::move(graph)),
+        held_(held_graph(graph_)) {
+    for (std::string_view name : built_in_strategies()) baselines_.push_back(
+          {name, graph_.assignment(network, built_in_strategy(name, network, pricing.devices))});
+  }
 
   Plan run() {
-    const Optimum optimum = search(graph_.costs);
-    Plan plan{.strategy = strategy_of(optimum.assignment), .seconds = {optimum.seconds}};
-    plan.proven = optimum.proven;
-    plan.search = optimum.statistics;
-    for (size_t v = 0; v < graph_.groups.size(); ++v) {
-      plan.groups.push_back(planned(v, optimum.assignment));
-      plan.memory += plan.groups.back().memory;
-      plan.candidates += static_cast<int>(graph_.candidates[v].size());
-    }
-    add_transfers(plan, optimum.assignment);
-    for (const PlannedGroup& group : plan.groups) plan.bytes += group.bytes;
-    add_runners_up(plan, optimum);
-    for (std::string_view name : built_in_strategies()) {
-      const Strategy strategy = built_in_strategy(name, network_, options_.devices);
-      plan.baselines.emplace_back(name, Seconds{graph_.costs.seconds(graph_.assignment(network_, strategy))});
-    }
+    const Cheapest best = cheapest_within({graph_.costs, held_, peak(), options_.memory});
+    Plan plan{assignment("plan", best.assignment)};
+    plan.seconds = {best.seconds};
+    plan.strategy = strategy_of(best.assignment);
+    plan.proven = best.proven;
+    plan.lower_bound = {best.lower_bound};
+    plan.memory_limit = options_.memory;
+    plan.limited = best.limited;
+    plan.unlimited = {best.unlimited};
+    plan.search = best.search;
+    for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
+    add_alternatives(plan, best);
+    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(assignment(name, chosen));
+    add_best_of_each(plan);
+    if (options_.frontier_points > 0) add_frontier(plan);
     return plan;
   }
 
  private:
+  std::function<Bytes(const std::vector<int>&)> peak() const {
+    return [this](const std::vector<int>& assignment) { return peak_bytes(graph_, assignment); };
+  }
+
   const Priced& chosen(size_t vertex, const std::vector<int>& assignment) const {
     return graph_.candidates[vertex][static_cast<size_t>(assignment[vertex])];
+  }
+
+  Assignment assignment(std::string_view name, const std::vector<int>& candidates) const {
+    Assignment result{.name = std::string(name), .seconds = {graph_.costs.seconds(candidates)}};
+    for (size_t v = 0; v < graph_.groups.size(); ++v) result.groups.push_back(planned(v, candidates));
+    add_transfers(result.groups, candidates);
+    for (const PlannedGroup& group : result.groups) result.bytes += group.bytes;
+    result.memory = peak_bytes(graph_, candidates);
+    return result;
   }
 
   PlannedGroup planned(size_t vertex, const std::vector<int>& assignment) const {
@@ -49,51 +78,129 @@ class PlanMaker {
     group.update = priced.update;
     group.bytes = priced.sums_bytes + priced.sync_bytes;
     group.memory = priced.memory;
+    group.shares = shares_of(network_.nodes()[group.nodes[0]], priced.strategy.config);
     return group;
   }
 
-  void add_transfers(Plan& plan, const std::vector<int>& assignment) const {
+  std::vector<double> shares_of(const Network::Node& node, const ParallelConfig& config) const {
+    const LayerCut cut = cut_layer(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs),
+                                   config, pricing_.devices);
+    std::vector<double> shares;
+    for (const auto& box : cut.domain) shares.push_back(box ? static_cast<double>(box->shape().size()) : 0);
+    const double most = *std::ranges::max_element(shares);
+    for (double& share : shares) share /= most;
+    return shares;
+  }
+
+  void add_transfers(std::vector<PlannedGroup>& groups, const std::vector<int>& assignment) const {
     for (size_t e = 0; e < graph_.edges.size(); ++e) {
       const PlanGraph::Edge& edge = graph_.edges[e];
-      PlannedGroup& group = plan.groups[static_cast<size_t>(edge.to)];
+      PlannedGroup& group = groups[static_cast<size_t>(edge.to)];
       const auto& costs = graph_.costs.edges()[e];
       const size_t row = static_cast<size_t>(assignment[static_cast<size_t>(edge.from)]);
       const size_t column = static_cast<size_t>(assignment[static_cast<size_t>(edge.to)]);
       group.transfer +=
           {(*costs.seconds)[row * graph_.candidates[static_cast<size_t>(edge.to)].size() + column]};
-      group.bytes += graph_.volume(edge, assignment).total * (edge.backward ? 2 : 1);
+      const int64_t bytes = graph_.volume(edge, assignment).total * (edge.backward ? 2 : 1);
+      group.inputs.push_back({edge.from, bytes});
+      group.bytes += bytes;
     }
   }
 
-  void add_runners_up(Plan& plan, const Optimum& optimum) const {
+  // Where memory limits the plan, something else may be cheaper without the limit; it costs no less with it.
+  void add_alternatives(Plan& plan, const Cheapest& best) const {
     const auto marginals = min_marginals(graph_.costs);
+    const auto alternative = [&](size_t v, int candidate) -> Alternative {
+      if (candidate < 0) return {{}, {infinity}};
+      const double adds = marginals[v][static_cast<size_t>(candidate)] - best.seconds;
+      const Priced& priced = graph_.candidates[v][static_cast<size_t>(candidate)];
+      return {priced.strategy.config, {best.limited ? std::max(adds, 0.0) : adds}, priced.compute.bound};
+    };
     for (size_t v = 0; v < plan.groups.size(); ++v) {
-      double second = std::numeric_limits<double>::infinity();
+      int second = -1;
       for (size_t c = 0; c < marginals[v].size(); ++c) {
-        if (static_cast<int>(c) == optimum.assignment[v] || marginals[v][c] >= second) continue;
-        second = marginals[v][c];
-        plan.groups[v].runner_up = graph_.candidates[v][c].strategy.config;
-        plan.groups[v].runner_up_bound = graph_.candidates[v][c].compute.bound;
+        if (static_cast<int>(c) == best.assignment[v] || std::isinf(marginals[v][c])) continue;
+        if (second < 0 || marginals[v][c] < marginals[v][static_cast<size_t>(second)])
+          second = static_cast<int>(c);
       }
-      plan.groups[v].runner_up_costs = {second - optimum.seconds};
+      plan.runners_up.push_back(alternative(v, second));
+      const int by_sample = baseline("data")[v];
+      plan.by_sample.push_back(by_sample == best.assignment[v]
+                                   ? Alternative{chosen(v, best.assignment).strategy.config, {0}}
+                                   : alternative(v, by_sample));
+    }
+  }
+
+  // The cheapest assignment in which every layer takes a configuration that a baseline gives it.
+  void add_best_of_each(Plan& plan) const {
+    std::vector<std::vector<int>> kept(graph_.groups.size());
+    for (size_t v = 0; v < kept.size(); ++v) {
+      std::set<int> of_baselines;
+      for (const auto& [name, chosen] : baselines_) of_baselines.insert(chosen[v]);
+      kept[v].assign(of_baselines.begin(), of_baselines.end());
+    }
+    const auto original = [&](std::vector<int> assignment) {
+      for (size_t v = 0; v < kept.size(); ++v) assignment[v] = kept[v][static_cast<size_t>(assignment[v])];
+      return assignment;
+    };
+    const CostGraph costs = restricted(graph_.costs, kept), held = restricted(held_, kept);
+    const auto peak = [&](const std::vector<int>& a) { return peak_bytes(graph_, original(a)); };
+    std::vector<int> best;
+    try {
+      best = cheapest_within({costs, held, peak, options_.memory}).assignment;
+    } catch (const NothingFits&) {
+      best = search(costs).assignment;
+    }
+    plan.baselines.push_back(assignment("best-of-each", original(best)));
+  }
+
+  void add_frontier(Plan& plan) const {
+    std::vector<Tradeoff> points{{plan.seconds, plan.memory, true}};
+    for (const auto& point : Tradeoffs(graph_.costs, held_).corners(options_.frontier_points))
+      points.push_back({{point.seconds}, peak_bytes(graph_, point.assignment)});
+    std::ranges::stable_sort(points, [](const Tradeoff& a, const Tradeoff& b) {
+      return a.memory != b.memory ? a.memory < b.memory : a.seconds < b.seconds;
+    });
+    // Peaks are not sums, so a corner of the sums may be beaten in both.
+    for (const Tradeoff& point : points) {
+      constexpr double rounding = 1e-9;
+      if (!plan.frontier.empty()) {
+        Tradeoff& last = plan.frontier.back();
+        if (point.seconds.count >= last.seconds.count * (1 - rounding)) {
+          last.chosen |= point.chosen && point.seconds.count <= last.seconds.count * (1 + rounding);
+          continue;
+        }
+      }
+      plan.frontier.push_back(point);
     }
   }
 
   Strategy strategy_of(const std::vector<int>& assignment) const {
-    Strategy strategy{.net = network_.name(), .ranks = options_.devices, .rules = {}};
+    Strategy strategy{.net = network_.name(), .ranks = pricing_.devices, .rules = {}};
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       LayerStrategy layer = chosen(v, assignment).strategy;
       for (int node : graph_.groups[v].nodes) {
-        strategy.rules.push_back({network_.nodes()[node].name, layer});
+        strategy.rules.push_back({network_.nodes()[node].name, layer, identity_of(network_, node)});
         layer.config = following(layer.config);
       }
     }
     return strategy;
   }
 
+  const std::vector<int>& baseline(std::string_view name) const {
+    return std::ranges::find(baselines_, name, &Baseline::name)->assignment;
+  }
+
+  struct Baseline {
+    std::string_view name;
+    std::vector<int> assignment;
+  };
   const Network& network_;
-  const PricingOptions& options_;
+  const PricingOptions& pricing_;
+  const PlanOptions& options_;
   PlanGraph graph_;
+  CostGraph held_;
+  std::vector<Baseline> baselines_;
 };
 
 // The built-in strategies and an optimum by measured costs, where costs can be measured.
@@ -110,15 +217,28 @@ void measure(const Network& network, const PricingOptions& options, CostModel& c
 
 }  // namespace
 
-Plan make_plan(const Network& network, const PricingOptions& options, CostModel& costs,
-               const std::vector<int>& node_of_device) {
+Plan make_plan(const Network& network, const PricingOptions& pricing, CostModel& costs,
+               const std::vector<int>& node_of_device, const PlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  PlanGraph graph = make_plan_graph(network, options, costs, node_of_device);
-  measure(network, options, costs, graph);
-  const std::chrono::duration<double> pricing = std::chrono::steady_clock::now() - begin;
-  Plan plan = PlanMaker(network, options, std::move(graph)).run();
-  plan.pricing = {pricing.count()};
+  PlanGraph graph = make_plan_graph(network, pricing, costs, node_of_device);
+  measure(network, pricing, costs, graph);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  Plan plan = PlanMaker(network, pricing, options, std::move(graph)).run();
+  plan.pricing = {seconds.count()};
   return plan;
+}
+
+bool fits(const Network& network, const PricingOptions& pricing, CostModel& costs,
+          const std::vector<int>& node_of_device, Bytes memory) {
+  const PlanGraph graph = make_plan_graph(network, pricing, costs, node_of_device);
+  const CostGraph held = held_graph(graph);
+  const auto peak = [&](const std::vector<int>& assignment) { return peak_bytes(graph, assignment); };
+  try {
+    cheapest_within({graph.costs, held, peak, memory});
+    return true;
+  } catch (const NothingFits&) {
+    return false;
+  }
 }
 
 }  // namespace cortado::plan

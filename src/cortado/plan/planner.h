@@ -1,11 +1,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "cortado/plan/cheapest.h"
 #include "cortado/plan/pricing.h"
-#include "cortado/plan/search.h"
 
 namespace cortado::plan {
 
@@ -15,33 +14,73 @@ struct PlannedGroup {
   LayerStrategy strategy;  // of the first; the others follow
   TaskTime compute;
   Seconds sums, sync, update, transfer;
-  int64_t bytes = 0;  // that all devices send for it in an iteration
-  Bytes memory;       // of the device that holds most
-  // The next best configuration, and how much longer an iteration takes with it when all others are chosen
-  // anew for it. runner_up_bound: it takes at least that much longer (its tasks were not measured).
-  ParallelConfig runner_up;
-  Seconds runner_up_costs;
-  bool runner_up_bound = false;
+  int64_t bytes = 0;           // that all devices send for it in an iteration
+  Bytes memory;                // of the device that holds most
+  std::vector<double> shares;  // per device: of the layer, relative to the largest share
+  struct Input {
+    int from = 0;       // the group that makes it
+    int64_t bytes = 0;  // that all devices send for it, there and back
+  };
+  std::vector<Input> inputs;
   Seconds total() const { return compute.total() + sums + sync + update + transfer; }
+};
+
+// What another configuration of a group would cost: how much longer an iteration takes with it when all
+// others are chosen anew for it.
+struct Alternative {
+  ParallelConfig config;
+  Seconds adds;        // infinite: there is no such configuration
+  bool bound = false;  // it takes at least that much longer (its tasks were not measured)
+};
+
+// One assignment of the whole network, with its costs.
+struct Assignment {
+  std::string name;
+  Seconds seconds;  // of an iteration; infinite: it cannot be
+  std::vector<PlannedGroup> groups;
+  int64_t bytes = 0;  // that all devices send in an iteration
+  Bytes memory;       // most that is held at a time, of the device that holds most (memory.h)
+};
+
+// A point of the time-memory frontier.
+struct Tradeoff {
+  Seconds seconds;
+  Bytes memory;
+  bool chosen = false;  // the plan itself
 };
 
 // How a network is best cut, by Eq. 1 of the papers: an iteration takes the sum over layers of computing,
 // sums and transfers, each as long as the slowest device or link takes; nothing overlaps.
-struct Plan {
+struct Plan : Assignment {
   Strategy strategy;
-  std::vector<PlannedGroup> groups;
-  Seconds seconds;  // of an iteration
   bool proven = true;
-  std::vector<std::pair<std::string, Seconds>> baselines;  // the built-in strategies, by the same costs
-  int64_t bytes = 0;                                       // that all devices send in an iteration
-  Bytes memory;                                            // of the device that holds most
-  Seconds pricing;     // that making the cost graph took, measuring included
-  int candidates = 0;  // of all groups together
+  Seconds lower_bound;   // of an iteration of any plan that fits; with `proven` the plan's own
+  Bytes memory_limit;    // of a device; 0: none was given
+  bool limited = false;  // the cheapest plan of all does not fit
+  Seconds unlimited;     // what that one takes
+  // Per group. Where memory limits the plan these are bounds from below: what the others choose anew is not
+  // held to it.
+  std::vector<Alternative> runners_up, by_sample;
+  std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
+  std::vector<Tradeoff> frontier;     // by memory, where it was asked for
+  Seconds pricing;                    // that making the cost graph took, measuring included
+  int candidates = 0;                 // of all groups together
   SearchStatistics search;
+
+  bool fits(Bytes memory) const { return memory_limit.count == 0 || memory <= memory_limit; }
 };
 
-// Throws UserError where the search would need too much memory.
-Plan make_plan(const Network& network, const PricingOptions& options, CostModel& costs,
-               const std::vector<int>& node_of_device);
+struct PlanOptions {
+  Bytes memory;             // that a device may hold; 0: without a limit
+  int frontier_points = 0;  // at most so many of the frontier's corners
+};
+
+// Throws NothingFits, and UserError where the search would need too much memory.
+Plan make_plan(const Network& network, const PricingOptions& pricing, CostModel& costs,
+               const std::vector<int>& node_of_device, const PlanOptions& options = {});
+
+// Whether make_plan finds a plan that fits.
+bool fits(const Network& network, const PricingOptions& pricing, CostModel& costs,
+          const std::vector<int>& node_of_device, Bytes memory);
 
 }  // namespace cortado::plan

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cortado/base/error.h"
+#include "cortado/plan/memory.h"
 
 namespace cortado::plan {
 namespace {
@@ -34,6 +35,7 @@ class GroupPricer::Run {
     for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
     price_tasks();
     if (config_.degrees.r > 1) price_partial_sums();
+    priced_.memory = held_bytes(group_.network_, group_.of_, priced_);
     return std::move(priced_);
   }
 
@@ -48,10 +50,8 @@ class GroupPricer::Run {
         priced_.reads.push_back(member.grid.reads(input, config));
     }
     if (i + 1 == group_.members_.size()) {
-      for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k) {
+      for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k)
         priced_.owns.push_back(member.grid.owns(k, config));
-        priced_.memory += float_bytes(member.grid.computes(k, config).most_elements());
-      }
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
       price_parameter(*member.parameters[p], member.grid.slices(static_cast<int>(p), config));
@@ -69,9 +69,9 @@ class GroupPricer::Run {
 
   void price_parameter(const Network::Parameter& parameter, const GridLayout& slices) {
     const Bytes slice = float_bytes(slices.most_elements());
-    priced_.memory += slice;
+    priced_.parameters += slice;
     if (!parameter.wants_gradient) return;
-    priced_.memory += {slice.count * (1 + group_.options_.history)};
+    priced_.parameters += {slice.count * (1 + group_.options_.history)};
     // The segmented allreduce of channel and filter parallelism, section 3.2.
     priced_.sync += collective(Collective::allreduce, slices.replicas(), slice, priced_.sync_bytes);
     priced_.update += costs_.update(slice, config_.devices[0]);
@@ -156,7 +156,7 @@ GroupPricer::Member::Member(const Network& network, int index, int devices)
 
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
                          CostModel& costs)
-    : options_(options), costs_(costs), phase_(network.phase()) {
+    : network_(network), of_(group), options_(options), costs_(costs), phase_(network.phase()) {
   for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);

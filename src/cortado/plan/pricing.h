@@ -21,7 +21,8 @@ struct Priced {
   Seconds sync;    // of the gradients
   Seconds update;  // of the parameters
   int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  Bytes memory;  // of the device that holds most: parameters, gradients, history, outputs
+  Bytes parameters;  // on the device that holds most: with their gradients and the solver's history
+  Bytes memory;      // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
   Seconds total() const { return compute.total() + sums + sync + update; }
 };
@@ -52,6 +53,8 @@ class GroupPricer {
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
 
+  const Network& network_;
+  const Group& of_;
   const PricingOptions& options_;
   CostModel& costs_;
   Phase phase_;

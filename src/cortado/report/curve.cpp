@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "cortado/report/markup.h"
+
 namespace cortado {
 namespace {
 
@@ -22,29 +24,6 @@ struct Frame {
   double across(double value) const { return left + x.share(value) * (width - left - right); }
   double down(double value) const { return panel_top + (1 - y.share(value)) * panel_height; }
 };
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 bool is_finite(const Curve::Point& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 

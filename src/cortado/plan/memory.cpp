@@ -1,0 +1,169 @@
+#include "cortado/plan/memory.h"
+
+#include <algorithm>
+
+namespace cortado::plan {
+namespace {
+
+int64_t bytes_of(int64_t elements) { return elements * static_cast<int64_t>(sizeof(float)); }
+
+int64_t largest(const GridLayout& layout) {
+  return bytes_of(layout.most_elements());
+}
+
+int64_t largest(const std::vector<GridLayout>& layouts) {
+  int64_t sum = 0;
+  for (const GridLayout& layout : layouts) sum += largest(layout);
+  return sum;
+}
+
+// Elements of all devices together; where they read more than there are, one of them holds a copy of its own.
+int64_t elements(const GridLayout& layout) {
+  int64_t sum = 0;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    if (layout.holds(rank)) sum += layout.elements(rank);
+  return sum;
+}
+
+// Walks through an iteration, forward and back, one group after the other.
+class Walk {
+ public:
+  Walk(const PlanGraph& graph, std::span<const int> assignment)
+      : graph_(graph),
+        assignment_(assignment.begin(), assignment.end()),
+        into_(graph.groups.size()),
+        out_of_(graph.groups.size()) {
+    for (const PlanGraph::Edge& edge : graph.edges) {
+      into_[static_cast<size_t>(edge.to)].push_back(&edge);
+      out_of_[static_cast<size_t>(edge.from)].push_back(&edge);
+    }
+  }
+
+  Bytes run() {
+    for (size_t v = 0; v < graph_.groups.size(); ++v) live_ += chosen(v).parameters.count;
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      live_ += activations(v);
+      see(messages(v));
+    }
+    for (size_t v = graph_.groups.size(); v-- > 0;) go_back(v);
+    return {peak_};
+  }
+
+ private:
+  const Priced& chosen(size_t vertex) const {
+    return graph_.candidates[vertex][static_cast<size_t>(assignment_[vertex])];
+  }
+  const GridLayout& owned(const PlanGraph::Edge& edge) const {
+    return chosen(static_cast<size_t>(edge.from)).owns[edge.output];
+  }
+  const GridLayout& read(const PlanGraph::Edge& edge) const {
+    return chosen(static_cast<size_t>(edge.to)).reads[edge.input];
+  }
+  bool moves(const PlanGraph::Edge& edge) const { return !graph_.volume(edge, assignment_).nothing(); }
+
+  // Outputs of the net are whole on the first device, for the report.
+  int64_t reported(size_t v) const {
+    const auto& owns = chosen(v).owns;
+    int64_t sum = 0;
+    for (size_t k = 0; k < owns.size(); ++k) {
+      const bool read = std::ranges::any_of(out_of_[v], [&](const auto* edge) { return edge->output == k; });
+      const int64_t whole = bytes_of(elements(owns[k]));
+      if (!read && whole > largest(owns[k])) sum += whole;
+    }
+    return sum;
+  }
+
+  // Outputs, copies of inputs that move, and samples.
+  int64_t activations(size_t v) const {
+    const Priced& priced = chosen(v);
+    int64_t sum = largest(priced.owns) + reported(v);
+    std::vector<bool> in_place(priced.reads.size());
+    for (const PlanGraph::Edge* edge : into_[v]) in_place[edge->input] = !moves(*edge);
+    for (size_t i = 0; i < in_place.size(); ++i) sum += in_place[i] ? 0 : largest(priced.reads[i]);
+    return sum;
+  }
+
+  // What passes while a group computes: messages, packed where they leave and where they arrive, and addends.
+  int64_t messages(size_t v) const {
+    int64_t sum = 0;
+    for (const PlanGraph::Edge* edge : into_[v])
+      if (moves(*edge)) sum += largest(owned(*edge)) + largest(read(*edge));
+    sum += reported(v);
+    const int addends = chosen(v).strategy.config.degrees.r;
+    return addends > 1 ? sum + addends * largest(chosen(v).owns) : sum;
+  }
+
+  // A gradient lies where the tensor does, once for each layer that reads it, until its producer goes back;
+  // while a layer goes back, also where it read the tensor.
+  void go_back(size_t v) {
+    int64_t passing = messages(v);
+    for (const PlanGraph::Edge* edge : into_[v]) {
+      if (!edge->backward) continue;
+      live_ += largest(owned(*edge));
+      if (moves(*edge)) passing += largest(read(*edge));
+    }
+    if (out_of_[v].empty()) passing += largest(chosen(v).owns);
+    see(passing);
+    for (const PlanGraph::Edge* edge : out_of_[v])
+      if (edge->backward) live_ -= largest(owned(*edge));
+    live_ -= activations(v);
+  }
+
+  void see(int64_t passing) { peak_ = std::max(peak_, live_ + passing); }
+
+  const PlanGraph& graph_;
+  std::vector<int> assignment_;
+  std::vector<std::vector<const PlanGraph::Edge*>> into_, out_of_;
+  int64_t live_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+Bytes held_bytes(const Network& network, const Group& group, const Priced& priced) {
+  int64_t sum = priced.parameters.count + largest(priced.owns);
+  const auto& inputs = network.nodes()[group.nodes[0]].inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& tensor = network.tensors()[inputs[i]];
+    const bool sample = network.nodes()[tensor.producer].layer->is_source();
+    if (sample || elements(priced.reads[i]) > tensor.shape.size()) sum += largest(priced.reads[i]);
+  }
+  return {sum};
+}
+
+CostGraph held_graph(const PlanGraph& graph) {
+  CostGraph held;
+  for (const CostGraph::Vertex& vertex : graph.costs.vertices()) {
+    std::vector<double> bytes;
+    for (const Bytes& each : vertex.bytes) bytes.push_back(static_cast<double>(each.count));
+    held.add_vertex(vertex.name, std::move(bytes));
+  }
+  for (size_t e = 0; e < graph.costs.edges().size(); ++e) {
+    const auto& costs = graph.costs.edges()[e];
+    std::vector<double> bytes(costs.seconds->size());
+    if (e >= graph.edges.size()) {  // keeps layers of one parameter alike: what cannot be stays so
+      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = (*costs.seconds)[i];
+    } else {
+      const PlanGraph::Edge& edge = graph.edges[e];
+      const auto& from = graph.candidates[static_cast<size_t>(edge.from)];
+      const auto& to = graph.candidates[static_cast<size_t>(edge.to)];
+      const int64_t tensor = elements(from[0].owns[edge.output]);
+      for (size_t b = 0; b < to.size(); ++b) {
+        const GridLayout& reads = to[b].reads[edge.input];
+        const bool counted = elements(reads) > tensor;  // by held_bytes
+        const double copy = counted ? 0 : static_cast<double>(largest(reads));
+        for (size_t a = 0; a < from.size(); ++a) {
+          const size_t pair = a * to.size() + b;
+          if ((*costs.seconds)[pair] > 0) bytes[pair] = copy;
+        }
+      }
+    }
+    held.add_edge(costs.from, costs.to, std::move(bytes));
+  }
+  return held;
+}
+
+Bytes peak_bytes(const PlanGraph& graph, std::span<const int> assignment) {
+  return Walk(graph, assignment).run();
+}
+
+}  // namespace cortado::plan

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cortado {
+
+// Text as it stands in HTML, SVG and XML, also within quotes: & < > " ' escaped; what XML cannot hold,
+// control characters and bytes that are not UTF-8, replaced by "?".
+std::string escaped(std::string_view text);
+
+}  // namespace cortado

@@ -1,0 +1,82 @@
+#include <nlohmann/json.hpp>
+
+#include "cortado/report/plan_report.h"
+
+namespace cortado {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json degrees_json(const Degrees& degrees) {
+  Json json = Json::object();
+  auto add = [&](const char* name, int degree) {
+    if (degree > 1) json[name] = degree;
+  };
+  add("n", degrees.n), add("c", degrees.c), add("d", degrees.d), add("h", degrees.h), add("w", degrees.w);
+  add("r", degrees.r);
+  return json;
+}
+
+// JSON has no infinity: null.
+Json number_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(); }
+
+Json alternative_json(const plan::Alternative& other) {
+  if (std::isinf(other.adds.count)) return {};
+  return {{"config", degrees_json(other.config.degrees)},
+          {"devices", other.config.devices},
+          {"adds_seconds", other.adds.count}};
+}
+
+Json layer_json(const PlanReport& report, size_t g) {
+  const plan::PlannedGroup& group = report.plan.groups[g];
+  Json followers = Json::array();
+  for (size_t i = 1; i < group.nodes.size(); ++i)
+    followers.push_back(report.network.nodes()[group.nodes[i]].name);
+  return {{"name", report.network.nodes()[group.nodes[0]].name},
+          {"with", followers},
+          {"config", degrees_json(group.strategy.config.degrees)},
+          {"devices", group.strategy.config.devices},
+          {"compute_seconds", compute_of(group).count},
+          {"sync_seconds", sync_of(group).count},
+          {"transfer_seconds", transfer_of(group).count},
+          {"bytes", group.bytes},
+          {"memory_bytes", group.memory.count},
+          {"runner_up", alternative_json(report.plan.runners_up[g])},
+          {"by_sample", alternative_json(report.plan.by_sample[g])}};
+}
+
+}  // namespace
+
+std::string plan_json(const PlanReport& report) {
+  const plan::Plan& plan = report.plan;
+  Json layers = Json::array(), baselines = Json::object();
+  for (size_t g = 0; g < plan.groups.size(); ++g) layers.push_back(layer_json(report, g));
+  for (const plan::Assignment& baseline : plan.baselines)
+    baselines[baseline.name] = {{"cost_seconds", number_or_null(baseline.seconds.count)},
+                                {"bytes_per_iteration", baseline.bytes},
+                                {"memory_bytes", baseline.memory.count},
+                                {"fits", plan.fits(baseline.memory)}};
+  Json json{{"net", report.network.name()},
+            {"machine", report.machine.machine().name},
+            {"devices", report.machine.devices()},
+            {"batch", batch_of(report.network)},
+            {"cost_seconds", plan.seconds.count},
+            {"lower_bound_seconds", plan.lower_bound.count},
+            {"search_seconds", plan.search.seconds.count},
+            {"pricing_seconds", plan.pricing.count},
+            {"optimal", plan.proven},
+            {"limited_by_memory", plan.limited},
+            {"layers", layers},
+            {"baselines", baselines},
+            {"bytes_per_iteration", plan.bytes},
+            {"memory_bytes", plan.memory.count},
+            {"memory_limit_bytes", plan.memory_limit.count > 0 ? Json(plan.memory_limit.count) : Json()}};
+  for (const plan::Tradeoff& point : plan.frontier)
+    json["frontier"].push_back({{"cost_seconds", point.seconds.count},
+                                {"memory_bytes", point.memory.count},
+                                {"fits", plan.fits(point.memory)},
+                                {"chosen", point.chosen}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace cortado

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/machine/device_graph.h"
+#include "cortado/net/network.h"
+#include "cortado/plan/planner.h"
+
+namespace cortado {
+
+// A plan and what it is for: all that its reports tell of.
+struct PlanReport {
+  const Network& network;
+  const DeviceGraph& machine;
+  const plan::Plan& plan;
+};
+
+// For a terminal: a table of the layers, the baselines, and how the plan was found.
+std::string plan_text(const PlanReport& report);
+
+// All figures, with the units in the keys (docs/planning.md).
+std::string plan_json(const PlanReport& report);
+
+// A self-contained page of HTML that is also well-formed XML: the network coloured by configuration, bars of
+// the layers' costs beside the baselines', the layers one by one, what each device computes, the frontier.
+std::string plan_page(const PlanReport& report);
+
+// What all three compute alike.
+Seconds compute_of(const plan::PlannedGroup& group);   // with the updates
+Seconds sync_of(const plan::PlannedGroup& group);      // sums of gradients
+Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial sums
+Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const plan::PlannedGroup&));
+std::string name_of(const Network& network, const plan::PlannedGroup& group);  // "conv1 + relu1"
+int64_t batch_of(const Network& network);        // samples of an iteration; 0: there is no source
+std::string verdict_of(const plan::Plan& plan);  // "optimal", "at most 1.2 % above the optimum"
+
+}  // namespace cortado

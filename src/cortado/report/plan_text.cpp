@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include "cortado/report/plan_report.h"
+#include "cortado/report/table.h"
+
+namespace cortado {
+namespace {
+
+using plan::gibibytes;
+using plan::Plan;
+using plan::PlannedGroup;
+
+std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
+
+std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string layers_text(const Network& network, const Plan& plan) {
+  using Align = Table::Align;
+  Table table({{"layers", Align::left},
+               {"cut", Align::left},
+               {"compute ms"},
+               {"sync ms"},
+               {"transfer ms"},
+               {"sent MiB"},
+               {"held MiB"},
+               {"next best", Align::left},
+               {plan.limited ? "adds at least ms" : "adds ms"}});
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const PlannedGroup& group = plan.groups[g];
+    const plan::Alternative& other = plan.runners_up[g];
+    const bool any = std::isfinite(other.adds.count);
+    table.add({name_of(network, group), group.strategy.config.text(), milliseconds(compute_of(group)),
+               milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
+               mebibytes(group.memory.count), any ? other.config.text() : "",
+               any ? (other.bound ? "at least " : "") + milliseconds(other.adds) : ""});
+  }
+  table.add_rule();
+  table.add({"iteration: " + milliseconds(plan.seconds) + " ms", "", milliseconds(sum_of(plan, compute_of)),
+             milliseconds(sum_of(plan, sync_of)), milliseconds(sum_of(plan, transfer_of)),
+             mebibytes(plan.bytes), mebibytes(plan.memory.count), "", ""});
+  return table.text();
+}
+
+std::string baselines_text(const Plan& plan) {
+  std::string text;
+  for (const plan::Assignment& baseline : plan.baselines) {
+    text += fmt::format("{:>12}: ", baseline.name);
+    if (std::isinf(baseline.seconds.count)) {
+      text += "impossible for this net\n";
+      continue;
+    }
+    text += fmt::format("{} ms, {:.2f} times as long", milliseconds(baseline.seconds),
+                        baseline.seconds.count / plan.seconds.count);
+    if (!plan.fits(baseline.memory)) text += ", does not fit: needs " + gibibytes(baseline.memory);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string memory_text(const Plan& plan) {
+  std::string text = fmt::format("memory: at most {} on a device", gibibytes(plan.memory));
+  if (plan.memory_limit.count > 0) text += " of " + gibibytes(plan.memory_limit);
+  if (plan.limited)
+    text += fmt::format("; without that limit an iteration would take {} ms", milliseconds(plan.unlimited));
+  return text + '\n';
+}
+
+std::string frontier_text(const Plan& plan) {
+  Table table({{"time and memory", Table::Align::left}, {"iteration ms"}, {"a device"}});
+  for (const plan::Tradeoff& point : plan.frontier)
+    table.add({point.chosen              ? "this plan"
+               : plan.fits(point.memory) ? ""
+                                         : "does not fit",
+               milliseconds(point.seconds), gibibytes(point.memory)});
+  return table.text() + '\n';
+}
+
+}  // namespace
+
+Seconds compute_of(const PlannedGroup& group) { return group.compute.total() + group.update; }
+Seconds sync_of(const PlannedGroup& group) { return group.sync; }
+Seconds transfer_of(const PlannedGroup& group) { return group.transfer + group.sums; }
+
+Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const PlannedGroup&)) {
+  Seconds sum;
+  for (const PlannedGroup& group : assignment.groups) sum += part(group);
+  return sum;
+}
+
+std::string name_of(const Network& network, const PlannedGroup& group) {
+  std::string name;
+  for (int node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
+  return name;
+}
+
+int64_t batch_of(const Network& network) {
+  for (const auto& node : network.nodes()) {
+    if (!node.layer->is_source() || node.outputs.empty()) continue;
+    const Shape& shape = network.tensors()[node.outputs[0]].shape;
+    if (shape.rank() > 0) return shape[0];
+  }
+  return 0;
+}
+
+std::string verdict_of(const Plan& plan) {
+  const char* which = plan.limited ? " of what fits" : "";
+  if (plan.proven) return fmt::format("optimal{}", which);
+  return fmt::format("not proven optimal: at most {:.2g} % above the optimum{}",
+                     100 * (plan.seconds.count / plan.lower_bound.count - 1), which);
+}
+
+std::string plan_text(const PlanReport& report) {
+  const Plan& plan = report.plan;
+  const auto& eliminations = plan.search.eliminations;
+  return layers_text(report.network, plan) + '\n' + baselines_text(plan) + memory_text(plan) +
+         (plan.frontier.empty() ? "" : '\n' + frontier_text(plan)) +
+         fmt::format(
+             "{}: {} configurations priced in {:.1f} ms, searched in {:.1f} ms ({} leaves, {} nodes, {} "
+             "edges "
+             "and {} vertices of more neighbours eliminated)\n",
+             verdict_of(plan), plan.candidates, 1e3 * plan.pricing.count, 1e3 * plan.search.seconds.count,
+             eliminations.leaves, eliminations.nodes, eliminations.edges, eliminations.general);
+}
+
+}  // namespace cortado
