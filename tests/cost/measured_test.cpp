@@ -113,6 +113,15 @@ TEST(MeasuredCosts, SumsTakeWhatTheMachinesOwnTook) {
   EXPECT_EQ(costs.collective(Collective::allreduce, std::vector<std::vector<int>>{{1}}, {6000}).count, 0);
 }
 
+TEST(MeasuredCosts, UpdatesGoByTheMeasuredOne) {
+  TaskTimes times("machine", "build");
+  MeasuredCosts costs(two_devices(), times, {});
+  const Bytes half{MeasuredCosts::measured_update.count / 2};
+  EXPECT_EQ(costs.update(half, 0).count, AnalyticCosts(two_devices()).update(half, 0).count);
+  times.add(MeasuredCosts::update_problem, {.forward = {0.5}, .backward_weights = {}, .backward = {}});
+  EXPECT_EQ(costs.update(half, 0).count, 0.25);
+}
+
 class TaskTimesFile : public testing::Test {
  protected:
   TaskTimesFile() {

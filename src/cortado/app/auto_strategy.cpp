@@ -13,9 +13,9 @@
 namespace cortado {
 namespace {
 
-// Costs are not true to less than that: a plan that gains less than that over a built-in strategy is not
-// worth leaving it for.
-constexpr double least_gain = 1.02;
+// Costs are true to about a tenth: a plan that gains less than that over a built-in strategy, which waits for
+// other ranks at fewer places, may lose.
+constexpr double least_gain = 1.1;
 
 Seconds seconds_of(const plan::Plan& plan, std::string_view baseline) {
   return std::ranges::find(plan.baselines, baseline, &plan::Assignment::name)->seconds;
@@ -35,7 +35,7 @@ Strategy chosen(const plan::Plan& plan, const Network& network, int ranks, const
       *std::ranges::min_element(names, {}, [&](std::string_view name) { return seconds_of(plan, name); });
   const bool built_in = seconds_of(plan, best).count <= least_gain * plan.seconds.count;
   const Seconds taken = built_in ? seconds_of(plan, best) : plan.seconds;
-  const std::string what = built_in ? fmt::format("as {}, which no plan beats by 2 %", best)
+  const std::string what = built_in ? fmt::format("as {}, which no plan beats by 10 %", best)
                                     : fmt::format("{} of {} layers not cut by sample",
                                                   not_by_sample(plan, ranks), plan.groups.size());
   fmt::print("strategy auto: {}; {:.2f}x faster than data, {:.2f}x than owt; {}\n", what,

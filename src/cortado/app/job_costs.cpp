@@ -1,6 +1,7 @@
 #include "cortado/app/job_costs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <span>
@@ -13,9 +14,11 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/task_key.h"
+#include "cortado/exec/memory.h"
 #include "cortado/exec/time_task.h"
 #include "cortado/machine/file.h"
 #include "cortado/train/same_start.h"
+#include "cortado/train/update.h"
 
 namespace cortado {
 namespace {
@@ -132,19 +135,20 @@ void JobCosts::find_times() {
       if (job_.rank() == 0) fmt::print(stderr, "cortado: {}\n", problem.what());
     }
   }
+  if (times_->find(MeasuredCosts::update_problem) == nullptr) measure_update();
   costs_ = std::make_unique<MeasuredCosts>(
       *machine_, *times_, [this](const Task& task) { return time(task); }, kernels_);
 }
 
 TaskTime JobCosts::time(const Task& task) const {
-  RankTime mine{.problem = digest(problem_of(task).value_or(""))};
   job_.barrier();
-  if (task.cut || job_.rank() == 0) {
-    const PassTimes times = time_task(task, kernels_);
-    mine.forward = times.forward.count;
-    mine.backward_weights = times.backward_weights.count;
-    mine.backward = times.backward.count;
-  }
+  const bool takes_part = task.cut || job_.rank() == 0;
+  return slowest(digest(problem_of(task).value_or("")), takes_part ? time_task(task, kernels_) : PassTimes{});
+}
+
+// Of all ranks.
+TaskTime JobCosts::slowest(uint64_t problem, const PassTimes& times) const {
+  const RankTime mine{problem, times.forward.count, times.backward_weights.count, times.backward.count};
   TaskTime slowest;
   for (const auto& bytes : job_.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)))) {
     RankTime one;
@@ -157,8 +161,33 @@ TaskTime JobCosts::time(const Task& task) const {
   return slowest;
 }
 
+// On all ranks at the same time, the median of a few.
+void JobCosts::measure_update() {
+  constexpr int runs = 5;
+  constexpr int64_t size = MeasuredCosts::measured_update.count;
+  const Memory memory({3 * size});
+  const UpdateArguments arguments{.weights = memory.floats(),
+                                  .gradient = memory.floats(size),
+                                  .history = {memory.floats(2 * size), nullptr},
+                                  .elements = size / static_cast<int64_t>(sizeof(float))};
+  UpdateOptions options;
+  options.momentum = 0.9;
+  std::vector<double> seconds;
+  for (int run = 0; run <= runs; ++run) {
+    job_.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    update_parameter(options, arguments, {.rate = 0.01});
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (run > 0) seconds.push_back(taken.count());  // the first one touches new memory
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
+  const PassTimes mine{.forward = {seconds[runs / 2]}, .backward_weights = {}, .backward = {}};
+  times_->add(MeasuredCosts::update_problem, slowest(digest(MeasuredCosts::update_problem), mine));
+  update_measured_ = true;
+}
+
 void JobCosts::save() {
-  if (job_.rank() == 0 && measurements() > 0) write_cached(times_file_, times_->text());
+  if (job_.rank() == 0 && (update_measured_ || measurements() > 0)) write_cached(times_file_, times_->text());
 }
 
 }  // namespace cortado

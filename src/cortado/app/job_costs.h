@@ -6,6 +6,7 @@
 
 #include "cortado/comm/communicator.h"
 #include "cortado/cost/measured.h"
+#include "cortado/exec/time_task.h"
 
 namespace cortado {
 
@@ -32,6 +33,8 @@ class JobCosts {
   void find_times();
   bool links_agree(const DeviceGraph& kept) const;
   TaskTime time(const Task& task) const;
+  TaskTime slowest(uint64_t problem, const PassTimes& mine) const;
+  void measure_update();
 
   Communicator& job_;
   std::string kernels_;
@@ -40,7 +43,7 @@ class JobCosts {
   std::unique_ptr<DeviceGraph> machine_;
   std::unique_ptr<TaskTimes> times_;
   std::unique_ptr<MeasuredCosts> costs_;
-  bool machine_measured_ = false;
+  bool machine_measured_ = false, update_measured_ = false;
 };
 
 }  // namespace cortado

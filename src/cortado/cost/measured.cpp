@@ -90,6 +90,13 @@ TaskTime MeasuredCosts::measure(const Task& task, int device) {
   return time;
 }
 
+Seconds MeasuredCosts::update(Bytes parameters, int device) {
+  const TaskTime* known = times_.find(update_problem);
+  if (known == nullptr) return AnalyticCosts::update(parameters, device);
+  const double share = static_cast<double>(parameters.count) / static_cast<double>(measured_update.count);
+  return {share * known->total().count};
+}
+
 double MeasuredCosts::sum_factor(size_t members, Bytes bytes) {
   std::vector<CollectiveTime> curve;
   for (const CollectiveTime& point : machine_.calibration().allreduce)

@@ -28,6 +28,10 @@ class MeasuredCosts : public AnalyticCosts {
 
   TaskTime task(const Task& task, int device) override;
   TaskTime measure(const Task& task, int device) override;
+  // In proportion to a measured one, where `times` has it.
+  Seconds update(Bytes parameters, int device) override;
+  static constexpr Bytes measured_update{int64_t{16} << 20};
+  static constexpr const char* update_problem = "update of 16 MiB of parameters, with momentum";
   // As the machine's own sums, where its file has them: rings by their links, times what such a sum of the
   // first devices took over what it should have taken.
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;

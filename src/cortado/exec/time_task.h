@@ -12,9 +12,10 @@ struct PassTimes {
 };
 
 // Runs a task on tensors of its own, by the kernel that the Executor would take (`only_kernel` as its
-// option), on all compute threads: the least of a few runs of each pass. Caches hold what they would hold in
-// an iteration: what the step before has just written, and nothing else. A chain that no kernel runs as one
-// is the sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
+// option), on all compute threads: the median of a few runs of each pass. Caches hold what they would hold in
+// an iteration: of what the step before has just written as much as a core's own cache holds, and nothing
+// else. A chain that no kernel runs as one is the sum of its parts. Sums over devices are not waited for.
+// Layers that write files take no time.
 PassTimes time_task(const Task& task, const std::string& only_kernel = "");
 
 }  // namespace cortado
