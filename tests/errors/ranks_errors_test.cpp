@@ -150,7 +150,7 @@ TEST_F(RankErrors, ABrokenRecordOfOneRankStopsAll) {
   folder_.write("net.prototxt", net);
   folder_.write("broken.jpg", "\xff\xd8\xff\xe0 this is no photograph");
   folder_.write("list.txt", CORTADO_SOURCE_DIR "/tests/data/images/rgb.png 0\nbroken.jpg 1\n");
-  expect_error(train_, {"broken.jpg", "(rank 1 on "});
+  expect_error(train_ + "--strategy data", {"broken.jpg", "(rank 1 on "});
 }
 
 // A file-size limit stands for a full disk; it leaves room for what MPI puts into files of shared memory.

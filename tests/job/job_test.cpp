@@ -167,7 +167,7 @@ TEST(Job, NoticesARankThatEndsBeforeMpiBegins) {
   expect_nobody_left(outcome);
 }
 
-TEST(Job, NoticesARankThatIsKilledBeforeItCouldJoin) {
+TEST(Job, GivesUpARankThatDoesNotComeThoughAllOthersHave) {
   Outcome outcome = run({"absent", "3", "1", "0"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("rank 1 did not start, though all others have"));

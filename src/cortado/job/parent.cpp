@@ -304,7 +304,7 @@ class Parent {
            static_cast<int>(ExitCode::peer_error));
     } else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
                now - last_arrival_ > std::max<Clock::duration>(late, 3 * (last_arrival_ - begin_))) {
-      fail(fmt::format("rank {} did not start, though all others have; was it killed?", absent()),
+      fail(fmt::format("rank {} did not start, though all others have", absent()),
            static_cast<int>(ExitCode::peer_error));
     }
   }
