@@ -134,7 +134,8 @@ TEST_F(Ranks, PlansForThisMachineAndPredicts) {
   ASSERT_EQ(result.exit_code, 0) << result.output;
   auto plan = nlohmann::json::parse(folder_.read("p.json"));
   for (const auto& [name, baseline] : plan["baselines"].items())
-    EXPECT_GE(baseline["cost_seconds"].get<double>(), plan["cost_seconds"].get<double>() * (1 - 1e-9)) << name;
+    EXPECT_GE(baseline["cost_seconds"].get<double>(), plan["cost_seconds"].get<double>() * (1 - 1e-9))
+        << name;
   result = cortado(
       "time --model net.prototxt --threads 1 --ranks 2 --strategy s.json --iterations 3 --predict "
       "--predict-out m.json --json t.json");

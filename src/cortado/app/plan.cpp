@@ -64,8 +64,8 @@ Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
     model.batch = static_cast<int>(batch);
     const LoadedNetwork loaded = load_without_data(model, Phase::train);
     AnalyticCosts costs(machine);
-    return plan::fits(loaded.network, {.devices = count, .dimensions = a.dimensions}, costs, nodes_of(machine),
-                      limit);
+    return plan::fits(loaded.network, {.devices = count, .dimensions = a.dimensions}, costs,
+                      nodes_of(machine), limit);
   };
   const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), batch_of(network));
   throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
@@ -97,8 +97,9 @@ void plan_here(const PlanArguments& a) {
   JobCosts costs(*job, "");
   const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
                                   .frontier_points = a.frontier ? frontier_points : 0};
-  const plan::Plan plan = plan::make_plan(
-      loaded.network, {.devices = job->size(), .dimensions = a.dimensions}, costs.costs(), costs.nodes(), options);
+  const plan::Plan plan =
+      plan::make_plan(loaded.network, {.devices = job->size(), .dimensions = a.dimensions}, costs.costs(),
+                      costs.nodes(), options);
   costs.save();
   if (job->rank() == 0) tell(a, {loaded.network, costs.machine(), plan});
 }

@@ -75,9 +75,10 @@ bool alike(const Network& network, const Group& a, const Group& b) {
     const Network::Node &one = network.nodes()[static_cast<size_t>(i)],
                         &other = network.nodes()[static_cast<size_t>(k)];
     return same_shapes(network, one.outputs, other.outputs) &&
-           same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) && one.propagate_down == other.propagate_down &&
-           one.loss_weights == other.loss_weights && one.has_backward == other.has_backward &&
-           same_layer(*one.layer, *other.layer) && same_parameters(network, one, other);
+           same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
+           one.propagate_down == other.propagate_down && one.loss_weights == other.loss_weights &&
+           one.has_backward == other.has_backward && same_layer(*one.layer, *other.layer) &&
+           same_parameters(network, one, other);
   });
 }
 

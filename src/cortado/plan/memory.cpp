@@ -7,9 +7,7 @@ namespace {
 
 int64_t bytes_of(int64_t elements) { return elements * static_cast<int64_t>(sizeof(float)); }
 
-int64_t largest(const GridLayout& layout) {
-  return bytes_of(layout.most_elements());
-}
+int64_t largest(const GridLayout& layout) { return bytes_of(layout.most_elements()); }
 
 int64_t largest(const std::vector<GridLayout>& layouts) {
   int64_t sum = 0;

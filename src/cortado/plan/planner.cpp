@@ -28,7 +28,8 @@ class PlanMaker {
         options_(options),
         graph_(std::move(graph)),
         held_(held_graph(graph_)) {
-    for (std::string_view name : built_in_strategies()) baselines_.push_back(
+    for (std::string_view name : built_in_strategies())
+      baselines_.push_back(
           {name, graph_.assignment(network, built_in_strategy(name, network, pricing.devices))});
   }
 
