@@ -82,6 +82,8 @@ def main():
     parser.add_argument("--cortado", required=True, help="the command")
     parser.add_argument("--all", action="store_true", help="every net, number of ranks and strategy")
     parser.add_argument("--net", help="only this net")
+    parser.add_argument("--ranks", type=int, help="only on that many ranks")
+    parser.add_argument("--strategy", help="only under this strategy")
     parser.add_argument("--iterations", type=int)
     options = parser.parse_args()
     options.iterations = options.iterations or (10 if options.all else 3)
@@ -89,7 +91,8 @@ def main():
           "grads  w. grads   weights", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         same = [verify(options, *case, pathlib.Path(folder)) for case in cases(options.all)
-                if options.net in (None, case[0])]
+                if options.net in (None, case[0]) and options.ranks in (None, case[1])
+                and options.strategy in (None, case[2])]
     print(f"{sum(same)} of {len(same)} the same as uncut")
     return 0 if all(same) else 1
 
