@@ -49,8 +49,10 @@ class GroupPricer::Run {
     }
     if (i + 1 == group_.members_.size()) {
       for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k) {
-        priced_.owns.push_back(member.grid.owns(k, config));
-        priced_.memory += float_bytes(member.grid.computes(k, config).most_elements());
+        const GridLayout& owns = priced_.owns.emplace_back(member.grid.owns(k, config));
+        // Without sums each device owns what it computes.
+        const bool sums = config.degrees.r > 1 || member.node.layer->sums(k);
+        priced_.memory += float_bytes((sums ? member.grid.computes(k, config) : owns).most_elements());
       }
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
