@@ -102,7 +102,7 @@ class GraphMaker {
   }
 
   void price_kinds() {
-    constexpr double operations = 20'000;  // for a candidate, about
+    constexpr double operations = 60'000;  // for a candidate, about
     double work = 0;
     for (const Kind& kind : kinds_) work += operations * static_cast<double>(kind.configs.size());
     parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
