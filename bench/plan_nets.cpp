@@ -1,5 +1,6 @@
 // What planning the zoo's nets takes: configurations, time to price them, time of the search, peak memory;
-// beside it what others took. plan_nets [NET [DEVICES]], from the folder that has models/ and machines/.
+// beside it what others took. plan_nets [NET [DEVICES [DIMENSIONS]]], from the folder that has models/ and
+// machines/.
 //
 // Each case has a process of its own, for its memory, and is repeated for a second; the fastest counts.
 //
@@ -33,6 +34,7 @@ struct Case {
   Shape sample;
   int devices = 1, per_device = 32;  // samples
   std::string paper, pase;
+  std::string dimensions{plan::all_dimensions};
 };
 
 Network load(const Case& one) {
@@ -71,7 +73,11 @@ void measure(const Case& one) {
     plan::Plan found;
     double processor = 0;
     const double seconds = seconds_of(
-        [&] { found = plan::make_plan(network, {.devices = one.devices}, costs, nodes); }, processor);
+        [&] {
+          found =
+              plan::make_plan(network, {.devices = one.devices, .dimensions = one.dimensions}, costs, nodes);
+        },
+        processor);
     all += seconds;
     const double counted = (found.pricing + found.search.seconds).count;
     if (run > 0 && counted >= (best.pricing + best.search.seconds).count) continue;
@@ -113,11 +119,11 @@ int main(int count, char** words) {
   const int devices = count > 2 ? std::atoi(words[2]) : 0;
   const std::vector<Case> cases = {
       {"lenet", {1, 28, 28}, 4, 32, "10", ""},
-      {"alexnet", {3, 227, 227}, 4, 32, "20", ""},
+      {"alexnet", {3, 224, 224}, 4, 32, "20", ""},
       {"vgg-16", {3, 224, 224}, 4, 32, "100", ""},
       {"inception-v3", {3, 299, 299}, 4, 32, "400", ""},
       {"resnet-50", {3, 224, 224}, 4, 32, "", ""},
-      {"alexnet", {3, 227, 227}, 16, 32, "", ""},
+      {"alexnet", {3, 224, 224}, 16, 32, "", ""},
       {"vgg-16", {3, 224, 224}, 16, 32, "", ""},
       {"inception-v3", {3, 299, 299}, 16, 32, "", "39800"},
       {"resnet-50", {3, 224, 224}, 16, 32, "", ""},
@@ -127,15 +133,18 @@ int main(int count, char** words) {
       {"inception-v3", {3, 299, 299}, 64, 32, "", "196000"},
       {"resnet-50", {3, 224, 224}, 64, 32, "", ""},
       {"densenet-121", {3, 224, 224}, 64, 32, "", ""},
+      {"vgg-16", {3, 224, 224}, 256, 32, "", ""},
+      {"inception-v3", {3, 299, 299}, 256, 32, "", ""},
       {"vgg-16", {3, 224, 224}, 1024, 32, "", ""},
       {"inception-v3", {3, 299, 299}, 1024, 32, "", ""},
   };
   fmt::print("{:<13} {:>7} {:>6} {:>9} {:>10} {:>9} {:>9} {:>9} {:>8}  {:>8} {:>8}\n", "net", "devices",
              "layers", "candid.", "pricing ms", "search ms", "plan ms", "CPU ms", "peak MiB", "paper ms",
              "PaSE ms");
-  for (const Case& one : cases) {
+  for (Case one : cases) {
     if (!only.empty() && one.net != only) continue;
     if (devices > 0 && one.devices != devices) continue;
+    if (count > 3) one.dimensions = words[3];
     measure_apart(one);
   }
 }

@@ -130,6 +130,8 @@ TEST_F(PlanCommand, WrongInputIsRefused) {
             "cortado: error: machine 'layer-wise-p100' has 16 devices, 17 cannot be taken; give 1 to 16\n");
   EXPECT_EQ(error("--model net.prototxt --devices 0"),
             "cortado: error: --devices: 0 is not a whole number of 1 or more\n");
+  EXPECT_EQ(error("--model net.prototxt --dimensions nk"),
+            "cortado: error: --dimensions: there is no dimension 'k'; give letters of ncdhwr\n");
   EXPECT_EQ(error("--devices 2"), "cortado: error: --model is required\n");
   EXPECT_NE(error("--model nets.prototxt").find("nets.prototxt"), std::string::npos);
   EXPECT_EQ(error("--model net.prototxt --batch 0"),

@@ -59,6 +59,19 @@ TEST(AnalyticCosts, RingsShareTheInterfaceOfTheirNode) {
   EXPECT_EQ(costs.collective(Collective::allreduce, std::vector<std::vector<int>>{{3}}, bytes).count, 0);
 }
 
+TEST(AnalyticCosts, DevicesShareTheirBus) {
+  Machine machine = two_by_two().machine();
+  for (Node& node : machine.nodes) node.bus = {4e9};
+  AnalyticCosts costs((DeviceGraph(machine)));
+  const Bytes bytes{100'000'000};
+  // Two links of a ring get 2 GB/s each; between nodes the bus is of no concern.
+  const std::vector<std::vector<int>> near{{0, 1}, {2, 3}}, far{{0, 2}};
+  EXPECT_NEAR(costs.collective(Collective::allreduce, near, bytes).count, 0.05, 1e-4);
+  EXPECT_NEAR(costs.collective(Collective::allreduce, far, bytes).count, 0.1, 1e-3);
+  const ExchangeVolume volume{.inside = 1e6, .node_inside = 2e6, .messages = 1, .total = 1};
+  EXPECT_NEAR(costs.exchange(volume).count, 5e-4 + 1e-6, 1e-9);
+}
+
 TEST(AnalyticCosts, SmallSumsTakeTheirLatency) {
   AnalyticCosts costs(two_by_two());
   const std::vector<std::vector<int>> all{{0, 1, 2, 3}};

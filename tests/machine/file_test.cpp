@@ -46,7 +46,7 @@ TEST(MachineFile, ReadyMachinesAreReadAndComeBackTheSame) {
     EXPECT_EQ(parse_machine(machine_text(graph), "text"), graph) << path;
     ++files;
   }
-  EXPECT_EQ(files, 6);
+  EXPECT_EQ(files, 8);
 }
 
 TEST(MachineFile, ReadyMachinesAreWhatThePapersTell) {
@@ -70,7 +70,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
           R"("about": ["a", "b"], "nodes": [{"count": 2, "name": "n", "sockets": 2, "cores": 8, "devices": [)"
           R"({"count": 2, "name": "d", "gflops": 1.5, "memory_bandwidth_gb_per_s": 2, "memory_gib": 0.5, )"
           R"("task_overhead_us": 7}], "links": [{"group": 2, "latency_us": 0, "bandwidth_gb_per_s": 3}], )"
-          R"("nic_bandwidth_gb_per_s": 4}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
+          R"("nic_bandwidth_gb_per_s": 4, "bus_bandwidth_gb_per_s": 6}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
           R"("calibration": {"efficiency": {"memory": {"backward": 0.25}}, "exchange_correction": 2, )"
           R"("allreduce": [{"devices": 4, "bytes": 4096, "time_us": 6}]})"),
       "m.json");
@@ -80,6 +80,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
   EXPECT_EQ(graph.link(2, 3), (Link{{0}, {3e9}}));
   EXPECT_EQ(graph.link(1, 2), (Link{{5e-6}, {0.125e9}}));
   EXPECT_EQ(graph.nic(1).bytes_per_second, 4e9);
+  EXPECT_EQ(graph.bus(1).bytes_per_second, 6e9);
   EXPECT_EQ(graph.node(1).cores, 8);
   EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPhase::backward), 0.25);
   EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPhase::forward), 1);
@@ -120,6 +121,7 @@ class RandomMachine {
   Node node(bool pairs) {
     Node node{
         .name = below(2) == 0 ? "" : "node", .sockets = below(3), .cores = below(65), .nic = {number()}};
+    if (below(2) == 0) node.bus = {number()};
     for (int d = 1 + below(4); d > 0; --d) {
       node.devices.push_back(
           {"", {number()}, {number()}, {int64_t{1} + below(1 << 30) * int64_t{977}}, {number()}});
@@ -257,10 +259,10 @@ TEST(MachineFile, ReadyMachinesAreFoundByName) {
     load_machine("lasen");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_EQ(
-        std::string(error.what()),
-        "there is no machine 'lasen'; did you mean 'lassen'? (known: cori-phase-1, deepa-k80, "
-        "lassen, layer-wise-p100, workstations-10gbe, workstations-1gbe, or a file that ends in .json)");
+    EXPECT_EQ(std::string(error.what()),
+              "there is no machine 'lasen'; did you mean 'lassen'? (known: cori-phase-1, deepa-k80, "
+              "deepa-tables, lassen, layer-wise-p100, layer-wise-sizes, workstations-10gbe, "
+              "workstations-1gbe, or a file that ends in .json)");
   }
   EXPECT_THROW(load_machine("no/such.json"), UserError);
 }

@@ -42,7 +42,7 @@ void expect_layouts(const Network& network, const plan::Group& group, int device
 
 TEST(LayerGrid, HasTheBoxesOfEveryDevice) {
   const Network nets[] = {testing::zoo_net("lenet", 12, {1, 28, 28}),
-                          testing::zoo_net("alexnet", 12, {3, 227, 227}),
+                          testing::zoo_net("alexnet", 12, {3, 224, 224}),
                           testing::zoo_net("inception-v3", 12, {3, 299, 299}),
                           testing::zoo_net("u-net", 12, {1, 64, 64}, {64, 64}),
                           testing::zoo_net("u-net-3d", 12, {1, 32, 32, 32}, {32, 32, 32})};
@@ -92,7 +92,7 @@ TEST(PlanGraph, CostsWhatEachGroupAndEdgeCostsByItself) {
 // Bit for bit, whatever is taken out first.
 TEST(PlanGraph, HasOneOptimumPrunedOrNot) {
   const std::pair<const char*, std::vector<int64_t>> nets[] = {
-      {"alexnet", {3, 227, 227}}, {"inception-v3", {3, 299, 299}}, {"densenet-121", {3, 224, 224}}};
+      {"alexnet", {3, 224, 224}}, {"inception-v3", {3, 299, 299}}, {"densenet-121", {3, 224, 224}}};
   for (const auto& [name, sample] : nets) {
     const DeviceGraph machine = testing::ready_machine("layer-wise-p100", 8);
     AnalyticCosts costs(machine);

@@ -37,7 +37,8 @@ class CostGraph {
   int add_vertex(std::string name, std::vector<double> seconds, std::vector<Bytes> bytes = {});
   void add_edge(int from, int to, std::vector<double> seconds);
   void add_edge(int from, int to, Costs seconds);
-  // An edge of another graph whose ends have the same candidates, or the same costs rounded.
+  // An edge whose costs are checked, for ends with so many candidates; of another graph, or with costs
+  // rounded.
   static Edge checked_edge(int from, int to, Costs seconds);
   void add_edge(Edge checked) { edges_.push_back(std::move(checked)); }
   void set_seconds(int vertex, int candidate, double seconds);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
 
 #include "cortado/base/error.h"
 #include "cortado/plan/alike.h"
@@ -59,6 +58,7 @@ class GraphMaker {
     price_kinds();
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_vertex(v);
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_edges(static_cast<int>(v));
+    price_edges();
     forbid_unequal_sharers();
     return std::move(graph_);
   }
@@ -102,7 +102,7 @@ class GraphMaker {
   }
 
   void price_kinds() {
-    constexpr double operations = 20'000;  // for a candidate, about
+    constexpr double operations = 60'000;  // for a candidate, about
     double work = 0;
     for (const Kind& kind : kinds_) work += operations * static_cast<double>(kind.configs.size());
     parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
@@ -125,54 +125,73 @@ class GraphMaker {
       const auto& tensor = network_.tensors()[static_cast<size_t>(first.inputs[i])];
       const auto from = vertex_of_.find(tensor.producer);
       if (from == vertex_of_.end()) continue;  // every rank reads its own samples
-      const PlanGraph::Edge edge{.from = from->second,
-                                 .to = to,
-                                 .output = static_cast<size_t>(tensor.producer_output),
-                                 .input = i,
-                                 .backward = first.propagate_down[i]};
-      graph_.costs.add_edge(checked(edge));
-      graph_.edges.push_back(edge);
+      graph_.edges.push_back({.from = from->second,
+                              .to = to,
+                              .output = static_cast<size_t>(tensor.producer_output),
+                              .input = i,
+                              .backward = first.propagate_down[i]});
     }
   }
 
   const Kind& kind(int vertex) const { return kinds_[kind_of_vertex_[static_cast<size_t>(vertex)]]; }
 
   // Nets repeat themselves: edges between equal layouts share their costs.
-  CostGraph::Edge checked(const PlanGraph::Edge& edge) {
-    const int owns = kind(edge.from).owns[edge.output], reads = kind(edge.to).reads[edge.input];
-    const std::tuple key{owns, reads, edge.backward};
-    const auto known = known_.find(key);
-    if (known != known_.end()) {
-      CostGraph::Edge same = graph_.costs.edges()[known->second];
-      same.from = edge.from;
-      same.to = edge.to;
-      return same;
+  void price_edges() {
+    std::vector<Exchange> exchanges;
+    std::vector<int> number;  // of each edge's
+    double work = 0;
+    for (const PlanGraph::Edge& edge : graph_.edges) {
+      const Exchange exchange{kind(edge.from).owns[edge.output], kind(edge.to).reads[edge.input],
+                              edge.backward};
+      const size_t known = exchanges.size();
+      number.push_back(number_of(exchanges, exchange));
+      if (exchanges.size() > known) work += work_of(exchange);
     }
-    known_[key] = graph_.costs.edges().size();
-    return CostGraph::checked_edge(edge.from, edge.to,
-                                   std::make_shared<const std::vector<double>>(exchange_table(
-                                       columns_[static_cast<size_t>(owns)],
-                                       columns_[static_cast<size_t>(reads)], edge.backward ? 2 : 1)));
+    std::vector<CostGraph::Edge> priced(exchanges.size());
+    parallel_for_work(std::ssize(priced), work, [&](int64_t i) {
+      const auto table =
+          std::make_shared<const std::vector<double>>(table_of(exchanges[static_cast<size_t>(i)]));
+      priced[static_cast<size_t>(i)] = CostGraph::checked_edge(0, 1, table);
+    });
+    for (size_t e = 0; e < graph_.edges.size(); ++e) {
+      CostGraph::Edge edge = priced[static_cast<size_t>(number[e])];
+      edge.from = graph_.edges[e].from;
+      edge.to = graph_.edges[e].to;
+      graph_.costs.add_edge(std::move(edge));
+    }
   }
 
-  // Seconds of `times` exchanges, for candidates by candidates.
-  std::vector<double> exchange_table(const Column& owns, const Column& reads, double times) {
+  // A tensor that moves between the layouts of two columns.
+  struct Exchange {
+    int owns, reads;
+    bool backward;
+    bool operator==(const Exchange&) const = default;
+  };
+
+  double work_of(const Exchange& exchange) const {
+    constexpr double operations = 20;  // for a rank, about
+    return operations * options_.devices *
+           static_cast<double>(columns_[static_cast<size_t>(exchange.owns)].layouts.size() *
+                               columns_[static_cast<size_t>(exchange.reads)].layouts.size());
+  }
+
+  // Seconds for candidates by candidates.
+  std::vector<double> table_of(const Exchange& exchange) {
+    const Column &owns = columns_[static_cast<size_t>(exchange.owns)],
+                 &reads = columns_[static_cast<size_t>(exchange.reads)];
     const ExchangeVolumes volumes(owns.layouts, reads.layouts, graph_.node_of_device);
-    const size_t rows = owns.layouts.size(), columns = reads.layouts.size();
-    std::vector<double> each(rows * columns);
-    const double work = static_cast<double>(each.size()) * volumes.operations();
-    parallel_for_work(static_cast<int64_t>(rows), work, [&](int64_t a) {
-      ExchangeVolumes::Room room = volumes.room();
-      const std::vector<ExchangeVolume> row = volumes.row(static_cast<size_t>(a), room);
-      for (size_t b = 0; b < columns; ++b)
-        each[static_cast<size_t>(a) * columns + b] = times * costs_.exchange(row[b]).count;
-    });
+    const double times = exchange.backward ? 2 : 1;
+    std::vector<std::vector<double>> rows;
+    ExchangeVolumes::Room room = volumes.room();
+    for (size_t a = 0; a < owns.layouts.size(); ++a) {
+      std::vector<double>& row = rows.emplace_back();
+      for (const ExchangeVolume& volume : volumes.row(a, room))
+        row.push_back(times * costs_.exchange(volume).count);
+    }
     std::vector<double> table;
     table.reserve(owns.of_candidate.size() * reads.of_candidate.size());
-    for (int a : owns.of_candidate) {
-      const double* row = each.data() + static_cast<size_t>(a) * columns;
-      for (int b : reads.of_candidate) table.push_back(row[b]);
-    }
+    for (int a : owns.of_candidate)
+      for (int b : reads.of_candidate) table.push_back(rows[static_cast<size_t>(a)][static_cast<size_t>(b)]);
     return table;
   }
 
@@ -206,7 +225,6 @@ class GraphMaker {
   std::vector<Kind> kinds_;
   std::vector<size_t> kind_of_vertex_;
   std::vector<Column> columns_;
-  std::map<std::tuple<int, int, bool>, size_t> known_;  // to the first edge with such costs
 };
 
 }  // namespace
@@ -235,6 +253,16 @@ std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& s
     ensure(assignment.back() >= 0, "the built-in strategies' configurations are candidates");
   }
   return assignment;
+}
+
+int64_t PlanGraph::sent_bytes(const std::vector<int>& assignment) const {
+  int64_t bytes = 0;
+  for (size_t v = 0; v < groups.size(); ++v) {
+    const Priced& priced = candidates[v][static_cast<size_t>(assignment[v])];
+    bytes += priced.sums_bytes + priced.sync_bytes;
+  }
+  for (const Edge& edge : edges) bytes += volume(edge, assignment).total * (edge.backward ? 2 : 1);
+  return bytes;
 }
 
 PlanGraph make_plan_graph(const Network& network, const PricingOptions& options, CostModel& costs,

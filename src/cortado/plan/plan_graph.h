@@ -28,6 +28,7 @@ struct PlanGraph {
   int candidate(int vertex, const ParallelConfig& config) const;  // -1: it is none
   // The candidates of a strategy whose configurations are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;
+  int64_t sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
 };
 
 // The built-in strategies' configurations are candidates, too.
