@@ -56,6 +56,23 @@ snapshot_prefix: "s" random_seed: 7
     for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance * std::abs(a[i])) << i;
   }
 
+  // Under strategy auto, with a cache of the test's own.
+  CommandResult train_planned() {
+    CommandResult result =
+        run_cortado(folder_.path(),
+                    "train --solver solver.prototxt --threads 1 --ranks 2 --strategy auto --log ranks.jsonl",
+                    "CORTADO_CACHE=kept timeout -k 5 300");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return result;
+  }
+  std::string kept(const std::string& prefix) const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.file("kept"))) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(prefix)) return "kept/" + name;
+    }
+    return "";
+  }
+
   const std::string plain_ = CORTADO_PLAIN_LAUNCHER " -n 2 ";
   TemporaryFolder folder_;
 };
@@ -101,26 +118,20 @@ TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
   ASSERT_EQ(train("--log one.jsonl").exit_code, 0);
   const std::vector<double> expected = logged("one.jsonl");
   auto planned = [&](const std::string& line) {
-    CommandResult result =
-        run_cortado(folder_.path(),
-                    "train --solver solver.prototxt --threads 1 --ranks 2 --strategy auto --log ranks.jsonl",
-                    "CORTADO_CACHE=kept timeout -k 5 300");
-    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const CommandResult result = train_planned();
     expect_close(expected, logged("ranks.jsonl"), 1e-4);
     EXPECT_THAT(result.output,
                 testing::ContainsRegex("strategy auto: .*; [0-9.]+x faster than data, [0-9.]+x than owt"));
     EXPECT_THAT(result.output, HasSubstr(line));
   };
   planned(" tasks measured)\n");
-  std::string times;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.file("kept"))) {
-    if (entry.path().filename().string().starts_with("tasks-"))
-      times = "kept/" + entry.path().filename().string();
-  }
+  const std::string times = kept("tasks-");
   const std::string good = folder_.read(times);
   ASSERT_THAT(good, HasSubstr("cortado-task-times"));
   planned(" s (");  // "(cached)", unless the links are found changed
-  EXPECT_EQ(folder_.read(times), good);
+  // What stands before the tasks; there may be more of them where the links were found changed.
+  const size_t head = good.find("\"tasks\"");
+  EXPECT_EQ(folder_.read(times).substr(0, head), good.substr(0, head));
   std::string foreign = good;
   const size_t machine = foreign.find("\"machine\": \"");
   foreign.insert(machine + 12, "Another ");

@@ -18,9 +18,10 @@ declare -A uses=(
   [plan]="base layers net parallel machine cost"
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
+  [sim]="base layers net parallel program machine cost"
   [report]="base layers net parallel program machine cost plan"
   [train]="base proto layers net parallel program kernels comm exec data report machine"
-  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan"
+  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan sim"
 )
 
 bad=0

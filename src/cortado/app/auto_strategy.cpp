@@ -7,19 +7,13 @@
 
 #include "cortado/app/job_costs.h"
 #include "cortado/app/job_machine.h"
+#include "cortado/app/trial.h"
 #include "cortado/base/error.h"
-#include "cortado/plan/planner.h"
+#include "cortado/plan/choice.h"
+#include "cortado/train/same_start.h"
 
 namespace cortado {
 namespace {
-
-// Costs are true to about a tenth: a plan that gains less than that over a built-in strategy, which waits for
-// other ranks at fewer places, may lose.
-constexpr double least_gain = 1.1;
-
-Seconds seconds_of(const plan::Plan& plan, std::string_view baseline) {
-  return std::ranges::find(plan.baselines, baseline, &plan::Assignment::name)->seconds;
-}
 
 // The layers of a plan that are cut another way than by sample over all ranks.
 size_t not_by_sample(const plan::Plan& plan, int ranks) {
@@ -28,21 +22,51 @@ size_t not_by_sample(const plan::Plan& plan, int ranks) {
   }));
 }
 
-// Prints what was chosen and gives it.
-Strategy chosen(const plan::Plan& plan, const Network& network, int ranks, const std::string& planning) {
-  const auto names = built_in_strategies();
-  const std::string_view best =
-      *std::ranges::min_element(names, {}, [&](std::string_view name) { return seconds_of(plan, name); });
-  const bool built_in = seconds_of(plan, best).count <= least_gain * plan.seconds.count;
-  const Seconds taken = built_in ? seconds_of(plan, best) : plan.seconds;
-  const std::string what = built_in ? fmt::format("as {}, which no plan beats by 10 %", best)
-                                    : fmt::format("{} of {} layers not cut by sample",
-                                                  not_by_sample(plan, ranks), plan.groups.size());
-  fmt::print("strategy auto: {}; {:.2f}x faster than data, {:.2f}x than owt; {}\n", what,
-             seconds_of(plan, "data").count / taken.count, seconds_of(plan, "owt").count / taken.count,
-             planning);
-  std::fflush(stdout);
-  return built_in ? built_in_strategy(best, network, ranks) : plan.strategy;
+// What identifies a trial.
+std::string trial_of(const Network& network, const Strategy& strategy) {
+  std::string net;
+  for (int node = 0; node < static_cast<int>(network.nodes().size()); ++node)
+    net += network.nodes()[static_cast<size_t>(node)].name + " " + identity_of(network, node) + "\n";
+  return fmt::format("iteration of net '{}' {:016x} under strategy {:016x}", network.name(), digest(net),
+                     digest(strategy_text(strategy)));
+}
+
+// Files would be written.
+bool writes(const Network& network) {
+  return std::ranges::any_of(network.nodes(),
+                             [](const Network::Node& node) { return node.layer->type() == "HDF5Output"; });
+}
+
+// Measured seconds of each candidate; none where there is one alone or a trial would do harm.
+std::vector<Seconds> tried(const plan::Choice& choice, const Network& network, Communicator& job,
+                           JobCosts& costs, const std::string& kernels) {
+  std::vector<Seconds> seconds;
+  if (choice.candidates.size() < 2 || writes(network)) return seconds;
+  for (const auto& candidate : choice.candidates) {
+    const std::string trial = trial_of(network, candidate.strategy);
+    if (!costs.known(trial)) costs.keep(trial, try_strategy(network, job, candidate.strategy, kernels));
+    seconds.push_back(*costs.known(trial));
+  }
+  return seconds;
+}
+
+// "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt". Ratios are those of the trial where
+// both were tried, else by the costs.
+std::string told(const plan::Choice& choice, size_t taken, const std::vector<Seconds>& trial, int ranks) {
+  const plan::Plan& plan = choice.plan;
+  const plan::Choice::Candidate& chosen = choice.candidates[taken];
+  const auto times_faster = [&](std::string_view name) {
+    for (size_t i = 0; i < trial.size(); ++i)
+      if (choice.candidates[i].built_in == name) return trial[i].count / trial[taken].count;
+    const auto& baseline = *std::ranges::find(plan.baselines, name, &plan::Assignment::name);
+    return baseline.seconds.count / chosen.seconds.count;
+  };
+  std::string text = chosen.built_in.empty() ? fmt::format("{} of {} layers not cut by sample",
+                                                           not_by_sample(plan, ranks), plan.groups.size())
+                                             : "as " + chosen.built_in;
+  if (!trial.empty()) text += fmt::format(", fastest of {} tried", trial.size());
+  return text + fmt::format("; {:.2f}x faster than data, {:.2f}x than owt", times_faster("data"),
+                            times_faster("owt"));
 }
 
 // Why the job cannot be planned for; empty: it can.
@@ -65,15 +89,20 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   }
   const auto begin = std::chrono::steady_clock::now();
   JobCosts costs(job, kernels);
-  const plan::Plan plan = plan::make_plan(network, {.devices = job.size()}, costs.costs(), costs.nodes());
+  const plan::Choice choice = plan::choose(network, {.devices = job.size()}, costs.costs(), costs.nodes(),
+                                           costs.machine().least_memory());
+  const std::vector<Seconds> trial = tried(choice, network, job, costs, kernels);
+  const size_t taken =
+      trial.empty() ? 0 : static_cast<size_t>(std::ranges::min_element(trial) - trial.begin());
   costs.save();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const bool cached = costs.measurements() == 0 && !costs.machine_measured();
-  const Strategy strategy =
-      chosen(plan, network, job.size(),
-             fmt::format("planned in {:.1f} s ({})", seconds.count(),
-                         cached ? "cached" : fmt::format("{} tasks measured", costs.measurements())));
-  return parse_strategy(from_first_rank(job, strategy_text(strategy)), "strategy auto");
+  if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
+  fmt::print("strategy auto: {}; planned in {:.1f} s ({})\n", told(choice, taken, trial, job.size()),
+             seconds.count(), cached ? "cached" : fmt::format("{} tasks measured", costs.measurements()));
+  std::fflush(stdout);
+  return parse_strategy(from_first_rank(job, strategy_text(choice.candidates[taken].strategy)),
+                        "strategy auto");
 }
 
 Strategy strategy_for_job(const std::string& name, const Network& network, Communicator& job,

@@ -19,6 +19,7 @@ Command add_test_command(CLI::App& app);
 Command add_time_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
+Command add_simulate_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
 Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);

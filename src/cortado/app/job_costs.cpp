@@ -100,6 +100,19 @@ bool JobCosts::links_agree(const DeviceGraph& kept) const {
   return true;
 }
 
+std::optional<Seconds> JobCosts::known(const std::string& what) const {
+  const TaskTime* time = times_->find(on_machine(what));
+  return time ? std::optional(time->forward) : std::nullopt;
+}
+
+void JobCosts::keep(const std::string& what, Seconds seconds) {
+  times_->add(on_machine(what), {.forward = seconds, .backward_weights = {}, .backward = {}});
+}
+
+std::string JobCosts::on_machine(const std::string& what) const {
+  return fmt::format("{} on machine {:016x}", what, digest(machine_text(*machine_)));
+}
+
 void JobCosts::find_machine() {
   // Rank 0's file decides for all.
   const std::string kept =

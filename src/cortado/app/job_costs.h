@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,13 @@ class JobCosts {
   std::vector<int> nodes() const;  // per rank
   int measurements() const { return costs_->measurements(); }
   bool machine_measured() const { return machine_measured_; }
+  // What is kept of this job's machine, links included, beside tasks: by a text that says what was measured.
+  std::optional<Seconds> known(const std::string& what) const;
+  void keep(const std::string& what, Seconds seconds);
   void save();
 
  private:
+  std::string on_machine(const std::string& what) const;
   void find_machine();
   void find_times();
   bool links_agree(const DeviceGraph& kept) const;

@@ -23,9 +23,9 @@ void run_command(int count, const char* const* words) {
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", std::string(version()));
   app.allow_extras();  // handed down to the subcommands; refuse_unknown_arguments looks at the rest
-  std::vector<Command> commands{add_train_command(app),  add_test_command(app), add_time_command(app),
-                                add_verify_command(app), add_plan_command(app), add_machine_command(app),
-                                add_show_command(app),   add_data_command(app)};
+  std::vector<Command> commands{add_train_command(app),    add_test_command(app), add_time_command(app),
+                                add_verify_command(app),   add_plan_command(app), add_machine_command(app),
+                                add_simulate_command(app), add_show_command(app), add_data_command(app)};
 
   std::vector<std::string> arguments = normalized_arguments(count, words);
   std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes

@@ -46,13 +46,9 @@ std::vector<int> nodes_of(const DeviceGraph& machine) {
   return nodes;
 }
 
-// Of the device that has least.
 Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
   if (a.memory_gib > 0) return {static_cast<int64_t>(a.memory_gib * (1 << 30))};
-  Bytes least = machine.device(0).memory;
-  for (int device = 1; device < machine.devices(); ++device)
-    least = std::min(least, machine.device(device).memory);
-  return least;
+  return machine.least_memory();
 }
 
 // With what would fit, found by planning again.

@@ -6,12 +6,12 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/exec/executor.h"
 #include "cortado/program/lower.h"
+#include "cortado/sim/step_seconds.h"
 
 namespace cortado {
 namespace {
 
 using Kind = Step::Kind;
-using Operation = Placement::Operation;
 
 StepPart part_of(const Step& step) {
   switch (step.kind) {
@@ -35,90 +35,6 @@ StepPart part_of(const Step& step) {
       return StepPart::other;
   }
 }
-
-class Predictor {
- public:
-  Predictor(const Program& program, CostModel& costs, const std::vector<int>& nodes)
-      : program_(program), costs_(costs), nodes_(nodes) {}
-
-  std::vector<double> run() {
-    for (const Work& work : program_.works)
-      times_.push_back(work.kind == Operation::Kind::compute ? costs_.measure(work.task, program_.rank)
-                                                             : TaskTime{});
-    std::vector<double> steps;
-    for (const Step& step : program_.steps) steps.push_back(seconds_of(step).count);
-    return steps;
-  }
-
- private:
-  Seconds seconds_of(const Step& step) {
-    const size_t work = static_cast<size_t>(std::max(0, step.work));
-    switch (step.kind) {
-      case Kind::forward:
-        return times_[work].forward;
-      case Kind::backward_weights:
-        return times_[work].backward_weights;
-      case Kind::backward:
-        return times_[work].backward;
-      case Kind::update:
-        return costs_.update(share_of(step), program_.rank);
-      case Kind::exchange:
-        return exchange(step);
-      case Kind::sum_statistics:
-        return collective(Collective::allreduce, step.group,
-                          program_.buffers[static_cast<size_t>(step.sums)].size);
-      case Kind::sum_gradient:
-        return collective(Collective::allreduce, step.group, slice_of(step));
-      case Kind::scatter_gradient:
-        return collective(Collective::reduce_scatter, step.group, slice_of(step));
-      case Kind::gather_parameter:
-        return collective(Collective::allgather, step.group, slice_of(step));
-      default:  // its time is with the step behind it, or nothing is known of it
-        return {};
-    }
-  }
-
-  Seconds collective(Collective kind, const std::vector<int>& group, Bytes bytes) {
-    return costs_.collective(kind, {&group, 1}, bytes);
-  }
-
-  Bytes slice_of(const Step& step) const {
-    const auto& layout = program_.placement.slices[static_cast<size_t>(step.parameter)];
-    return bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
-  }
-
-  // What an update is of: the slice or, with the gradient summed at owners, this rank's share.
-  Bytes share_of(const Step& update) const {
-    const Bytes slice = slice_of(update);
-    for (const Step& step : program_.steps) {
-      if (step.kind == Kind::scatter_gradient && step.parameter == update.parameter)
-        return {slice.count / std::ssize(step.group)};
-    }
-    return slice;
-  }
-
-  Seconds exchange(const Step& step) {
-    const Work& work = program_.works[static_cast<size_t>(step.work)];
-    const Operation& operation = program_.placement.operations[static_cast<size_t>(work.operations[0])];
-    const Layout& from = program_.placement.values[static_cast<size_t>(operation.inputs[0])].layout;
-    const Layout& to = program_.placement.values[static_cast<size_t>(operation.outputs[0])].layout;
-    if (operation.kind == Operation::Kind::copy)
-      return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), nodes_));
-    // Addends to their owners; the gradient back is a copy.
-    const Movement movement = program_.movement_of(step);
-    if (movement.group.empty())
-      return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), nodes_));
-    const auto& addends = from[static_cast<size_t>(program_.rank)];
-    const Bytes bytes = addends ? bytes_of(addends->shape()) : Bytes{};
-    return collective(step.backward ? Collective::allgather : Collective::reduce_scatter, movement.group,
-                      bytes);
-  }
-
-  const Program& program_;
-  CostModel& costs_;
-  const std::vector<int>& nodes_;
-  std::vector<TaskTime> times_;
-};
 
 bool has(const std::vector<int>& list, int value) { return std::ranges::find(list, value) != list.end(); }
 
@@ -172,7 +88,7 @@ Prediction predict(const Network& network, const NodeStrategies& strategies, con
   prediction.program =
       lower(network, place(network, strategies, static_cast<int>(node_of_rank.size())),
             [&](const Task& task) { return facts_of(task, select_kernel(task, only_kernel)); });
-  prediction.steps = Predictor(prediction.program, costs, node_of_rank).run();
+  prediction.steps = StepSeconds(prediction.program, costs, node_of_rank).of_all();
   return prediction;
 }
 
@@ -219,7 +135,7 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
   machine.calibration = {.efficiency = {}, .correction = {}, .allreduce = machine.calibration.allreduce};
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
-  const std::vector<double> least = Predictor(program, limits, node_of_rank).run();
+  const std::vector<double> least = StepSeconds(program, limits, node_of_rank).of_all();
   // By kind and phase of tasks; then exchanges, then collectives: seconds at the limit, and measured.
   constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
   double at_limit[tasks + 2] = {}, took[tasks + 2] = {};

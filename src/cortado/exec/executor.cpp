@@ -66,7 +66,10 @@ Seconds Executor::now() const { return since(iteration_start_); }
 
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
   if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
-  const Kernel& kernel = *selection.kernel;
+  return facts_of(*selection.kernel);
+}
+
+TaskFacts facts_of(const Kernel& kernel) {
   BackwardReads reads = kernel.backward_reads();
   TaskFacts facts;
   facts.saved = kernel.saved_bytes();

@@ -38,6 +38,7 @@ struct ExecutorOptions {
 // What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference
 // would run layer by layer, where nothing would be gained.
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection);
+TaskFacts facts_of(const Kernel& kernel);
 
 // Runs this rank's Program of one net: compute steps in order on the calling thread (and the compute threads
 // inside kernels), communication steps on a thread of their own; a step starts when what it waits for has

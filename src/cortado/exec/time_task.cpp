@@ -61,6 +61,8 @@ class Stage {
   Stage(const Task& task, Kernel& kernel) : task_(task), kernel_(kernel) {
     plan();
     memory_ = Memory({size_});
+    fill(memory_.floats(), size_ / static_cast<int64_t>(sizeof(float)), 0,
+         0);  // the system gives pages when touched
     place();
   }
 

@@ -25,6 +25,12 @@ const Device& DeviceGraph::device(int device) const {
   return node(place.node).devices[static_cast<size_t>(place.position)];
 }
 
+Bytes DeviceGraph::least_memory() const {
+  Bytes least = device(0).memory;
+  for (int i = 1; i < devices(); ++i) least = std::min(least, device(i).memory);
+  return least;
+}
+
 Link DeviceGraph::link(int from, int to) const {
   if (from == to) return {{0}, {std::numeric_limits<double>::infinity()}};
   if (!machine_.pairs.empty()) {

@@ -105,6 +105,7 @@ class DeviceGraph {
   int devices() const { return static_cast<int>(places_.size()); }
   int nodes() const { return static_cast<int>(machine_.nodes.size()); }
   const Device& device(int device) const;
+  Bytes least_memory() const;  // of the device that has least
   const Node& node(int node) const { return machine_.nodes[static_cast<size_t>(node)]; }
 
   int node_of(int device) const { return places_[static_cast<size_t>(device)].node; }

@@ -54,7 +54,7 @@ class GroupPricer::Run {
         priced_.owns.push_back(member.grid.owns(k, config));
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
-      price_parameter(*member.parameters[p], member.grid.slices(static_cast<int>(p), config));
+      price_parameter(member, p, member.grid.slices(static_cast<int>(p), config));
     price_statistics(i);
   }
 
@@ -67,14 +67,24 @@ class GroupPricer::Run {
     return costs_.collective(kind, groups, bytes);
   }
 
-  void price_parameter(const Network::Parameter& parameter, const GridLayout& slices) {
+  void price_parameter(Member& member, size_t p, const GridLayout& slices) {
     const Bytes slice = float_bytes(slices.most_elements());
     priced_.parameters += slice;
-    if (!parameter.wants_gradient) return;
+    if (!member.parameters[p]->wants_gradient) return;
     priced_.parameters += {slice.count * (1 + group_.options_.history)};
-    // The segmented allreduce of channel and filter parallelism, section 3.2.
-    priced_.sync += collective(Collective::allreduce, slices.replicas(), slice, priced_.sync_bytes);
+    const GradientSum& sum = sum_of(member.sums[p], slices, slice);
+    priced_.sync += sum.seconds;
+    priced_.sync_bytes += sum.bytes;
     priced_.update += costs_.update(slice, config_.devices[0]);
+  }
+
+  // The segmented allreduce of channel and filter parallelism, section 3.2; many configurations have the same.
+  const GradientSum& sum_of(std::vector<GradientSum>& known, const GridLayout& slices, Bytes slice) {
+    const auto same = std::ranges::find(known, slices, &GradientSum::slices);
+    if (same != known.end()) return *same;
+    GradientSum& sum = known.emplace_back(slices);
+    sum.seconds = collective(Collective::allreduce, slices.replicas(), slice, sum.bytes);
+    return sum;
   }
 
   // Sums that a cut layer makes over the devices: of losses, which all ranks come to know, and of statistics,
@@ -93,8 +103,7 @@ class GroupPricer::Run {
       const int64_t channels =
           group_.members_[i].grid.domain(config_of(i)).range(config_.devices[0], 1).size();
       const Bytes sums{2 * channels * static_cast<int64_t>(sizeof(double))};
-      for (int pass = 0; pass < (node.has_backward ? 2 : 1); ++pass)
-        add_sums(Collective::allreduce, groups, sums);
+      add_sums(Collective::allreduce, groups, sums, node.has_backward ? 2 : 1);
     }
   }
 
@@ -135,8 +144,10 @@ class GroupPricer::Run {
     if (group_.members_[0].node.has_backward) add_sums(Collective::allgather, groups, addends);
   }
 
-  void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
-    priced_.sums += collective(kind, groups, bytes, priced_.sums_bytes);
+  void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, int times = 1) {
+    int64_t sent = 0;
+    priced_.sums += {times * collective(kind, groups, bytes, sent).count};
+    priced_.sums_bytes += times * sent;
   }
 
   GroupPricer& group_;
@@ -152,6 +163,7 @@ GroupPricer::Member::Member(const Network& network, int index, int devices)
       outputs(shapes(network, node.outputs)),
       grid(*node.layer, inputs, outputs, devices) {
   for (int p : node.parameters) parameters.push_back(&network.parameters()[static_cast<size_t>(p)]);
+  sums.resize(parameters.size());
 }
 
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,

@@ -43,12 +43,19 @@ class GroupPricer {
 
  private:
   class Run;
+  // Of a parameter's gradient, where devices have these slices.
+  struct GradientSum {
+    GridLayout slices;
+    Seconds seconds{};
+    int64_t bytes = 0;  // that all devices send
+  };
   struct Member {
     Member(const Network& network, int node, int devices);
     const Network::Node& node;
     std::vector<Shape> inputs, outputs;
     std::vector<const Network::Parameter*> parameters;
     LayerGrid grid;
+    std::vector<std::vector<GradientSum>> sums;  // per parameter: what is known
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;

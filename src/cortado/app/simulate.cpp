@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cortado/app/commands.h"
+#include "cortado/app/common.h"
+#include "cortado/app/resident_data.h"
+#include "cortado/app/time_report.h"
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/cost/analytic.h"
+#include "cortado/exec/executor.h"
+#include "cortado/machine/file.h"
+#include "cortado/plan/choice.h"
+#include "cortado/program/lower.h"
+#include "cortado/program/volume.h"
+#include "cortado/report/trace.h"
+#include "cortado/sim/simulator.h"
+
+namespace cortado {
+namespace {
+
+struct SimulateArguments {
+  ModelOptions model;
+  std::string machine, strategy = "auto", json, trace;
+  int devices = 0;
+};
+
+struct Simulated {
+  std::vector<Program> programs;
+  Simulation simulation;
+};
+
+// As plain kernels would have it: programs are for the order of steps, times come from the cost model.
+std::optional<TaskFacts> plain_facts(const Task& task) {
+  return facts_of(*select_kernel(task, "reference").kernel);
+}
+
+Simulated simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
+                      const std::string& name) {
+  Simulated simulated;
+  const int ranks = machine.devices();
+  const Placement placement = place(network, resolve(strategy, network, ranks, name), ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    simulated.programs.push_back(lower(network, placement, plain_facts, {.rank = rank, .after_pass = {}}));
+  AnalyticCosts costs(machine);
+  simulated.simulation = simulate(simulated.programs, costs, machine);
+  return simulated;
+}
+
+Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
+  if (a.strategy != "auto") return load_strategy(a.strategy, network, machine.devices());
+  std::vector<int> nodes;
+  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
+  AnalyticCosts costs(machine);
+  const plan::Choice choice =
+      plan::choose(network, {.devices = machine.devices()}, costs, nodes, machine.least_memory());
+  if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
+  return choice.candidates[0].strategy;
+}
+
+TimeReport report_of(const Simulated& simulated, const Network& network, const DeviceGraph& machine) {
+  const Simulation& simulation = simulated.simulation;
+  const Program& first = simulated.programs.front();
+  const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
+  const double exposed = (simulation.ends[0] - simulation.computing[0]).count;
+  TimeReport report = report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed)});
+  report.ranks = machine.devices();
+  report.flops = 0;
+  for (const Program& program : simulated.programs) {
+    report.bytes += static_cast<double>(volumes_of(program).total().sent);
+    report.flops += flops_of(network, program);
+  }
+  for (int device = 0; device < machine.devices(); ++device)
+    report.peak += machine.device(device).peak.per_second;
+  report.of_peak = fmt::format("peak of {} devices", machine.devices());
+  return report;
+}
+
+void run_simulate(const SimulateArguments& a) {
+  const DeviceGraph whole = load_machine(a.machine);
+  const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
+  const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
+  const Network& network = loaded.network;
+  const Strategy strategy = strategy_for(a, network, machine);
+  const auto begin = std::chrono::steady_clock::now();
+  const Simulated simulated = simulate_on(machine, network, strategy, a.strategy);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const Simulated alone =
+      simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
+  const TimeReport report = report_of(simulated, network, machine);
+  const double one = alone.simulation.iteration.count;
+  fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s\n", times_text(report),
+             1e3 * one, one / report.step, taken.count());
+  if (!a.json.empty()) {
+    auto json = times_json(report);
+    json["single_step_seconds"] = one;
+    json["simulation_seconds"] = taken.count();
+    write_file_atomically(a.json, json.dump(2) + "\n");
+  }
+  if (a.trace.empty()) return;
+  std::vector<TraceSlice> slices;
+  for (const Program& program : simulated.programs) {
+    const auto own = trace_slices(simulated.simulation.timeline, program, network);
+    slices.insert(slices.end(), own.begin(), own.end());
+  }
+  write_file_atomically(a.trace, trace_json(slices));
+}
+
+}  // namespace
+
+Command add_simulate_command(CLI::App& app) {
+  auto a = std::make_shared<SimulateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Simulate a training iteration of a model on a machine, present or not, under a strategy");
+  add_model_options(*command, a->model);
+  add_shape_option(*command, a->model);
+  command
+      ->add_option("--machine", a->machine,
+                   "A machine file (docs/machines.md), or the name of one in machines/")
+      ->required();
+  command
+      ->add_option("--devices", a->devices, "Run on the first so many devices of the machine (default: all)")
+      ->check(at_least_one());
+  command->add_option(
+      "--strategy", a->strategy,
+      "auto (default: planned for the machine), single, data, model, owt, spatial, random:SEED or "
+      "a file (.json)");
+  command->add_option("--json", a->json, "Write the times as JSON");
+  command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");
+  return {command, [a] { run_simulate(*a); }};
+}
+
+}  // namespace cortado

@@ -1,0 +1,62 @@
+#include "cortado/app/trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "cortado/app/resident_data.h"
+
+namespace cortado {
+namespace {
+
+// The largest of all ranks' numbers, at every rank.
+double largest(Communicator& job, double mine) {
+  double most = mine;
+  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)))) {
+    double other = 0;
+    std::memcpy(&other, bytes.data(), sizeof other);
+    most = std::max(most, other);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count) {
+  std::vector<IterationTimes> times;
+  for (int i = -warm_up_iterations; i < count; ++i) {
+    const int iteration = i + warm_up_iterations;
+    optimizer.begin(iteration, 1e-6);
+    optimizer.begin_batch(0);
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(static_cast<uint64_t>(iteration), [&](int entry) { optimizer.gradient(entry); });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (i < 0) continue;
+    times.push_back(times_of(executor.program(), executor.timeline(), seconds.count(),
+                             executor.exposed_communication().count));
+  }
+  return times;
+}
+
+Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy,
+                     const std::string& kernels) {
+  constexpr int iterations = 3;
+  ResidentData data(network);
+  ParameterStore parameters;
+  ExecutorOptions options;
+  options.only_kernel = kernels;
+  options.communicator = &job;
+  options.strategies = resolve(strategy, network, job.size(), "strategy auto");
+  Executor executor(network, parameters, data.sources(), std::move(options));
+  data.restrict_to(executor.samples());
+  SolverOptions solver;
+  solver.update.momentum = 0.9;
+  Optimizer optimizer(solver, parameters, parameter_cut_of(executor, &job));
+  std::vector<double> seconds;
+  for (const IterationTimes& times : run_iterations(executor, optimizer, iterations))
+    seconds.push_back(times.step);
+  std::ranges::sort(seconds);
+  return {largest(job, seconds[iterations / 2])};
+}
+
+}  // namespace cortado

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cortado/app/time_report.h"
+#include "cortado/exec/executor.h"
+#include "cortado/train/optimizer.h"
+
+namespace cortado {
+
+// Iterations of a training, with updates by `optimizer` at a rate too small to matter, behind some that are
+// not counted since they touch memory first.
+inline constexpr int warm_up_iterations = 2;
+std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count);
+
+// Seconds of an iteration of the job under a strategy, on random data: the median of a few, of the slowest
+// rank, the same at every rank. All ranks call it.
+Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy,
+                     const std::string& kernels);
+
+}  // namespace cortado

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cortado/plan/planner.h"
+
+namespace cortado::plan {
+
+// Strategies for `--strategy auto`: which one it is must be tried where there are several.
+struct Choice {
+  struct Candidate {
+    std::string built_in;  // the strategy's name; empty: the plan's own
+    Strategy strategy;
+    Seconds seconds;  // of an iteration, by the costs
+  };
+  Plan plan;
+  std::vector<Candidate> candidates;  // the one to take untried comes first
+  std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
+};
+
+// Costs are true to about a tenth, and a plan is the luckiest of many, which waits for other ranks at more
+// places than a built-in strategy. So the plan is a candidate where it costs this many times less than the
+// best built-in strategy, and built-in strategies are that cost at most this many times more than that.
+inline constexpr double about_equal = 1.1;
+
+// For devices that may each hold so much. What a plan holds is a bound from above (memory.h): where none is
+// sure to fit, the cheapest one may yet.
+Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
+              const std::vector<int>& node_of_device, Bytes memory);
+
+}  // namespace cortado::plan

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cortado/net/network.h"
+#include "cortado/program/program.h"
+#include "cortado/program/timeline.h"
+
+namespace cortado {
+
+// A step as a trace shows it.
+struct TraceSlice {
+  int rank = 0, step = 0;
+  Lane lane = Lane::compute;
+  std::string name, category;  // "conv1+relu1 forward", "forward"
+  Seconds begin, end;
+  bool operator==(const TraceSlice&) const = default;
+};
+
+// The entries of the program's rank.
+std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program,
+                                     const Network& network);
+
+// As an array of JSON, for ranks that send theirs to one that writes all; and back. Throws InternalError
+// where the text is no such array.
+std::string slices_text(std::span<const TraceSlice> slices);
+std::vector<TraceSlice> parse_slices(const std::string& text);
+
+// Chrome's trace events (the JSON object format, "Trace Event Format"), which Perfetto and chrome://tracing
+// open: a process per rank, in it a thread for the compute lane and, as communication steps overlap, as many
+// for the communication lane as stand beside each other. Times are microseconds. Each step is one complete
+// event ("X"); slices of a thread never overlap.
+std::string trace_json(std::span<const TraceSlice> slices);
+
+}  // namespace cortado

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace cortado {
+
+// Transfers under way that share ports: what a device, a network interface or a bus can send or receive.
+// Alone a flow takes so many seconds and meanwhile uses up such a share of each port. Where the flows under
+// way would use more than the whole of a port they slow down, max-min fair: none could go faster without
+// slowing one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2).
+class Flows {
+ public:
+  struct Load {
+    int port = 0;
+    double share = 0;  // of the port, in (0, 1]
+  };
+  explicit Flows(int ports) : ports_(static_cast<size_t>(ports)) {}
+
+  int start(double seconds, std::vector<Load> loads);  // its number, counted up
+  bool idle() const { return flows_.empty(); }
+  double speed(int flow);  // relative to what it has alone
+  double next_end();       // seconds until the first one ends; infinity: there is none
+  // Lets so much time pass, at most next_end(); the numbers of those that have ended, ascending.
+  std::vector<int> advance(double seconds);
+
+ private:
+  struct Flow {
+    double whole, left;  // seconds, alone
+    std::vector<Load> loads;
+    double speed = 1;
+  };
+  void set_speeds();
+
+  struct Port {
+    double taken = 0;    // by flows whose speed is set
+    double waiting = 0;  // by the others, at full speed
+  };
+  std::vector<Port> ports_;
+  std::map<int, Flow> flows_;
+  int next_ = 0;
+  bool changed_ = false;  // since speeds were set
+};
+
+}  // namespace cortado

@@ -1,0 +1,77 @@
+#include "cortado/sim/ports.h"
+
+#include <algorithm>
+#include <map>
+
+namespace cortado {
+namespace {
+
+// Of a node: its network interface there and back, and its bus.
+enum { nic_out, nic_in, bus };
+
+// Loads of one port add up to at most all of it.
+std::vector<Flows::Load> merged(const std::vector<Flows::Load>& loads) {
+  std::map<int, double> shares;
+  for (const Flows::Load& load : loads) shares[load.port] += load.share;
+  std::vector<Flows::Load> one_each;
+  for (const auto& [port, share] : shares) one_each.push_back({port, std::min(1.0, share)});
+  return one_each;
+}
+
+}  // namespace
+
+// What one message alone gets.
+Bandwidth Ports::rate(int from, int to) const {
+  const bool across = machine_.crosses_nodes(from, to);
+  Bandwidth least = machine_.link(from, to).bandwidth;
+  for (int node : {machine_.node_of(from), machine_.node_of(to)}) {
+    const Bandwidth shared = across ? machine_.nic(node) : machine_.bus(node);
+    if (shared.bytes_per_second > 0) least = std::min(least, shared);
+  }
+  return least;
+}
+
+void Ports::add(std::vector<Flows::Load>& loads, int from, int to, double share) const {
+  if (share <= 0) return;
+  const bool across = machine_.crosses_nodes(from, to);
+  const double rate = share * this->rate(from, to).bytes_per_second;
+  const auto use = [&](int port, Bandwidth whole) {
+    if (whole.bytes_per_second > 0) loads.push_back({port, rate / whole.bytes_per_second});
+  };
+  const Bandwidth link = machine_.link(from, to).bandwidth;
+  use(device_port(from, across, out), link);
+  use(device_port(to, across, in), link);
+  if (across) {
+    use(node_port(machine_.node_of(from), nic_out), machine_.nic(machine_.node_of(from)));
+    use(node_port(machine_.node_of(to), nic_in), machine_.nic(machine_.node_of(to)));
+  } else {
+    use(node_port(machine_.node_of(from), bus), machine_.bus(machine_.node_of(from)));
+  }
+}
+
+std::vector<Flows::Load> Ports::message(int from, int to) const {
+  std::vector<Flows::Load> loads;
+  add(loads, from, to, 1);
+  return merged(loads);
+}
+
+Seconds Ports::message_seconds(int from, int to, Bytes bytes) const {
+  const Seconds alone = machine_.link(from, to).latency + bytes / rate(from, to);
+  return {alone.count * machine_.calibration().exchange_correction};
+}
+
+std::vector<Flows::Load> Ports::collective(Collective kind, std::span<const int> group, Bytes bytes,
+                                           Seconds alone) const {
+  if (alone.count <= 0) return {};
+  const double members = static_cast<double>(group.size());
+  const double sent = (kind == Collective::allreduce ? 2 : 1) * (members - 1) / members *
+                      static_cast<double>(bytes.count) * machine_.calibration().collective_correction;
+  std::vector<Flows::Load> loads;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const int from = group[i], to = group[(i + 1) % group.size()];
+    add(loads, from, to, std::min(1.0, sent / rate(from, to).bytes_per_second / alone.count));
+  }
+  return merged(loads);
+}
+
+}  // namespace cortado

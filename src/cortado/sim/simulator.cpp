@@ -1,0 +1,220 @@
+#include "cortado/sim/simulator.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <queue>
+#include <tuple>
+
+#include "cortado/base/error.h"
+#include "cortado/sim/flows.h"
+#include "cortado/sim/ports.h"
+#include "cortado/sim/step_seconds.h"
+
+namespace cortado {
+namespace {
+
+// Where ranks come together: the message of a tag from one rank to another, or the n-th collective of a
+// group.
+using Place = std::tuple<std::vector<int>, int>;
+
+struct Participant {
+  int rank, step;
+};
+
+struct Meeting {
+  std::vector<Participant> came;
+};
+
+class Simulator {
+ public:
+  Simulator(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine)
+      : machine_(machine), ports_(machine), flows_(ports_.count()) {
+    for (int device = 0; device < machine.devices(); ++device) nodes_.push_back(machine.node_of(device));
+    for (const Program& program : programs) {
+      ensure(program.rank == static_cast<int>(ranks_.size()), "programs are those of all ranks, in order");
+      ranks_.emplace_back(program, costs, nodes_);
+    }
+    ensure(std::ssize(ranks_) <= machine.devices(), "a device runs each rank");
+  }
+
+  Simulation run() {
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) start_what_may(rank);
+    while (!computing_.empty() || !flows_.idle()) go_on();
+    Simulation simulation;
+    for (Rank& rank : ranks_) {
+      ensure(rank.done_count == rank.program.steps.size(), "no step waits for what never comes");
+      simulation.iteration = std::max(simulation.iteration, rank.end);
+      simulation.ends.push_back(rank.end);
+      simulation.computing.push_back(rank.computing_time);
+      simulation.timeline.insert(simulation.timeline.end(), rank.timeline.begin(), rank.timeline.end());
+    }
+    return simulation;
+  }
+
+ private:
+  struct Rank {
+    Rank(const Program& of, CostModel& costs, const std::vector<int>& nodes)
+        : program(of), seconds(of, costs, nodes), done(of.steps.size()), left(of.steps.size()) {
+      for (size_t s = 0; s < of.steps.size(); ++s) {
+        lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
+        timeline.push_back({of.rank, of.steps[s].lane, static_cast<int>(s), {}, {}});
+      }
+    }
+    // The backward pass begins when all of the forward pass is over.
+    bool ready(int step) const {
+      const auto forward = static_cast<size_t>(program.forward_steps);
+      if (static_cast<size_t>(step) >= forward && done_forward < forward) return false;
+      return std::ranges::all_of(program.steps[static_cast<size_t>(step)].waits,
+                                 [&](int other) { return done[static_cast<size_t>(other)] != 0; });
+    }
+    const Program& program;
+    StepSeconds seconds;
+    std::vector<int> lanes[2];  // steps of the compute and of the communication lane
+    size_t next[2] = {0, 0};    // of each lane
+    bool computes = false;      // a step of the compute lane is under way
+    std::vector<char> done;
+    std::vector<int> left;  // per step under way: meetings that are not over
+    size_t done_count = 0, done_forward = 0;
+    std::map<std::vector<int>, int> meetings;  // of each group so far
+    Timeline timeline;
+    Seconds end, computing_time;
+  };
+  struct Computing {
+    double end;
+    int rank, step;
+    bool operator>(const Computing& other) const {
+      return std::tie(end, rank) > std::tie(other.end, other.rank);
+    }
+  };
+
+  Rank& rank(int number) { return ranks_[static_cast<size_t>(number)]; }
+
+  // To the next event: steps or transfers that end.
+  void go_on() {
+    const double flow_end = now_ + flows_.next_end();
+    const double next = computing_.empty() ? flow_end : std::min(flow_end, computing_.top().end);
+    std::vector<int> moved;  // ranks with something new
+    for (int flow : flows_.advance(next - now_)) {
+      for (const Participant& one : under_way_.at(flow).came) {
+        if (--rank(one.rank).left[static_cast<size_t>(one.step)] == 0) ended(one.rank, one.step, next);
+        moved.push_back(one.rank);
+      }
+      under_way_.erase(flow);
+    }
+    now_ = next;
+    while (!computing_.empty() && computing_.top().end <= now_) {
+      const Computing one = computing_.top();
+      computing_.pop();
+      rank(one.rank).computes = false;
+      ended(one.rank, one.step, now_);
+      moved.push_back(one.rank);
+    }
+    std::ranges::sort(moved);
+    moved.erase(std::ranges::unique(moved).begin(), moved.end());
+    for (int number : moved) start_what_may(number);
+  }
+
+  void ended(int number, int step, double when) {
+    Rank& of = rank(number);
+    of.done[static_cast<size_t>(step)] = 1;
+    of.timeline[static_cast<size_t>(step)].end = {when};
+    of.end = std::max(of.end, Seconds{when});
+    ++of.done_count;
+    if (step < of.program.forward_steps) ++of.done_forward;
+  }
+
+  void start_what_may(int number) {
+    while (start_communication(number) || start_computing(number)) {
+    }
+  }
+
+  bool start_computing(int number) {
+    Rank& of = rank(number);
+    if (of.computes || of.next[0] == of.lanes[0].size()) return false;
+    const int step = of.lanes[0][of.next[0]];
+    if (!of.ready(step)) return false;
+    ++of.next[0];
+    of.timeline[static_cast<size_t>(step)].begin = {now_};
+    const Seconds seconds = of.seconds.of(of.program.steps[static_cast<size_t>(step)]);
+    of.computing_time += seconds;
+    if (seconds.count <= 0) {
+      ended(number, step, now_);
+    } else {
+      of.computes = true;
+      computing_.push({now_ + seconds.count, number, step});
+    }
+    return true;
+  }
+
+  bool start_communication(int number) {
+    Rank& of = rank(number);
+    if (of.next[1] == of.lanes[1].size()) return false;
+    const int index = of.lanes[1][of.next[1]];
+    if (!of.ready(index)) return false;
+    ++of.next[1];
+    of.timeline[static_cast<size_t>(index)].begin = {now_};
+    const Step& step = of.program.steps[static_cast<size_t>(index)];
+    int& left = of.left[static_cast<size_t>(index)];
+    ++left;  // while it comes to its meetings, of which any may take no time
+    if (!step.group.empty()) {
+      meet_group(number, index);
+    } else if (step.kind == Step::Kind::exchange) {
+      const Movement movement = of.program.movement_of(step);
+      for (const auto& part : movement.sends) meet_peer(number, part.peer, part, number, index);
+      for (const auto& part : movement.receives) meet_peer(part.peer, number, part, number, index);
+    }
+    if (--left == 0) ended(number, index, now_);
+    return true;
+  }
+
+  void meet_peer(int from, int to, const Movement::Part& part, int number, int index) {
+    const int tag = rank(number).program.steps[static_cast<size_t>(index)].tag;
+    come({{from, to}, tag}, 2, number, index, [&] {
+      const Bytes bytes = bytes_of(part.box.shape());
+      return flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to));
+    });
+  }
+
+  void meet_group(int number, int index) {
+    Rank& of = rank(number);
+    const Step& step = of.program.steps[static_cast<size_t>(index)];
+    // Below every tag, so that a group of two is not taken for two peers.
+    const int nth = -1 - of.meetings[step.group]++;
+    come({step.group, nth}, step.group.size(), number, index, [&] {
+      const Seconds alone = of.seconds.of(step);
+      const auto [kind, bytes] = of.seconds.group_step(step);
+      return flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone));
+    });
+  }
+
+  // The last one to come to a place starts the transfer.
+  template <typename Start>
+  void come(Place place, size_t expected, int number, int index, Start&& start) {
+    ++rank(number).left[static_cast<size_t>(index)];
+    Meeting& meeting = meetings_[place];
+    meeting.came.push_back({number, index});
+    if (meeting.came.size() < expected) return;
+    under_way_[start()] = std::move(meeting);
+    meetings_.erase(place);
+  }
+
+  const DeviceGraph& machine_;
+  const Ports ports_;
+  Flows flows_;
+  std::vector<int> nodes_;  // per device
+  std::vector<Rank> ranks_;
+  std::map<Place, Meeting> meetings_;  // not all have come
+  std::map<int, Meeting> under_way_;   // by flow
+  std::priority_queue<Computing, std::vector<Computing>, std::greater<>> computing_;
+  double now_ = 0;
+};
+
+}  // namespace
+
+Simulation simulate(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine) {
+  return Simulator(programs, costs, machine).run();
+}
+
+}  // namespace cortado

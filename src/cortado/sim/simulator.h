@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cortado/cost/cost_model.h"
+#include "cortado/machine/device_graph.h"
+#include "cortado/program/program.h"
+#include "cortado/program/timeline.h"
+
+namespace cortado {
+
+// An iteration of a job as a machine would run it.
+struct Simulation {
+  Timeline timeline;                     // by rank; of each rank in the order of its steps
+  Seconds iteration;                     // until the last rank has ended
+  std::vector<Seconds> ends, computing;  // per rank: its end; of that, in steps of the compute lane
+};
+
+// Discrete events: each rank has a compute lane and a communication lane, as the Executor has
+// (docs/design.md, section 5). Compute steps follow one another; communication steps start in order, as soon
+// as what each waits for has ended, and overlap. A message begins when both its ends have come to it, a
+// collective when all of its group have. What is under way at one time shares the ports of devices, network
+// interfaces and buses (flows.h); alone it takes what `costs` says. Batches are there when they are wanted.
+//
+// `programs` are those of all ranks, in order, lowered from one placement; rank i runs on device i.
+Simulation simulate(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine);
+
+}  // namespace cortado

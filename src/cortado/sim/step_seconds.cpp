@@ -1,0 +1,99 @@
+#include "cortado/sim/step_seconds.h"
+
+#include <algorithm>
+
+namespace cortado {
+
+using Kind = Step::Kind;
+
+StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank)
+    : program_(program), costs_(costs), node_of_rank_(node_of_rank) {
+  for (const Work& work : program.works) {
+    times_.push_back(work.kind == Work::Kind::compute ? costs.measure(work.task, program.rank) : TaskTime{});
+  }
+}
+
+std::vector<double> StepSeconds::of_all() {
+  std::vector<double> seconds;
+  for (const Step& step : program_.steps) seconds.push_back(of(step).count);
+  return seconds;
+}
+
+Seconds StepSeconds::of(const Step& step) {
+  const size_t work = static_cast<size_t>(std::max(0, step.work));
+  switch (step.kind) {
+    case Kind::forward:
+      return times_[work].forward;
+    case Kind::backward_weights:
+      return times_[work].backward_weights;
+    case Kind::backward:
+      return times_[work].backward;
+    case Kind::update:
+      return costs_.update(share_of(step), program_.rank);
+    case Kind::exchange:
+      return messages(step);
+    case Kind::sum_statistics:
+    case Kind::sum_gradient:
+    case Kind::scatter_gradient:
+    case Kind::gather_parameter:
+      return together(step);
+    default:  // its time is with the step behind it, or nothing is known of it
+      return {};
+  }
+}
+
+Seconds StepSeconds::together(const Step& step) {
+  const GroupStep what = group_step(step);
+  return costs_.collective(what.kind, {&step.group, 1}, what.bytes);
+}
+
+StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
+  switch (step.kind) {
+    case Kind::sum_statistics:
+      return {Collective::allreduce, program_.buffers[static_cast<size_t>(step.sums)].size};
+    case Kind::sum_gradient:
+      return {Collective::allreduce, slice_of(step)};
+    case Kind::scatter_gradient:
+      return {Collective::reduce_scatter, slice_of(step)};
+    case Kind::gather_parameter:
+      return {Collective::allgather, slice_of(step)};
+    default:
+      break;
+  }
+  // Chunks that make one box together.
+  const Movement movement = program_.movement_of(step);
+  Bytes bytes;
+  for (const auto& chunk : movement.chunks)
+    if (chunk) bytes += bytes_of(chunk->shape());
+  return {movement.sums ? Collective::reduce_scatter : Collective::allgather, bytes};
+}
+
+Bytes StepSeconds::slice_of(const Step& step) const {
+  const auto& layout = program_.placement.slices[static_cast<size_t>(step.parameter)];
+  return bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
+}
+
+// What an update is of: the slice or, with the gradient summed at owners, this rank's share.
+Bytes StepSeconds::share_of(const Step& update) const {
+  const Bytes slice = slice_of(update);
+  for (const Step& step : program_.steps) {
+    if (step.kind == Kind::scatter_gradient && step.parameter == update.parameter)
+      return {slice.count / std::ssize(step.group)};
+  }
+  return slice;
+}
+
+Seconds StepSeconds::messages(const Step& step) {
+  const Work& work = program_.works[static_cast<size_t>(step.work)];
+  const auto& operation = program_.placement.operations[static_cast<size_t>(work.operations[0])];
+  const Layout& from = program_.placement.values[static_cast<size_t>(operation.inputs[0])].layout;
+  const Layout& to = program_.placement.values[static_cast<size_t>(operation.outputs[0])].layout;
+  if (operation.kind == Placement::Operation::Kind::copy)
+    return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_));
+  // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.
+  if (step.group.empty())
+    return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), node_of_rank_));
+  return together(step);
+}
+
+}  // namespace cortado

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/cost/cost_model.h"
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+// Seconds that steps of one rank's program take by a cost model: computing on the compute lane, messages and
+// collectives as if nobody else sent. Loads, and steps of which a model knows nothing, take none. All that it
+// is given must outlive it. Where `costs` measures, all ranks make it for the same programs in the same
+// order.
+class StepSeconds {
+ public:
+  StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank);
+
+  Seconds of(const Step& step);
+  std::vector<double> of_all();
+
+  // What a step with a group is: each member has so many bytes before an allreduce or reduce-scatter, and
+  // after an allgather.
+  struct GroupStep {
+    Collective kind;
+    Bytes bytes;
+  };
+  GroupStep group_step(const Step& step) const;
+
+ private:
+  Seconds messages(const Step& step);
+  Seconds together(const Step& step);
+  Bytes slice_of(const Step& step) const;
+  Bytes share_of(const Step& update) const;
+
+  const Program& program_;
+  CostModel& costs_;
+  const std::vector<int>& node_of_rank_;
+  std::vector<TaskTime> times_;  // per work
+};
+
+}  // namespace cortado

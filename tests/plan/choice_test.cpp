@@ -1,0 +1,87 @@
+#include "cortado/plan/choice.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "tests/plan/fake_costs.h"
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using testing::FakeCosts;
+using testing::one_node;
+
+const plan::Assignment& fastest_built_in(const plan::Plan& plan) {
+  const auto end = plan.baselines.end() - 1;  // best-of-each
+  return *std::ranges::min_element(plan.baselines.begin(), end, {}, &plan::Assignment::seconds);
+}
+
+TEST(Choice, LeavesABuiltInStrategyForATenthAlone) {
+  FakeCosts costs;
+  int planned = 0, built_in = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    for (int devices : {2, 4}) {
+      SCOPED_TRACE(std::to_string(seed) + " on " + std::to_string(devices));
+      const Network net = testing::random_net(seed);
+      const plan::Choice choice = plan::choose(net, {.devices = devices}, costs, one_node(devices), {});
+      EXPECT_TRUE(choice.misfit.empty()) << choice.misfit;
+      const plan::Assignment& best = fastest_built_in(choice.plan);
+      const bool takes_plan = best.seconds.count > 1.1 * choice.plan.seconds.count;
+      const auto& first = choice.candidates[0];
+      if (takes_plan) {
+        ++planned;
+        EXPECT_EQ(first.built_in, "");
+        EXPECT_EQ(first.strategy, choice.plan.strategy);
+        EXPECT_EQ(first.seconds, choice.plan.seconds);
+      } else {
+        ++built_in;
+        EXPECT_EQ(first.seconds, best.seconds);
+        EXPECT_EQ(first.strategy, built_in_strategy(first.built_in, net, devices));
+      }
+      // Besides, built-in strategies about as fast as the best of them, each once.
+      std::set<Seconds> rivals;
+      for (const plan::Assignment& one : choice.plan.baselines)
+        if (one.name != "best-of-each" && one.seconds.count <= 1.1 * best.seconds.count)
+          rivals.insert(one.seconds);
+      EXPECT_EQ(choice.candidates.size(), rivals.size() + (takes_plan ? 1 : 0));
+    }
+  }
+  EXPECT_GT(planned, 5);
+  EXPECT_GT(built_in, 5);
+}
+
+// With a little less memory than a choice holds another one is made that holds less.
+TEST(Choice, KeepsToTheMemory) {
+  FakeCosts costs;
+  int others = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed);
+    const auto choose = [&](Bytes memory) {
+      return plan::choose(net, {.devices = 3}, costs, one_node(3), memory);
+    };
+    const auto memory_of = [](const plan::Choice& choice) {
+      const std::string& name = choice.candidates[0].built_in;
+      if (name.empty()) return choice.plan.memory;
+      return std::ranges::find(choice.plan.baselines, name, &plan::Assignment::name)->memory;
+    };
+    const plan::Choice free = choose({});
+    const Bytes limit{memory_of(free).count - 1};
+    const plan::Choice held = choose(limit);
+    if (held.misfit.empty()) {
+      ++others;
+      EXPECT_LE(memory_of(held), limit);
+      EXPECT_NE(held.candidates[0].strategy, free.candidates[0].strategy);
+    } else {
+      EXPECT_EQ(held.candidates[0].strategy, free.candidates[0].strategy);
+    }
+    EXPECT_FALSE(choose({1}).misfit.empty());
+    EXPECT_EQ(choose({1}).candidates[0].strategy, free.candidates[0].strategy);
+  }
+  EXPECT_GT(others, 5);
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,178 @@
+#include "cortado/sim/simulator.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/plan/plan_graph.h"
+#include "cortado/program/lower.h"
+#include "cortado/sim/step_seconds.h"
+
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+// Nodes of devices: 1 GFLOP/s, 10 GB/s of memory; 1 GB/s and 1 us within a node, 0.1 GB/s and 10 us between
+// nodes, which have as much for all of their devices together.
+DeviceGraph machine_of(int nodes, int devices) {
+  Node node;
+  node.devices.assign(static_cast<size_t>(devices), Device{.name = "",
+                                                           .peak = {1e9},
+                                                           .memory_bandwidth = {10e9},
+                                                           .memory = {1 << 30},
+                                                           .task_overhead = {1e-6}});
+  node.links = {{.group = devices, .link = {{1e-6}, {1e9}}}};
+  node.nic = {0.1e9};
+  Machine machine;
+  machine.name = "test";
+  machine.nodes.assign(static_cast<size_t>(nodes), node);
+  machine.network = {{10e-6}, {0.1e9}};
+  return DeviceGraph(machine);
+}
+
+std::vector<int> nodes_of(const DeviceGraph& machine) {
+  std::vector<int> nodes;
+  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
+  return nodes;
+}
+
+std::vector<Program> programs_of(const Network& network, const Strategy& strategy, int ranks) {
+  const Placement placement = place(network, resolve(strategy, network, ranks, "test"), ranks);
+  std::vector<Program> programs;
+  for (int rank = 0; rank < ranks; ++rank)
+    programs.push_back(lower(network, placement, testing::facts_of, {.rank = rank, .after_pass = {}}));
+  return programs;
+}
+
+Simulation simulated(const Network& network, const Strategy& strategy, const DeviceGraph& machine) {
+  AnalyticCosts costs(machine);
+  return simulate(programs_of(network, strategy, machine.devices()), costs, machine);
+}
+
+TEST(Simulator, OneRankTakesTheSumOfItsSteps) {
+  const DeviceGraph machine = machine_of(1, 1);
+  AnalyticCosts costs(machine);
+  const std::vector<int> nodes{0};
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Network net = testing::random_net(seed);
+    const auto programs = programs_of(net, built_in_strategy("single", net, 1), 1);
+    double sum = 0;
+    for (double seconds : StepSeconds(programs[0], costs, nodes).of_all()) sum += seconds;
+    const Simulation found = simulate(programs, costs, machine);
+    EXPECT_NEAR(found.iteration.count, sum, 1e-12);
+    EXPECT_NEAR(found.computing[0].count, sum, 1e-12);
+  }
+}
+
+// Law 3 (docs/design.md, "Laws"): where nothing can overlap, an iteration takes Eq. 1's sum.
+TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
+  testing::NetBuilder builder;
+  const Network net =
+      builder.conv("a", "data").tanh("a", "b").conv("c", "b").conv("d", "c").build(Phase::test);
+  for (int ranks : {2, 4}) {
+    const DeviceGraph machine = machine_of(1, ranks);
+    AnalyticCosts costs(machine);
+    const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = ranks}, costs, nodes_of(machine));
+    // The last layer is whole, so that nothing moves for the report of its output, which Eq. 1 leaves out.
+    const std::string cut = "{\"c\": " + std::to_string(ranks) + "}";
+    for (const std::string& middle : {std::string("{\"n\": 2}"), std::string("{\"h\": 2}"), cut}) {
+      SCOPED_TRACE(middle + " on " + std::to_string(ranks));
+      const Strategy strategy =
+          parse_strategy(R"({"format": "cortado-strategy", "version": 1, "ranks": )" + std::to_string(ranks) +
+                             R"(, "layers": {"a": )" + cut + R"(, "b": )" + cut + R"(, "c": )" + middle +
+                             R"(, "d": {"n": 1}}})",
+                         "test");
+      const double sum = graph.costs.seconds(graph.assignment(net, strategy));
+      EXPECT_NEAR(simulated(net, strategy, machine).iteration.count, sum, 1e-9 * sum);
+    }
+  }
+}
+
+// Whatever the net and its cuts: every step runs once, behind what it waits for; a lane's compute steps
+// follow one another; an iteration is no shorter than any rank's computing, and no longer than all steps of
+// all ranks.
+TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const int nodes = 1 + static_cast<int>(seed % 2), devices = 1 + static_cast<int>(seed / 2 % 4);
+    SCOPED_TRACE(std::to_string(seed) + " on " + std::to_string(nodes) + " x " + std::to_string(devices));
+    const DeviceGraph machine = machine_of(nodes, devices);
+    const Network net = testing::random_net(seed);
+    const auto programs = programs_of(
+        net, load_strategy("random:" + std::to_string(seed), net, machine.devices()), machine.devices());
+    AnalyticCosts costs(machine);
+    const Simulation found = simulate(programs, costs, machine);
+    double sum = 0;
+    size_t at = 0;
+    for (const Program& program : programs) {
+      const auto own = std::span(found.timeline).subspan(at, program.steps.size());
+      at += program.steps.size();
+      Seconds computed, lane_end;
+      for (size_t s = 0; s < own.size(); ++s) {
+        const Step& step = program.steps[s];
+        ASSERT_EQ(own[s].rank, program.rank);
+        ASSERT_EQ(own[s].step, static_cast<int>(s));
+        EXPECT_EQ(own[s].lane, step.lane);
+        EXPECT_LE(own[s].begin, own[s].end);
+        for (int other : step.waits) EXPECT_LE(own[static_cast<size_t>(other)].end, own[s].begin);
+        if (step.lane == Lane::communication) continue;
+        EXPECT_LE(lane_end, own[s].begin);
+        lane_end = own[s].end;
+        computed += own[s].end - own[s].begin;
+      }
+      const auto rank = static_cast<size_t>(program.rank);
+      EXPECT_NEAR(found.computing[rank].count, computed.count, 1e-12);
+      EXPECT_LE(computed.count, found.ends[rank].count + 1e-12);
+      EXPECT_LE(found.ends[rank], found.iteration);
+      for (double seconds : StepSeconds(program, costs, nodes_of(machine)).of_all()) sum += seconds;
+    }
+    EXPECT_EQ(at, found.timeline.size());
+    EXPECT_LE(found.iteration.count, sum + 1e-9);
+    EXPECT_EQ(found.timeline.size(), simulate(programs, costs, machine).timeline.size());
+    EXPECT_EQ(found.iteration, simulate(programs, costs, machine).iteration);
+  }
+}
+
+// A tensor that two devices of one node send to two of another one goes through one interface.
+TEST(Simulator, DevicesShareTheInterfaceOfTheirNode) {
+  ConvolutionOptions options;
+  options.num_output = 8;
+  options.kernel = {1};
+  SourceOptions source;
+  source.kind = SourceOptions::Kind::input;
+  source.shapes = {Shape{4, 8, 64, 64}};
+  const Network net =
+      testing::built({testing::declared("data", std::make_shared<Source>(source), {}, {"data"}),
+                      testing::declared("a", std::make_shared<Convolution>(options), {"data"}, {"a"}),
+                      testing::declared("b", std::make_shared<Convolution>(options), {"a"}, {"b"})},
+                     Phase::test);
+  const DeviceGraph machine = machine_of(2, 2);
+  // Rank 0 alone sends 256 KiB to rank 2; then ranks 0 and 1 send as much each to ranks 2 and 3.
+  const auto moved = [&](const char* first, const char* second) {
+    const Strategy strategy = parse_strategy(
+        std::string(R"({"format": "cortado-strategy", "version": 1, "ranks": 4, "layers": {"a": )") + first +
+            R"(, "b": )" + second + "}}",
+        "test");
+    const auto programs = programs_of(net, strategy, 4);
+    AnalyticCosts costs(machine);
+    const Simulation found = simulate(programs, costs, machine);
+    double longest = 0;
+    size_t at = 0;
+    for (const Program& program : programs) {
+      for (const Step& step : program.steps) {
+        const TimelineEntry& entry = found.timeline[at++];
+        if (step.kind == Step::Kind::exchange && !program.movement_of(step).sends.empty())
+          longest = std::max(longest, (entry.end - entry.begin).count);
+      }
+    }
+    return longest;
+  };
+  const double one = moved(R"({"n": 1, "devices": [0]})", R"({"n": 1, "devices": [2]})");
+  EXPECT_NEAR(one, 10e-6 + 4 * 8 * 64 * 64 * 4 / 0.1e9, 1e-6);
+  // Two messages of half the size each through one interface take as long as the whole.
+  const double two = moved(R"({"n": 2, "devices": [0, 1]})", R"({"n": 2, "devices": [2, 3]})");
+  EXPECT_NEAR(two, one, 30e-6);
+}
+
+}  // namespace
+}  // namespace cortado
