@@ -9,6 +9,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/plan/plan_graph.h"
+#include "cortado/plan/planner.h"
 
 #include "tests/program/nets.h"
 
@@ -68,7 +69,6 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   const double planned = graph.costs.seconds(graph.assignment(net, strategy));
   const Prediction prediction = predict(net, resolve(strategy, net, 2, "test"), "", costs, {0, 0});
   EXPECT_NEAR(sum(prediction.steps), planned, 1e-3 * planned);
-  EXPECT_LE(iteration_seconds(prediction.program, prediction.steps), sum(prediction.steps) * (1 + 1e-9));
   // Layers and parts hold every step once.
   double of_layers = 0, measured = 0;
   const std::vector<double> ones(prediction.steps.size(), 1);
@@ -82,6 +82,18 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, Predicted,
                          ::testing::Values("single", "data", "model", "owt", "spatial"));
+
+// Where updates are slow, devices own shares of parameters; and still steps are what the plan adds up.
+TEST(Predicted, StepsOfOwnersAddUpToThePlan) {
+  Machine slow = machine().machine();
+  for (Device& device : slow.nodes[0].devices) device.memory_bandwidth = {1e8};
+  AnalyticCosts costs((DeviceGraph(slow)));
+  const Network net = chain();
+  const plan::Plan plan = plan::make_plan(net, {.devices = 2, .dimensions = "n"}, costs, {0, 0});
+  EXPECT_EQ(plan.strategy.find("a")->sync, GradientSync::owner);
+  const Prediction prediction = predict(net, resolve(plan.strategy, net, 2, "test"), "", costs, {0, 0});
+  EXPECT_NEAR(sum(prediction.steps), plan.seconds.count, 1e-3 * plan.seconds.count);
+}
 
 // Steps that took k times what the machine's limits allow have an efficiency of 1 / k, and correct messages
 // by k.

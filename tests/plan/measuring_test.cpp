@@ -13,6 +13,7 @@
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/planner.h"
 
+#include "tests/plan/zoo.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
@@ -50,15 +51,15 @@ Network lenet(int64_t batch) {
   return testing::built(layers);
 }
 
-// Two devices of 10 GFLOP/s, joined by a link of that many bytes a second.
-DeviceGraph machine(double bandwidth) {
+// Devices of 10 GFLOP/s, joined by links of that many bytes a second.
+DeviceGraph machine(double bandwidth, int devices = 2) {
   Node node;
-  node.devices.assign(2, Device{.name = "",
-                                .peak = {1e10},
-                                .memory_bandwidth = {1e10},
-                                .memory = {int64_t{1} << 30},
-                                .task_overhead = {}});
-  node.links = {{.group = 2, .link = {{1e-5}, {bandwidth}}}};
+  node.devices.assign(static_cast<size_t>(devices), Device{.name = "",
+                                                           .peak = {1e10},
+                                                           .memory_bandwidth = {1e10},
+                                                           .memory = {int64_t{1} << 30},
+                                                           .task_overhead = {}});
+  node.links = {{.group = devices, .link = {{1e-5}, {bandwidth}}}};
   Machine machine;
   machine.name = "test";
   machine.nodes = {node};
@@ -91,27 +92,40 @@ struct Truth {
 Truth truth_of(const Network& net, const DeviceGraph& machine) {
   TaskTimes times("", "");
   AllMeasured costs(machine, times, fake_time);
-  const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = 2}, costs, {0, 0});
-  return {plan::exhaustive_search(graph.costs).seconds, times.size()};
+  const int devices = machine.devices();
+  const plan::PlanGraph graph =
+      plan::make_plan_graph(net, {.devices = devices}, costs, testing::nodes_of(machine));
+  return {plan::exhaustive_search(graph.costs, 1'000'000'000).seconds, times.size()};
+}
+
+void expect_optimum(const Network& net, const DeviceGraph& machine) {
+  const Truth truth = truth_of(net, machine);
+  const int devices = machine.devices();
+  const std::vector<int> nodes = testing::nodes_of(machine);
+  TaskTimes times("", "");
+  MeasuredCosts costs(machine, times, fake_time);
+  const plan::Plan plan = plan::make_plan(net, {.devices = devices}, costs, nodes);
+  EXPECT_DOUBLE_EQ(plan.seconds.count, truth.seconds);
+  for (const plan::PlannedGroup& group : plan.groups) EXPECT_FALSE(group.compute.bound);
+  for (const plan::Assignment& baseline : plan.baselines)
+    EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
+  // A second plan has all that it needs.
+  const int measured = costs.measurements();
+  EXPECT_EQ(plan::make_plan(net, {.devices = devices}, costs, nodes).strategy, plan.strategy);
+  EXPECT_EQ(costs.measurements(), measured);
 }
 
 TEST(Measuring, FindsTheOptimumOfAllMeasured) {
-  const Network net = lenet(16);
   for (double bandwidth : {1e6, 1e8, 1e10}) {
-    SCOPED_TRACE(bandwidth);
-    const Truth truth = truth_of(net, machine(bandwidth));
-    TaskTimes times("", "");
-    MeasuredCosts costs(machine(bandwidth), times, fake_time);
-    const plan::Plan plan = plan::make_plan(net, {.devices = 2}, costs, {0, 0});
-    EXPECT_DOUBLE_EQ(plan.seconds.count, truth.seconds);
-    for (const plan::PlannedGroup& group : plan.groups) EXPECT_FALSE(group.compute.bound);
-    for (const plan::Assignment& baseline : plan.baselines)
-      EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
-    // A second plan has all that it needs.
-    const int measured = costs.measurements();
-    EXPECT_EQ(plan::make_plan(net, {.devices = 2}, costs, {0, 0}).strategy, plan.strategy);
-    EXPECT_EQ(costs.measurements(), measured);
+    for (int devices : {2, 3, 4}) {
+      SCOPED_TRACE(std::to_string(bandwidth) + " between " + std::to_string(devices));
+      expect_optimum(lenet(12), machine(bandwidth, devices));
+    }
   }
+}
+
+TEST(Measuring, FindsTheOptimumOfAlexNet) {
+  expect_optimum(testing::zoo_net("alexnet", 32, {3, 224, 224}), machine(1e9));
 }
 
 // Where sending costs much, candidates that send are never measured.

@@ -98,6 +98,37 @@ LayerPtr convolution(int64_t outputs) {
 }
 
 // A chain of layers without sums inside: where nothing is read twice, Eq. 1 counts what programs send.
+// Slow updates: shares of them are worth sending what was updated behind the backward pass.
+class SlowUpdates : public FakeCosts {
+ public:
+  Seconds update(Bytes parameters, int) override { return {static_cast<double>(parameters.count) * 1e-6}; }
+};
+
+TEST(Planner, OwnersAreTakenWhereTheySaveMoreThanTheyShow) {
+  FakeCosts quick;
+  SlowUpdates slow;
+  const plan::PricingOptions options{.devices = 2, .dimensions = "n"};
+  int owned = 0;
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    const Network net = testing::random_net(seed);
+    const plan::Plan without = plan::make_plan(net, options, quick, one_node(2));
+    for (const auto& rule : without.strategy.rules) EXPECT_EQ(rule.layer.sync, GradientSync::allreduce);
+    const plan::Plan plan = plan::make_plan(net, options, slow, one_node(2));
+    for (const auto& rule : plan.strategy.rules) owned += rule.layer.sync == GradientSync::owner;
+    // Built-in strategies sum by allreduce, and cost what their layers do.
+    for (const plan::Assignment& baseline : plan.baselines) {
+      double sum = 0;
+      for (const plan::PlannedGroup& group : baseline.groups) {
+        EXPECT_EQ(group.strategy.sync, GradientSync::allreduce);
+        sum += group.total().count;
+      }
+      EXPECT_NEAR(sum, baseline.seconds.count, 1e-9 * sum) << baseline.name;
+      EXPECT_GE(baseline.seconds.count, plan.seconds.count * (1 - 1e-9)) << baseline.name;
+    }
+  }
+  EXPECT_GT(owned, 10);
+}
+
 TEST(Planner, CountsTheBytesThatProgramsSend) {
   FakeCosts costs;
   SourceOptions data;

@@ -153,7 +153,10 @@ void JobCosts::find_times() {
       *machine_, *times_, [this](const Task& task) { return time(task); }, kernels_);
 }
 
-TaskTime JobCosts::time(const Task& task) const {
+TaskTime JobCosts::time(const Task& task) {
+  if (job_.rank() == 0 && !std::exchange(told_, true))
+    fmt::print(stderr, "cortado: measuring what layers take on this machine; kept in {}\n",
+               cache_folder().empty() ? "no place: there is no $HOME" : cache_folder());
   job_.barrier();
   const bool takes_part = task.cut || job_.rank() == 0;
   return slowest(digest(problem_of(task).value_or("")), takes_part ? time_task(task, kernels_) : PassTimes{});

@@ -37,7 +37,7 @@ class JobCosts {
   void find_machine();
   void find_times();
   bool links_agree(const DeviceGraph& kept) const;
-  TaskTime time(const Task& task) const;
+  TaskTime time(const Task& task);
   TaskTime slowest(uint64_t problem, const PassTimes& mine) const;
   void measure_update();
 
@@ -48,7 +48,7 @@ class JobCosts {
   std::unique_ptr<DeviceGraph> machine_;
   std::unique_ptr<TaskTimes> times_;
   std::unique_ptr<MeasuredCosts> costs_;
-  bool machine_measured_ = false, update_measured_ = false;
+  bool machine_measured_ = false, update_measured_ = false, told_ = false;
 };
 
 }  // namespace cortado

@@ -92,21 +92,6 @@ Prediction predict(const Network& network, const NodeStrategies& strategies, con
   return prediction;
 }
 
-double iteration_seconds(const Program& program, const std::vector<double>& steps) {
-  double lanes[2] = {0, 0};  // when each is free
-  std::vector<double> ends(steps.size());
-  for (size_t s = 0; s < steps.size(); ++s) {
-    const Step& step = program.steps[s];
-    // The backward pass begins when all of the forward pass is over.
-    if (static_cast<int>(s) == program.forward_steps) lanes[0] = lanes[1] = std::max(lanes[0], lanes[1]);
-    double& lane = lanes[step.lane == Lane::compute ? 0 : 1];
-    double start = lane;
-    for (int other : step.waits) start = std::max(start, ends[static_cast<size_t>(other)]);
-    ends[s] = lane = start + steps[s];
-  }
-  return std::max(lanes[0], lanes[1]);
-}
-
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
                                     const std::vector<double>& measured) {
   const Program& program = prediction.program;

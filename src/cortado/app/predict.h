@@ -26,10 +26,6 @@ struct Prediction {
 Prediction predict(const Network& network, const NodeStrategies& strategies, const std::string& only_kernel,
                    CostModel& costs, const std::vector<int>& node_of_rank);
 
-// Seconds of an iteration whose steps take so long: both lanes side by side, each step behind those it waits
-// for, messages one after the other.
-double iteration_seconds(const Program& program, const std::vector<double>& steps);
-
 // Predicted and measured seconds of a layer (or chain run as one kernel), by part.
 struct PredictedLayer {
   std::string name;

@@ -7,17 +7,15 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/resident_data.h"
+#include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
-#include "cortado/exec/executor.h"
 #include "cortado/machine/file.h"
 #include "cortado/plan/choice.h"
-#include "cortado/program/lower.h"
 #include "cortado/program/volume.h"
 #include "cortado/report/trace.h"
-#include "cortado/sim/simulator.h"
 
 namespace cortado {
 namespace {
@@ -28,26 +26,10 @@ struct SimulateArguments {
   int devices = 0;
 };
 
-struct Simulated {
-  std::vector<Program> programs;
-  Simulation simulation;
-};
-
-// As plain kernels would have it: programs are for the order of steps, times come from the cost model.
-std::optional<TaskFacts> plain_facts(const Task& task) {
-  return facts_of(*select_kernel(task, "reference").kernel);
-}
-
-Simulated simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
-                      const std::string& name) {
-  Simulated simulated;
-  const int ranks = machine.devices();
-  const Placement placement = place(network, resolve(strategy, network, ranks, name), ranks);
-  for (int rank = 0; rank < ranks; ++rank)
-    simulated.programs.push_back(lower(network, placement, plain_facts, {.rank = rank, .after_pass = {}}));
+SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
+                         const std::string& name) {
   AnalyticCosts costs(machine);
-  simulated.simulation = simulate(simulated.programs, costs, machine);
-  return simulated;
+  return simulate_job(network, resolve(strategy, network, machine.devices(), name), costs, machine);
 }
 
 Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
@@ -61,7 +43,7 @@ Strategy strategy_for(const SimulateArguments& a, const Network& network, const 
   return choice.candidates[0].strategy;
 }
 
-TimeReport report_of(const Simulated& simulated, const Network& network, const DeviceGraph& machine) {
+TimeReport report_of(const SimulatedJob& simulated, const Network& network, const DeviceGraph& machine) {
   const Simulation& simulation = simulated.simulation;
   const Program& first = simulated.programs.front();
   const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
@@ -86,9 +68,9 @@ void run_simulate(const SimulateArguments& a) {
   const Network& network = loaded.network;
   const Strategy strategy = strategy_for(a, network, machine);
   const auto begin = std::chrono::steady_clock::now();
-  const Simulated simulated = simulate_on(machine, network, strategy, a.strategy);
+  const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  const Simulated alone =
+  const SimulatedJob alone =
       simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
   const TimeReport report = report_of(simulated, network, machine);
   const double one = alone.simulation.iteration.count;

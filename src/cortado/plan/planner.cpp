@@ -46,7 +46,7 @@ class PlanMaker {
     plan.search = best.search;
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     add_alternatives(plan, best);
-    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(assignment(name, chosen));
+    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(by_allreduce(name, chosen));
     add_best_of_each(plan);
     if (options_.frontier_points > 0) add_frontier(plan);
     return plan;
@@ -67,6 +67,21 @@ class PlanMaker {
     add_transfers(result.groups, candidates);
     for (const PlannedGroup& group : result.groups) result.bytes += group.bytes;
     result.memory = peak_bytes(graph_, candidates);
+    return result;
+  }
+
+  // Of a built-in strategy, or one made of them: all gradients are summed by allreduce.
+  Assignment by_allreduce(std::string_view name, const std::vector<int>& candidates) const {
+    Assignment result = assignment(name, candidates);
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      const Priced& priced = chosen(v, candidates);
+      PlannedGroup& group = result.groups[v];
+      group.strategy.sync = GradientSync::allreduce;
+      group.update += priced.more_by_allreduce;
+      group.memory += priced.more_parameters_by_allreduce;
+      result.seconds += priced.more_by_allreduce;
+      result.memory += priced.more_parameters_by_allreduce;
+    }
     return result;
   }
 
@@ -144,7 +159,15 @@ class PlanMaker {
       for (size_t v = 0; v < kept.size(); ++v) assignment[v] = kept[v][static_cast<size_t>(assignment[v])];
       return assignment;
     };
-    const CostGraph costs = restricted(graph_.costs, kept), held = restricted(held_, kept);
+    CostGraph costs = restricted(graph_.costs, kept);
+    const CostGraph held = restricted(held_, kept);
+    for (size_t v = 0; v < kept.size(); ++v) {
+      for (size_t c = 0; c < kept[v].size(); ++c) {
+        const Priced& priced = graph_.candidates[v][static_cast<size_t>(kept[v][c])];
+        costs.set_seconds(static_cast<int>(v), static_cast<int>(c),
+                          (priced.total() + priced.more_by_allreduce).count);
+      }
+    }
     const auto peak = [&](const std::vector<int>& a) { return peak_bytes(graph_, original(a)); };
     std::vector<int> best;
     try {
@@ -152,7 +175,7 @@ class PlanMaker {
     } catch (const NothingFits&) {
       best = search(costs).assignment;
     }
-    plan.baselines.push_back(assignment("best-of-each", original(best)));
+    plan.baselines.push_back(by_allreduce("best-of-each", original(best)));
   }
 
   void add_frontier(Plan& plan) const {

@@ -33,6 +33,14 @@ class GroupPricer::Run {
   Priced run() {
     priced_.strategy.config = config_;
     for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
+    if (cheaper_by_owners()) {
+      priced_.strategy.sync = GradientSync::owner;
+      priced_.more_by_allreduce = {(by_allreduce_.seconds() - by_owners_.seconds()).count};
+      priced_.more_parameters_by_allreduce = {by_allreduce_.parameters.count - by_owners_.parameters.count};
+      take(by_owners_);
+    } else {
+      take(by_allreduce_);
+    }
     price_tasks();
     if (config_.degrees.r > 1) price_partial_sums();
     priced_.memory = held_bytes(group_.network_, group_.of_, priced_);
@@ -67,23 +75,54 @@ class GroupPricer::Run {
     return costs_.collective(kind, groups, bytes);
   }
 
-  void price_parameter(Member& member, size_t p, const GridLayout& slices) {
-    const Bytes slice = float_bytes(slices.most_elements());
-    priced_.parameters += slice;
-    if (!member.parameters[p]->wants_gradient) return;
-    priced_.parameters += {slice.count * (1 + group_.options_.history)};
-    const GradientSum& sum = sum_of(member.sums[p], slices, slice);
-    priced_.sync += sum.seconds;
-    priced_.sync_bytes += sum.bytes;
-    priced_.update += costs_.update(slice, config_.devices[0]);
+  // Of all parameters: what one way to sum gradients takes with the updates, and what parameters, gradients
+  // and the solver's history take of the device that holds most.
+  struct Gradients {
+    Seconds sync, update;
+    Bytes parameters;
+    Seconds seconds() const { return sync + update; }
+  };
+
+  void take(const Gradients& gradients) {
+    priced_.sync = gradients.sync;
+    priced_.update = gradients.update;
+    priced_.parameters = gradients.parameters;
   }
 
-  // The segmented allreduce of channel and filter parallelism, section 3.2; many configurations have the same.
+  // Owners send as much and update a share each, but send what they updated behind the backward pass, where
+  // nothing hides it. So they are taken where they save more than that takes.
+  bool cheaper_by_owners() const { return by_allreduce_.update - by_owners_.update > gathers_; }
+
+  void price_parameter(Member& member, size_t p, const GridLayout& slices) {
+    const Bytes slice = float_bytes(slices.most_elements());
+    by_allreduce_.parameters += slice;
+    by_owners_.parameters += slice;
+    if (!member.parameters[p]->wants_gradient) return;
+    const GradientSum& sum = sum_of(member.sums[p], slices, slice);
+    const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
+    const int history = group_.options_.history;
+    by_allreduce_.parameters += {slice.count * (1 + history)};
+    by_owners_.parameters += {slice.count + share.count * history};
+    by_allreduce_.sync += sum.allreduce;
+    by_owners_.sync += sum.scatter + sum.gather;
+    gathers_ += sum.gather;
+    by_allreduce_.update += costs_.update(slice, config_.devices[0]);
+    by_owners_.update += costs_.update(share, config_.devices[0]);
+    priced_.sync_bytes += sum.bytes;
+  }
+
+  // The segmented allreduce of channel and filter parallelism, section 3.2; many configurations have the
+  // same.
   const GradientSum& sum_of(std::vector<GradientSum>& known, const GridLayout& slices, Bytes slice) {
     const auto same = std::ranges::find(known, slices, &GradientSum::slices);
     if (same != known.end()) return *same;
     GradientSum& sum = known.emplace_back(slices);
-    sum.seconds = collective(Collective::allreduce, slices.replicas(), slice, sum.bytes);
+    const RankGroups groups = slices.replicas();
+    int64_t both = 0;
+    sum.allreduce = collective(Collective::allreduce, groups, slice, sum.bytes);
+    sum.scatter = collective(Collective::reduce_scatter, groups, slice, both);
+    sum.gather = collective(Collective::allgather, groups, slice, both);
+    sum.replicas = static_cast<int>(groups[0].size());
     return sum;
   }
 
@@ -154,6 +193,8 @@ class GroupPricer::Run {
   const ParallelConfig& config_;
   const ParallelConfig behind_;  // of the layers behind the first
   CostModel& costs_;
+  Gradients by_allreduce_, by_owners_;
+  Seconds gathers_;  // of owners
   Priced priced_;
 };
 

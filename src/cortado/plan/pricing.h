@@ -15,7 +15,7 @@ namespace cortado::plan {
 // What a group costs under one configuration: the terms of Eq. 1 that need no neighbour (layer-wise
 // parallelism, section 4), of the slowest device.
 struct Priced {
-  LayerStrategy strategy;  // of the first layer
+  LayerStrategy strategy;  // of the first layer; sync is chosen (cheaper_by_owners)
   TaskTime compute;
   Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
   Seconds sync;    // of the gradients
@@ -24,6 +24,9 @@ struct Priced {
   Bytes parameters;  // on the device that holds most: with their gradients and the solver's history
   Bytes memory;      // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
+  // What another way to sum the gradients, allreduce, would take more; 0: it is the one.
+  Seconds more_by_allreduce;
+  Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }
 };
 
@@ -46,8 +49,9 @@ class GroupPricer {
   // Of a parameter's gradient, where devices have these slices.
   struct GradientSum {
     GridLayout slices;
-    Seconds seconds{};
-    int64_t bytes = 0;  // that all devices send
+    Seconds allreduce{}, scatter{}, gather{};
+    int64_t bytes = 0;  // that all devices send, either way
+    int replicas = 1;   // of a slice
   };
   struct Member {
     Member(const Network& network, int node, int devices);

@@ -14,6 +14,10 @@ std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * s
 
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
 
+std::string cut_text(const LayerStrategy& strategy) {
+  return strategy.config.text() + (strategy.sync == GradientSync::owner ? ", owners" : "");
+}
+
 std::string layers_text(const Network& network, const Plan& plan) {
   using Align = Table::Align;
   Table table({{"layers", Align::left},
@@ -29,7 +33,7 @@ std::string layers_text(const Network& network, const Plan& plan) {
     const PlannedGroup& group = plan.groups[g];
     const plan::Alternative& other = plan.runners_up[g];
     const bool any = std::isfinite(other.adds.count);
-    table.add({name_of(network, group), group.strategy.config.text(), milliseconds(compute_of(group)),
+    table.add({name_of(network, group), cut_text(group.strategy), milliseconds(compute_of(group)),
                milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
                mebibytes(group.memory.count), any ? other.config.text() : "",
                any ? (other.bound ? "at least " : "") + milliseconds(other.adds) : ""});

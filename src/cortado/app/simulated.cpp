@@ -1,0 +1,25 @@
+#include "cortado/app/simulated.h"
+
+#include "cortado/exec/executor.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+std::optional<TaskFacts> plain_facts(const Task& task) {
+  return facts_of(*select_kernel(task, "reference").kernel);
+}
+
+}  // namespace
+
+SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, CostModel& costs,
+                          const DeviceGraph& machine) {
+  SimulatedJob job;
+  const Placement placement = place(network, strategies, machine.devices());
+  for (int rank = 0; rank < machine.devices(); ++rank)
+    job.programs.push_back(lower(network, placement, plain_facts, {.rank = rank, .after_pass = {}}));
+  job.simulation = simulate(job.programs, costs, machine);
+  return job;
+}
+
+}  // namespace cortado

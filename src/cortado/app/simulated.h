@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "cortado/cost/cost_model.h"
+#include "cortado/machine/device_graph.h"
+#include "cortado/net/network.h"
+#include "cortado/parallel/strategy.h"
+#include "cortado/program/program.h"
+#include "cortado/sim/simulator.h"
+
+namespace cortado {
+
+struct SimulatedJob {
+  std::vector<Program> programs;  // of all ranks
+  Simulation simulation;
+};
+
+// A job of one rank on each device of the machine. Its programs are made as for plain kernels: they are there
+// for the order of steps, while times come from the cost model. Where `costs` measures, all ranks call it.
+SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, CostModel& costs,
+                          const DeviceGraph& machine);
+
+}  // namespace cortado

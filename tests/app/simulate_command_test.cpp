@@ -1,0 +1,75 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/run_command.h"
+
+namespace cortado {
+namespace {
+
+using testing::HasSubstr;
+
+class SimulateCommand : public testing::Test {
+ protected:
+  void SetUp() override { folder_.write("net.prototxt", small_net()); }
+  CommandResult simulate(const std::string& arguments) {
+    return run_cortado(folder_.path(),
+                       "simulate --model net.prototxt --machine layer-wise-p100 " + arguments);
+  }
+  nlohmann::json simulated(const std::string& arguments) {
+    const CommandResult result = simulate(arguments + " --json t.json");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return nlohmann::json::parse(folder_.read("t.json"));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(SimulateCommand, TellsAnIterationAndItsLayers) {
+  const auto one = simulated("--devices 1 --strategy single");
+  EXPECT_EQ(one["step_seconds"], one["single_step_seconds"]);
+  EXPECT_EQ(one["bytes_per_iteration"], 0);
+  EXPECT_NEAR(one["exposed_communication_seconds"].get<double>(), 0, 1e-12);
+  EXPECT_NEAR(one["compute_seconds"].get<double>(), one["step_seconds"].get<double>(), 1e-9);
+  const auto four = simulated("--devices 4 --strategy data");
+  EXPECT_EQ(four["ranks"], 4);
+  EXPECT_EQ(four["single_step_seconds"], one["step_seconds"]);
+  EXPECT_GT(four["bytes_per_iteration"], 0);
+  EXPECT_GE(four["step_seconds"].get<double>(), four["compute_seconds"].get<double>() * (1 - 1e-9));
+  EXPECT_EQ(four["layers"].size(), one["layers"].size());
+}
+
+TEST_F(SimulateCommand, TheDefaultStrategyIsPlannedForTheMachine) {
+  const auto planned = simulated("--devices 4");
+  EXPECT_LE(planned["step_seconds"].get<double>(), 1.1 * planned["single_step_seconds"].get<double>());
+}
+
+TEST_F(SimulateCommand, WritesATraceOfAllRanks) {
+  ASSERT_EQ(simulate("--devices 2 --strategy data --trace t.json").exit_code, 0);
+  const auto trace = nlohmann::json::parse(folder_.read("t.json"));
+  std::map<int, int> steps;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") ++steps[event["pid"].get<int>()];
+  EXPECT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0], steps[1]);
+  EXPECT_GT(steps[0], 10);
+}
+
+TEST_F(SimulateCommand, RefusesWhatCannotBe) {
+  const auto refused = [&](const std::string& arguments, const std::string& message) {
+    const CommandResult result = simulate(arguments + " --json t.json");
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(message));
+    EXPECT_FALSE(folder_.has("t.json"));
+  };
+  refused("--devices 1000", "1000");
+  refused("--strategy dta", "dta");
+  folder_.write("s.json",
+                R"({"format": "cortado-strategy", "version": 1, "ranks": 8, "layers": {"*": {"n": 8}}})");
+  refused("--devices 4 --strategy s.json", "s.json");
+  EXPECT_EQ(run_cortado(folder_.path(), "simulate --model net.prototxt").exit_code, 2);
+  EXPECT_EQ(run_cortado(folder_.path(), "simulate --model net.prototxt --machine none.json").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace cortado
