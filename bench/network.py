@@ -124,7 +124,7 @@ def bench(options, hosts, net, batch):
     for strategy, runs in rows.items():
         seconds = statistics.median(r[0] for r in runs)
         ratio = statistics.median(one[0] / r[0] for one, r in zip(first, runs))
-        mebibytes, wire = runs[0][1] / 2**20, runs[0][2] / 2**20
+        mebibytes, wire = runs[-1][1] / 2**20, runs[-1][2] / 2**20  # of the last round: nothing is measured any more
         link = runs[0][1] / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
         line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | {mebibytes:.1f} | "
                 f"{wire:.1f} | {link:.3f} |")
