@@ -201,7 +201,7 @@ TEST(Search, RefusesWhatIsImpossible) {
 }
 
 TEST(Search, ExhaustiveSearchRefusesTooMany) {
-  EXPECT_THROW(exhaustive_search(graph_of(1, 10, 10, {})), UserError);
+  EXPECT_THROW(exhaustive_search(graph_of(1, 10, 10, {}), 50), UserError);
 }
 
 TEST(Search, GraphsAreChecked) {

@@ -50,7 +50,7 @@ TEST(Trace, HoldsEachStepOnceAndSlicesOfAThreadDoNotOverlap) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
   std::map<std::pair<int, int>, std::string> names;
   for (const auto& event : trace["traceEvents"]) {
-    const std::pair<int, int> thread{event["pid"], event["tid"]};
+    const std::pair<int, int> thread{event["pid"].get<int>(), event["tid"].get<int>()};
     if (event["ph"] == "M") {
       if (event["name"] == "thread_name") names[thread] = event["args"]["name"];
       continue;
@@ -59,7 +59,8 @@ TEST(Trace, HoldsEachStepOnceAndSlicesOfAThreadDoNotOverlap) {
     const double begin = event["ts"], length = event["dur"];
     EXPECT_GE(length, 0);
     threads[thread].push_back({begin, begin + length});
-    EXPECT_TRUE(steps.insert({event["pid"], event["args"]["step"]}).second) << event;
+    const std::pair<int, int> step{event["pid"].get<int>(), event["args"]["step"].get<int>()};
+    EXPECT_TRUE(steps.insert(step).second) << event.dump();
     EXPECT_FALSE(event["name"].get<std::string>().empty());
     EXPECT_FALSE(event["cat"].get<std::string>().empty());
   }
