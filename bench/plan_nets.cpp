@@ -64,8 +64,7 @@ double seconds_of(const std::function<void()>& work, double& processor) {
 void measure(const Case& one) {
   const DeviceGraph machine = load_machine("lassen").first(one.devices);
   const Network network = load(one);
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
+  const std::vector<int> nodes = machine.node_of_devices();
   AnalyticCosts costs(machine);
   plan::Plan best;
   double least = 0, least_processor = 0, all = 0;

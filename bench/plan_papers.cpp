@@ -65,8 +65,7 @@ Planned planned(const std::string& net, int64_t extent, const std::string& machi
   DeviceGraph machine = load_machine(machine_name).first(devices);
   Network network = load(net, int64_t{32} * devices, extent);
   AnalyticCosts costs(machine);
-  std::vector<int> nodes;
-  for (int device = 0; device < devices; ++device) nodes.push_back(machine.node_of(device));
+  const std::vector<int> nodes = machine.node_of_devices();
   PlanGraph graph =
       plan::make_plan_graph(network, {.devices = devices, .dimensions = dimensions}, costs, nodes);
   plan::Optimum optimum = plan::search(graph.costs);

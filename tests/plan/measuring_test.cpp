@@ -94,14 +94,14 @@ Truth truth_of(const Network& net, const DeviceGraph& machine) {
   AllMeasured costs(machine, times, fake_time);
   const int devices = machine.devices();
   const plan::PlanGraph graph =
-      plan::make_plan_graph(net, {.devices = devices}, costs, testing::nodes_of(machine));
+      plan::make_plan_graph(net, {.devices = devices}, costs, machine.node_of_devices());
   return {plan::exhaustive_search(graph.costs, 1'000'000'000).seconds, times.size()};
 }
 
 void expect_optimum(const Network& net, const DeviceGraph& machine) {
   const Truth truth = truth_of(net, machine);
   const int devices = machine.devices();
-  const std::vector<int> nodes = testing::nodes_of(machine);
+  const std::vector<int> nodes = machine.node_of_devices();
   TaskTimes times("", "");
   MeasuredCosts costs(machine, times, fake_time);
   const plan::Plan plan = plan::make_plan(net, {.devices = devices}, costs, nodes);

@@ -24,7 +24,7 @@ class Planned {
         machine_(testing::ready_machine(machine, devices)) {
     AnalyticCosts analytic(machine_);
     graph_ = plan::make_plan_graph(network_, {.devices = devices, .dimensions = dimensions},
-                                   costs ? *costs : analytic, testing::nodes_of(machine_));
+                                   costs ? *costs : analytic, machine_.node_of_devices());
     assignment_ = plan::search(graph_.costs).assignment;
   }
 

@@ -29,10 +29,4 @@ inline DeviceGraph ready_machine(const std::string& name, int devices) {
   return load_machine(CORTADO_SOURCE_DIR "/machines/" + name + ".json").first(devices);
 }
 
-inline std::vector<int> nodes_of(const DeviceGraph& machine) {
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  return nodes;
-}
-
 }  // namespace cortado::testing

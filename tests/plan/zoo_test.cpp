@@ -59,7 +59,7 @@ TEST(LayerGrid, HasTheBoxesOfEveryDevice) {
 // Groups that are alike are priced once, edges of equal layouts too, and a table by products of axes.
 TEST(PlanGraph, CostsWhatEachGroupAndEdgeCostsByItself) {
   const DeviceGraph machine = testing::ready_machine("lassen", 6);
-  const std::vector<int> nodes = testing::nodes_of(machine);
+  const std::vector<int> nodes = machine.node_of_devices();
   AnalyticCosts costs(machine);
   const Network network = testing::zoo_net("inception-v3", 12, {3, 299, 299});
   const plan::PricingOptions options{.devices = 6};
@@ -97,7 +97,7 @@ TEST(PlanGraph, HasOneOptimumPrunedOrNot) {
     const DeviceGraph machine = testing::ready_machine("layer-wise-p100", 8);
     AnalyticCosts costs(machine);
     const Network network = testing::zoo_net(name, 64, sample);
-    const PlanGraph graph = plan::make_plan_graph(network, {.devices = 8}, costs, testing::nodes_of(machine));
+    const PlanGraph graph = plan::make_plan_graph(network, {.devices = 8}, costs, machine.node_of_devices());
     const plan::Optimum all = plan::search(graph.costs, {.prune = plan::PruneFirst::never});
     const plan::Optimum fewer = plan::search(graph.costs, {.prune = plan::PruneFirst::always});
     EXPECT_EQ(all.seconds, fewer.seconds) << name;

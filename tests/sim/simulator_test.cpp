@@ -31,12 +31,6 @@ DeviceGraph machine_of(int nodes, int devices) {
   return DeviceGraph(machine);
 }
 
-std::vector<int> nodes_of(const DeviceGraph& machine) {
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  return nodes;
-}
-
 std::vector<Program> programs_of(const Network& network, const Strategy& strategy, int ranks) {
   const Placement placement = place(network, resolve(strategy, network, ranks, "test"), ranks);
   std::vector<Program> programs;
@@ -73,7 +67,8 @@ TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
   for (int ranks : {2, 4}) {
     const DeviceGraph machine = machine_of(1, ranks);
     AnalyticCosts costs(machine);
-    const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = ranks}, costs, nodes_of(machine));
+    const plan::PlanGraph graph =
+        plan::make_plan_graph(net, {.devices = ranks}, costs, machine.node_of_devices());
     // The last layer is whole, so that nothing moves for the report of its output, which Eq. 1 leaves out.
     const std::string cut = "{\"c\": " + std::to_string(ranks) + "}";
     for (const std::string& middle : {std::string("{\"n\": 2}"), std::string("{\"h\": 2}"), cut}) {
@@ -124,7 +119,7 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
       EXPECT_NEAR(found.computing[rank].count, computed.count, 1e-12);
       EXPECT_LE(computed.count, found.ends[rank].count + 1e-12);
       EXPECT_LE(found.ends[rank], found.iteration);
-      for (double seconds : StepSeconds(program, costs, nodes_of(machine)).of_all()) sum += seconds;
+      for (double seconds : StepSeconds(program, costs, machine.node_of_devices()).of_all()) sum += seconds;
     }
     EXPECT_EQ(at, found.timeline.size());
     EXPECT_LE(found.iteration.count, sum + 1e-9);

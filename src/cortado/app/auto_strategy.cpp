@@ -23,12 +23,12 @@ size_t not_by_sample(const plan::Plan& plan, int ranks) {
 }
 
 // What identifies a trial.
-std::string trial_of(const Network& network, const Strategy& strategy) {
-  std::string net;
+std::string trial_of(const Network& network, const Strategy& strategy, const std::string& kernels) {
+  std::string net = network.phase() == Phase::train ? "train\n" : "test\n";
   for (int node = 0; node < static_cast<int>(network.nodes().size()); ++node)
     net += network.nodes()[static_cast<size_t>(node)].name + " " + identity_of(network, node) + "\n";
-  return fmt::format("iteration of net '{}' {:016x} under strategy {:016x}", network.name(), digest(net),
-                     digest(strategy_text(strategy)));
+  return fmt::format("iteration of net '{}' {:016x} under strategy {:016x} by {} kernels", network.name(),
+                     digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);
 }
 
 // Files would be written.
@@ -38,16 +38,23 @@ bool writes(const Network& network) {
 }
 
 // Measured seconds of each candidate; none where there is one alone or a trial would do harm.
-std::vector<Seconds> tried(const plan::Choice& choice, const Network& network, Communicator& job,
-                           JobCosts& costs, const std::string& kernels) {
+struct Trial {
   std::vector<Seconds> seconds;
-  if (choice.candidates.size() < 2 || writes(network)) return seconds;
+  int fresh = 0;  // not kept from before
+};
+Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs,
+            const std::string& kernels) {
+  Trial trial;
+  if (choice.candidates.size() < 2 || writes(network)) return trial;
   for (const auto& candidate : choice.candidates) {
-    const std::string trial = trial_of(network, candidate.strategy);
-    if (!costs.known(trial)) costs.keep(trial, try_strategy(network, job, candidate.strategy, kernels));
-    seconds.push_back(*costs.known(trial));
+    const std::string what = trial_of(network, candidate.strategy, kernels);
+    if (!costs.known(what)) {
+      costs.keep(what, try_strategy(network, job, candidate.strategy, kernels));
+      ++trial.fresh;
+    }
+    trial.seconds.push_back(*costs.known(what));
   }
-  return seconds;
+  return trial;
 }
 
 // "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt". Ratios are those of the trial where
@@ -89,16 +96,18 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   }
   const auto begin = std::chrono::steady_clock::now();
   JobCosts costs(job, kernels);
-  const plan::Choice choice = plan::choose(network, {.devices = job.size()}, costs.costs(), costs.nodes(),
-                                           costs.machine().least_memory());
-  const std::vector<Seconds> trial = tried(choice, network, job, costs, kernels);
+  const plan::Choice choice = plan::choose(network, {.devices = job.size()}, costs.costs(),
+                                           costs.machine().node_of_devices(), costs.machine().least_memory());
+  const Trial trial = tried(choice, network, job, costs, kernels);
   const size_t taken =
-      trial.empty() ? 0 : static_cast<size_t>(std::ranges::min_element(trial) - trial.begin());
+      trial.seconds.empty()
+          ? 0
+          : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
   costs.save();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const bool cached = costs.measurements() == 0 && !costs.machine_measured();
+  const bool cached = costs.measurements() == 0 && trial.fresh == 0 && !costs.machine_measured();
   if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
-  fmt::print("strategy auto: {}; planned in {:.1f} s ({})\n", told(choice, taken, trial, job.size()),
+  fmt::print("strategy auto: {}; planned in {:.1f} s ({})\n", told(choice, taken, trial.seconds, job.size()),
              seconds.count(), cached ? "cached" : fmt::format("{} tasks measured", costs.measurements()));
   std::fflush(stdout);
   return parse_strategy(from_first_rank(job, strategy_text(choice.candidates[taken].strategy)),

@@ -10,6 +10,7 @@
 #include "cortado/app/cache.h"
 #include "cortado/app/job_machine.h"
 #include "cortado/app/measure.h"
+#include "cortado/app/values_of_ranks.h"
 #include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -72,21 +73,13 @@ JobCosts::JobCosts(Communicator& job, std::string kernels) : job_(job), kernels_
   find_times();
 }
 
-std::vector<int> JobCosts::nodes() const {
-  std::vector<int> nodes;
-  for (int device = 0; device < machine_->devices(); ++device) nodes.push_back(machine_->node_of(device));
-  return nodes;
-}
-
 // Within factors that quick measurements of one link differ by.
 bool JobCosts::links_agree(const DeviceGraph& kept) const {
   constexpr double bandwidths = 1.5, latencies = 4;
   const int ranks = job_.size();
   if (kept.devices() != ranks) return false;
   if (ranks == 1) return true;
-  std::vector<int> nodes;
-  for (int rank = 0; rank < ranks; ++rank) nodes.push_back(kept.node_of(rank));
-  const std::vector<Link> now = measure_pairs(job_, nodes, {look_seconds});
+  const std::vector<Link> now = measure_pairs(job_, kept.node_of_devices(), {look_seconds});
   auto near = [](double a, double b, double factor) { return a <= b * factor && b <= a * factor; };
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
@@ -107,6 +100,7 @@ std::optional<Seconds> JobCosts::known(const std::string& what) const {
 
 void JobCosts::keep(const std::string& what, Seconds seconds) {
   times_->add(on_machine(what), {.forward = seconds, .backward_weights = {}, .backward = {}});
+  kept_more_ = true;
 }
 
 std::string JobCosts::on_machine(const std::string& what) const {
@@ -166,9 +160,7 @@ TaskTime JobCosts::time(const Task& task) {
 TaskTime JobCosts::slowest(uint64_t problem, const PassTimes& times) const {
   const RankTime mine{problem, times.forward.count, times.backward_weights.count, times.backward.count};
   TaskTime slowest;
-  for (const auto& bytes : job_.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)))) {
-    RankTime one;
-    std::memcpy(&one, bytes.data(), sizeof one);
+  for (const RankTime& one : values_of_ranks(job_, mine)) {
     ensure(one.problem == mine.problem, "all ranks measure the same task");
     slowest.forward = std::max(slowest.forward, Seconds{one.forward});
     slowest.backward_weights = std::max(slowest.backward_weights, Seconds{one.backward_weights});
@@ -199,11 +191,11 @@ void JobCosts::measure_update() {
   std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
   const PassTimes mine{.forward = {seconds[runs / 2]}, .backward_weights = {}, .backward = {}};
   times_->add(MeasuredCosts::update_problem, slowest(digest(MeasuredCosts::update_problem), mine));
-  update_measured_ = true;
+  kept_more_ = true;
 }
 
 void JobCosts::save() {
-  if (job_.rank() == 0 && (update_measured_ || measurements() > 0)) write_cached(times_file_, times_->text());
+  if (job_.rank() == 0 && (kept_more_ || measurements() > 0)) write_cached(times_file_, times_->text());
 }
 
 }  // namespace cortado

@@ -24,7 +24,6 @@ class JobCosts {
 
   CostModel& costs() { return *costs_; }
   const DeviceGraph& machine() const { return *machine_; }
-  std::vector<int> nodes() const;  // per rank
   int measurements() const { return costs_->measurements(); }
   bool machine_measured() const { return machine_measured_; }
   // What is kept of this job's machine, links included, beside tasks: by a text that says what was measured.
@@ -48,7 +47,7 @@ class JobCosts {
   std::unique_ptr<DeviceGraph> machine_;
   std::unique_ptr<TaskTimes> times_;
   std::unique_ptr<MeasuredCosts> costs_;
-  bool machine_measured_ = false, update_measured_ = false, told_ = false;
+  bool machine_measured_ = false, kept_more_ = false, told_ = false;
 };
 
 }  // namespace cortado

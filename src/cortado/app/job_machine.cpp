@@ -10,6 +10,7 @@
 
 #include "cortado/app/host_facts.h"
 #include "cortado/app/measure.h"
+#include "cortado/app/values_of_ranks.h"
 #include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
@@ -53,13 +54,6 @@ RankFacts measure_rank(Communicator& job, double seconds) {
   return facts;
 }
 
-std::vector<RankFacts> facts_of_ranks(Communicator& job, const RankFacts& mine) {
-  std::vector<RankFacts> all;
-  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(&mine, 1))))
-    std::memcpy(static_cast<void*>(&all.emplace_back()), bytes.data(), sizeof mine);
-  return all;
-}
-
 // Ranks of a node share its memory evenly.
 std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes) {
   constexpr int64_t page = int64_t{1} << 20;
@@ -95,7 +89,7 @@ std::vector<std::string> notes(const std::vector<RankFacts>& ranks, double secon
 
 }  // namespace
 
-std::vector<RankFacts> facts_of_job(Communicator& job) { return facts_of_ranks(job, rank_facts()); }
+std::vector<RankFacts> facts_of_job(Communicator& job) { return values_of_ranks(job, rank_facts()); }
 
 std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks) {
   std::vector<int> nodes;
@@ -120,7 +114,7 @@ std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks) {
 Machine measure_machine(Communicator& job, double seconds) {
   const bool alone = job.size() == 1;
   const std::vector<RankFacts> ranks =
-      facts_of_ranks(job, measure_rank(job, alone ? seconds : 0.3 * seconds));
+      values_of_ranks(job, measure_rank(job, alone ? seconds : 0.3 * seconds));
   const std::vector<int> nodes = nodes_of_ranks(ranks);
   Machine machine{
       .name = ranks.front().host, .about = notes(ranks, seconds), .nodes = nodes_of(ranks, nodes)};

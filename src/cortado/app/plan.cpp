@@ -40,12 +40,6 @@ CLI::Validator above_zero() {
       "NUMBER");
 }
 
-std::vector<int> nodes_of(const DeviceGraph& machine) {
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
-  return nodes;
-}
-
 Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
   if (a.memory_gib > 0) return {static_cast<int64_t>(a.memory_gib * (1 << 30))};
   return machine.least_memory();
@@ -61,7 +55,7 @@ Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
     const LoadedNetwork loaded = load_without_data(model, Phase::train);
     AnalyticCosts costs(machine);
     return plan::fits(loaded.network, {.devices = count, .dimensions = a.dimensions}, costs,
-                      nodes_of(machine), limit);
+                      machine.node_of_devices(), limit);
   };
   const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), batch_of(network));
   throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
@@ -95,7 +89,7 @@ void plan_here(const PlanArguments& a) {
                                   .frontier_points = a.frontier ? frontier_points : 0};
   const plan::Plan plan =
       plan::make_plan(loaded.network, {.devices = job->size(), .dimensions = a.dimensions}, costs.costs(),
-                      costs.nodes(), options);
+                      costs.machine().node_of_devices(), options);
   costs.save();
   if (job->rank() == 0) tell(a, {loaded.network, costs.machine(), plan});
 }
@@ -111,7 +105,7 @@ void run_plan(const PlanArguments& a) {
   plan::Plan plan;
   try {
     plan = plan::make_plan(loaded.network, {.devices = machine.devices(), .dimensions = a.dimensions}, costs,
-                           nodes_of(machine), options);
+                           machine.node_of_devices(), options);
   } catch (const plan::NothingFits& error) {
     refuse(a, whole, machine.devices(), loaded.network, options.memory, error);
   }

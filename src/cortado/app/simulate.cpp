@@ -34,11 +34,9 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
 
 Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
   if (a.strategy != "auto") return load_strategy(a.strategy, network, machine.devices());
-  std::vector<int> nodes;
-  for (int device = 0; device < machine.devices(); ++device) nodes.push_back(machine.node_of(device));
   AnalyticCosts costs(machine);
-  const plan::Choice choice =
-      plan::choose(network, {.devices = machine.devices()}, costs, nodes, machine.least_memory());
+  const plan::Choice choice = plan::choose(network, {.devices = machine.devices()}, costs,
+                                           machine.node_of_devices(), machine.least_memory());
   if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
   return choice.candidates[0].strategy;
 }

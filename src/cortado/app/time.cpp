@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 #include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
 #include "cortado/app/trial.h"
+#include "cortado/app/values_of_ranks.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
@@ -43,14 +42,6 @@ int64_t peak_memory_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::vector<int64_t> peak_memory_of_ranks(Communicator& job) {
-  const int64_t mine = peak_memory_bytes();
-  std::vector<int64_t> all;
-  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(&mine, 1))))
-    std::memcpy(&all.emplace_back(), bytes.data(), sizeof mine);
-  return all;
-}
-
 // The last iteration of all ranks, at rank 0; "" elsewhere. All ranks call it.
 std::string trace_of_job(const Executor& executor, Communicator& job) {
   const std::string mine =
@@ -75,9 +66,10 @@ struct PredictedTimes {
 PredictedTimes predicted_times(const Network& network, const ExecutorOptions& options, Communicator& job) {
   JobCosts costs(job, options.only_kernel);
   PredictedTimes times{
-      predict(network, options.strategies, options.only_kernel, costs.costs(), costs.nodes()),
+      predict(network, options.strategies, options.only_kernel, costs.costs(),
+              costs.machine().node_of_devices()),
       simulate_job(network, options.strategies, costs.costs(), costs.machine()).simulation.iteration,
-      costs.machine().machine(), costs.nodes()};
+      costs.machine().machine(), costs.machine().node_of_devices()};
   costs.save();
   return times;
 }
@@ -191,7 +183,7 @@ void run_time(const TimeArguments& a) {
   report.peak = job->sum(std::max(peak, measure_peak()));
   report.flops = job->sum(report.flops);
   report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job->size());
-  const std::vector<int64_t> memory = peak_memory_of_ranks(*job);
+  const std::vector<int64_t> memory = values_of_ranks(*job, peak_memory_bytes());
   const std::string trace = a.trace.empty() ? "" : trace_of_job(executor, *job);
   if (job->rank() > 0) return;
   fmt::print("{}", times_text(report));

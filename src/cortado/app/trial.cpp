@@ -2,25 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "cortado/app/resident_data.h"
+#include "cortado/app/values_of_ranks.h"
 
 namespace cortado {
-namespace {
-
-// The largest of all ranks' numbers, at every rank.
-double largest(Communicator& job, double mine) {
-  double most = mine;
-  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)))) {
-    double other = 0;
-    std::memcpy(&other, bytes.data(), sizeof other);
-    most = std::max(most, other);
-  }
-  return most;
-}
-
-}  // namespace
 
 std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count) {
   std::vector<IterationTimes> times;
@@ -56,7 +42,7 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
   for (const IterationTimes& times : run_iterations(executor, optimizer, iterations))
     seconds.push_back(times.step);
   std::ranges::sort(seconds);
-  return {largest(job, seconds[iterations / 2])};
+  return {std::ranges::max(values_of_ranks(job, seconds[iterations / 2]))};
 }
 
 }  // namespace cortado

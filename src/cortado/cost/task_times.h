@@ -7,8 +7,8 @@
 
 namespace cortado {
 
-// Measured times of tasks (by problem_of), of one machine and one build: what is measured once and kept in a
-// file.
+// Measured times of tasks (by problem_of) and of other things that a text names, of one machine and one
+// build: what is measured once and kept in a file.
 class TaskTimes {
  public:
   // `machine`: all of it that times depend on, as text; `build`: version and build of this program.

@@ -61,8 +61,8 @@ class Stage {
   Stage(const Task& task, Kernel& kernel) : task_(task), kernel_(kernel) {
     plan();
     memory_ = Memory({size_});
-    fill(memory_.floats(), size_ / static_cast<int64_t>(sizeof(float)), 0,
-         0);  // the system gives pages when touched
+    // The system gives pages when they are touched.
+    fill(memory_.floats(), size_ / static_cast<int64_t>(sizeof(float)), 0, 0);
     place();
   }
 
@@ -76,8 +76,8 @@ class Stage {
     PassTimes median;
     for (auto pass : {&PassTimes::forward, &PassTimes::backward_weights, &PassTimes::backward}) {
       std::ranges::sort(runs, {}, [&](const PassTimes& run) { return (run.*pass).count; });
-      median.*
-          pass = {0.5 * ((runs[(runs.size() - 1) / 2].*pass).count + (runs[runs.size() / 2].*pass).count)};
+      const PassTimes &below = runs[(runs.size() - 1) / 2], &above = runs[runs.size() / 2];
+      (median.*pass).count = 0.5 * ((below.*pass).count + (above.*pass).count);
     }
     return median;
   }

@@ -25,6 +25,12 @@ const Device& DeviceGraph::device(int device) const {
   return node(place.node).devices[static_cast<size_t>(place.position)];
 }
 
+std::vector<int> DeviceGraph::node_of_devices() const {
+  std::vector<int> nodes;
+  for (const Place& place : places_) nodes.push_back(place.node);
+  return nodes;
+}
+
 Bytes DeviceGraph::least_memory() const {
   Bytes least = device(0).memory;
   for (int i = 1; i < devices(); ++i) least = std::min(least, device(i).memory);

@@ -108,6 +108,7 @@ class DeviceGraph {
   Bytes least_memory() const;  // of the device that has least
   const Node& node(int node) const { return machine_.nodes[static_cast<size_t>(node)]; }
 
+  std::vector<int> node_of_devices() const;  // in order
   int node_of(int device) const { return places_[static_cast<size_t>(device)].node; }
   bool crosses_nodes(int from, int to) const { return node_of(from) != node_of(to); }
   // What one message gets when nobody else sends. From a device to itself: no time at all.

@@ -65,7 +65,7 @@ class PlanMaker {
     Assignment result{.name = std::string(name), .seconds = {graph_.costs.seconds(candidates)}};
     for (size_t v = 0; v < graph_.groups.size(); ++v) result.groups.push_back(planned(v, candidates));
     add_transfers(result.groups, candidates);
-    for (const PlannedGroup& group : result.groups) result.bytes += group.bytes;
+    result.bytes = graph_.sent_bytes(candidates);
     result.memory = peak_bytes(graph_, candidates);
     return result;
   }

@@ -1,9 +1,7 @@
 #include "cortado/sim/simulator.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <memory>
 #include <queue>
 #include <tuple>
 
@@ -23,15 +21,12 @@ struct Participant {
   int rank, step;
 };
 
-struct Meeting {
-  std::vector<Participant> came;
-};
+using Meeting = std::vector<Participant>;  // those who came
 
 class Simulator {
  public:
   Simulator(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine)
-      : machine_(machine), ports_(machine), flows_(ports_.count()) {
-    for (int device = 0; device < machine.devices(); ++device) nodes_.push_back(machine.node_of(device));
+      : ports_(machine), flows_(ports_.count()), nodes_(machine.node_of_devices()) {
     for (const Program& program : programs) {
       ensure(program.rank == static_cast<int>(ranks_.size()), "programs are those of all ranks, in order");
       ranks_.emplace_back(program, costs, nodes_);
@@ -97,7 +92,7 @@ class Simulator {
     const double next = computing_.empty() ? flow_end : std::min(flow_end, computing_.top().end);
     std::vector<int> moved;  // ranks with something new
     for (int flow : flows_.advance(next - now_)) {
-      for (const Participant& one : under_way_.at(flow).came) {
+      for (const Participant& one : under_way_.at(flow)) {
         if (--rank(one.rank).left[static_cast<size_t>(one.step)] == 0) ended(one.rank, one.step, next);
         moved.push_back(one.rank);
       }
@@ -194,13 +189,12 @@ class Simulator {
   void come(Place place, size_t expected, int number, int index, Start&& start) {
     ++rank(number).left[static_cast<size_t>(index)];
     Meeting& meeting = meetings_[place];
-    meeting.came.push_back({number, index});
-    if (meeting.came.size() < expected) return;
+    meeting.push_back({number, index});
+    if (meeting.size() < expected) return;
     under_way_[start()] = std::move(meeting);
     meetings_.erase(place);
   }
 
-  const DeviceGraph& machine_;
   const Ports ports_;
   Flows flows_;
   std::vector<int> nodes_;  // per device
