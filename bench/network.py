@@ -9,7 +9,8 @@ core (so there are as many ranks as cores at most), starts one rank of one threa
 each strategy in turns. NET:BATCH is a net of models/ and the samples of a rank. Printed are, per strategy: the
 step (median over the rounds), how many times faster than the first strategy (median of the rounds' ratios), the bytes that all
 ranks send in an iteration by Cortado's count and by the kernel's (counters of the interfaces; headers, the start
-of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate.
+of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate. --predict adds
+the step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages behind computing.
 """
 
 import argparse
@@ -99,7 +100,7 @@ def bits_per_second(rate):
 
 
 def measure(options, hosts, net, batch, strategy):
-    """Seconds of a step, bytes of an iteration by Cortado's and by the kernel's count."""
+    """Seconds of a step, bytes of an iteration by Cortado's and by the kernel's count, predicted seconds."""
     report = pathlib.Path(hosts.folder.name) / "time.json"
     report.unlink(missing_ok=True)
     before = hosts.sent()
@@ -107,12 +108,14 @@ def measure(options, hosts, net, batch, strategy):
         hosts.within([options.cortado, "time", "--model", ROOT / "models" / net / "train_val.prototxt", "--batch",
                       batch * hosts.count, "--input-shape", SHAPES.get(net, "3x224x224"), "--iterations",
                       options.iterations, "--threads", 1, "--no-bind", "--strategy", strategy, "--json", report,
-                      "--ranks", hosts.count, "--launch", hosts.launcher()])
+                      "--ranks", hosts.count, "--launch", hosts.launcher(), *(["--predict"] if options.predict else [])])
     except subprocess.CalledProcessError as error:
         sys.exit(f"{net} under {strategy}: {error.stderr}")
     found = json.loads(report.read_text())
     wire = (hosts.sent() - before) / (options.iterations + WARM_UP)
-    return found["step_seconds"], found["bytes_per_iteration"], wire
+    prediction = found.get("prediction", {})
+    predicted = [prediction[key] for key in ("step_seconds", "overlapped_step_seconds") if key in prediction]
+    return found["step_seconds"], found["bytes_per_iteration"], wire, predicted
 
 
 def bench(options, hosts, net, batch):
@@ -128,6 +131,7 @@ def bench(options, hosts, net, batch):
         link = runs[0][1] / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
         line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | {mebibytes:.1f} | "
                 f"{wire:.1f} | {link:.3f} |")
+        line += "".join(f" {one:.3f} ({100 * (one / seconds - 1):+.1f} %) |" for one in runs[-1][3])
         print(line, flush=True)
         yield line
 
@@ -141,6 +145,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--predict", action="store_true", help="print what costs measured here promise, too")
     parser.add_argument("--out", help="also write OUT.md")
     options = parser.parse_args()
     if options.ranks > (os.cpu_count() or 1):
@@ -148,6 +153,8 @@ def main():
     hosts = Hosts(options.ranks, options.rate)
     lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire | s at the link's rate |",
              "|---|--:|---|---|--:|--:|--:|--:|--:|"]
+    if options.predict:
+        lines = [lines[0] + " predicted s, nothing hidden | simulated s |", lines[1] + "--:|--:|"]
     print("\n".join(lines))
     try:
         for net in options.nets:

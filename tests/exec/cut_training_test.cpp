@@ -17,6 +17,7 @@ namespace {
 struct Trained {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
+  int64_t late_updates = 0;                           // of rank 0, in an iteration
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -106,8 +107,9 @@ void set_integers(const Network& net, const Executor& executor, ParameterStore& 
 }
 
 // Plain gradient descent.
-Trained train(const Network& net, const NodeStrategies& strategies, int ranks, bool integers, double rate,
+Trained train(const Network& net, const Strategy& strategy, int ranks, bool integers, double rate,
               const std::string& kernels, int iterations = 3) {
+  const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
   Trained trained;
   std::mutex mutex;
   LocalJob job(ranks);
@@ -117,6 +119,7 @@ Trained train(const Network& net, const NodeStrategies& strategies, int ranks, b
     ExecutorOptions options;
     options.only_kernel = kernels;
     options.strategies = strategies;
+    options.schedule = strategy.schedule;
     options.communicator = &communicator;
     Executor executor(net, store, batches.sources(), options);
     batches.restrict(executor.samples());
@@ -132,8 +135,12 @@ Trained train(const Network& net, const NodeStrategies& strategies, int ranks, b
           entry.value[k] -= static_cast<float>(rate) * entry.gradient[k];
       }));
     }
+    executor.settle();
     std::lock_guard lock(mutex);
-    if (communicator.rank() == 0) trained.losses = losses;
+    if (communicator.rank() == 0) {
+      trained.losses = losses;
+      trained.late_updates = std::ranges::count_if(executor.program().steps, &Step::late);
+    }
     gather(net, executor, store, trained);
   });
   return trained;
@@ -166,8 +173,10 @@ int first_case() {
   return wanted ? std::atoi(wanted) : 0;
 }
 
-std::string describe(const Network& net, const NodeStrategies& strategies) {
-  std::string text;
+std::string describe(const Network& net, const Strategy& strategy, int ranks) {
+  const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
+  std::string text = fmt::format("chunks {}, updates {}\n", chunks_text(strategy.schedule.chunks),
+                                 strategy.schedule.late_updates ? "late" : "at once");
   for (size_t n = 0; n < net.nodes().size(); ++n) {
     const auto& node = net.nodes()[n];
     text += fmt::format("{} {}: {}", node.name, node.layer->type(), strategies[n].config.text());
@@ -177,17 +186,17 @@ std::string describe(const Network& net, const NodeStrategies& strategies) {
   return text;
 }
 
+Strategy alone(const Network& net) { return built_in_strategy("single", net, 1); }
+
 TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
   for (int seed = first_case(); seed < first_case() + cases(40); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
-    const NodeStrategies alone(net.nodes().size());
-    const Trained single = train(net, alone, 1, false, 1e-3, "");
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "");
     for (int ranks : {2, 3, 4, 6, 8}) {
-      const NodeStrategies strategies =
-          resolve(random_strategy(static_cast<uint64_t>(seed), net, ranks), net, ranks, "random");
-      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategies)));
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
       Trained cut;
-      ASSERT_NO_THROW(cut = train(net, strategies, ranks, false, 1e-3, ""));
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 1e-3, ""));
       expect_same(single, cut, 2e-5);
       if (HasFatalFailure()) return;
     }
@@ -198,16 +207,15 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
 TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
   for (int seed = first_case(); seed < first_case() + cases(60); ++seed) {
     const Network net = testing::random_exact_net(static_cast<uint32_t>(seed));
-    const Trained single = train(net, NodeStrategies(net.nodes().size()), 1, true, 1, "", 1);
+    const Trained single = train(net, alone(net), 1, true, 1, "", 1);
     for (const auto& [name, weights] : single.weights) {
       for (float value : weights)
         ASSERT_LT(std::abs(value), 1 << 20) << name << ": not exact, a test of nothing";
     }
     for (int ranks : {2, 3, 4, 6, 8}) {
-      const NodeStrategies strategies =
-          resolve(random_strategy(static_cast<uint64_t>(seed), net, ranks), net, ranks, "random");
-      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategies)));
-      EXPECT_EQ(train(net, strategies, ranks, true, 1, "", 1).weights, single.weights);
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      EXPECT_EQ(train(net, strategy, ranks, true, 1, "", 1).weights, single.weights);
       if (HasFailure()) return;
     }
   }
@@ -215,21 +223,41 @@ TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
 
 TEST(CutTraining, IsTheSameTwice) {
   const Network net = testing::random_layers_net(3);
-  const NodeStrategies strategies = resolve(random_strategy(3, net, 4), net, 4, "random");
-  const Trained first = train(net, strategies, 4, false, 1e-3, ""),
-                second = train(net, strategies, 4, false, 1e-3, "");
+  const Strategy strategy = random_strategy(3, net, 4);
+  const Trained first = train(net, strategy, 4, false, 1e-3, ""),
+                second = train(net, strategy, 4, false, 1e-3, "");
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.weights, second.weights);
+}
+
+// Late updates only come later: not a bit of the result changes.
+TEST(CutTraining, LateUpdatesChangeNothing) {
+  int64_t late = 0;
+  for (int seed = first_case(); seed < first_case() + cases(10); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    for (int ranks : {2, 3, 4}) {
+      Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      strategy.schedule.late_updates = false;
+      const Trained at_once = train(net, strategy, ranks, false, 1e-3, "");
+      strategy.schedule.late_updates = true;
+      const Trained later = train(net, strategy, ranks, false, 1e-3, "");
+      EXPECT_EQ(later.losses, at_once.losses);
+      EXPECT_EQ(later.weights, at_once.weights);
+      late += later.late_updates;
+    }
+  }
+  EXPECT_GT(late, 0);
 }
 
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {
   for (int seed = 100; seed < 100 + cases(10); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
-    const Trained single = train(net, NodeStrategies(net.nodes().size()), 1, false, 1e-3, "");
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "");
     for (const auto name : built_in_strategies()) {
-      const NodeStrategies strategies = resolve(built_in_strategy(name, net, 4), net, 4, std::string(name));
-      SCOPED_TRACE(fmt::format("seed {}, {}\n{}", seed, name, describe(net, strategies)));
-      expect_same(single, train(net, strategies, 4, false, 1e-3, ""), 2e-5);
+      const Strategy strategy = built_in_strategy(name, net, 4);
+      SCOPED_TRACE(fmt::format("seed {}, {}\n{}", seed, name, describe(net, strategy, 4)));
+      expect_same(single, train(net, strategy, 4, false, 1e-3, ""), 2e-5);
       if (HasFatalFailure()) return;
     }
   }

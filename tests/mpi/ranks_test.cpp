@@ -159,7 +159,8 @@ TEST_F(Ranks, PlansForThisMachineAndPredicts) {
       if (key.ends_with("_predicted_seconds")) sum += value.get<double>();
   }
   EXPECT_NEAR(sum, prediction["step_seconds"].get<double>(), 1e-9);
-  EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(), sum * (1 + 1e-9));
+  EXPECT_GT(prediction["overlapped_step_seconds"].get<double>(), 0);
+  EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(), 2 * sum);  // were the ranks to take turns
   result = cortado("plan --model net.prototxt --machine m.json");
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }

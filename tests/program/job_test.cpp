@@ -1,6 +1,7 @@
 // Programs of all ranks of a job together.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,11 +18,11 @@ using ::testing::HasSubstr;
 using testing::NetBuilder;
 
 std::vector<Program> lower_job(const Network& net, const NodeStrategies& strategies, int ranks,
-                               bool keep = false) {
+                               bool keep = false, const Schedule& schedule = {}) {
   std::vector<Program> programs;
   for (int rank = 0; rank < ranks; ++rank) {
     programs.push_back(lower(net, place(net, strategies, ranks), facts_of,
-                             {.keep_tensors = keep, .rank = rank, .after_pass = {}}));
+                             {.keep_tensors = keep, .rank = rank, .schedule = schedule, .after_pass = {}}));
   }
   return programs;
 }
@@ -32,9 +33,10 @@ TEST(Job, LawsHoldOnRandomNetsUnderRandomStrategies) {
     for (int ranks : {1, 2, 3, 4, 6, 8}) {
       SCOPED_TRACE(fmt::format("seed {}, {} ranks", seed, ranks));
       const Network net = testing::random_net(seed);
-      const NodeStrategies strategies = resolve(random_strategy(seed, net, ranks), net, ranks, "random");
+      const Strategy strategy = random_strategy(seed, net, ranks);
+      const NodeStrategies strategies = resolve(strategy, net, ranks, "random");
       std::vector<Program> programs;
-      ASSERT_NO_THROW(programs = lower_job(net, strategies, ranks, seed % 3 == 0));
+      ASSERT_NO_THROW(programs = lower_job(net, strategies, ranks, seed % 3 == 0, strategy.schedule));
       ASSERT_NO_THROW(verify_job(programs));
     }
   }
@@ -134,14 +136,62 @@ TEST(Job, GradientsAreSummedOverReplicasOnly) {
   const Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   const NodeStrategies strategies = all(net, {.n = 2});
   for (const Program& program : lower_job(net, strategies, 2)) {
-    int sums = 0;
+    size_t sums = 0;
     for (const Step& step : program.steps) {
       if (step.kind != Step::Kind::sum_gradient) continue;
-      ++sums;
+      sums += step.parameters.size();
       EXPECT_EQ(step.group, (std::vector<int>{0, 1}));
     }
-    EXPECT_EQ(sums, 2);  // weight and bias
+    EXPECT_EQ(sums, 2u);  // weight and bias
   }
+}
+
+// Parameters of the chunks of rank 0, in order: "3 2 | 1 0".
+std::string chunks_of(const Network& net, const NodeStrategies& strategies, const std::string& chunks) {
+  std::string text;
+  const auto programs = lower_job(net, strategies, 2, false, {.chunks = parse_chunks(chunks, "test")});
+  for (const Step& step : programs[0].steps) {
+    if (step.kind == Step::Kind::sum_gradient)
+      text += fmt::format("{}{}", text.empty() ? "" : " | ", fmt::join(step.parameters, " "));
+  }
+  return text;
+}
+
+// Weight and bias of a, b and c are parameters 0 to 5; 576 and 16 bytes.
+TEST(Job, GradientsAreSummedInChunks) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.n = 2});
+  EXPECT_EQ(chunks_of(net, strategies, "parameter"), "4 | 5 | 2 | 3 | 0 | 1");
+  EXPECT_EQ(chunks_of(net, strategies, "layer"), "4 5 | 2 3 | 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "first:1"), "4 5 | 2 3 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "first:2"), "4 5 2 3 | 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "first:9"), "4 5 2 3 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "577B"), "4 5 | 2 3 | 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "1KiB"), "4 5 2 | 3 0 1");
+  EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 2 3 0 1");
+  // A layer whose gradient nobody else has parts neither the chunks before nor those behind it.
+  strategies[net.node("b")] = all(net, {.c = 2})[0];
+  EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 0 1");
+}
+
+TEST(Job, LateUpdatesComeBeforeTheFirstUse) {
+  const Network net =
+      NetBuilder().conv("a", "data", "s").conv("b", "a", "s").conv("c", "b").loss("c", "data").build();
+  const Program program =
+      lower_job(net, all(net, {.n = 2}), 2, false, {.chunks = parse_chunks("layer", "test")})[0];
+  std::vector<std::string> order;
+  for (const Step& step : program.steps) {
+    if (step.kind == Step::Kind::update) order.push_back(fmt::format("update {}", step.parameters[0]));
+    if (step.kind == Step::Kind::forward) order.push_back(name_of(program.works[step.work], net));
+    if (step.late) {
+      ASSERT_EQ(step.waits_before.size(), 1u);
+      EXPECT_TRUE(program.steps[step.waits_before[0]].carried);
+    }
+  }
+  EXPECT_EQ(fmt::format("{}", fmt::join(order, ", ")),
+            "update 0, update 1, a, b, update 2, update 3, c, loss");
+  const auto at_once = lower_job(net, all(net, {.n = 2}), 2, false, {.late_updates = false});
+  for (const Step& step : at_once[0].steps) EXPECT_FALSE(step.late || step.carried);
 }
 
 TEST(Job, BrokenOnesAreCaught) {
@@ -179,6 +229,13 @@ TEST(Job, BrokenOnesAreCaught) {
     if (!work.movement.group.empty()) std::swap(work.movement.chunks[0], work.movement.chunks[1]);
   }
   EXPECT_THROW(verify_job(together), InternalError);
+  // A late update behind its parameter's use, a sum that nobody waits for.
+  std::vector<Program> late = lower_job(net, all(net, {.n = 2}), 2);
+  EXPECT_NO_THROW(verify(late[0], net));
+  for (Step& step : late[0].steps) step.late = false;
+  EXPECT_THROW(verify(late[0], net), InternalError);
+  for (Step& step : late[1].steps) step.waits_before.clear();
+  EXPECT_THROW(verify(late[1], net), InternalError);
   // A wait that is forgotten.
   std::vector<Program> programs = lower_job(net, strategies, 2);
   for (Step& step : programs[0].steps) step.waits.clear();

@@ -138,18 +138,18 @@ State train(Communicator& ranks, const Cut& cut, const SolverOptions& options, i
                    optimizer.history(entries[p], round));
   }
   for (int iteration = begin; iteration < end; ++iteration) {
-    optimizer.begin(iteration, 0.1);
+    Optimizer::Batch batch{.iteration = iteration, .rate = 0.1};
     for (int b = 0; b < options.iter_size; ++b) {
-      optimizer.begin_batch(b);
+      batch.number = b;
       for (int e : entries) {
         const auto& entry = store.entries()[e];
         if (!entry.held) continue;
         auto gradient = numbers(entry.name, 10 * iteration + b, entry.spec.shape);
         store.from_canonical(e, store.slice_of(e, gradient).data(), entry.gradient);
-        optimizer.gradient(e);
+        optimizer.gradient(e, batch);
       }
     }
-    optimizer.end();
+    optimizer.end(batch);
     for (size_t p = 0; p < entries.size(); ++p) {  // what owners updated goes to the other replicas
       const auto* piece = optimizer.cut().own_piece(p);
       if (!piece || !piece->owned()) continue;

@@ -114,9 +114,4 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
                         "strategy auto");
 }
 
-Strategy strategy_for_job(const std::string& name, const Network& network, Communicator& job,
-                          const std::string& kernels) {
-  return name == "auto" ? auto_strategy(network, job, kernels) : load_strategy(name, network, job.size());
-}
-
 }  // namespace cortado

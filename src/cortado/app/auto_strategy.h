@@ -13,8 +13,4 @@ namespace cortado {
 // Prints one line that says what was chosen.
 Strategy auto_strategy(const Network& network, Communicator& job, const std::string& kernels);
 
-// What --strategy names: "auto", or what load_strategy() knows.
-Strategy strategy_for_job(const std::string& name, const Network& network, Communicator& job,
-                          const std::string& kernels);
-
 }  // namespace cortado

@@ -46,6 +46,22 @@ void add_rank_options(CLI::App& command, MachineOptions& o) {
       "this build's mpiexec on this host");
 }
 
+void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
+  command.add_option(
+      "--gradient-chunks", o.gradient_chunks,
+      "Gradients that are summed over ranks together: parameter, layer, first:LAYERS (those of "
+      "so many layers, then all others), a size such as 4MiB, or one; default: as the strategy "
+      "says, else 1MiB");
+  command.add_flag("--no-late-updates", o.no_late_updates,
+                   "Wait for all sums of gradients at the end of each iteration");
+}
+
+void apply(const ScheduleOptions& o, Strategy& strategy) {
+  if (!o.gradient_chunks.empty())
+    strategy.schedule.chunks = parse_chunks(o.gradient_chunks, "--gradient-chunks");
+  if (o.no_late_updates) strategy.schedule.late_updates = false;
+}
+
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   add_rank_options(command, o);
   command.add_option(
@@ -55,6 +71,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
+  add_schedule_options(command, o.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
@@ -75,12 +92,22 @@ std::string strategy_of(const MachineOptions& o, const Communicator& job) {
   return job.size() > 1 ? "auto" : "single";
 }
 
+Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job) {
+  const std::string name = strategy_of(o, job);
+  Strategy strategy =
+      name == "auto" ? auto_strategy(network, job, o.kernels) : load_strategy(name, network, job.size());
+  apply(o.schedule, strategy);
+  return strategy;
+}
+
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
   if (job.size() == 1) return;
   const std::string strategy = strategy_of(o, job);
   facts.insert(facts.begin(), {"version of cortado", std::string(version())});
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", o.kernels});
+  facts.push_back({"--gradient-chunks", o.schedule.gradient_chunks});
+  facts.push_back({"--no-late-updates", o.schedule.no_late_updates ? "given" : ""});
   check_same_start(job, facts);
 }
 
@@ -89,12 +116,12 @@ StartFact fact_of(const std::string& what, const NetFile& file, const caffe::Net
 }
 
 ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {
-  const std::string strategy = strategy_of(o, job);
+  const Strategy strategy = strategy_for_job(o, network, job);
   ExecutorOptions options;
   options.only_kernel = o.kernels;
   options.communicator = &job;
-  options.strategies = resolve(strategy_for_job(strategy, network, job, o.kernels), network, job.size(),
-                               "--strategy " + strategy);
+  options.strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job));
+  options.schedule = strategy.schedule;
   return options;
 }
 

@@ -18,6 +18,14 @@ namespace cortado {
 CLI::Validator at_least_one();
 
 // Options that say how to compute.
+// In place of what a strategy says of its schedule.
+struct ScheduleOptions {
+  std::string gradient_chunks;  // empty: as the strategy says
+  bool no_late_updates = false;
+};
+void add_schedule_options(CLI::App& command, ScheduleOptions& options);
+void apply(const ScheduleOptions& options, Strategy& strategy);
+
 struct MachineOptions {
   int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
@@ -26,6 +34,7 @@ struct MachineOptions {
   std::string launch;    // used by start_job() (app/launch.h)
   std::string gpu;
   std::string kernels;  // only this implementation
+  ScheduleOptions schedule;
   bool verbose = false;
 };
 // Threads and ranks alone.
@@ -35,6 +44,8 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 // Throws UserError for what this version does not do.
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 std::string strategy_of(const MachineOptions& options, const Communicator& job);
+// What that names, with the schedule that the options say.
+Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
 
 // Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
 // before they build what must be alike.

@@ -44,7 +44,7 @@ int work_of(const Program& program, const Step& step) {
   if (step.lane == Lane::communication) return work_served(program, step);
   if (step.kind == Kind::update) {
     for (size_t w = 0; w < program.works.size(); ++w)
-      if (has(program.works[w].parameters, step.parameter)) return static_cast<int>(w);
+      if (has(program.works[w].parameters, step.parameters[0])) return static_cast<int>(w);
   }
   return step.work;
 }
@@ -74,20 +74,21 @@ int work_served(const Program& program, const Step& step) {
     }
     return -1;
   };
-  if (step.parameter >= 0)
-    return computes([&](const Work& work) { return has(work.parameters, step.parameter); });
+  if (!step.parameters.empty())
+    return computes([&](const Work& work) { return has(work.parameters, step.parameters[0]); });
   const Work& own = program.works[static_cast<size_t>(step.work)];
   if (own.kind == Work::Kind::compute) return step.work;
   if (own.nodes.empty()) return -1;
   return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
 }
 
-Prediction predict(const Network& network, const NodeStrategies& strategies, const std::string& only_kernel,
-                   CostModel& costs, const std::vector<int>& node_of_rank) {
+Prediction predict(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
+                   const std::string& only_kernel, CostModel& costs, const std::vector<int>& node_of_rank) {
   Prediction prediction;
   prediction.program =
       lower(network, place(network, strategies, static_cast<int>(node_of_rank.size())),
-            [&](const Task& task) { return facts_of(task, select_kernel(task, only_kernel)); });
+            [&](const Task& task) { return facts_of(task, select_kernel(task, only_kernel)); },
+            {.schedule = schedule, .after_pass = {}});
   prediction.steps = StepSeconds(prediction.program, costs, node_of_rank).of_all();
   return prediction;
 }

@@ -23,8 +23,8 @@ struct Prediction {
   Program program;
   std::vector<double> steps;  // seconds
 };
-Prediction predict(const Network& network, const NodeStrategies& strategies, const std::string& only_kernel,
-                   CostModel& costs, const std::vector<int>& node_of_rank);
+Prediction predict(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
+                   const std::string& only_kernel, CostModel& costs, const std::vector<int>& node_of_rank);
 
 // Predicted and measured seconds of a layer (or chain run as one kernel), by part.
 struct PredictedLayer {

@@ -23,13 +23,15 @@ namespace {
 struct SimulateArguments {
   ModelOptions model;
   std::string machine, strategy = "auto", json, trace;
+  ScheduleOptions schedule;
   int devices = 0;
 };
 
 SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
                          const std::string& name) {
   AnalyticCosts costs(machine);
-  return simulate_job(network, resolve(strategy, network, machine.devices(), name), costs, machine);
+  return simulate_job(network, resolve(strategy, network, machine.devices(), name), strategy.schedule, costs,
+                      machine);
 }
 
 Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
@@ -64,7 +66,8 @@ void run_simulate(const SimulateArguments& a) {
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
-  const Strategy strategy = strategy_for(a, network, machine);
+  Strategy strategy = strategy_for(a, network, machine);
+  apply(a.schedule, strategy);
   const auto begin = std::chrono::steady_clock::now();
   const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
@@ -108,6 +111,7 @@ Command add_simulate_command(CLI::App& app) {
       "--strategy", a->strategy,
       "auto (default: planned for the machine), single, data, model, owt, spatial, random:SEED or "
       "a file (.json)");
+  add_schedule_options(*command, a->schedule);
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");
   return {command, [a] { run_simulate(*a); }};

@@ -12,12 +12,13 @@ std::optional<TaskFacts> plain_facts(const Task& task) {
 
 }  // namespace
 
-SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, CostModel& costs,
-                          const DeviceGraph& machine) {
+SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
+                          CostModel& costs, const DeviceGraph& machine) {
   SimulatedJob job;
   const Placement placement = place(network, strategies, machine.devices());
   for (int rank = 0; rank < machine.devices(); ++rank)
-    job.programs.push_back(lower(network, placement, plain_facts, {.rank = rank, .after_pass = {}}));
+    job.programs.push_back(
+        lower(network, placement, plain_facts, {.rank = rank, .schedule = schedule, .after_pass = {}}));
   job.simulation = simulate(job.programs, costs, machine);
   return job;
 }

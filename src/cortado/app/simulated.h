@@ -18,7 +18,7 @@ struct SimulatedJob {
 
 // A job of one rank on each device of the machine. Its programs are made as for plain kernels: they are there
 // for the order of steps, while times come from the cost model. Where `costs` measures, all ranks call it.
-SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, CostModel& costs,
-                          const DeviceGraph& machine);
+SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
+                          CostModel& costs, const DeviceGraph& machine);
 
 }  // namespace cortado

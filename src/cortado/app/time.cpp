@@ -66,9 +66,10 @@ struct PredictedTimes {
 PredictedTimes predicted_times(const Network& network, const ExecutorOptions& options, Communicator& job) {
   JobCosts costs(job, options.only_kernel);
   PredictedTimes times{
-      predict(network, options.strategies, options.only_kernel, costs.costs(),
+      predict(network, options.strategies, options.schedule, options.only_kernel, costs.costs(),
               costs.machine().node_of_devices()),
-      simulate_job(network, options.strategies, costs.costs(), costs.machine()).simulation.iteration,
+      simulate_job(network, options.strategies, options.schedule, costs.costs(), costs.machine())
+          .simulation.iteration,
       costs.machine().machine(), costs.machine().node_of_devices()};
   costs.save();
   return times;

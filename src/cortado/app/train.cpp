@@ -95,9 +95,7 @@ void run_train(const TrainArguments& a) {
   check_same_training(a, message, nets, *job);
   Trainer trainer(options, nets,
                   {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get(),
-                   [&](const Network& network) {
-                     return strategy_for_job(strategy_of(a.machine, *job), network, *job, a.machine.kernels);
-                   }});
+                   [&](const Network& network) { return strategy_for_job(a.machine, network, *job); }});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
   start_from(a, options, trainer);

@@ -12,15 +12,16 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
   std::vector<IterationTimes> times;
   for (int i = -warm_up_iterations; i < count; ++i) {
     const int iteration = i + warm_up_iterations;
-    optimizer.begin(iteration, 1e-6);
-    optimizer.begin_batch(0);
+    const Optimizer::Batch batch{.iteration = iteration, .rate = 1e-6};
     const auto start = std::chrono::steady_clock::now();
-    executor.run(static_cast<uint64_t>(iteration), [&](int entry) { optimizer.gradient(entry); });
+    executor.run(static_cast<uint64_t>(iteration),
+                 [&optimizer, batch](int entry) { optimizer.gradient(entry, batch); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (i < 0) continue;
     times.push_back(times_of(executor.program(), executor.timeline(), seconds.count(),
                              executor.exposed_communication().count));
   }
+  executor.settle();
   return times;
 }
 
@@ -32,6 +33,7 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
   ExecutorOptions options;
   options.only_kernel = kernels;
   options.communicator = &job;
+  options.schedule = strategy.schedule;
   options.strategies = resolve(strategy, network, job.size(), "strategy auto");
   Executor executor(network, parameters, data.sources(), std::move(options));
   data.restrict_to(executor.samples());

@@ -32,17 +32,21 @@ Executor::Executor(const Network& network, ParameterStore& parameters,
   LowerOptions lowering{.keep_tensors = options_.keep_tensors,
                         .fuse = options_.fuse,
                         .rank = communicator_.rank(),
+                        .schedule = options_.schedule,
                         .after_pass = options_.after_pass};
   NodeStrategies strategies = options_.strategies;
   if (strategies.empty()) strategies.resize(network_.nodes().size());
   program_ = lower(
       network_, place(network_, strategies, communicator_.size()),
       [this](const Task& task) { return offer(task); }, lowering);
-  entries_ = parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices());
+  entries_ =
+      parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices(), gradient_order());
   check_agreement();
   arena_ = Memory(program_.arena);
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
+  has_gradient_.assign(program_.steps.size(), false);
+  log_ = std::make_unique<MessageLog>(program_.steps.size());
   bind();
   meet_groups();
   bind_messages();
@@ -52,8 +56,11 @@ Executor::Executor(const Network& network, ParameterStore& parameters,
 void Executor::start_lane() {
   LaneThread::Steps steps;
   for (size_t s = 0; s < program_.steps.size(); ++s) {
-    steps.waits.push_back(program_.steps[s].waits);
-    if (program_.steps[s].lane == Lane::communication) steps.order.push_back(static_cast<int>(s));
+    const Step& step = program_.steps[s];
+    steps.waits.push_back(step.waits);
+    steps.waits_before.push_back(step.waits_before);
+    steps.carried.push_back(step.carried);
+    if (step.lane == Lane::communication) steps.order.push_back(static_cast<int>(s));
   }
   steps.start = [this](int step) { start_message(step); };
   steps.finished = [this](int step) { return message_arrived(step); };
@@ -61,8 +68,6 @@ void Executor::start_lane() {
 }
 
 Executor::~Executor() = default;
-
-Seconds Executor::now() const { return since(iteration_start_); }
 
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
   if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
@@ -104,6 +109,14 @@ std::vector<ParameterFormat> Executor::parameter_formats() const {
     }
   }
   return formats;
+}
+
+// As they are summed, so that those of a chunk lie together.
+std::vector<int> Executor::gradient_order() const {
+  std::vector<int> order;
+  for (const Step& step : program_.steps)
+    if (step.kind == Step::Kind::sum_gradient) std::ranges::copy(step.parameters, std::back_inserter(order));
+  return order;
 }
 
 ParameterSlices Executor::parameter_slices() const {
@@ -151,9 +164,40 @@ double Executor::run(uint64_t iteration, const Update& update) {
   run_lanes(0, program_.forward_steps, compute);
   const double total = loss();
   // The same on every rank, so all go on or none does.
-  if (std::isfinite(total))
+  if (std::isfinite(total)) {
     run_lanes(program_.forward_steps, static_cast<int>(program_.steps.size()), compute);
+    late_update_ = update;
+    for (size_t s = 0; s < program_.steps.size(); ++s) has_gradient_[s] = update && program_.steps[s].late;
+    if (!update) settle();
+  }
+  note_messages();
   return total;
+}
+
+void Executor::settle() {
+  communication_->settle();
+  for (size_t s = 0; s < program_.steps.size(); ++s) update_late(static_cast<int>(s));
+}
+
+void Executor::update_late(int index) {
+  if (!has_gradient_[index]) return;
+  has_gradient_[index] = false;
+  late_update_(entries_[program_.steps[index].parameters[0]]);
+}
+
+// Of carried steps the timeline has those of the iteration before, as far as they have arrived by now.
+void Executor::note_messages() {
+  std::lock_guard lock(log_->mutex);
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    if (program_.steps[s].lane != Lane::communication) continue;
+    auto since_start = [&](Clock::time_point time) {
+      return Seconds{std::chrono::duration<double>(time - iteration_start_).count()};
+    };
+    const auto& [begin, end] = log_->last[s];
+    const bool ran = end > iteration_start_;
+    timeline_[s] = {communicator_.rank(), Lane::communication, static_cast<int>(s),
+                    ran ? since_start(begin) : Seconds{}, ran ? since_start(end) : Seconds{}};
+  }
 }
 
 // Runs the steps [begin, end) of both lanes to their end.
@@ -177,7 +221,7 @@ void Executor::run_lanes(int begin, int end, const std::function<void(int step)>
 
 void Executor::wait_for(int step) {
   const auto& waits = program_.steps[step].waits;
-  if (waits.empty()) return;
+  if (waits.empty() && program_.steps[step].waits_before.empty()) return;
   auto start = Clock::now();
   communication_->wait_for(step);
   const bool data =
@@ -200,7 +244,10 @@ void Executor::run_step(int index, const Update& update) {
       accumulate(step);
       break;
     case Step::Kind::update:
-      if (update) update(entries_[step.parameter]);
+      if (step.late)
+        update_late(index);
+      else if (update)
+        update(entries_[step.parameters[0]]);
       break;
     default:
       run_work(step);
@@ -252,7 +299,8 @@ void Executor::load(const Work& work) {
 
 void Executor::accumulate(const Step& step) {
   bool parameter = step.kind == Step::Kind::accumulate_parameter;
-  float* to = parameter ? parameters_.entries()[entries_[step.parameter]].gradient : pointer(step.writes[0]);
+  float* to =
+      parameter ? parameters_.entries()[entries_[step.parameters[0]]].gradient : pointer(step.writes[0]);
   std::vector<const float*> from;
   for (int buffer : step.reads) from.push_back(pointer(buffer));
   if (parameter) from.push_back(to);

@@ -13,6 +13,7 @@
 #include "cortado/exec/memory.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/parallel/schedule.h"
 #include "cortado/program/program.h"
 #include "cortado/program/timeline.h"
 
@@ -29,8 +30,9 @@ struct ExecutorOptions {
   uint64_t seed = 1;
   bool keep_tensors = false;  // every tensor and gradient can be read after run()
   bool fuse = true;
-  std::string only_kernel;               // restrict to one implementation (tests, `--kernels`)
-  NodeStrategies strategies;             // per node; empty: one rank does everything
+  std::string only_kernel;    // restrict to one implementation (tests, `--kernels`)
+  NodeStrategies strategies;  // per node; empty: one rank does everything
+  Schedule schedule;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };
@@ -45,8 +47,8 @@ TaskFacts facts_of(const Kernel& kernel);
 // ended (docs/design.md, section 5). All ranks make their executors, and run them, in the same order.
 class Executor {
  public:
-  // `weights` and `gradient` lie in the kernel's order, `entry.elements` long. Called as soon as the gradient
-  // is complete and no later step of this iteration reads the weights.
+  // Called with a parameter's entry as soon as its gradient is complete and no later step of this iteration
+  // reads the weights; or, where the schedule says so, before their first use in the next iteration.
   using Update = std::function<void(int entry)>;
 
   // `sources`: per source node name. The network and the store must outlive the executor.
@@ -54,9 +56,15 @@ class Executor {
            ExecutorOptions options);
   ~Executor();
 
-  // One iteration: forward and, for a train net, backward; `update` may be empty. Returns the loss (the sum
-  // of loss_weight * output). A loss that is not finite stops before the backward pass: see non_finite().
+  // One iteration: forward and, for a train net, backward. Returns the loss (the sum of loss_weight *
+  // output). A loss that is not finite stops before the backward pass: see first_non_finite(). `update` may
+  // be empty: then all gradients are complete behind it. Else it is kept for late updates, which the next run
+  // does, or settle().
   double run(uint64_t iteration, const Update& update = {});
+
+  // Ends what the last run left to the next: sums of gradients, late updates, parameters on their way from
+  // their owners. To be called before parameters are looked at. All ranks call it.
+  void settle();
 
   // Runs the forward pass again over the batch in hand and names the first layer whose output is not finite
   // ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"), or the first such parameter; empty when all are
@@ -94,6 +102,7 @@ class Executor {
  private:
   struct Bound;         // a work's kernel and arguments
   struct BoundMessage;  // a communication step's state machine
+  struct MessageLog;    // when messages began and arrived
 
   std::optional<TaskFacts> offer(const Task& task);
   std::vector<ParameterFormat> parameter_formats() const;
@@ -101,13 +110,16 @@ class Executor {
   void check_agreement() const;
   void bind();
   void meet_groups();
+  std::vector<int> gradient_order() const;
+  int64_t chunk_elements(const Step& step) const;
   void bind_messages();
   void start_lane();
   void run_step(int index, const Update& update);
   void start_message(int index);
   bool message_arrived(int index);
   void bind_batch(int index);
-  Seconds now() const;  // since the iteration began
+  void update_late(int index);
+  void note_messages();
   void run_work(const Step& step);
   void load(const Work& work);
   void accumulate(const Step& step);
@@ -131,6 +143,9 @@ class Executor {
   std::vector<BoundMessage> messages_;  // per step
   std::unique_ptr<LaneThread> communication_;
   Timeline timeline_;
+  Update late_update_;              // of the last run
+  std::vector<bool> has_gradient_;  // per step: a late update that is still to be done
+  std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
   bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <mutex>
+#include <utility>
+
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 
@@ -13,6 +16,15 @@ struct Executor::Bound {
 struct Executor::BoundMessage {
   std::unique_ptr<BoundExchange> exchange;
   std::unique_ptr<Transmission> transmission;
+};
+
+// Written by the communication lane, also between iterations, where steps are carried.
+struct Executor::MessageLog {
+  using Time = std::chrono::steady_clock::time_point;
+  explicit MessageLog(size_t steps) : begun(steps), last(steps) {}
+  std::vector<Time> begun;  // of the communication lane alone
+  std::mutex mutex;
+  std::vector<std::pair<Time, Time>> last;  // per step: of the message that arrived last
 };
 
 }  // namespace cortado

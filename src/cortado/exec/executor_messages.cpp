@@ -111,13 +111,13 @@ void Executor::bind_messages() {
       messages_[s].transmission = communicator_.allreduce(step.group, sums, count);
       continue;
     }
-    const auto& entry = parameters_.entries()[entries_[step.parameter]];
+    const auto& entry = parameters_.entries()[entries_[step.parameters[0]]];
     std::vector<int64_t> shares;
     const int members = static_cast<int>(step.group.size());
     for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
     auto& transmission = messages_[s].transmission;
     if (step.kind == Step::Kind::sum_gradient)
-      transmission = communicator_.allreduce(step.group, entry.gradient, entry.elements);
+      transmission = communicator_.allreduce(step.group, entry.gradient, chunk_elements(step));
     else if (step.kind == Step::Kind::scatter_gradient)
       transmission = communicator_.reduce_scatter(step.group, entry.gradient, std::move(shares));
     else
@@ -125,9 +125,21 @@ void Executor::bind_messages() {
   }
 }
 
+// Gradients of a chunk lie one behind the other (parameter order in ParameterStore::add).
+int64_t Executor::chunk_elements(const Step& step) const {
+  const auto& first = parameters_.entries()[entries_[step.parameters.front()]];
+  const auto& last = parameters_.entries()[entries_[step.parameters.back()]];
+  const int64_t elements = last.gradient + last.elements - first.gradient;
+  int64_t least = 0;
+  for (int parameter : step.parameters) least += parameters_.entries()[entries_[parameter]].elements;
+  ensure(elements >= least && elements <= least + 16 * std::ssize(step.parameters),
+         "gradients of a chunk lie together");
+  return elements;
+}
+
 void Executor::start_message(int index) {
   const Step& step = program_.steps[index];
-  timeline_[index] = {communicator_.rank(), step.lane, index, now(), {}};
+  log_->begun[index] = std::chrono::steady_clock::now();
   BoundMessage& message = messages_[index];
   if (step.kind == Step::Kind::load) {
     if (!keeps_batch_) load(program_.works[step.work]);
@@ -143,7 +155,8 @@ bool Executor::message_arrived(int index) {
   BoundMessage& message = messages_[index];
   if (message.exchange && !message.exchange->test()) return false;
   if (message.transmission && !message.transmission->test()) return false;
-  timeline_[index].end = now();
+  std::lock_guard lock(log_->mutex);
+  log_->last[index] = {log_->begun[index], std::chrono::steady_clock::now()};
   return true;
 }
 
@@ -170,7 +183,7 @@ std::map<std::string, Range> Executor::samples() const {
 Range Executor::update_range(int parameter) const {
   const auto& entry = parameters_.entries()[entries_[parameter]];
   for (const Step& step : program_.steps) {
-    if (step.kind != Step::Kind::scatter_gradient || step.parameter != parameter) continue;
+    if (step.kind != Step::Kind::scatter_gradient || step.parameters[0] != parameter) continue;
     const auto member = std::ranges::find(step.group, communicator_.rank()) - step.group.begin();
     return block_of(entry.elements, static_cast<int>(step.group.size()), static_cast<int>(member));
   }

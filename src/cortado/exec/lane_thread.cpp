@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace cortado {
 namespace {
@@ -25,7 +26,14 @@ LaneThread::~LaneThread() {
 }
 
 bool LaneThread::ready(int step) const {
-  return std::ranges::all_of(steps_.waits[step], [&](int other) { return done_[other]; });
+  auto under_way = [&](int other) { return std::ranges::find(active_, other) != active_.end(); };
+  return std::ranges::all_of(steps_.waits[step], [&](int other) { return done_[other]; }) &&
+         std::ranges::none_of(steps_.waits_before[step], under_way);
+}
+
+bool LaneThread::finished() const {
+  return !running_ ||
+         (next_ == end_ && std::ranges::all_of(active_, [&](int step) { return steps_.carried[step]; }));
 }
 
 void LaneThread::start(int begin, int end) {
@@ -37,23 +45,27 @@ void LaneThread::start(int begin, int end) {
     };
     next_ = position(begin);
     end_ = position(end);
-    failure_ = nullptr;
     abandoned_ = false;
     running_ = true;
   }
   changed_.notify_all();
 }
 
-void LaneThread::wait_for(int step) {
-  if (steps_.waits[step].empty()) return;
-  std::unique_lock lock(mutex_);
-  if (!ready(step) && !failure_) {
+// Meanwhile polling is worth the core. Rethrows what the lane threw.
+void LaneThread::wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds) {
+  if (!holds() && !failure_) {
     compute_waits_ = true;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return ready(step) || failure_; });
+    changed_.wait(lock, [&] { return holds() || failure_; });
     compute_waits_ = false;
   }
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void LaneThread::wait_for(int step) {
+  if (steps_.waits[step].empty() && steps_.waits_before[step].empty()) return;
+  std::unique_lock lock(mutex_);
+  wait_until(lock, [&] { return ready(step); });
 }
 
 void LaneThread::done(int step) {
@@ -66,11 +78,12 @@ void LaneThread::done(int step) {
 
 void LaneThread::finish() {
   std::unique_lock lock(mutex_);
-  compute_waits_ = true;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return !running_; });
-  compute_waits_ = false;
-  if (failure_) std::rethrow_exception(failure_);
+  wait_until(lock, [&] { return finished(); });
+}
+
+void LaneThread::settle() {
+  std::unique_lock lock(mutex_);
+  wait_until(lock, [&] { return !running_; });
 }
 
 void LaneThread::abandon() {
@@ -120,12 +133,12 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
 // Starts the next step if it may; it stands in `active_` until it has ended.
 bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
   if (next_ >= end_ || !ready(steps_.order[next_])) return false;
-  const int step = steps_.order[next_++];
+  active_.push_back(steps_.order[next_++]);
   lock.unlock();
-  steps_.start(step);
+  steps_.start(active_.back());
   lock.lock();
-  active_.push_back(step);
   move_active(lock);
+  if (finished()) changed_.notify_all();
   return true;
 }
 

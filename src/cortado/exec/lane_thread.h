@@ -16,23 +16,28 @@ namespace cortado {
 class LaneThread {
  public:
   struct Steps {
-    std::vector<int> order;               // this lane's steps
-    std::vector<std::vector<int>> waits;  // per step of the program
-    std::function<void(int)> start;       // begins a step
-    std::function<bool(int)> finished;    // moves a step that was started; true when it has ended
+    std::vector<int> order;  // this lane's steps
+    // Per step of the program, as there: what it waits for, also of the iteration before, and whether it may
+    // still be under way in the next one.
+    std::vector<std::vector<int>> waits, waits_before;
+    std::vector<bool> carried;
+    std::function<void(int)> start;     // begins a step
+    std::function<bool(int)> finished;  // moves a step that was started; true when it has ended
   };
   explicit LaneThread(Steps steps);
   ~LaneThread();
 
-  // Runs the lane's steps in [begin, end); steps before `begin` count as done, later ones as not.
+  // Runs the lane's steps in [begin, end); steps before `begin` count as done, later ones as not. Carried
+  // steps go on meanwhile.
   void start(int begin, int end);
-  // Waits until all of step `step`'s waits are done. Rethrows what the lane threw. Called by the compute
-  // lane.
+  // Waits until step `step` may begin. Rethrows what the lane threw. Called by the compute lane.
   void wait_for(int step);
   // Marks a step of the compute lane as done.
   void done(int step);
-  // Waits until the lane has run all the steps it was started for; rethrows.
+  // Waits until the lane has run all the steps it was started for, but for carried ones; rethrows.
   void finish();
+  // The same with carried ones.
+  void settle();
   // The compute lane failed: the lane stops before its next step.
   void abandon();
 
@@ -42,16 +47,18 @@ class LaneThread {
   bool start_ready(std::unique_lock<std::mutex>& lock);
   void move_active(std::unique_lock<std::mutex>& lock);
   bool ready(int step) const;
+  bool finished() const;  // but for carried steps
+  void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
 
   const Steps steps_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;
-  std::vector<int> active_;    // started, not yet ended
+  std::vector<int> active_;    // started, not yet ended; of carried steps also those of the iteration before
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
   bool compute_waits_ = false;  // so that polling is worth the core
-  std::exception_ptr failure_;
+  std::exception_ptr failure_;  // until it is thrown to the compute lane
   std::thread thread_;
 };
 

@@ -33,7 +33,8 @@ ParameterStore::Entry entry_of(const Network::Parameter& parameter, const Parame
 }  // namespace
 
 std::vector<int> ParameterStore::add(const Network& network, const std::vector<ParameterFormat>& formats,
-                                     uint64_t seed, const ParameterSlices& slices) {
+                                     uint64_t seed, const ParameterSlices& slices,
+                                     const std::vector<int>& gradient_order) {
   ensure(slices.empty() || slices.size() == formats.size(), "a slice for each parameter or none");
   size_t first = entries_.size();
   std::vector<int> indices;
@@ -42,7 +43,9 @@ std::vector<int> ParameterStore::add(const Network& network, const std::vector<P
     const auto slice = slices.empty() ? Box::whole(parameter.spec.shape) : slices[p];
     indices.push_back(add_entry(network.name(), entry_of(parameter, formats[p], slice)));
   }
-  allocate(first);
+  std::vector<int> entries_in_order;
+  for (int parameter : gradient_order) entries_in_order.push_back(indices[static_cast<size_t>(parameter)]);
+  allocate(first, entries_in_order);
   fill(first, seed);
   return indices;
 }
@@ -66,7 +69,8 @@ int ParameterStore::add_entry(const std::string& net, Entry entry) {
   return static_cast<int>(entries_.size()) - 1;
 }
 
-void ParameterStore::allocate(size_t first) {
+// `gradient_order`: entries.
+void ParameterStore::allocate(size_t first, const std::vector<int>& gradient_order) {
   Bytes total;
   for (size_t i = first; i < entries_.size(); ++i) {
     total.count += bytes_of(entries_[i]) * (entries_[i].wants_gradient ? 2 : 1);
@@ -78,11 +82,14 @@ void ParameterStore::allocate(size_t first) {
     entries_[i].value = memory_.back().floats(offset);
     offset += bytes_of(entries_[i]);
   }
-  for (size_t i = first; i < entries_.size(); ++i) {
-    if (!entries_[i].held || !entries_[i].wants_gradient) continue;
-    entries_[i].gradient = memory_.back().floats(offset);
-    offset += bytes_of(entries_[i]);
-  }
+  auto place_gradient = [&](size_t i) {
+    Entry& entry = entries_[i];
+    if (i < first || !entry.held || !entry.wants_gradient || entry.gradient != nullptr) return;
+    entry.gradient = memory_.back().floats(offset);
+    offset += bytes_of(entry);
+  };
+  for (int entry : gradient_order) place_gradient(static_cast<size_t>(entry));
+  for (size_t i = first; i < entries_.size(); ++i) place_gradient(i);
 }
 
 void ParameterStore::fill(size_t first, uint64_t seed) {

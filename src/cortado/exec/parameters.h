@@ -38,10 +38,11 @@ class ParameterStore {
 
   // Declares the parameters of one net, `formats` and `slices` in the net's order (no slices: all whole),
   // allocates and fills new ones by their fillers (keyed by seed, name and the element's place in the whole
-  // parameter). A format is that of the slice. Returns the entry of each. Throws UserError when a parameter
-  // of that name has another shape in an earlier net.
+  // parameter). A format is that of the slice. New gradients lie one behind the other, each on a boundary of
+  // 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns the entry of
+  // each. Throws UserError when a parameter of that name has another shape in an earlier net.
   std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
-                       const ParameterSlices& slices = {});
+                       const ParameterSlices& slices = {}, const std::vector<int>& gradient_order = {});
 
   const std::vector<Entry>& entries() const { return entries_; }
   int find(const std::string& name) const;  // the original of that name; -1: none
@@ -62,7 +63,7 @@ class ParameterStore {
 
  private:
   int add_entry(const std::string& net, Entry entry);
-  void allocate(size_t first);
+  void allocate(size_t first, const std::vector<int>& gradient_order);
   void fill(size_t first, uint64_t seed);
 
   std::vector<Entry> entries_;

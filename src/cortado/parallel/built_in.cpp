@@ -138,6 +138,22 @@ Strategy built_in_strategy(std::string_view name, const Network& network, int ra
   return strategy_by(network, ranks, rule->second);
 }
 
+namespace {
+
+Schedule drawn_schedule(Dice& dice) {
+  constexpr GradientChunks::Kind kinds[] = {GradientChunks::Kind::parameter, GradientChunks::Kind::layer,
+                                            GradientChunks::Kind::first, GradientChunks::Kind::bytes,
+                                            GradientChunks::Kind::one};
+  Schedule schedule;
+  GradientChunks& chunks = schedule.chunks = {.kind = kinds[dice.below(5)]};
+  if (chunks.kind == GradientChunks::Kind::first) chunks.layers = 1 + static_cast<int>(dice.below(3));
+  if (chunks.kind == GradientChunks::Kind::bytes) chunks.bytes = {int64_t{256} << dice.below(4)};
+  schedule.late_updates = dice.below(2) == 0;
+  return schedule;
+}
+
+}  // namespace
+
 Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
   Dice dice(seed);
   Strategy strategy = strategy_by(network, ranks, [&](const Cuttable& layer) { return drawn(dice, layer); });
@@ -151,6 +167,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     if (parameter.users.size() < 2) continue;
     for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
   }
+  strategy.schedule = drawn_schedule(dice);
   return strategy;
 }
 

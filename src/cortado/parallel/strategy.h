@@ -7,6 +7,7 @@
 
 #include "cortado/net/network.h"
 #include "cortado/parallel/config.h"
+#include "cortado/parallel/schedule.h"
 
 namespace cortado {
 
@@ -37,6 +38,7 @@ struct Strategy {
   std::string net;  // the net it was made for; empty: any
   int ranks = 1;
   std::vector<Rule> rules;
+  Schedule schedule;
   bool operator==(const Strategy&) const = default;
 
   const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
@@ -70,7 +72,8 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
 std::vector<std::string_view> built_in_strategies();
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);
 
-// A strategy that cuts every layer another way, drawn from `seed`; for tests and `cortado verify`.
+// A strategy that cuts every layer another way, and a schedule, drawn from `seed`; for tests and `cortado
+// verify`.
 Strategy random_strategy(uint64_t seed, const Network& network, int ranks);
 
 // JSON, version 1 (docs/strategy.md). Throws UserError naming file, layer, key.

@@ -126,10 +126,32 @@ Json json_of(const Strategy::Rule& rule) {
   return object;
 }
 
+Schedule schedule_of(const Json& object, const std::string& where) {
+  static constexpr std::string_view known[] = {"gradient_chunks", "late_updates"};
+  if (!object.is_object()) refuse(where, "schedule", fmt::format("{} is not an object", shown(object)));
+  check_keys(object, known, where + ": \"schedule\"");
+  Schedule schedule;
+  if (object.contains("gradient_chunks")) {
+    const std::string text = text_of(object["gradient_chunks"], where, "gradient_chunks");
+    schedule.chunks = parse_chunks(text, where + ": \"gradient_chunks\"");
+  }
+  if (object.contains("late_updates")) {
+    const Json& late = object["late_updates"];
+    if (!late.is_boolean())
+      refuse(where, "late_updates", fmt::format("{} is not true or false", shown(late)));
+    schedule.late_updates = late.get<bool>();
+  }
+  return schedule;
+}
+
+Json json_of(const Schedule& schedule) {
+  return {{"gradient_chunks", chunks_text(schedule.chunks)}, {"late_updates", schedule.late_updates}};
+}
+
 }  // namespace
 
 Strategy parse_strategy(const std::string& json, const std::string& where) {
-  static constexpr std::string_view known[] = {"format", "version", "net", "ranks", "layers"};
+  static constexpr std::string_view known[] = {"format", "version", "net", "ranks", "schedule", "layers"};
   Json file;
   try {
     file = Json::parse(json);
@@ -149,6 +171,7 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   Strategy strategy;
   if (file.contains("net")) strategy.net = text_of(file["net"], where, "net");
   if (file.contains("ranks")) strategy.ranks = whole_number(file["ranks"], where, "ranks");
+  if (file.contains("schedule")) strategy.schedule = schedule_of(file["schedule"], where);
   if (!file.contains("layers") || !file["layers"].is_object())
     refuse(where, "layers", "must be an object of layer names and configurations");
   for (const auto& [name, object] : file["layers"].items())
@@ -160,7 +183,10 @@ std::string strategy_text(const Strategy& strategy) {
   std::string text =
       fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n", format_name, format_version);
   if (!strategy.net.empty()) text += fmt::format("  \"net\": {},\n", Json(strategy.net).dump());
-  text += fmt::format("  \"ranks\": {},\n  \"layers\": {{", strategy.ranks);
+  text += fmt::format("  \"ranks\": {},\n", strategy.ranks);
+  if (strategy.schedule != Schedule{})
+    text += fmt::format("  \"schedule\": {},\n", json_of(strategy.schedule).dump());
+  text += "  \"layers\": {";
   for (size_t i = 0; i < strategy.rules.size(); ++i) {
     const auto& rule = strategy.rules[i];
     text += fmt::format("{}\n    {}: {}", i == 0 ? "" : ",", Json(rule.pattern).dump(), json_of(rule).dump());

@@ -231,21 +231,21 @@ class BackwardBuilder {
       const int parameter = work.parameters[p];
       if (work.partial_gradients[p] >= 0) {
         program_.steps.push_back({.kind = Step::Kind::accumulate_parameter,
-                                  .parameter = parameter,
+                                  .parameters = {parameter},
                                   .reads = {work.partial_gradients[p]}});
       }
       if (--users_left_[parameter] > 0) continue;
       const std::vector<int> group = program_.placement.replicas(parameter, program_.rank);
       if (group.size() == 1) {
-        updates_.push_back({.kind = Step::Kind::update, .parameter = parameter});
+        updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
         continue;
       }
       const bool owner = first_of(work).strategy.sync == GradientSync::owner;
       auto together = [&](Step::Kind kind) {
-        return Step{.kind = kind, .lane = Lane::communication, .parameter = parameter, .group = group};
+        return Step{.kind = kind, .lane = Lane::communication, .parameters = {parameter}, .group = group};
       };
       program_.steps.push_back(together(owner ? Step::Kind::scatter_gradient : Step::Kind::sum_gradient));
-      updates_.push_back({.kind = Step::Kind::update, .parameter = parameter});
+      updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
       if (owner) updates_.push_back(together(Step::Kind::gather_parameter));
     }
   }

@@ -31,6 +31,10 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   done("place forward");
   if (network.phase() == Phase::train) place_backward(program, network, options.keep_tensors);
   done("place backward");
+  chunk_gradients(program, network, options.schedule.chunks);
+  done("chunk gradients");
+  if (options.schedule.late_updates) delay_updates(program);
+  done("delay updates");
   add_waits(program);
   done("add waits");
   plan_buffers(program, network, options.keep_tensors);

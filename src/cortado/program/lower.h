@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "cortado/parallel/schedule.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
@@ -10,6 +11,7 @@ struct LowerOptions {
   bool keep_tensors = false;  // every activation and gradient lives to the end (tests, debugging)
   bool fuse = true;
   int rank = 0;
+  Schedule schedule{};
   // Called after every pass with its name and the program so far (dumps).
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };

@@ -19,7 +19,16 @@ void place_forward(Program& program, const Network& network);
 // another. (backward.cpp)
 void place_backward(Program& program, const Network& network, bool keep_gradients);
 
-// Adds the waits between steps that touch the same buffer or parameter. (waits.cpp)
+// Puts sums of gradients over one group together into chunks; a chunk's sum stands where its last one stood.
+// (chunks.cpp)
+void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);
+
+// Moves the updates of parameters whose gradients are summed to before their first use in the next iteration.
+// (late_updates.cpp)
+void delay_updates(Program& program);
+
+// Adds the waits between steps that touch the same buffer or parameter, across iterations as well.
+// (waits.cpp)
 void add_waits(Program& program);
 
 // Computes the life of every buffer and lays them out in one arena. (buffers.cpp)

@@ -72,18 +72,18 @@ struct Step {
     backward_weights,
     backward,
     accumulate,            // writes[0] = sum of reads
-    accumulate_parameter,  // gradient of `parameter` += reads[0]
+    accumulate_parameter,  // gradient of the parameter += reads[0]
     exchange,              // move a tensor: the movement of `work`, backward its adjoint
     sum_statistics,        // buffer `sums` summed over `group`
-    sum_gradient,          // gradient of `parameter` summed over `group`
+    sum_gradient,          // gradients of the parameters summed over `group`
     scatter_gradient,      // the same, each rank of `group` getting its share
-    update,                // `parameter` by its gradient; after scatter_gradient only this rank's share
-    gather_parameter,      // shares of `parameter` from their owners
+    update,                // the parameter by its gradient; after scatter_gradient only this rank's share
+    gather_parameter,      // shares of the parameter from their owners
   };
   Kind kind = Kind::forward;
   Lane lane = Lane::compute;
   int work = -1;
-  int parameter = -1;
+  std::vector<int> parameters{};       // of the network; several: the gradient chunk of sum_gradient
   double value = 0;                    // seed
   bool backward = false;               // exchange: the adjoint
   int scratch = -1;                    // buffer; exchange: staging
@@ -93,6 +93,9 @@ struct Step {
   std::vector<int> reads{}, writes{};  // buffers
   std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
                              // steps overlap, of the communication lane
+  bool late = false;         // update: by the gradient of the iteration before; none in the first one
+  bool carried = false;      // communication that may go on into the next iteration; touches no buffer
+  std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
@@ -123,8 +126,9 @@ struct Program {
 };
 
 std::string_view name_of(Step::Kind kind);
-std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
-std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2"
+std::string_view name_of(const Program& program, const Step& step);     // exchange: "allgather", ...
+std::string name_of(const Work& work, const Network& network);          // "conv1+relu1", "to conv2"
+std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
 
 Bytes bytes_of(const Shape& shape);  // of floats
 

@@ -54,10 +54,16 @@ std::string name_of(const Work& work, const Network& network) {
   return name;
 }
 
+std::string parameters_text(const Network& network, const Step& step) {
+  std::string text = network.parameters()[step.parameters[0]].name;
+  if (step.parameters.size() > 1) text += fmt::format(" and {} more", step.parameters.size() - 1);
+  return text;
+}
+
 namespace {
 
 std::string subject(const Program& program, const Network& network, const Step& step) {
-  if (step.parameter >= 0) return network.parameters()[step.parameter].name;
+  if (!step.parameters.empty()) return parameters_text(network, step);
   if (step.work < 0) return "";
   return name_of(program.works[step.work], network);
 }
@@ -78,6 +84,7 @@ std::string Program::text(const Network& network) const {
     list("reads", step.reads);
     list("writes", step.writes);
     for (int wait : step.waits) text += fmt::format("  waits {}", wait);
+    for (int wait : step.waits_before) text += fmt::format("  waits {} of the iteration before", wait);
     text += "\n";
   }
   for (size_t index = 0; index < buffers.size(); ++index) {

@@ -108,13 +108,46 @@ void verify_memory(const Program& program) {
   }
 }
 
+// Carried steps touch nothing but parameters, are waited for, and by nobody in their own iteration.
+void verify_carried(const Program& program) {
+  std::vector<bool> awaited(program.steps.size(), false);
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    for (int other : program.steps[index].waits)
+      check(!program.steps[other].carried,
+            fmt::format("step {} waits for step {}, which may end later", index, other));
+    for (int other : program.steps[index].waits_before) {
+      check(program.steps[other].carried,
+            fmt::format("step {} waits for step {} of the iteration before, which has ended", index, other));
+      check(static_cast<int>(index) < other,
+            fmt::format("step {} waits for step {} of the iteration before, which runs again by then", index,
+                        other));
+      awaited[other] = true;
+    }
+  }
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    const Step& step = program.steps[index];
+    if (!step.carried) continue;
+    check(step.reads.empty() && step.writes.empty(),
+          fmt::format("step {} may end in the next iteration and touches a buffer", index));
+    check(awaited[index], fmt::format("nobody waits for step {} in the next iteration", index));
+  }
+}
+
 void verify_updates(const Program& program, const Network& network) {
   std::vector<int> updates(network.parameters().size(), 0);
+  std::vector<bool> late(network.parameters().size(), false), used(network.parameters().size(), false);
   for (const Step& step : program.steps) {
-    if (step.kind == Step::Kind::update) ++updates[step.parameter];
-    if (step.work < 0 || step.kind == Step::Kind::forward || step.kind == Step::Kind::load) continue;
+    if (step.kind == Step::Kind::update) {
+      const int parameter = step.parameters[0];
+      ++updates[parameter];
+      late[parameter] = step.late;
+      check(!step.late || !used[parameter],
+            fmt::format("parameter {} is used before its late update", network.parameters()[parameter].name));
+    }
+    if (step.work < 0 || step.kind == Step::Kind::load) continue;
     for (int parameter : program.works[step.work].parameters) {
-      check(updates[parameter] == 0,
+      used[parameter] = true;
+      check(updates[parameter] == 0 || late[parameter] || step.kind == Step::Kind::forward,
             fmt::format("parameter {} is used after its update", network.parameters()[parameter].name));
     }
   }
@@ -134,6 +167,7 @@ void verify(const Program& program, const Network& network) {
   verify_waits(program);
   verify_memory(program);
   verify_races(program);
+  verify_carried(program);
   verify_updates(program, network);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <tuple>
 
@@ -88,8 +89,8 @@ Meetings meetings_of(const Program& program) {
   Meetings meetings;
   for (const Step& step : program.steps) {
     if (step.group.empty()) continue;
-    std::string what =
-        fmt::format("{} {} {} {}", name_of(program, step), step.parameter, step.backward, step.tag);
+    std::string what = fmt::format("{} [{}] {} {}", name_of(program, step), fmt::join(step.parameters, ","),
+                                   step.backward, step.tag);
     if (step.kind == Step::Kind::exchange) {
       for (const auto& chunk : program.movement_of(step).chunks)
         what += fmt::format(" {}", chunk ? chunk->text() : "none");

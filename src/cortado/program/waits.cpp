@@ -32,14 +32,14 @@ class Resources {
       case Step::Kind::accumulate_parameter:
       case Step::Kind::sum_gradient:
       case Step::Kind::scatter_gradient:
-        touched.writes.push_back(gradient(step.parameter));
+        for (int parameter : step.parameters) touched.writes.push_back(gradient(parameter));
         break;
       case Step::Kind::update:
-        touched.reads.push_back(gradient(step.parameter));
-        touched.writes.push_back(weights(step.parameter));
+        touched.reads.push_back(gradient(step.parameters[0]));
+        touched.writes.push_back(weights(step.parameters[0]));
         break;
       case Step::Kind::gather_parameter:
-        touched.writes.push_back(weights(step.parameter));
+        touched.writes.push_back(weights(step.parameters[0]));
         break;
       default:
         break;
@@ -69,15 +69,16 @@ bool ordered_by_lane(const Step& first, const Step& second) {
   return first.lane == Lane::compute && second.lane == Lane::compute;
 }
 
-void sort_waits(Step& step) {
-  std::ranges::sort(step.waits);
-  step.waits.erase(std::ranges::unique(step.waits).begin(), step.waits.end());
+void sort_unique(std::vector<int>& steps) {
+  std::ranges::sort(steps);
+  steps.erase(std::ranges::unique(steps).begin(), steps.end());
 }
 
 }  // namespace
 
 // A step waits for the last writer of what it reads or writes, and a writer for the readers since; compute
-// steps among themselves are in order anyway.
+// steps among themselves are in order anyway. The second time through the steps, what was accessed last may
+// belong to the iteration before: of that, only carried steps are still under way.
 void add_waits(Program& program) {
   struct Access {
     int writer = -1;
@@ -85,23 +86,26 @@ void add_waits(Program& program) {
   };
   const Resources resources(program);
   std::map<int, Access> accesses;
-  for (size_t index = 0; index < program.steps.size(); ++index) {
-    Step& step = program.steps[index];
-    const Touched touched = resources.of(step);
-    auto wait_for = [&](int other) {
-      const bool self = other == static_cast<int>(index);
-      if (other >= 0 && !self && !ordered_by_lane(program.steps[other], step)) step.waits.push_back(other);
-    };
-    for (int resource : touched.reads) {
-      wait_for(accesses[resource].writer);
-      accesses[resource].readers.push_back(static_cast<int>(index));
+  for (const bool again : {false, true}) {
+    for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
+      Step& step = program.steps[index];
+      const Touched touched = resources.of(step);
+      auto wait_for = [&](int other) {
+        if (other < 0 || other == index || ordered_by_lane(program.steps[other], step)) return;
+        if (!again) step.waits.push_back(other);
+        if (again && other > index && program.steps[other].carried) step.waits_before.push_back(other);
+      };
+      for (int resource : touched.reads) {
+        wait_for(accesses[resource].writer);
+        accesses[resource].readers.push_back(index);
+      }
+      for (int resource : touched.writes) {
+        wait_for(accesses[resource].writer);
+        for (int reader : accesses[resource].readers) wait_for(reader);
+        accesses[resource] = {index, {}};
+      }
+      sort_unique(again ? step.waits_before : step.waits);
     }
-    for (int resource : touched.writes) {
-      wait_for(accesses[resource].writer);
-      for (int reader : accesses[resource].readers) wait_for(reader);
-      accesses[resource] = {static_cast<int>(index), {}};
-    }
-    sort_waits(step);
   }
 }
 
@@ -126,7 +130,7 @@ void add_memory_waits(Program& program) {
         if (!ordered_by_lane(program.steps[other], step)) step.waits.push_back(other);
       }
     }
-    sort_waits(step);
+    sort_unique(step.waits);
   }
 }
 

@@ -14,8 +14,7 @@ using Json = nlohmann::ordered_json;
 
 std::string step_name(const Program& program, const Network& network, const Step& step) {
   const std::string_view kind = name_of(program, step);
-  if (step.parameter >= 0)
-    return fmt::format("{} {}", network.parameters()[static_cast<size_t>(step.parameter)].name, kind);
+  if (!step.parameters.empty()) return fmt::format("{} {}", parameters_text(network, step), kind);
   if (step.work < 0) return std::string(kind);
   return fmt::format("{} {}", name_of(program.works[static_cast<size_t>(step.work)], network), kind);
 }

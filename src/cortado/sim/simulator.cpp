@@ -4,6 +4,7 @@
 #include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "cortado/base/error.h"
 #include "cortado/sim/flows.h"
@@ -21,6 +22,9 @@ struct Participant {
   int rank, step;
 };
 
+// After so many iterations the next one takes what the last one took, carried steps included.
+constexpr int settled_iterations = 4;
+
 using Meeting = std::vector<Participant>;  // those who came
 
 class Simulator {
@@ -32,19 +36,31 @@ class Simulator {
       ranks_.emplace_back(program, costs, nodes_);
     }
     ensure(std::ssize(ranks_) <= machine.devices(), "a device runs each rank");
+    const bool carries = std::ranges::any_of(
+        programs, [](const Program& program) { return std::ranges::any_of(program.steps, &Step::carried); });
+    if (carries) iterations_ = settled_iterations;
   }
 
   Simulation run() {
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) start_what_may(rank);
     while (!computing_.empty() || !flows_.idle()) go_on();
     Simulation simulation;
+    Seconds begin, end;
     for (Rank& rank : ranks_) {
-      ensure(rank.done_count == rank.program.steps.size(), "no step waits for what never comes");
-      simulation.iteration = std::max(simulation.iteration, rank.end);
-      simulation.ends.push_back(rank.end);
-      simulation.computing.push_back(rank.computing_time);
-      simulation.timeline.insert(simulation.timeline.end(), rank.timeline.begin(), rank.timeline.end());
+      ensure(rank.iteration == iterations_, "no step waits for what never comes");
+      begin = std::max(begin, rank.begin);
+      end = std::max(end, rank.end);
     }
+    for (Rank& rank : ranks_) {
+      simulation.ends.push_back(rank.end - begin);
+      simulation.computing.push_back(rank.computing_time);
+      for (TimelineEntry entry : rank.timeline) {
+        entry.begin = entry.begin - begin;
+        entry.end = entry.end - begin;
+        simulation.timeline.push_back(entry);
+      }
+    }
+    simulation.iteration = end - begin;
     return simulation;
   }
 
@@ -55,26 +71,34 @@ class Simulator {
       for (size_t s = 0; s < of.steps.size(); ++s) {
         lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
         timeline.push_back({of.rank, of.steps[s].lane, static_cast<int>(s), {}, {}});
+        if (!of.steps[s].carried) ++to_end[static_cast<int>(s) < of.forward_steps ? 0 : 1];
       }
     }
     // The backward pass begins when all of the forward pass is over.
     bool ready(int step) const {
-      const auto forward = static_cast<size_t>(program.forward_steps);
-      if (static_cast<size_t>(step) >= forward && done_forward < forward) return false;
-      return std::ranges::all_of(program.steps[static_cast<size_t>(step)].waits,
-                                 [&](int other) { return done[static_cast<size_t>(other)] != 0; });
+      if (step >= program.forward_steps && ended[0] < to_end[0]) return false;
+      const Step& what = program.steps[static_cast<size_t>(step)];
+      auto has_run = [&](int times) {
+        return [this, times](int other) { return done[static_cast<size_t>(other)] >= times; };
+      };
+      return std::ranges::all_of(what.waits, has_run(iteration + 1)) &&
+             std::ranges::all_of(what.waits_before, has_run(iteration));
     }
+    // True when the iteration is over, but for carried steps, which have all begun.
+    bool over() const { return ended[0] == to_end[0] && ended[1] == to_end[1] && next[1] == lanes[1].size(); }
     const Program& program;
     StepSeconds seconds;
     std::vector<int> lanes[2];  // steps of the compute and of the communication lane
     size_t next[2] = {0, 0};    // of each lane
     bool computes = false;      // a step of the compute lane is under way
-    std::vector<char> done;
+    int iteration = 0;
+    std::vector<int> done;  // per step: how often
     std::vector<int> left;  // per step under way: meetings that are not over
-    size_t done_count = 0, done_forward = 0;
+    int to_end[2] = {0, 0},
+        ended[2] = {0, 0};                     // forward and backward steps that are not carried: all; by now
     std::map<std::vector<int>, int> meetings;  // of each group so far
     Timeline timeline;
-    Seconds end, computing_time;
+    Seconds begin, end, computing_time;  // of the last iteration
   };
   struct Computing {
     double end;
@@ -113,16 +137,26 @@ class Simulator {
 
   void ended(int number, int step, double when) {
     Rank& of = rank(number);
-    of.done[static_cast<size_t>(step)] = 1;
+    ++of.done[static_cast<size_t>(step)];
     of.timeline[static_cast<size_t>(step)].end = {when};
-    of.end = std::max(of.end, Seconds{when});
-    ++of.done_count;
-    if (step < of.program.forward_steps) ++of.done_forward;
+    if (!of.program.steps[static_cast<size_t>(step)].carried)
+      ++of.ended[step < of.program.forward_steps ? 0 : 1];
   }
 
   void start_what_may(int number) {
-    while (start_communication(number) || start_computing(number)) {
+    while (start_communication(number) || start_computing(number) || start_iteration(number)) {
     }
+  }
+
+  bool start_iteration(int number) {
+    Rank& of = rank(number);
+    if (of.iteration == iterations_ || !of.over()) return false;
+    of.begin = std::exchange(of.end, {now_});
+    if (++of.iteration == iterations_) return false;
+    of.computing_time = {};
+    std::ranges::fill(of.next, 0);
+    std::ranges::fill(of.ended, 0);
+    return true;
   }
 
   bool start_computing(int number) {
@@ -203,6 +237,7 @@ class Simulator {
   std::map<int, Meeting> under_way_;   // by flow
   std::priority_queue<Computing, std::vector<Computing>, std::greater<>> computing_;
   double now_ = 0;
+  int iterations_ = 1;
 };
 
 }  // namespace

@@ -69,15 +69,19 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
 }
 
 Bytes StepSeconds::slice_of(const Step& step) const {
-  const auto& layout = program_.placement.slices[static_cast<size_t>(step.parameter)];
-  return bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
+  Bytes bytes;
+  for (int parameter : step.parameters) {
+    const auto& layout = program_.placement.slices[static_cast<size_t>(parameter)];
+    bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
+  }
+  return bytes;
 }
 
 // What an update is of: the slice or, with the gradient summed at owners, this rank's share.
 Bytes StepSeconds::share_of(const Step& update) const {
   const Bytes slice = slice_of(update);
   for (const Step& step : program_.steps) {
-    if (step.kind == Kind::scatter_gradient && step.parameter == update.parameter)
+    if (step.kind == Kind::scatter_gradient && step.parameters == update.parameters)
       return {slice.count / std::ssize(step.group)};
   }
   return slice;

@@ -36,12 +36,12 @@ class Trainee {
     Optimizer optimizer(solver, parameters_, cut_);
     std::vector<double> losses;
     for (int i = 0; i < training_.iterations; ++i) {
-      optimizer.begin(i, training_.rate);
-      optimizer.begin_batch(0);
-      losses.push_back(
-          executor_.run(static_cast<uint64_t>(i), [&](int entry) { optimizer.gradient(entry); }));
-      optimizer.end();
+      const Optimizer::Batch batch{.iteration = i, .rate = training_.rate};
+      losses.push_back(executor_.run(static_cast<uint64_t>(i),
+                                     [&optimizer, batch](int entry) { optimizer.gradient(entry, batch); }));
+      optimizer.end(batch);
     }
+    executor_.settle();
     return losses;
   }
 

@@ -91,27 +91,22 @@ float* Optimizer::history(int entry, int round) const {
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].history[round];
 }
 
-void Optimizer::begin(int64_t iteration, double rate) {
-  iteration_ = iteration;
-  rate_ = rate;
-}
-
 // Of the elements that are updated here.
 const float* Optimizer::gradient_of(const Slot& slot) const {
   return slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin;
 }
 
-void Optimizer::gradient(int index) {
+void Optimizer::gradient(int index, const Batch& batch) {
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[static_cast<size_t>(index)])];
   const float* gradient = entry_of(slot).gradient + slot.updates.begin;
-  if (slot.sum && batch_ == 0) {
+  if (slot.sum && batch.number == 0) {
     parallel_ranges(slot.updates.size(), [&](int64_t begin, int64_t end) {
       std::copy(gradient + begin, gradient + end, slot.sum + begin);
     });
   } else if (slot.sum) {
     native::add(slot.sum, slot.sum, gradient, slot.updates.size());
   }
-  if (batch_ + 1 == options_.iter_size && !defers_updates()) update(slot, 1);
+  if (batch.number + 1 == options_.iter_size && !defers_updates()) update(slot, batch, 1);
 }
 
 // squares_ of the slots that count here, then of all ranks' together.
@@ -138,23 +133,23 @@ double Optimizer::clip_factor() const {
   return norm > options_.clip_gradients ? options_.clip_gradients / norm : 1;
 }
 
-void Optimizer::end() {
+void Optimizer::end(const Batch& batch) {
   if (!defers_updates()) return;
   sum_squares();
   double factor = clip_factor();
-  for (const Slot& slot : slots_) update(slot, factor);
+  for (const Slot& slot : slots_) update(slot, batch, factor);
 }
 
-void Optimizer::update(const Slot& slot, double gradient_scale) {
+void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_scale) {
   const auto& entry = entry_of(slot);
   UpdateArguments arguments{entry.value + slot.updates.begin,
                             gradient_of(slot),
                             {slot.history[0], slot.history[1]},
                             slot.updates.size()};
-  UpdateStep step{.rate = rate_ * entry.lr_mult,
+  UpdateStep step{.rate = batch.rate * entry.lr_mult,
                   .decay = options_.update.weight_decay * entry.decay_mult,
                   .gradient_scale = gradient_scale / options_.iter_size,
-                  .iteration = iteration_,
+                  .iteration = batch.iteration,
                   .layer_wise = layer_wise(entry)};
   if (slot.squares >= 0) {
     const double* sums = &squares_[static_cast<size_t>(slot.squares)];

@@ -21,13 +21,18 @@ class Optimizer {
   // All ranks make it. Throws UserError when the solver is LARS and a parameter has several owners.
   Optimizer(const SolverOptions& options, ParameterStore& parameters, ParameterCut cut);
 
-  // One iteration: begin, then for each of iter_size batches gradient() once per parameter that wants one and
-  // is held here, then end, at the same time on all ranks.
-  void begin(int64_t iteration, double rate);
-  void begin_batch(int batch) { batch_ = batch; }
-  void gradient(int entry);
-  void end();
-  // True when weights change in end() alone, not in gradient().
+  // Which gradient: of a batch (0 to iter_size - 1) of an iteration with its learning rate.
+  struct Batch {
+    int64_t iteration = 0;
+    double rate = 0;
+    int number = 0;
+  };
+  // In an iteration, for each of its batches gradient() once per parameter that wants one and is held here;
+  // then end() with the last, at the same time on all ranks.
+  void gradient(int entry, const Batch& batch);
+  void end(const Batch& batch);
+  // True when weights change in end() alone, once all gradients are there. Else gradient() changes them, and
+  // may be late: after end().
   bool defers_updates() const { return options_.clip_gradients > 0 || sums_norms_; }
 
   // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
@@ -51,7 +56,7 @@ class Optimizer {
   void make_slots();
   void allocate();
   const float* gradient_of(const Slot& slot) const;
-  void update(const Slot& slot, double gradient_scale);
+  void update(const Slot& slot, const Batch& batch, double gradient_scale);
   void sum_squares();
   double clip_factor() const;
 
@@ -64,9 +69,6 @@ class Optimizer {
   bool sums_norms_ = false;      // LARS needs sums over the ranks
   std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed
   std::unique_ptr<Transmission> sum_over_ranks_;  // of squares_; null when all is whole everywhere
-  int64_t iteration_ = 0;
-  double rate_ = 0;
-  int batch_ = 0;
 };
 
 }  // namespace cortado

@@ -79,16 +79,16 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   const Strategy strategy = options.find_strategy ? options.find_strategy(network)
                                                   : load_strategy(options.strategy, network, ranks);
   const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
-  train_executor_ =
-      std::make_unique<Executor>(network, parameters_, train_->sources(), execution(options, strategies));
+  train_executor_ = std::make_unique<Executor>(network, parameters_, train_->sources(),
+                                               execution(options, strategies, strategy.schedule));
   train_->restrict_to(train_executor_->samples());
   for (const SolverNet& net : nets.tests) {
     TestNet test;
     test.data = std::make_unique<DataNetwork>(net.file, net.state, data);
     const Network& beside = test.data->network();
-    test.executor =
-        std::make_unique<Executor>(beside, parameters_, test.data->sources(),
-                                   execution(options, resolve_beside(beside, network, strategies, ranks)));
+    test.executor = std::make_unique<Executor>(
+        beside, parameters_, test.data->sources(),
+        execution(options, resolve_beside(beside, network, strategies, ranks), strategy.schedule));
     test.data->restrict_to(test.executor->samples());
     tests_.push_back(std::move(test));
   }
@@ -108,11 +108,13 @@ ParameterCut Trainer::parameter_cut() const {
   return cut;
 }
 
-ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies) const {
+ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies,
+                                   const Schedule& schedule) const {
   ExecutorOptions execution;
   execution.seed = solver_.seed;
   execution.only_kernel = options.only_kernel;
   execution.strategies = std::move(strategies);
+  execution.schedule = schedule;
   execution.communicator = communicator_;
   return execution;
 }
@@ -145,6 +147,7 @@ void Trainer::run(SignalWatch& signals) {
     wished = {later.stop, wished.snapshot || later.snapshot};
     if (wished.snapshot || due(solver_.snapshot)) save();
   }
+  train_executor_->settle();
   if ((wished.stop || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
   if (wished.stop) return;
   if (due(solver_.display)) closing_look();
@@ -163,19 +166,20 @@ void Trainer::train_iteration() {
   IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
   report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
   report.images = train_->batch_size() * solver_.iter_size;
-  optimizer_->begin(iteration_, report.learning_rate);
+  Optimizer::Batch batch{.iteration = iteration_, .rate = report.learning_rate};
   double loss = 0;
-  for (int batch = 0; batch < solver_.iter_size; ++batch) {
-    optimizer_->begin_batch(batch);
-    auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch);
-    double batch_loss = train_executor_->run(index, [&](int entry) { optimizer_->gradient(entry); });
+  for (batch.number = 0; batch.number < solver_.iter_size; ++batch.number) {
+    auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
+    double batch_loss =
+        train_executor_->run(index, [this, batch](int entry) { optimizer_->gradient(entry, batch); });
     if (!std::isfinite(batch_loss)) refuse_loss(batch_loss);
     report.data_wait += train_executor_->data_wait();
     report.exposed_communication += train_executor_->exposed_communication();
     report.communication += communication_of(*train_executor_);
     loss += batch_loss;
   }
-  optimizer_->end();
+  if (optimizer_->defers_updates()) train_executor_->settle();
+  optimizer_->end(batch);
   report.loss = loss / solver_.iter_size;
   report.smoothed_loss = smoothed(report.loss);
   report.display = due(solver_.display);
@@ -198,6 +202,7 @@ void Trainer::closing_look() {
 }
 
 void Trainer::test_all(SignalWatch& signals) {
+  train_executor_->settle();
   parameters_.refresh();
   for (size_t net = 0; net < tests_.size(); ++net)
     if (!test(net, signals)) return;
@@ -275,6 +280,7 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
 }
 
 void Trainer::save() {
+  train_executor_->settle();
   Snapshot whole = snapshot();
   last_snapshot_ = at_first_rank(communicator_, [&] {
     std::string path =

@@ -65,7 +65,8 @@ class Trainer {
     bool stop = false, snapshot = false;
   };
   Wishes wishes(SignalWatch& signals) const;
-  ExecutorOptions execution(const Options& options, NodeStrategies strategies) const;
+  ExecutorOptions execution(const Options& options, NodeStrategies strategies,
+                            const Schedule& schedule) const;
   ParameterCut parameter_cut() const;
   void train_iteration();
   void test_all(SignalWatch& signals);

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+// Which gradients are summed together, in backward order, as one message: a gradient chunk (Lee et al. 2017,
+// section III.C). Gradients that are summed over unlike groups of devices never share a chunk.
+//   parameter  each one alone
+//   layer      those of a layer
+//   first      those of the first `layers` layers, then all others (Algorithm 2: two chunks)
+//   bytes      of so many bytes or more
+//   one        all of them
+struct GradientChunks {
+  enum class Kind { parameter, layer, first, bytes, one };
+  Kind kind = Kind::bytes;
+  int layers = 0;
+  Bytes bytes{int64_t{1} << 20};
+  bool operator==(const GradientChunks&) const = default;
+};
+
+// How the messages of an iteration are arranged. What an iteration computes is the same, up to the rounding
+// of sums, whatever it says.
+struct Schedule {
+  GradientChunks chunks;
+  // A parameter whose gradient is summed is updated before the next iteration's first use of it, so that the
+  // last sums hide behind that iteration's first layers.
+  bool late_updates = true;
+  bool operator==(const Schedule&) const = default;
+};
+
+// "parameter", "layer", "first:3", "4MiB" (or B, KiB, GiB) or "one". Throws UserError that begins with
+// `where`.
+GradientChunks parse_chunks(const std::string& text, const std::string& where);
+std::string chunks_text(const GradientChunks& chunks);
+
+}  // namespace cortado

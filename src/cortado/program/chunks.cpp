@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cortado/program/passes.h"
+
+namespace cortado {
+namespace {
+
+using Kind = GradientChunks::Kind;
+
+// Says where chunks end, as gradients of one group come by in backward order; at every rank alike.
+class ChunkEnds {
+ public:
+  ChunkEnds(const Program& program, const Network& network, const GradientChunks& chunks)
+      : program_(program), network_(network), chunks_(chunks) {}
+
+  // True when a chunk ends before `parameter`, the next one.
+  bool before(int parameter) {
+    const int layer = layer_of(parameter);
+    const bool other_layer = layer != layer_;
+    if (other_layer) ++layers_;
+    layer_ = layer;
+    const bool ends = ended(other_layer);
+    if (ends) bytes_ = {};
+    const auto& slice = program_.placement.slices[static_cast<size_t>(parameter)];
+    bytes_ += bytes_of(slice[static_cast<size_t>(program_.rank)]->shape());
+    return ends;
+  }
+
+ private:
+  // The first one that has the parameter.
+  int layer_of(int parameter) const {
+    const auto has = [&](const Network::Node& node) {
+      return std::ranges::find(node.parameters, parameter) != node.parameters.end();
+    };
+    return static_cast<int>(std::ranges::find_if(network_.nodes(), has) - network_.nodes().begin());
+  }
+
+  bool ended(bool other_layer) const {
+    switch (chunks_.kind) {
+      case Kind::parameter:
+        return true;
+      case Kind::layer:
+        return other_layer;
+      case Kind::first:
+        return other_layer && layers_ == chunks_.layers + 1;
+      case Kind::bytes:
+        return bytes_ >= chunks_.bytes;
+      case Kind::one:
+        break;
+    }
+    return false;
+  }
+
+  const Program& program_;
+  const Network& network_;
+  const GradientChunks& chunks_;
+  int layer_ = -1, layers_ = 0;  // the last one, and how many so far
+  Bytes bytes_;                  // of the open chunk
+};
+
+}  // namespace
+
+void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks) {
+  struct Group {
+    ChunkEnds ends;
+    Step* open = nullptr;  // the last sum so far, which has taken over those of its chunk
+  };
+  std::map<std::vector<int>, Group> groups;
+  for (Step& step : program.steps) {
+    if (step.kind != Step::Kind::sum_gradient) continue;
+    Group& group = groups.try_emplace(step.group, Group{ChunkEnds(program, network, chunks)}).first->second;
+    const bool joins = !group.ends.before(step.parameters[0]) && group.open != nullptr;
+    if (joins) {
+      group.open->parameters.push_back(step.parameters[0]);
+      step.parameters = std::exchange(group.open->parameters, {});
+    }
+    group.open = &step;
+  }
+  std::erase_if(program.steps, [](const Step& step) {
+    return step.kind == Step::Kind::sum_gradient && step.parameters.empty();
+  });
+}
+
+}  // namespace cortado
