@@ -46,7 +46,7 @@ int main(int count, char** words) {
   for (int rank = 0; rank < world->size(); ++rank) everyone.push_back(rank);
   MpiGroup& group = world->group(everyone);
   std::vector<float> values(static_cast<size_t>(largest) / sizeof(float));
-  const std::vector<int64_t> segments = {1 << 18, 1 << 20, 1 << 22};
+  const std::vector<int64_t> segments = {1 << 16, 1 << 17, 1 << 18, 1 << 20, 1 << 22};
   if (world->rank() == 0)
     fmt::print("{:>12} {:>12}   rings with segments of {} bytes\n", "bytes", "MPI",
                fmt::join(segments, ", "));

@@ -26,6 +26,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHAPES = {"alexnet": "3x224x224", "inception-v3": "3x299x299"}
+BURSTS = [(5e9, "256kb limit 8mb"), (5e8, "128kb limit 1mb"), (0, "64kb limit 512kb")]  # reach 0.95 of the rate
 WARM_UP = 2  # iterations that `cortado time` does not count
 
 
@@ -52,7 +53,7 @@ class Hosts:
             run(f"ip -n ctd{i} link set eth0 up")
             run(f"ip -n ctdsw link set p{i} master br0 up")
             if rate != "none":
-                burst = "256kb limit 8mb" if bits_per_second(rate) >= 5e9 else "64kb limit 1mb"
+                burst = next(text for least, text in BURSTS if bits_per_second(rate) >= least)
                 run(f"ip netns exec ctd{i} tc qdisc replace dev eth0 root tbf rate {rate} burst {burst}")
                 run(f"ip netns exec ctdsw tc qdisc replace dev p{i} root tbf rate {rate} burst {burst}")
         self.shell = pathlib.Path(self.folder.name) / "rsh"
@@ -107,7 +108,7 @@ def measure(options, hosts, net, batch, strategy):
     try:
         hosts.within([options.cortado, "time", "--model", ROOT / "models" / net / "train_val.prototxt", "--batch",
                       batch * hosts.count, "--input-shape", SHAPES.get(net, "3x224x224"), "--iterations",
-                      options.iterations, "--threads", 1, "--no-bind", "--strategy", strategy, "--json", report,
+                      options.iterations, "--threads", 1, "--no-bind", "--strategy", *shlex.split(strategy), "--json", report,
                       "--ranks", hosts.count, "--launch", hosts.launcher(), *(["--predict"] if options.predict else [])])
     except subprocess.CalledProcessError as error:
         sys.exit(f"{net} under {strategy}: {error.stderr}")
@@ -141,7 +142,8 @@ def main():
     parser.add_argument("--cortado", type=lambda text: pathlib.Path(text).resolve(), required=True)
     parser.add_argument("--rate", default="1gbit", help="of every link: 100mbit, 1gbit, 10gbit, none")
     parser.add_argument("--nets", nargs="+", default=["alexnet:32", "vgg-16:8", "inception-v3:8", "resnet-50:8"])
-    parser.add_argument("--strategies", nargs="+", default=["data", "model", "owt", "auto"])
+    parser.add_argument("--strategies", nargs="+", default=["data", "model", "owt", "auto"],
+                        help='"data --no-late-updates" gives cortado further options')
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=3)

@@ -9,7 +9,7 @@ namespace {
 
 // Between two looks at transmissions under way while the compute lane has work: long enough to leave it the
 // core, short against a message.
-constexpr std::chrono::microseconds pause{100};
+constexpr std::chrono::microseconds pause{200};
 
 }  // namespace
 

@@ -12,7 +12,8 @@
 namespace cortado {
 
 // A RingSchedule as a state machine: up to `window` segments are under way in each direction, and what
-// arrived is summed here. Each test() takes what is complete and posts what may follow; nothing waits.
+// arrived is summed here. Each test() takes what is complete and posts what may follow; nothing waits. Sends
+// are synchronous: else megabytes of them would lie in the system's buffers, in front of what is urgent.
 template <typename T>
 class MpiRing : public Transmission {
  public:
@@ -43,7 +44,8 @@ class MpiRing : public Transmission {
 
   bool test() override {
     take_receives();
-    while (sent_ < sending_ && complete(sends_[sent_ % window])) ++sent_;
+    for (; sent_ < sending_ && complete(sends_[sent_ % window]); ++sent_)
+      world_->send_ended(bytes_of_send(sent_));
     post();
     return sent_ == schedule_.sends.size() && received_ == schedule_.receives.size();
   }
@@ -55,6 +57,9 @@ class MpiRing : public Transmission {
     return flag != 0;
   }
 
+  int64_t bytes_of_send(size_t send) const {
+    return schedule_.sends[send].count * static_cast<int64_t>(sizeof(T));
+  }
   T* slot(size_t receive) { return arrived_.data() + (receive % window) * static_cast<size_t>(longest_); }
 
   void take_receives() {
@@ -76,6 +81,7 @@ class MpiRing : public Transmission {
 
   bool may_send() const {
     if (sending_ == schedule_.sends.size() || sending_ == sent_ + window) return false;
+    if (sending_ > sent_ && !world_->may_send_more()) return false;
     return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
   }
 
@@ -88,8 +94,9 @@ class MpiRing : public Transmission {
     }
     for (; may_send(); ++sending_) {
       const RingMessage& message = schedule_.sends[sending_];
-      check_mpi(MPI_Isend(values_ + message.offset, static_cast<int>(message.count), mpi_type<T>(), next_,
-                          tag_, comm_, &sends_[sending_ % window]));
+      check_mpi(MPI_Issend(values_ + message.offset, static_cast<int>(message.count), mpi_type<T>(), next_,
+                           tag_, comm_, &sends_[sending_ % window]));
+      world_->send_begins(bytes_of_send(sending_));
     }
   }
 

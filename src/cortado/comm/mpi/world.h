@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mpi.h>
@@ -50,7 +51,13 @@ class MpiWorld {
   TrafficCount& traffic() { return traffic_; }
   // Measured with bench/comm_bench.cpp: over shared memory long segments save handing over between processes,
   // over a network shorter ones keep both directions of a link busy.
-  int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 20; }
+  int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 17; }
+  // What all rings together have under way: over a network no more than keeps the link busy, so that a small
+  // message that somebody waits for does not queue behind megabytes that nobody does. A ring that has nothing
+  // under way may always send, so rings never wait for one another.
+  bool may_send_more() const { return one_host_ || under_way_ < 4 * segment_bytes(); }
+  void send_begins(int64_t bytes) { under_way_ += bytes; }
+  void send_ended(int64_t bytes) { under_way_ -= bytes; }
 
  private:
   int rank_ = 0, size_ = 1;
@@ -59,6 +66,7 @@ class MpiWorld {
   MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
   std::map<std::vector<int>, MpiGroup> groups_;
   TrafficCount traffic_;
+  std::atomic<int64_t> under_way_ = 0;  // bytes
 };
 
 }  // namespace cortado
