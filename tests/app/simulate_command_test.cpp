@@ -58,6 +58,18 @@ TEST_F(SimulateCommand, WritesATraceOfAllRanks) {
   EXPECT_GT(steps[0], 10);
 }
 
+TEST_F(SimulateCommand, ATunedScheduleIsTheFastestAndCanBeKept) {
+  const auto step = [&](const std::string& more) {
+    return simulated("--devices 16 " + more)["step_seconds"].get<double>();
+  };
+  const double tuned = step("--strategy data --tune --out s.json");
+  for (const std::string chunks : {"parameter", "layer", "first:1", "first:2", "one", "1MiB"}) {
+    EXPECT_LE(tuned, step("--strategy data --gradient-chunks " + chunks) + 1e-12) << chunks;
+    EXPECT_LE(tuned, step("--strategy data --no-late-updates --gradient-chunks " + chunks) + 1e-12) << chunks;
+  }
+  EXPECT_NEAR(step("--strategy s.json"), tuned, 1e-12);
+}
+
 TEST_F(SimulateCommand, RefusesWhatCannotBe) {
   const auto refused = [&](const std::string& arguments, const std::string& message) {
     const CommandResult result = simulate(arguments + " --json t.json");
@@ -67,6 +79,7 @@ TEST_F(SimulateCommand, RefusesWhatCannotBe) {
   };
   refused("--devices 1000", "1000");
   refused("--strategy dta", "dta");
+  refused("--strategy data --gradient-chunks some", "--gradient-chunks: 'some'");
   folder_.write("s.json",
                 R"({"format": "cortado-strategy", "version": 1, "ranks": 8, "layers": {"*": {"n": 8}}})");
   refused("--devices 4 --strategy s.json", "s.json");

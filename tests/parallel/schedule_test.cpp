@@ -16,6 +16,7 @@ TEST(Schedule, ChunksAreReadAndWritten) {
     EXPECT_EQ(chunks_text(parse_chunks(text, "test")), text);
   EXPECT_EQ(parse_chunks("2048KiB", "test"), parse_chunks("2MiB", "test"));
   EXPECT_EQ(chunks_text({}), "1MiB");
+  EXPECT_EQ(schedule_text({}), "1MiB, late updates");
 }
 
 TEST(Schedule, WrongChunksAreRefused) {

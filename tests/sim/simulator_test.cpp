@@ -179,6 +179,23 @@ TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
   EXPECT_GT(last, late.iteration);
 }
 
+// Messages of nanoseconds behind hours of computing: shorter than what tells two times apart there.
+TEST(Simulator, ShortMessagesEndHoweverLateTheyAre) {
+  Node node;
+  node.devices.assign(
+      2, Device{.name = "", .peak = {1}, .memory_bandwidth = {1}, .memory = {1 << 30}, .task_overhead = {}});
+  node.links = {{.group = 2, .link = {{1e-14}, {1e18}}}};
+  Machine slow;
+  slow.name = "slow";
+  slow.nodes = {node};
+  const DeviceGraph machine(slow);
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Network net = testing::random_net(seed);
+    const Simulation found = simulated(net, load_strategy("random:" + std::to_string(seed), net, 2), machine);
+    EXPECT_GT(found.iteration.count, 1000);
+  }
+}
+
 // A tensor that two devices of one node send to two of another one goes through one interface.
 TEST(Simulator, DevicesShareTheInterfaceOfTheirNode) {
   ConvolutionOptions options;

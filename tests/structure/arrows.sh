@@ -19,9 +19,10 @@ declare -A uses=(
   [exec]="base layers net parallel program kernels comm"
   [data]="base proto layers"
   [sim]="base layers net parallel program machine cost"
+  [tune]="base layers net parallel"
   [report]="base layers net parallel program machine cost plan"
   [train]="base proto layers net parallel program kernels comm exec data report machine"
-  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan sim"
+  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan sim tune"
 )
 
 bad=0

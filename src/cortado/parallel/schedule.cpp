@@ -63,4 +63,8 @@ std::string chunks_text(const GradientChunks& chunks) {
   return "";
 }
 
+std::string schedule_text(const Schedule& schedule) {
+  return chunks_text(schedule.chunks) + (schedule.late_updates ? ", late updates" : ", updates at once");
+}
+
 }  // namespace cortado

@@ -35,5 +35,6 @@ struct Schedule {
 // `where`.
 GradientChunks parse_chunks(const std::string& text, const std::string& where);
 std::string chunks_text(const GradientChunks& chunks);
+std::string schedule_text(const Schedule& schedule);  // "first:3, late updates"
 
 }  // namespace cortado

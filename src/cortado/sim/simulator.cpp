@@ -112,10 +112,14 @@ class Simulator {
 
   // To the next event: steps or transfers that end.
   void go_on() {
-    const double flow_end = now_ + flows_.next_end();
-    const double next = computing_.empty() ? flow_end : std::min(flow_end, computing_.top().end);
+    // Flows go on by their own time, as the difference of two late times is less exact.
+    double passes = flows_.next_end(), next = now_ + passes;
+    if (!computing_.empty() && computing_.top().end <= next) {
+      next = computing_.top().end;
+      passes = std::min(passes, next - now_);
+    }
     std::vector<int> moved;  // ranks with something new
-    for (int flow : flows_.advance(next - now_)) {
+    for (int flow : flows_.advance(passes)) {
       for (const Participant& one : under_way_.at(flow)) {
         if (--rank(one.rank).left[static_cast<size_t>(one.step)] == 0) ended(one.rank, one.step, next);
         moved.push_back(one.rank);
