@@ -5,16 +5,20 @@
     bench/network.py --cortado build/release/cortado --rate 1gbit --strategies data owt auto --rounds 3 --out network
 
 Makes hosts of network namespaces on one switch, every link limited to --rate in both directions, each host with one
-core (so there are as many ranks as cores at most), starts one rank of one thread on each, and takes `cortado time` under
+core (so there are as many ranks as cores at most, but for "--compute model"), starts one rank of one thread on each, and takes `cortado time` under
 each strategy in turns. NET:BATCH is a net of models/ and the samples of a rank. Printed are, per strategy: the
 step (median over the rounds), how many times faster than the first strategy (median of the rounds' ratios), the bytes that all
 ranks send in an iteration by Cortado's count and by the kernel's (counters of the interfaces; headers, the start
-of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate. --predict adds
+of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate. The
+strategy ddp is PyTorch's DistributedDataParallel over gloo (ddp-nhwc: with channels last) in the same hosts; needs
+Debian's python3-torch and python3-torchvision, and libjemalloc2, which it is given as the faster allocator. --predict adds
 the step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages behind computing.
 """
 
 import argparse
+import ctypes.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -23,6 +27,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from compare_torch import TUNING
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHAPES = {"alexnet": "3x224x224", "inception-v3": "3x299x299"}
@@ -91,7 +97,7 @@ class Hosts:
 RSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do case "$1" in -l|-o|-p) shift 2;; *) shift;; esac; done
 i=$(( ${1##*.} - 10 )); shift
-exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $0 /bin/sh -c "$1"' $i "$*"
+exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $(($0 % $(nproc))) /bin/sh -c "$1"' $i "$*"
 """
 
 
@@ -119,19 +125,47 @@ def measure(options, hosts, net, batch, strategy):
     return found["step_seconds"], found["bytes_per_iteration"], wire, predicted
 
 
+def measure_ddp(options, hosts, net, batch, layout):
+    """The same of PyTorch, whose bytes are the kernel's count alone."""
+    before = hosts.sent()
+    jemalloc = ctypes.util.find_library("jemalloc")
+    ranks = []
+    for rank in range(hosts.count):
+        allocator = [f"LD_PRELOAD={jemalloc}", f"MALLOC_CONF={TUNING}"] if jemalloc else []
+        words = ["env", "GLOO_SOCKET_IFNAME=eth0", "OMP_NUM_THREADS=1", *allocator, options.python,
+                 ROOT / "bench/torch_step.py", "--model", net, "--batch", batch, "--threads", 1,
+                 "--iterations", options.iterations, "--warm-up", WARM_UP, "--ranks", hosts.count, "--rank", rank,
+                 "--master", hosts.address(0), *(["--channels-last"] if layout == "nhwc" else [])]
+        ranks.append(subprocess.Popen([str(hosts.shell), hosts.address(rank), shlex.join(str(word) for word in words)],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    outputs = [rank.communicate() for rank in ranks]
+    for rank, (_, errors) in zip(ranks, outputs):
+        if rank.returncode != 0:
+            sys.exit(f"{net} under PyTorch: {errors}")
+    wire = (hosts.sent() - before) / (options.iterations + WARM_UP)
+    seconds = max(json.loads(output)["step_seconds"] for output, _ in outputs)
+    return seconds, math.nan, wire, []
+
+
+def known(value, form):
+    return "" if math.isnan(value) else format(value, form)
+
+
 def bench(options, hosts, net, batch):
     rows = {strategy: [] for strategy in options.strategies}
     for _ in range(options.rounds):
         for strategy in options.strategies:
-            rows[strategy].append(measure(options, hosts, net, batch, strategy))
+            name, _, layout = strategy.partition("-")
+            rows[strategy].append(measure_ddp(options, hosts, net, batch, layout) if name == "ddp"
+                                  else measure(options, hosts, net, batch, strategy))
     first = rows[options.strategies[0]]
     for strategy, runs in rows.items():
         seconds = statistics.median(r[0] for r in runs)
         ratio = statistics.median(one[0] / r[0] for one, r in zip(first, runs))
         mebibytes, wire = runs[-1][1] / 2**20, runs[-1][2] / 2**20  # of the last round: nothing is measured any more
         link = runs[0][1] / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
-        line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | {mebibytes:.1f} | "
-                f"{wire:.1f} | {link:.3f} |")
+        line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | "
+                f"{known(mebibytes, '.1f')} | {wire:.1f} | {known(link, '.3f')} |")
         line += "".join(f" {one:.3f} ({100 * (one / seconds - 1):+.1f} %) |" for one in runs[-1][3])
         print(line, flush=True)
         yield line
@@ -148,10 +182,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--predict", action="store_true", help="print what costs measured here promise, too")
+    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--out", help="also write OUT.md")
     options = parser.parse_args()
-    if options.ranks > (os.cpu_count() or 1):
-        parser.error(f"--ranks {options.ranks}: this machine has {os.cpu_count()} cores, one a rank")
+    if options.ranks > (os.cpu_count() or 1) and not all("--compute model" in one for one in options.strategies):
+        parser.error(f"--ranks {options.ranks}: this machine has {os.cpu_count()} cores, one a rank; more go with "
+                     '"data --compute model --machine FILE" alone')
     hosts = Hosts(options.ranks, options.rate)
     lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire | s at the link's rate |",
              "|---|--:|---|---|--:|--:|--:|--:|--:|"]

@@ -2,8 +2,9 @@
 """Times training steps of a torchvision model in PyTorch: float32, SGD with momentum and weight decay, dropout as the
 model has it, random data that stays in memory.
 
-Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. Needs Debian's
-python3-torch and python3-torchvision.
+Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
+wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
+--master; each then has a batch of its own. Needs Debian's python3-torch and python3-torchvision.
 """
 
 import argparse
@@ -32,6 +33,9 @@ def main():
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=1, help="steps before those that are timed")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--master", default="127.0.0.1", help="address of rank 0")
     parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
     arguments = parser.parse_args()
 
@@ -40,6 +44,10 @@ def main():
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
     extent = 299 if arguments.model == "inception-v3" else 224
     model = MODELS[arguments.model]().train().to(memory_format=layout)
+    if arguments.ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"tcp://{arguments.master}:29400", rank=arguments.rank,
+                                             world_size=arguments.ranks)
+        model = torch.nn.parallel.DistributedDataParallel(model)
     images = torch.randn(arguments.batch, 3, extent, extent).contiguous(memory_format=layout)
     labels = torch.randint(1000, (arguments.batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)

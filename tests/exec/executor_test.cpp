@@ -1,5 +1,6 @@
 #include "cortado/exec/executor.h"
 
+#include <chrono>
 #include <gtest/gtest.h>
 #include <stdexcept>
 
@@ -45,6 +46,33 @@ Training train(const Network& net, ExecutorOptions options, int iterations = 3) 
   for (size_t i = 0; i < store.entries().size(); ++i)
     training.weights.push_back(store.canonical(static_cast<int>(i)));
   return training;
+}
+
+// Nothing is computed, and each step takes at least the time that it is given.
+TEST(Executor, WaitsForModelledTimes) {
+  const Network net = random_net(3);
+  std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
+  ParameterStore store;
+  ExecutorOptions options;
+  double given = 0;
+  options.modelled_compute = [&](const Program& program) {
+    std::vector<Seconds> seconds;
+    for (const Step& step : program.steps) {
+      seconds.push_back({step.lane == Lane::compute ? 1e-3 * static_cast<double>(seconds.size() % 3) : 1e9});
+      if (step.lane == Lane::compute) given += seconds.back().count;
+    }
+    return seconds;
+  };
+  Executor executor(net, store, random_source(batch), options);
+  const auto weights = store.canonical(0);
+  int updates = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  executor.run(0, [&](int) { ++updates; });
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(given, 0.01);
+  EXPECT_GE(taken.count(), given);
+  EXPECT_EQ(updates, 0);
+  EXPECT_EQ(store.canonical(0), weights);
 }
 
 // Sharing memory, writing in place, passing gradients through and fusing change nothing but speed.

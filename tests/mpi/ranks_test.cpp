@@ -165,6 +165,23 @@ TEST_F(Ranks, PlansForThisMachineAndPredicts) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
+// Four ranks of a machine that is not there, whose messages are sent all the same.
+TEST_F(Ranks, WaitForTheTimesOfAnotherMachine) {
+  const std::string time = "time --model net.prototxt --threads 1 --ranks 4 --strategy data --iterations 2 ";
+  auto result = cortado(time + "--compute model --machine layer-wise-p100 --json t.json");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto report = nlohmann::json::parse(folder_.read("t.json"));
+  EXPECT_GT(report["bytes_per_iteration"].get<double>(), 0);
+  const auto refused = [&](const std::string& arguments, const std::string& told) {
+    const auto refusal = cortado(time + arguments);
+    EXPECT_EQ(refusal.exit_code, 2) << refusal.output;
+    EXPECT_THAT(refusal.output, HasSubstr(told));
+  };
+  refused("--compute model", "--compute model: give the machine");
+  refused("--machine lassen", "--machine: goes with --compute model");
+  refused("--compute model --machine lassen --predict", "leave it out");
+}
+
 TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
   CommandResult one = train("--set display=4 --set max_iter=4");
   CommandResult three = train("--set display=4 --set max_iter=4 --ranks 3 --strategy model");

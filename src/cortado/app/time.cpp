@@ -18,10 +18,12 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/cost/analytic.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
 #include "cortado/report/table.h"
 #include "cortado/report/trace.h"
+#include "cortado/sim/step_seconds.h"
 
 namespace cortado {
 namespace {
@@ -31,7 +33,7 @@ using Json = nlohmann::ordered_json;
 struct TimeArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string json, trace, predict_out;
+  std::string json, trace, predict_out, compute = "kernels", modelled_machine;
   int iterations = 50;
   bool predict = false;
 };
@@ -73,6 +75,27 @@ PredictedTimes predicted_times(const Network& network, const ExecutorOptions& op
       costs.machine().machine(), costs.machine().node_of_devices()};
   costs.save();
   return times;
+}
+
+// Steps take what a machine file says: --compute model.
+void model_compute(const TimeArguments& a, const Communicator& job, ExecutorOptions& options) {
+  if (a.compute != "model") {
+    if (!a.modelled_machine.empty()) throw UserError("--machine: goes with --compute model alone");
+    return;
+  }
+  if (a.modelled_machine.empty())
+    throw UserError("--compute model: give the machine whose figures steps take, as in --machine lassen");
+  if (a.predict || !a.predict_out.empty())
+    throw UserError(
+        "--compute model: nothing is computed that --predict could be compared with; leave it out");
+  const DeviceGraph machine = load_machine(a.modelled_machine).first(job.size());
+  options.modelled_compute = [machine](const Program& program) {
+    AnalyticCosts costs(machine);
+    const std::vector<int> nodes = machine.node_of_devices();
+    std::vector<Seconds> seconds;
+    for (double one : StepSeconds(program, costs, nodes).of_all()) seconds.push_back({one});
+    return seconds;
+  };
 }
 
 // "12.3 / 11.9"; nothing where there is nothing.
@@ -119,8 +142,7 @@ void print_prediction(const PredictedTimes& times, const std::vector<PredictedLa
   const double hidden = times.simulated.count;
   fmt::print(
       "iteration: {:.3f} ms measured; predicted {:.3f} ms with nothing hidden ({}), {:.3f} ms simulated, "
-      "with "
-      "communication behind computing ({})\n",
+      "with communication behind computing ({})\n",
       1e3 * step, 1e3 * one_by_one, error_text(one_by_one, step), 1e3 * hidden, error_text(hidden, step));
 }
 
@@ -161,10 +183,13 @@ void run_time(const TimeArguments& a) {
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},
                     {"--batch", std::to_string(a.model.batch)},
                     {"--input-shape", a.model.input_shape},
-                    {"--iterations", std::to_string(a.iterations)}});
+                    {"--iterations", std::to_string(a.iterations)},
+                    {"--compute", a.compute},
+                    {"--machine", a.modelled_machine}});
   ResidentData data(loaded.network);
   ParameterStore parameters;
-  const ExecutorOptions options = execution_options(a.machine, *job, loaded.network);
+  ExecutorOptions options = execution_options(a.machine, *job, loaded.network);
+  model_compute(a, *job, options);
   std::optional<PredictedTimes> predicted;
   if (a.predict || !a.predict_out.empty()) predicted = predicted_times(loaded.network, options, *job);
   Executor executor(loaded.network, parameters, data.sources(), options);
@@ -218,6 +243,12 @@ Command add_time_command(CLI::App& app) {
                     "Print predicted beside measured times, by costs measured on this machine");
   command->add_option("--predict-out", a->predict_out,
                       "Write this machine's file with the efficiencies that this run reached");
+  command
+      ->add_option("--compute", a->compute,
+                   "kernels, or model: steps wait as long as --machine says in place of computing")
+      ->check(CLI::IsMember({"kernels", "model"}));
+  command->add_option("--machine", a->modelled_machine,
+                      "For --compute model: a machine file, or the name of one in machines/");
   add_machine_options(*command, a->machine);
   return {command, [a] { run_time(*a); }};
 }

@@ -158,8 +158,7 @@ std::string times_text(const TimeReport& r) {
   if (job) {
     text += fmt::format(
         "layers: those of rank 0; {:.3f} ms of its communication were not hidden; {:.3f} MiB sent by all "
-        "ranks in "
-        "an iteration\n",
+        "ranks in an iteration\n",
         1e3 * r.exposed, r.bytes / (1 << 20));
   }
   return text +

@@ -87,9 +87,11 @@ std::string ProgressBar::bar(const IterationReport& r) const {
   int64_t total = std::max<int64_t>(1, r.max_iterations), done = r.iteration + 1;
   auto filled = static_cast<size_t>(cells * done / total);
   double left = seconds_ * static_cast<double>(total - done);
-  return fmt::format("[{}{}] {}/{}  loss {:.4f}  lr {:.4g}  {:.1f} images/s  ETA {}  data wait {:.1f} %",
+  const std::string exposed =
+      r.communication.count > 0 ? fmt::format("  exposed communication {:.1f} %", 100 * exposed_share_) : "";
+  return fmt::format("[{}{}] {}/{}  loss {:.4f}  lr {:.4g}  {:.1f} images/s  ETA {}  data wait {:.1f} %{}",
                      std::string(filled, '#'), std::string(cells - filled, '.'), done, total, r.smoothed_loss,
-                     r.learning_rate, rate_, clock_text(left), 100 * wait_share_);
+                     r.learning_rate, rate_, clock_text(left), 100 * wait_share_, exposed);
 }
 
 void ProgressBar::iteration(const IterationReport& r) {
@@ -99,6 +101,7 @@ void ProgressBar::iteration(const IterationReport& r) {
   seconds_ = keep * seconds_ + (1 - keep) * seconds;
   rate_ = static_cast<double>(r.images) / seconds_;
   wait_share_ = keep * wait_share_ + (1 - keep) * r.data_wait.count / seconds;
+  exposed_share_ = keep * exposed_share_ + (1 - keep) * r.exposed_communication.count / seconds;
   auto now = Clock::now();
   bool last = r.iteration + 1 == r.max_iterations;
   if (!last && seconds_between(last_drawn_, now) < 0.1) return;

@@ -41,7 +41,8 @@ class ProgressBar : public TrainingObserver {
 
   int64_t first_iteration_;
   Clock::time_point last_drawn_{};
-  double rate_ = 0, wait_share_ = 0, seconds_ = 0;  // running means: images/s, share of waiting, s/iteration
+  // Running means: images/s, s/iteration, shares of waiting for batches and for other ranks.
+  double rate_ = 0, seconds_ = 0, wait_share_ = 0, exposed_share_ = 0;
   std::string drawn_;
 };
 

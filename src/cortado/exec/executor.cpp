@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
+#include <thread>
 
 #include "cortado/base/error.h"
 #include "cortado/exec/executor_bound.h"
@@ -39,6 +40,7 @@ Executor::Executor(const Network& network, ParameterStore& parameters,
   program_ = lower(
       network_, place(network_, strategies, communicator_.size()),
       [this](const Task& task) { return offer(task); }, lowering);
+  if (options_.modelled_compute) modelled_ = options_.modelled_compute(program_);
   entries_ =
       parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices(), gradient_order());
   check_agreement();
@@ -233,6 +235,11 @@ void Executor::run_step(int index, const Update& update) {
   const Step& step = program_.steps[index];
   TimelineEntry& entry = timeline_[index];
   entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
+  if (!modelled_.empty()) {
+    wait_in_place_of(index);
+    entry.end = since(iteration_start_);
+    return;
+  }
   switch (step.kind) {
     case Step::Kind::seed: {
       const Buffer& buffer = program_.buffers[step.writes[0]];
@@ -253,6 +260,16 @@ void Executor::run_step(int index, const Update& update) {
       run_work(step);
   }
   entry.end = since(iteration_start_);
+}
+
+// Sleeping ends late; a step that follows at once begins when the one before should have ended.
+void Executor::wait_in_place_of(int index) {
+  constexpr std::chrono::microseconds late{500};
+  const auto now = Clock::now();
+  if (now - modelled_end_ > late) modelled_end_ = now;
+  modelled_end_ +=
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(modelled_[index].count));
+  std::this_thread::sleep_until(modelled_end_);
 }
 
 void Executor::run_work(const Step& step) {

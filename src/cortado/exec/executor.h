@@ -35,6 +35,9 @@ struct ExecutorOptions {
   Schedule schedule;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
   std::function<void(std::string_view pass, const Program&)> after_pass;
+  // Per step, how long it takes. Then steps of the compute lane wait so long in place of computing, so that
+  // the messages of many ranks can be measured on few cores; values mean nothing. Null: they compute.
+  std::function<std::vector<Seconds>(const Program&)> modelled_compute{};
 };
 
 // What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference
@@ -121,6 +124,7 @@ class Executor {
   void update_late(int index);
   void note_messages();
   void run_work(const Step& step);
+  void wait_in_place_of(int index);
   void load(const Work& work);
   void accumulate(const Step& step);
   void run_lanes(int begin, int end, const std::function<void(int step)>& compute);
@@ -136,6 +140,8 @@ class Executor {
   ExecutorOptions options_;
   std::vector<Selection> selections_;  // all kernels made; TaskFacts::kernel indexes it
   Program program_;
+  std::vector<Seconds> modelled_;                       // per step, where nothing is computed
+  std::chrono::steady_clock::time_point modelled_end_;  // of the last step
   std::vector<int> entries_;
   Memory arena_;
   std::vector<const float*> batches_;   // per buffer of kind batch
