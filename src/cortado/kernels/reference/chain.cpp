@@ -51,10 +51,6 @@ class ChainReference : public KernelOf<T> {
   explicit ChainReference(const Task& task) : split_(task.layer().splits_backward()) {
     for (ChainLink& link : chain_links(task)) {
       Stage stage{link, make_reference_kernel<T>(link.task)};
-      stage.output.resize(link.task.local_output(0).size());
-      stage.output_gradient.resize(stage.output.size());
-      stage.saved.resize(stage.kernel->saved_bytes().count);
-      stage.scratch.resize(stage.kernel->scratch_bytes().count);
       ensure(stages_.empty() || stage.kernel->forward_sums() + stage.kernel->backward_sums() == 0,
              "a layer behind the first of a chain sums over devices");
       stages_.push_back(std::move(stage));
@@ -97,6 +93,17 @@ class ChainReference : public KernelOf<T> {
     std::vector<std::byte> saved, scratch;
   };
 
+  // At the first run: programs that are simulated alone ask kernels what they need, and run none.
+  void allocate() {
+    for (Stage& stage : stages_) {
+      stage.output.resize(stage.link.task.local_output(0).size());
+      stage.output_gradient.resize(stage.output.size());
+      stage.saved.resize(stage.kernel->saved_bytes().count);
+      stage.scratch.resize(stage.kernel->scratch_bytes().count);
+    }
+    allocated_ = true;
+  }
+
   // The backward passes of all stages but the first.
   void backward_behind(const ArgumentsOf<T>& a) {
     for (size_t i = stages_.size() - 1; i > 0; --i) {
@@ -107,6 +114,7 @@ class ChainReference : public KernelOf<T> {
   }
 
   ArgumentsOf<T> stage_arguments(const ArgumentsOf<T>& a, size_t i) {
+    if (!allocated_) allocate();
     Stage& stage = stages_[i];
     const ChainLink& link = stage.link;
     bool first = i == 0, last = i + 1 == stages_.size(), backward = !a.output_gradients.empty();
@@ -127,7 +135,7 @@ class ChainReference : public KernelOf<T> {
     return result;
   }
 
-  bool split_;
+  bool split_, allocated_ = false;
   std::vector<Stage> stages_;
 };
 
