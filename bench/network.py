@@ -97,7 +97,7 @@ class Hosts:
 RSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do case "$1" in -l|-o|-p) shift 2;; *) shift;; esac; done
 i=$(( ${1##*.} - 10 )); shift
-exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $(($0 % $(nproc))) /bin/sh -c "$1"' $i "$*"
+exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $(($0 % $(nproc --all))) /bin/sh -c "$1"' $i "$*"
 """
 
 
