@@ -62,12 +62,30 @@ TEST_F(SimulateCommand, ATunedScheduleIsTheFastestAndCanBeKept) {
   const auto step = [&](const std::string& more) {
     return simulated("--devices 16 " + more)["step_seconds"].get<double>();
   };
-  const double tuned = step("--strategy data --tune --out s.json");
+  const double tuned = step("--strategy data --tune --keep-cuts --out s.json");
   for (const std::string chunks : {"parameter", "layer", "first:1", "first:2", "one", "1MiB"}) {
     EXPECT_LE(tuned, step("--strategy data --gradient-chunks " + chunks) + 1e-12) << chunks;
     EXPECT_LE(tuned, step("--strategy data --no-late-updates --gradient-chunks " + chunks) + 1e-12) << chunks;
   }
   EXPECT_NEAR(step("--strategy s.json"), tuned, 1e-12);
+}
+
+TEST_F(SimulateCommand, TuningTheCutsTooIsNoWorse) {
+  const auto step = [&](const std::string& more) {
+    return simulated("--devices 4 --strategy data --tune --out s.json " + more)["step_seconds"].get<double>();
+  };
+  const double kept = step("--keep-cuts");
+  EXPECT_LE(step(""), kept);
+  EXPECT_EQ(simulated("--devices 4 --strategy s.json")["step_seconds"].get<double>(), step(""));
+}
+
+// 64 inputs and 3 outputs of 8 samples are gathered in place of 195 gradients that are summed.
+TEST_F(SimulateCommand, ReplicasNeedNotSumGradients) {
+  const auto bytes = [&](const std::string& more) {
+    return simulated("--devices 2 --strategy data " + more)["bytes_per_iteration"].get<double>();
+  };
+  EXPECT_EQ(bytes("--replicate score") - bytes(""), 4 * (8 * 64 + 8 * 3) - 2 * 4 * 195);
+  EXPECT_EQ(bytes("--replicate 'sc*,conv'"), bytes("--replicate score --replicate conv"));
 }
 
 TEST_F(SimulateCommand, RefusesWhatCannotBe) {
@@ -80,6 +98,9 @@ TEST_F(SimulateCommand, RefusesWhatCannotBe) {
   refused("--devices 1000", "1000");
   refused("--strategy dta", "dta");
   refused("--strategy data --gradient-chunks some", "--gradient-chunks: 'some'");
+  refused("--strategy data --replicate cnov", "--replicate: 'cnov' fits no layer");
+  refused("--strategy data --tune --tune-seconds -1", "--tune-seconds");
+  refused("--strategy data --keep-cuts", "--tune");
   folder_.write("s.json",
                 R"({"format": "cortado-strategy", "version": 1, "ranks": 8, "layers": {"*": {"n": 8}}})");
   refused("--devices 4 --strategy s.json", "s.json");

@@ -17,7 +17,7 @@ namespace {
 struct Trained {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
-  int64_t late_updates = 0;                           // of rank 0, in an iteration
+  int64_t late_updates = 0, late_gradients = 0;       // of rank 0, in an iteration
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -139,7 +139,8 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     std::lock_guard lock(mutex);
     if (communicator.rank() == 0) {
       trained.losses = losses;
-      trained.late_updates = std::ranges::count_if(executor.program().steps, &Step::late);
+      for (const Step& step : executor.program().steps)
+        if (step.late) ++(step.kind == Step::Kind::update ? trained.late_updates : trained.late_gradients);
     }
     gather(net, executor, store, trained);
   });
@@ -179,7 +180,8 @@ std::string describe(const Network& net, const Strategy& strategy, int ranks) {
                                  strategy.schedule.late_updates ? "late" : "at once");
   for (size_t n = 0; n < net.nodes().size(); ++n) {
     const auto& node = net.nodes()[n];
-    text += fmt::format("{} {}: {}", node.name, node.layer->type(), strategies[n].config.text());
+    text += fmt::format("{} {}: {} {}", node.name, node.layer->type(), strategies[n].config.text(),
+                        name_of(strategies[n].sync));
     for (int tensor : node.inputs) text += fmt::format(" {}", net.tensors()[tensor].shape.text());
     text += "\n";
   }
@@ -248,6 +250,31 @@ TEST(CutTraining, LateUpdatesChangeNothing) {
     }
   }
   EXPECT_GT(late, 0);
+}
+
+// Every layer's gradients by every replica, where they can be: over samples alone, and under any cut.
+TEST(CutTraining, ReplicatedGradientsTrainAsOnOneRank) {
+  int64_t replicated = 0;
+  for (int seed = first_case() + 200; seed < first_case() + 200 + cases(15); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "");
+    for (int ranks : {2, 3, 4, 8}) {
+      for (const bool by_sample : {true, false}) {
+        Strategy strategy = by_sample ? built_in_strategy("data", net, ranks)
+                                      : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+        for (auto& rule : strategy.rules) {
+          const bool can = replicate_refusal(net, net.node(rule.pattern)).empty();
+          rule.layer.sync = can ? GradientSync::replicate : GradientSync::allreduce;
+        }
+        SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+        const Trained cut = train(net, strategy, ranks, false, 1e-3, "");
+        expect_same(single, cut, 2e-5);
+        replicated += cut.late_gradients;
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(replicated, 0);
 }
 
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {

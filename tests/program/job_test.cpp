@@ -194,6 +194,67 @@ TEST(Job, LateUpdatesComeBeforeTheFirstUse) {
   for (const Step& step : at_once[0].steps) EXPECT_FALSE(step.late || step.carried);
 }
 
+std::string order_of(const Network& net, const Program& program) {
+  std::vector<std::string> order;
+  for (const Step& step : program.steps) {
+    std::string text(name_of(program, step));
+    if (step.late) text = "late " + text;
+    if (step.carried) text = "carried " + text;
+    if (step.work >= 0) text += " " + name_of(program.works[step.work], net);
+    for (int parameter : step.parameters) text += fmt::format(" {}", parameter);
+    order.push_back(text);
+  }
+  return fmt::format("{}", fmt::join(order, "\n"));
+}
+
+// Lee et al. 2017, Algorithm 2: what the whole gradient of b is computed of is gathered in both passes, and
+// it is computed in the next iteration, before b is used.
+TEST(Job, ReplicasComputeWholeGradients) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.n = 2});
+  strategies[net.node("b")].sync = GradientSync::replicate;
+  const Schedule at_once{.chunks = parse_chunks("layer", "test"), .late_updates = false};
+  const auto programs = lower_job(net, strategies, 2, false, {.chunks = at_once.chunks});
+  verify_job(programs);
+  EXPECT_THAT(order_of(net, programs[0]), HasSubstr("late update 0\nlate update 1\nforward a\n"
+                                                    "late backward-weights b of all\nlate update 2\n"
+                                                    "late update 3\nforward b\ncarried allgather to b\n"));
+  EXPECT_THAT(order_of(net, programs[0]), HasSubstr("carried sum-gradient 4 5\nbackward c\n"
+                                                    "carried allgather to b of all\nbackward b\n"));
+  const auto without = lower_job(net, strategies, 2, false, at_once);
+  verify_job(without);
+  EXPECT_THAT(order_of(net, without[0]), HasSubstr("sum-gradient 0 1\nbackward-weights b of all\n"));
+  EXPECT_THAT(order_of(net, without[0]), ::testing::Not(HasSubstr("sum-gradient 2")));
+}
+
+TEST(Job, BrokenReplicasAreCaught) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.n = 2});
+  strategies[net.node("b")].sync = GradientSync::replicate;
+  auto expect_caught = [&](const std::function<void(Program&, Step & whole)>& wreck, const std::string& law) {
+    Program program = lower_job(net, strategies, 2)[0];
+    ASSERT_NO_THROW(verify(program, net));
+    wreck(program, *std::ranges::find_if(program.steps, [](const Step& step) {
+            return step.late && step.kind == Step::Kind::backward_weights;
+          }));
+    try {
+      verify(program, net);
+      FAIL() << "the broken program passed: " << law;
+    } catch (const InternalError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(law));
+    }
+  };
+  expect_caught([](Program&, Step& whole) { whole.waits_before.pop_back(); }, "of the iteration before");
+  expect_caught([](Program& program, Step& whole) { program.buffers[whole.reads[0]].last_step -= 1; },
+                "does not live so long");
+  expect_caught(
+      [](Program& program, Step& whole) {
+        for (Step& step : program.steps)
+          if (step.carried && step.writes == std::vector{whole.reads[0]}) step.writes.clear();
+      },
+      "which nobody writes");
+}
+
 TEST(Job, BrokenOnesAreCaught) {
   const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
   NodeStrategies strategies = all(net, {.n = 2});

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/launch.h"
@@ -54,12 +55,24 @@ void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
       "says, else 1MiB");
   command.add_flag("--no-late-updates", o.no_late_updates,
                    "Wait for all sums of gradients at the end of each iteration");
+  command
+      .add_option("--replicate", o.replicate,
+                  "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
+                  "and compute the whole gradients each, in place of summing gradients")
+      ->delimiter(',');
 }
 
-void apply(const ScheduleOptions& o, Strategy& strategy) {
+void apply(const ScheduleOptions& o, const Network& network, Strategy& strategy) {
   if (!o.gradient_chunks.empty())
     strategy.schedule.chunks = parse_chunks(o.gradient_chunks, "--gradient-chunks");
   if (o.no_late_updates) strategy.schedule.late_updates = false;
+  for (const std::string& layers : o.replicate) {
+    try {
+      set_sync(strategy, network, layers, GradientSync::replicate);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("--replicate: {}", error.what()));
+    }
+  }
 }
 
 void add_machine_options(CLI::App& command, MachineOptions& o) {
@@ -96,7 +109,7 @@ Strategy strategy_for_job(const MachineOptions& o, const Network& network, Commu
   const std::string name = strategy_of(o, job);
   Strategy strategy =
       name == "auto" ? auto_strategy(network, job, o.kernels) : load_strategy(name, network, job.size());
-  apply(o.schedule, strategy);
+  apply(o.schedule, network, strategy);
   return strategy;
 }
 
@@ -108,6 +121,7 @@ void check_same_start(const MachineOptions& o, Communicator& job, std::vector<St
   facts.push_back({"--kernels", o.kernels});
   facts.push_back({"--gradient-chunks", o.schedule.gradient_chunks});
   facts.push_back({"--no-late-updates", o.schedule.no_late_updates ? "given" : ""});
+  facts.push_back({"--replicate", fmt::format("{}", fmt::join(o.schedule.replicate, ","))});
   check_same_start(job, facts);
 }
 

@@ -22,9 +22,10 @@ CLI::Validator at_least_one();
 struct ScheduleOptions {
   std::string gradient_chunks;  // empty: as the strategy says
   bool no_late_updates = false;
+  std::vector<std::string> replicate;  // layers whose gradients every replica computes
 };
 void add_schedule_options(CLI::App& command, ScheduleOptions& options);
-void apply(const ScheduleOptions& options, Strategy& strategy);
+void apply(const ScheduleOptions& options, const Network& network, Strategy& strategy);
 
 struct MachineOptions {
   int threads = 0;  // 0: as many as this process may use

@@ -9,6 +9,7 @@
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
+#include "cortado/app/tuning.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
@@ -16,7 +17,6 @@
 #include "cortado/plan/choice.h"
 #include "cortado/program/volume.h"
 #include "cortado/report/trace.h"
-#include "cortado/tune/tune_schedule.h"
 
 namespace cortado {
 namespace {
@@ -24,7 +24,8 @@ namespace {
 struct SimulateArguments {
   ModelOptions model;
   std::string machine, strategy = "auto", json, trace, out;
-  bool tune = false;
+  bool tune = false, keep_cuts = false;
+  double tune_seconds = 60;
   ScheduleOptions schedule;
   int devices = 0;
 };
@@ -63,25 +64,29 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
   return report;
 }
 
-int layers_with_parameters(const Network& network) {
-  return static_cast<int>(
-      std::ranges::count_if(network.nodes(), [](const auto& node) { return !node.parameters.empty(); }));
-}
-
-// Gives the strategy the schedule that takes least, and says which.
-void tune(const DeviceGraph& machine, const Network& network, Strategy& strategy, const std::string& name) {
+// Refines the strategy as long as there is time, and tells what came of it.
+void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network& network,
+          Strategy& strategy) {
   const auto begin = std::chrono::steady_clock::now();
-  const TunedSchedule tuned =
-      tune_schedule(strategy.schedule, layers_with_parameters(network), [&](const Schedule& schedule) {
-        Strategy other = strategy;
-        other.schedule = schedule;
-        return simulate_on(machine, network, other, name).simulation.iteration;
-      });
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  fmt::print("schedule: {}; {:.3f} ms in place of {:.3f} ms with {}; best of {} simulated in {:.1f} s\n",
-             schedule_text(tuned.schedule), 1e3 * tuned.seconds.count, 1e3 * tuned.before.count,
-             schedule_text(strategy.schedule), tuned.tried, taken.count());
-  strategy.schedule = tuned.schedule;
+  const auto since = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  AnalyticCosts costs(machine);
+  const TunedStrategy tuned =
+      tune_on(machine, costs, network, strategy,
+              {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }});
+  fmt::print(
+      "tuned: {:.3f} ms in place of {:.3f} ms; {} in place of {}; best of {} simulated in {:.1f} s{}\n",
+      1e3 * tuned.seconds.count, 1e3 * tuned.before.count, schedule_text(tuned.strategy.schedule),
+      schedule_text(strategy.schedule), tuned.tried, since(),
+      tuned.ended ? "" : ", then time was up (--tune-seconds)");
+  for (const auto& rule : tuned.strategy.rules) {
+    const LayerStrategy& before = *strategy.find(rule.pattern);
+    if (rule.layer == before) continue;
+    fmt::print("  {}: {}, {} in place of {}, {}\n", rule.pattern, rule.layer.config.text(),
+               name_of(rule.layer.sync), before.config.text(), name_of(before.sync));
+  }
+  strategy = tuned.strategy;
 }
 
 void run_simulate(const SimulateArguments& a) {
@@ -90,8 +95,8 @@ void run_simulate(const SimulateArguments& a) {
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
   Strategy strategy = strategy_for(a, network, machine);
-  apply(a.schedule, strategy);
-  if (a.tune) tune(machine, network, strategy, a.strategy);
+  apply(a.schedule, network, strategy);
+  if (a.tune) tune(a, machine, network, strategy);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
   const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);
@@ -137,7 +142,17 @@ Command add_simulate_command(CLI::App& app) {
       "auto (default: planned for the machine), single, data, model, owt, spatial, random:SEED or "
       "a file (.json)");
   add_schedule_options(*command, a->schedule);
-  command->add_flag("--tune", a->tune, "Choose the schedule: simulate many, take the fastest");
+  auto* tune = command->add_flag(
+      "--tune", a->tune,
+      "Refine the strategy: simulate other schedules, ways to sum gradients and cuts, take what is "
+      "faster");
+  command->add_flag("--keep-cuts", a->keep_cuts, "With --tune: leave how layers are cut as it is")
+      ->needs(tune);
+  command
+      ->add_option("--tune-seconds", a->tune_seconds,
+                   "With --tune: begin no simulation after so long; default: 60")
+      ->needs(tune)
+      ->check(CLI::PositiveNumber);
   command->add_option("--out", a->out, "Write the strategy, with its schedule");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");

@@ -43,7 +43,8 @@ double backward_flops(const Network& network, const Program& program, const Work
 }
 
 double flops_of(const Network& network, const Program& program, const Work& work) {
-  return forward_flops(network, program, work) + backward_flops(network, program, work);
+  return (work.backward_only ? 0 : forward_flops(network, program, work)) +
+         backward_flops(network, program, work);
 }
 
 }  // namespace

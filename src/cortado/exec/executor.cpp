@@ -44,10 +44,11 @@ Executor::Executor(const Network& network, ParameterStore& parameters,
   entries_ =
       parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices(), gradient_order());
   check_agreement();
+  check_replicas();
   arena_ = Memory(program_.arena);
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
-  has_gradient_.assign(program_.steps.size(), false);
+  due_.assign(program_.steps.size(), false);
   log_ = std::make_unique<MessageLog>(program_.steps.size());
   bind();
   meet_groups();
@@ -107,6 +108,8 @@ std::vector<ParameterFormat> Executor::parameter_formats() const {
       ParameterFormat format = selections_[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));
       ensure(!work.task.canonical_parameters || format == ParameterFormat{},
              "a shared parameter is not canonical");
+      ensure(!work.backward_only || format == formats[work.parameters[p]],
+             "whole gradients lie otherwise than the parameter");
       formats[work.parameters[p]] = std::move(format);
     }
   }
@@ -169,7 +172,10 @@ double Executor::run(uint64_t iteration, const Update& update) {
   if (std::isfinite(total)) {
     run_lanes(program_.forward_steps, static_cast<int>(program_.steps.size()), compute);
     late_update_ = update;
-    for (size_t s = 0; s < program_.steps.size(); ++s) has_gradient_[s] = update && program_.steps[s].late;
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      const Step& step = program_.steps[s];
+      due_[s] = step.late && modelled_.empty() && (update || step.kind != Step::Kind::update);
+    }
     if (!update) settle();
   }
   note_messages();
@@ -178,13 +184,17 @@ double Executor::run(uint64_t iteration, const Update& update) {
 
 void Executor::settle() {
   communication_->settle();
-  for (size_t s = 0; s < program_.steps.size(); ++s) update_late(static_cast<int>(s));
+  for (size_t s = 0; s < program_.steps.size(); ++s) run_late(static_cast<int>(s));
 }
 
-void Executor::update_late(int index) {
-  if (!has_gradient_[index]) return;
-  has_gradient_[index] = false;
-  late_update_(entries_[program_.steps[index].parameters[0]]);
+void Executor::run_late(int index) {
+  if (!due_[index]) return;
+  due_[index] = false;
+  const Step& step = program_.steps[index];
+  if (step.kind == Step::Kind::update)
+    late_update_(entries_[step.parameters[0]]);
+  else
+    run_work(step);
 }
 
 // Of carried steps the timeline has those of the iteration before, as far as they have arrived by now.
@@ -240,6 +250,11 @@ void Executor::run_step(int index, const Update& update) {
     entry.end = since(iteration_start_);
     return;
   }
+  if (step.late) {
+    run_late(index);
+    entry.end = since(iteration_start_);
+    return;
+  }
   switch (step.kind) {
     case Step::Kind::seed: {
       const Buffer& buffer = program_.buffers[step.writes[0]];
@@ -251,10 +266,7 @@ void Executor::run_step(int index, const Update& update) {
       accumulate(step);
       break;
     case Step::Kind::update:
-      if (step.late)
-        update_late(index);
-      else if (update)
-        update(entries_[step.parameters[0]]);
+      if (update) update(entries_[step.parameters[0]]);
       break;
     default:
       run_work(step);

@@ -111,6 +111,7 @@ class Executor {
   std::vector<ParameterFormat> parameter_formats() const;
   ParameterSlices parameter_slices() const;
   void check_agreement() const;
+  void check_replicas() const;
   void bind();
   void meet_groups();
   std::vector<int> gradient_order() const;
@@ -121,7 +122,7 @@ class Executor {
   void start_message(int index);
   bool message_arrived(int index);
   void bind_batch(int index);
-  void update_late(int index);
+  void run_late(int index);
   void note_messages();
   void run_work(const Step& step);
   void wait_in_place_of(int index);
@@ -149,8 +150,8 @@ class Executor {
   std::vector<BoundMessage> messages_;  // per step
   std::unique_ptr<LaneThread> communication_;
   Timeline timeline_;
-  Update late_update_;              // of the last run
-  std::vector<bool> has_gradient_;  // per step: a late update that is still to be done
+  Update late_update_;     // of the last run
+  std::vector<bool> due_;  // per step: late, and still to be done
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
   bool keeps_batch_ = false;  // run again over the batch in hand

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
@@ -61,6 +62,22 @@ void Executor::check_agreement() const {
                       "use the same program and kernels on all ranks",
                       network_.parameters()[p].name, rank, other[p], communicator_.rank(), own[p]));
     }
+  }
+}
+
+// Replicas that each compute a gradient must round alike, or their weights part in time.
+void Executor::check_replicas() const {
+  using Gradients = Placement::Operation::Gradients;
+  const auto only = [](const auto& operation) { return operation.gradients == Gradients::only; };
+  if (std::ranges::none_of(program_.placement.operations, only)) return;
+  const std::string mine = fmt::format("{} threads", compute_threads());
+  const auto texts = texts_of_all(communicator_, mine);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    if (texts[rank] == mine) continue;
+    throw UserError(fmt::format(
+        "sync = replicate: rank {} has {}, rank {} has {}: gradients that each computes would round "
+        "differently; give all ranks the same --threads, or use allreduce",
+        communicator_.rank(), mine, rank, texts[rank]));
   }
 }
 

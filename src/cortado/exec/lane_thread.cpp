@@ -28,7 +28,7 @@ LaneThread::~LaneThread() {
 bool LaneThread::ready(int step) const {
   auto under_way = [&](int other) { return std::ranges::find(active_, other) != active_.end(); };
   return std::ranges::all_of(steps_.waits[step], [&](int other) { return done_[other]; }) &&
-         std::ranges::none_of(steps_.waits_before[step], under_way);
+         std::ranges::none_of(steps_.waits_before[step], under_way) && !under_way(step);
 }
 
 bool LaneThread::finished() const {

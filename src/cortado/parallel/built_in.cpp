@@ -161,7 +161,12 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
   std::map<std::string, LayerStrategy*> by_name;
   for (auto& rule : strategy.rules) {
     by_name[rule.pattern] = &rule.layer;
-    rule.layer.sync = dice.below(4) == 0 ? GradientSync::owner : GradientSync::allreduce;
+    constexpr GradientSync syncs[] = {GradientSync::allreduce, GradientSync::allreduce, GradientSync::owner,
+                                      GradientSync::replicate};
+    rule.layer.sync = syncs[dice.below(4)];
+    if (rule.layer.sync == GradientSync::replicate &&
+        !replicate_refusal(network, network.node(rule.pattern)).empty())
+      rule.layer.sync = GradientSync::allreduce;
   }
   for (const auto& parameter : network.parameters()) {
     if (parameter.users.size() < 2) continue;

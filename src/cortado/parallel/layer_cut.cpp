@@ -26,8 +26,23 @@ Box LayerCutter::reads(int input, int index) const {
       box = box.hull(more);
     }
   }
-  if (config_.degrees.r > 1 && input == 0)
-    box[1] = block_of(inputs_[0][1], config_.degrees.r, coordinates_of(config_.degrees, index).r);
+  if (config_.degrees.r > 1 && input == 0) box[1] = summed_channels(index);
+  return box;
+}
+
+Range LayerCutter::summed_channels(int index) const {
+  return block_of(inputs_[0][1], config_.degrees.r, coordinates_of(config_.degrees, index).r);
+}
+
+Box LayerCutter::replicas_domain(int index) const {
+  Box box = Box::whole(domain_);
+  if (box.rank() > 1) box[1] = domain(index)[1];
+  return box;
+}
+
+Box LayerCutter::replicas_reads(int index) const {
+  Box box = layer_.input_box(inputs_, 0, 0, replicas_domain(index));
+  if (config_.degrees.r > 1) box[1] = summed_channels(index);
   return box;
 }
 
@@ -72,6 +87,10 @@ LayerCut cut_layer(const Layer& layer, std::span<const Shape> inputs, std::span<
   }
   for (int p = 0; p < cutter.parameters(); ++p)
     cut.slices.push_back(each([&](int index) { return cutter.slice(p, index); }));
+  if (cutter.parameters() > 0) {
+    cut.replicas_domain = each([&](int index) { return cutter.replicas_domain(index); });
+    cut.replicas_reads = each([&](int index) { return cutter.replicas_reads(index); });
+  }
   return cut;
 }
 

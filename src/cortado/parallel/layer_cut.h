@@ -18,6 +18,8 @@ struct LayerCut {
       computes;                // per output: the part computed; addends where r is cut or the output is a sum
   std::vector<Layout> owns;    // per output: who holds it once addends are summed; no element twice
   std::vector<Layout> slices;  // per parameter
+  // What all devices with its slices of the parameters compute together, and what they read of input 0.
+  Layout replicas_domain, replicas_reads;
 };
 
 // The same for one device, the index-th of the configuration's. All that it is given must outlive it.
@@ -31,9 +33,13 @@ class LayerCutter {
   Box computes(int output, int index) const;
   std::optional<Box> owns(int output, int index) const;
   Box slice(int parameter, int index) const;
+  Box replicas_domain(int index) const;
+  Box replicas_reads(int index) const;
   int parameters() const { return parameters_; }
 
  private:
+  Range summed_channels(int index) const;  // of input 0, where r is cut
+
   const Layer& layer_;
   std::span<const Shape> inputs_, outputs_;
   const ParallelConfig& config_;

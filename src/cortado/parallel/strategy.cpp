@@ -27,10 +27,14 @@ NodeShapes shapes_of(const Network& network, const Network::Node& node) {
   return shapes;
 }
 
-void check_node(const Network& network, const Network::Node& node, const LayerStrategy& strategy, int ranks,
+void check_node(const Network& network, int index, const LayerStrategy& strategy, int ranks,
                 const std::string& where) {
+  const Network::Node& node = network.nodes()[index];
   try {
     const NodeShapes shapes = shapes_of(network, node);
+    const std::string refusal =
+        strategy.sync == GradientSync::replicate ? replicate_refusal(network, index) : "";
+    if (refusal != "") throw UserError(fmt::format("sync = replicate: {}; use allreduce or owner", refusal));
     check_config(strategy.config, *node.layer, shapes.inputs, shapes.outputs, ranks);
     if (strategy.local_batch_norm && node.layer->type() != "BatchNorm")
       throw UserError(fmt::format("batch_norm = local is for BatchNorm, not {}", node.layer->type()));
@@ -82,6 +86,55 @@ void check_planned_for(const Strategy& strategy, const Network& network, const s
 
 }  // namespace
 
+namespace {
+
+constexpr std::pair<GradientSync, std::string_view> sync_names[] = {{GradientSync::allreduce, "allreduce"},
+                                                                    {GradientSync::owner, "owner"},
+                                                                    {GradientSync::replicate, "replicate"}};
+
+}  // namespace
+
+std::string_view name_of(GradientSync sync) {
+  return std::ranges::find(sync_names, sync, &std::pair<GradientSync, std::string_view>::first)->second;
+}
+
+std::optional<GradientSync> gradient_sync_of(std::string_view name) {
+  for (const auto& [sync, known] : sync_names)
+    if (known == name) return sync;
+  return std::nullopt;
+}
+
+void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync) {
+  bool found = false;
+  for (const auto& node : network.nodes()) {
+    if (node.layer->is_source() || !fits(pattern, node.name)) continue;
+    found = true;
+    const auto own = std::ranges::find(strategy.rules, node.name, &Strategy::Rule::pattern);
+    if (own != strategy.rules.end()) {
+      own->layer.sync = sync;
+    } else if (const LayerStrategy* layer = strategy.find(node.name)) {
+      Strategy::Rule rule{.pattern = node.name, .layer = *layer, .planned_for = {}};
+      rule.layer.sync = sync;
+      strategy.rules.push_back(std::move(rule));
+    }
+  }
+  if (!found) throw UserError(fmt::format("'{}' fits no layer of net '{}'", pattern, network.name()));
+}
+
+std::string replicate_refusal(const Network& network, int node) {
+  const Network::Node& of = network.nodes()[node];
+  if (of.parameters.empty()) return "";
+  if (!of.layer->splits_backward())
+    return fmt::format("the gradients of a {} layer's parameters are not computed apart", of.layer->type());
+  for (int parameter : of.parameters) {
+    const Network::Parameter& info = network.parameters()[parameter];
+    if (info.users.size() > 1) return fmt::format("parameter '{}' is shared with another layer", info.name);
+  }
+  for (double weight : of.loss_weights)
+    if (weight != 0) return "the layer's output is a loss";
+  return "";
+}
+
 std::string identity_of(const Network& network, int node) {
   const auto& of = network.nodes()[node];
   std::string text(of.layer->type());
@@ -114,7 +167,8 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
   check_rules_used(strategy, network, where);
   check_planned_for(strategy, network, where);
   NodeStrategies strategies;
-  for (const auto& node : network.nodes()) {
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    const Network::Node& node = network.nodes()[n];
     if (node.layer->is_source()) {
       strategies.emplace_back();
       continue;
@@ -126,7 +180,7 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
                       "that are not named",
                       where, node.name, node.where.text()));
     }
-    check_node(network, node, *layer, ranks, where);
+    check_node(network, static_cast<int>(n), *layer, ranks, where);
     strategies.push_back(*layer);
   }
   check_shared(network, strategies, where);
@@ -137,7 +191,8 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
                               int ranks) {
   const Strategy by_sample = built_in_strategy("data", network, ranks);
   NodeStrategies beside;
-  for (const auto& node : network.nodes()) {
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    const Network::Node& node = network.nodes()[n];
     if (node.layer->is_source()) {
       beside.emplace_back();
       continue;
@@ -147,7 +202,7 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
     LayerStrategy layer = found ? strategies[same] : *by_sample.find(node.name);
     const NodeShapes shapes = shapes_of(network, node);
     layer.config = clamped(layer.config, *node.layer, shapes.inputs, shapes.outputs);
-    check_node(network, node, layer, ranks, network.name());
+    check_node(network, static_cast<int>(n), layer, ranks, network.name());
     beside.push_back(std::move(layer));
   }
   return beside;

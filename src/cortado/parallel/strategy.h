@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,12 @@ namespace cortado {
 //   allreduce  every device gets the sum and updates its copy
 //   owner      each device gets the sum of its share, updates it there and sends the result back: a parameter
 //              server spread over the devices (DeePa, section 5)
-enum class GradientSync { allreduce, owner };
+//   replicate  nothing is summed: each device gathers the inputs and output gradients of all and computes the
+//              whole gradient (Lee et al. 2017, section III.C.2)
+enum class GradientSync { allreduce, owner, replicate };
+
+std::string_view name_of(GradientSync sync);
+std::optional<GradientSync> gradient_sync_of(std::string_view name);  // none: there is none of that name
 
 // How one layer is cut.
 struct LayerStrategy {
@@ -43,6 +49,12 @@ struct Strategy {
 
   const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
 };
+
+// Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
+void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
+
+// Why the layer's gradients cannot be computed by every device; "" where they can (GradientSync::replicate).
+std::string replicate_refusal(const Network& network, int node);
 
 // What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
 // weight 64x3x11x11, bias 64".

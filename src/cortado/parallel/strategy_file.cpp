@@ -89,9 +89,10 @@ LayerStrategy layer_of(const Json& object, const std::string& where) {
   }
   if (object.contains("sync")) {
     const std::string sync = text_of(object["sync"], where, "sync");
-    if (sync != "allreduce" && sync != "owner")
-      refuse(where, "sync", fmt::format("'{}' is not known; use allreduce or owner", sync));
-    if (sync == "owner") layer.sync = GradientSync::owner;
+    const auto known_sync = gradient_sync_of(sync);
+    if (!known_sync)
+      refuse(where, "sync", fmt::format("'{}' is not known; use allreduce, owner or replicate", sync));
+    layer.sync = *known_sync;
   }
   if (object.contains("batch_norm")) {
     const std::string scope = text_of(object["batch_norm"], where, "batch_norm");
@@ -120,7 +121,7 @@ Json json_of(const Strategy::Rule& rule) {
   if (layer.config.devices != usual || static_cast<double>(usual.size()) != product)
     object["devices"] = layer.config.devices;
   if (!layer.config.weights.empty()) object["weights"] = layer.config.weights;
-  if (layer.sync == GradientSync::owner) object["sync"] = "owner";
+  if (layer.sync != GradientSync::allreduce) object["sync"] = std::string(name_of(layer.sync));
   if (layer.local_batch_norm) object["batch_norm"] = "local";
   if (!rule.planned_for.empty()) object["planned_for"] = rule.planned_for;
   return object;

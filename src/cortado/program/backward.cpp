@@ -35,7 +35,8 @@ class BackwardBuilder {
       if (work.kind == Kind::compute && work.task.has_backward()) place_compute(index);
       if (work.kind == Kind::copy || work.kind == Kind::sum) place_movement(index);
     }
-    for (Step& step : updates_) program_.steps.push_back(std::move(step));
+    for (auto* steps : {&replicated_, &updates_})
+      std::ranges::move(*steps, std::back_inserter(program_.steps));
   }
 
  private:
@@ -83,6 +84,11 @@ class BackwardBuilder {
   // The complete gradient of this rank's part of a value, alone in its buffer when `exclusive`.
   int complete_gradient(int index, bool exclusive) {
     auto& parts = contributions_[index];
+    if (const int known = program_.value_gradient_buffers[index]; known >= 0) {
+      ensure(!exclusive, "a gradient that others read is not written over");
+      ++references_[known];
+      return known;
+    }
     const double weight = value(index).loss_weight;
     if (weight != 0 || parts.empty()) contribute(index, seed(index, weight));
     int buffer = parts[0];
@@ -107,6 +113,7 @@ class BackwardBuilder {
     Work& work = program_.works[index];
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
     if (!value(to).needs_gradient || !value(from).needs_gradient) return;
+    ensure(!work.backward_only || value(to).loss_weight == 0, "a gathered gradient starts elsewhere");
     const Movement back = adjoint(work.movement);
     const int gradient = back.from ? complete_gradient(to, false) : -1;
     work.output_gradients = {gradient};
@@ -141,6 +148,7 @@ class BackwardBuilder {
   }
 
   Step backward_step(const Work& work, int index, Step::Kind kind) {
+    ensure(!work.backward_only || work.facts.saved.count == 0, "the forward pass saves nothing for it");
     Step step{.kind = kind, .work = index};
     auto append = [](std::vector<int>& to, const std::vector<int>& from) {
       std::ranges::copy_if(from, std::back_inserter(to), [](int buffer) { return buffer >= 0; });
@@ -206,7 +214,8 @@ class BackwardBuilder {
     if (split && weights) {
       Step step = backward_step(work, index, Step::Kind::backward_weights);
       add_partials(step);
-      program_.steps.push_back(std::move(step));
+      // Nobody waits for what replicas compute, which meanwhile gathers what it is computed of.
+      (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
       // Under way while the input gradient is computed.
       place_gradient_sums(work);
     }
@@ -236,7 +245,7 @@ class BackwardBuilder {
       }
       if (--users_left_[parameter] > 0) continue;
       const std::vector<int> group = program_.placement.replicas(parameter, program_.rank);
-      if (group.size() == 1) {
+      if (group.size() == 1 || work.backward_only) {
         updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
         continue;
       }
@@ -277,7 +286,7 @@ class BackwardBuilder {
   std::map<int, int> references_;                // per buffer: contributions that will still read it
   std::vector<int> users_left_;                  // per parameter
   std::vector<bool> parameter_written_;          // per parameter
-  std::vector<Step> updates_;                    // for the end of the pass
+  std::vector<Step> replicated_, updates_;       // for the end of the pass
 };
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t alignment = 64;
 
+// What steps of two iterations touch lives throughout.
 void set_lives(Program& program) {
   auto touch = [&](int index, int step) {
     Buffer& buffer = program.buffers[index];
@@ -17,6 +18,16 @@ void set_lives(Program& program) {
     const Step& step = program.steps[index];
     for (int buffer : step.writes) touch(buffer, static_cast<int>(index));
     for (int buffer : step.reads) touch(buffer, static_cast<int>(index));
+  }
+  const int end = static_cast<int>(program.steps.size());
+  for (const Step& step : program.steps) {
+    if (!step.carried && !step.late) continue;
+    for (const auto* buffers : {&step.reads, &step.writes}) {
+      for (int buffer : *buffers) {
+        program.buffers[buffer].first_step = 0;
+        program.buffers[buffer].last_step = end;
+      }
+    }
   }
 }
 

@@ -65,6 +65,7 @@ class ForwardBuilder {
   // A tensor that lies where it is needed keeps its memory; the step remains where others need parts of it.
   void place_movement(int index) {
     Work& work = program_.works[index];
+    if (work.backward_only) return;
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
     work.inputs = {program_.value_buffers[from]};
     const bool stays = work.movement.to && work.movement.from == work.movement.to &&
@@ -140,6 +141,10 @@ class ForwardBuilder {
       const bool needed = first.reads[i][program_.rank].has_value();
       work.inputs.push_back(needed ? program_.value_buffers[first.inputs[i]] : -1);
       if (work.inputs.back() >= 0) reads.push_back(work.inputs.back());
+    }
+    if (work.backward_only) {
+      work.outputs.assign(last_of(work).outputs.size(), -1);
+      return;
     }
     place_outputs(index);
     const int sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : -1;

@@ -12,7 +12,7 @@ std::vector<int> chain_from(const Placement& placement, int first) {
   std::vector<int> chain{first};
   while (true) {
     const Operation& last = placement.operations[chain.back()];
-    if (last.outputs.size() != 1) return chain;
+    if (last.outputs.size() != 1 || last.gradients != Operation::Gradients::own) return chain;
     const auto& value = placement.values[last.outputs[0]];
     if (value.loss_weight != 0 || value.partial || value.consumers.size() != 1) return chain;
     const Operation& next = placement.operations[value.consumers[0]];
@@ -49,7 +49,8 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
     task.layers.push_back(operation.layer);
     for (int parameter : operation.parameters) {
       const auto& info = network.parameters()[parameter];
-      task.parameter_gradients.push_back(info.wants_gradient);
+      const bool here = operation.gradients != Operation::Gradients::elsewhere;
+      task.parameter_gradients.push_back(info.wants_gradient && here);
       task.canonical_parameters |= info.users.size() > 1;
     }
   }
@@ -61,6 +62,7 @@ Work make_work(const Program& program, const std::vector<int>& chain, Task task,
   work.task = std::move(task);
   work.facts = facts;
   work.operations = chain;
+  work.backward_only = program.placement.operations[chain.front()].gradients == Operation::Gradients::only;
   for (int index : chain) {
     const Operation& operation = program.placement.operations[index];
     work.nodes.push_back(operation.node);
@@ -106,6 +108,7 @@ void place_works(Program& program, const Network& network, const TaskOracle& ora
       continue;
     }
     Work work{.kind = operation.kind, .operations = {index}};
+    work.backward_only = operation.gradients == Operation::Gradients::only;
     if (operation.node >= 0) work.nodes = {operation.node};
     if (operation.kind != Operation::Kind::source) work.movement = movement_of(program, operation);
     if (operation.kind == Operation::Kind::source || !work.movement.nothing())

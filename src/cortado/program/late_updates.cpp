@@ -7,43 +7,117 @@
 namespace cortado {
 namespace {
 
-// The step of the forward pass that reads a parameter first.
-int first_use(const Program& program, int parameter) {
-  for (int s = 0; s < program.forward_steps; ++s) {
-    const Step& step = program.steps[static_cast<size_t>(s)];
-    if (step.lane != Lane::compute || step.work < 0) continue;
-    const auto& parameters = program.works[static_cast<size_t>(step.work)].parameters;
-    if (std::ranges::find(parameters, parameter) != parameters.end()) return s;
-  }
-  return -1;
+using Kind = Step::Kind;
+
+bool has(const std::vector<int>& list, int item) { return std::ranges::find(list, item) != list.end(); }
+bool common(const std::vector<int>& one, const std::vector<int>& other) {
+  return std::ranges::any_of(one, [&](int item) { return has(other, item); });
 }
+
+// Marks what may go on into the next iteration (Step::carried) and what is done there (Step::late), and moves
+// the late steps.
+class Delayer {
+ public:
+  explicit Delayer(Program& program) : program_(program) {}
+
+  void run() {
+    for (Step& step : program_.steps) {
+      step.carried = step.kind == Kind::sum_gradient || step.kind == Kind::gather_parameter;
+      if (step.kind == Kind::sum_gradient) std::ranges::copy(step.parameters, std::back_inserter(delayed_));
+    }
+    for (Step& step : program_.steps)
+      if (is_replicated(step)) delay_replicated(step);
+    for (Step& step : program_.steps)
+      step.late |= step.kind == Kind::update && has(delayed_, step.parameters[0]);
+    move();
+  }
+
+ private:
+  const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work)]; }
+  bool is_replicated(const Step& step) const {
+    return step.kind == Kind::backward_weights && work_of(step).backward_only;
+  }
+
+  // A whole gradient is computed late where all that it is computed of has memory of its own, and what
+  // gathers that may go on into the next iteration.
+  void delay_replicated(Step& step) {
+    std::vector<Step*> gathers;
+    for (int buffer : step.reads) {
+      Step* gather = only_writer(buffer);
+      if (!gather || gather->kind != Kind::exchange) return;
+      gathers.push_back(gather);
+    }
+    step.late = true;
+    for (Step* gather : gathers) gather->carried = nobody_behind(*gather);
+    std::ranges::copy(work_of(step).parameters, std::back_inserter(delayed_));
+  }
+
+  Step* only_writer(int buffer) {
+    Step* writer = nullptr;
+    for (Step& step : program_.steps) {
+      if (!has(step.writes, buffer)) continue;
+      if (writer) return nullptr;
+      writer = &step;
+    }
+    return writer;
+  }
+
+  // True when no step behind, but for those that compute whole gradients, would have to wait for `gather`.
+  bool nobody_behind(const Step& gather) const {
+    return std::all_of(program_.steps.begin() + (&gather - program_.steps.data()) + 1, program_.steps.end(),
+                       [&](const Step& step) {
+                         return is_replicated(step) ||
+                                (!common(step.writes, gather.reads) && !common(step.writes, gather.writes) &&
+                                 !common(step.reads, gather.writes));
+                       });
+  }
+
+  // The step of the forward pass before which a late one goes: the first that uses its parameters or writes
+  // what it reads.
+  int place_of(const Step& late) const {
+    for (int s = 0; s < program_.forward_steps; ++s) {
+      const Step& step = program_.steps[static_cast<size_t>(s)];
+      if (common(step.writes, late.reads)) return s;
+      if (step.lane != Lane::compute || step.work < 0) continue;
+      const auto& parameters = late.work < 0 ? late.parameters : work_of(late).parameters;
+      if (common(work_of(step).parameters, parameters)) return s;
+    }
+    return program_.forward_steps;
+  }
+
+  // An update follows the step that computes its gradient.
+  void move() {
+    std::map<int, int> place_of_parameter;  // of replicated ones
+    for (const Step& step : program_.steps) {
+      if (!step.late || step.work < 0) continue;
+      for (int parameter : work_of(step).parameters) place_of_parameter[parameter] = place_of(step);
+    }
+    std::multimap<int, Step> late;  // by the step that they go before
+    std::vector<Step> others;
+    for (Step& step : program_.steps) {
+      if (!step.late) {
+        others.push_back(step);
+        continue;
+      }
+      const auto known =
+          step.work < 0 ? place_of_parameter.find(step.parameters[0]) : place_of_parameter.end();
+      late.emplace(known == place_of_parameter.end() ? place_of(step) : known->second, step);
+    }
+    program_.steps.clear();
+    for (size_t s = 0; s < others.size(); ++s) {
+      const auto [begin, end] = late.equal_range(static_cast<int>(s));
+      for (auto one = begin; one != end; ++one) program_.steps.push_back(std::move(one->second));
+      program_.steps.push_back(std::move(others[s]));
+    }
+    program_.forward_steps += static_cast<int>(late.size());
+  }
+
+  Program& program_;
+  std::vector<int> delayed_;  // parameters whose gradients are complete in the next iteration
+};
 
 }  // namespace
 
-void delay_updates(Program& program) {
-  std::vector<bool> summed(program.placement.slices.size(), false);
-  for (Step& step : program.steps) {
-    step.carried = step.kind == Step::Kind::sum_gradient || step.kind == Step::Kind::gather_parameter;
-    if (step.kind != Step::Kind::sum_gradient) continue;
-    for (int parameter : step.parameters) summed[static_cast<size_t>(parameter)] = true;
-  }
-  std::multimap<int, Step> late;  // by the step that they go before
-  std::vector<Step> others;
-  for (Step& step : program.steps) {
-    step.late = step.kind == Step::Kind::update && summed[static_cast<size_t>(step.parameters[0])];
-    if (step.late) {
-      late.emplace(first_use(program, step.parameters[0]), step);
-    } else {
-      others.push_back(step);
-    }
-  }
-  program.steps.clear();
-  for (size_t s = 0; s < others.size(); ++s) {
-    const auto [begin, end] = late.equal_range(static_cast<int>(s));
-    for (auto update = begin; update != end; ++update) program.steps.push_back(std::move(update->second));
-    program.steps.push_back(std::move(others[s]));
-  }
-  program.forward_steps += static_cast<int>(late.size());
-}
+void delay_updates(Program& program) { Delayer(program).run(); }
 
 }  // namespace cortado

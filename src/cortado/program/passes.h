@@ -23,7 +23,8 @@ void place_backward(Program& program, const Network& network, bool keep_gradient
 // (chunks.cpp)
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);
 
-// Moves the updates of parameters whose gradients are summed to before their first use in the next iteration.
+// Moves the updates of parameters whose gradients are summed, or computed by every replica, to before their
+// first use in the next iteration, and so what computes the latter.
 // (late_updates.cpp)
 void delay_updates(Program& program);
 

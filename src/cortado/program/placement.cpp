@@ -11,6 +11,7 @@ namespace cortado {
 namespace {
 
 using Operation = Placement::Operation;
+using Gradients = Operation::Gradients;
 using Value = Placement::Value;
 
 class Placer {
@@ -112,7 +113,7 @@ class Placer {
     const LayerCut cut = cut_of(consumer);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] != tensor) continue;
-      const Layout& needed = cut.reads[i];
+      const Layout& needed = replicates(consumer) ? cut.replicas_reads : cut.reads[i];
       for (int rank = 0; rank < placement_.ranks; ++rank) {
         if (!needed[rank]) continue;
         Box range = Box::whole(Shape{batch});
@@ -157,9 +158,43 @@ class Placer {
     operation.domain = std::move(cut.domain);
     operation.slices = std::move(cut.slices);
     for (size_t i = 0; i < node.inputs.size(); ++i) take_input(operation, i, std::move(cut.reads[i]));
-    if (operation.strategy.config.degrees.r > 1) return place_partial_sums(std::move(operation), cut.owns[0]);
+    if (replicates(index)) operation.gradients = Gradients::elsewhere;
+    if (operation.strategy.config.degrees.r > 1) return place_partial_sums(std::move(operation), cut);
     const int placed = add_operation(std::move(operation));
     for (size_t k = 0; k < node.outputs.size(); ++k) place_output(placed, k, cut);
+    if (replicates(index)) place_replicated(placed, placement_.operations[placed].outputs[0], cut);
+  }
+
+  // True where every replica of the layer's parameters computes their whole gradients.
+  bool replicates(int index) const {
+    const auto& node = network_.nodes()[index];
+    const Degrees& degrees = strategies_[index].config.degrees;
+    const bool wanted = std::ranges::any_of(
+        node.parameters, [&](int parameter) { return network_.parameters()[parameter].wants_gradient; });
+    return strategies_[index].sync == GradientSync::replicate && wanted && network_.phase() == Phase::train &&
+           degrees.n * degrees.d * degrees.h * degrees.w > 1;
+  }
+
+  // The gradients of a layer's parameters by every replica, over what all have: the inputs are gathered as
+  // soon as they are there; the gradient of `output` goes to all replicas, the adjoint of a sum over them.
+  void place_replicated(int layer, int output, const LayerCut& cut) {
+    const int index = placement_.operations[layer].node;
+    const int input = value_with(network_.nodes()[index].inputs[0], cut.replicas_reads, index);
+    Operation whole = placement_.operations[layer];
+    whole.gradients = Gradients::only;
+    whole.inputs = {input};
+    whole.reads = {cut.replicas_reads};
+    whole.input_gradients = {false};
+    whole.domain = cut.replicas_domain;
+    const int placed = add_operation(std::move(whole));
+    const int tensor = placement_.values[output].tensor;
+    const int outputs =
+        add_value(tensor, network_.tensors()[tensor].name + " of all", cut.replicas_domain, placed);
+    placement_.values[outputs].partial = true;
+    placement_.operations[placed].outputs = {outputs};
+    const int gather = add_movement(Operation::Kind::sum, index, outputs);
+    placement_.operations[gather].gradients = Gradients::only;
+    placement_.operations[gather].outputs = {output};
   }
 
   void place_output(int operation, size_t k, const LayerCut& cut) {
@@ -204,8 +239,9 @@ class Placer {
 
   // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
   // owned (docs/design.md, section 10).
-  void place_partial_sums(Operation operation, const Layout& owned) {
+  void place_partial_sums(Operation operation, const LayerCut& cut) {
     const int index = operation.node;
+    const Layout& owned = cut.owns[0];
     const auto& node = network_.nodes()[index];
     const int tensor = node.outputs[0];
     const LayerStrategy strategy = operation.strategy;
@@ -222,6 +258,7 @@ class Placer {
     const int partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
     placement_.operations[placed].outputs = {partial};
     int value = place_sum(partial, index, owned);
+    if (replicates(index)) place_replicated(placed, value, cut);
     if (without_bias) value = place_bias(index, value, strategy, owned, std::move(bias));
     finish_output(value, tensor, node.loss_weights[0]);
   }

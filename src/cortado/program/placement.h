@@ -34,6 +34,9 @@ struct Placement {
       sum    // addends are summed at the owner (r cuts, losses); backward: copies to those who added
     };
     Kind kind = Kind::compute;
+    // Who computes the gradients of the parameters: the operation itself, or another one that does nothing
+    // else, backward, over what all replicas have (GradientSync::replicate).
+    enum class Gradients { own, elsewhere, only };
     int node = -1;  // of the network: the layer, or the one that the movement is for; -1: for the report
     LayerPtr layer{};
     LayerStrategy strategy{};
@@ -41,6 +44,7 @@ struct Placement {
     std::vector<int> inputs{}, outputs{};  // values
     std::vector<Layout> reads{};           // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
+    Gradients gradients = Gradients::own;
     Layout domain{};               // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};  // compute: per parameter and rank
     // Ranks whose layer-internal sums go together with this rank's: those of the same channels, for

@@ -46,6 +46,7 @@ struct Work {
   Kind kind = Kind::compute;
   std::vector<int> operations{};  // of the placement
   std::vector<int> nodes{};       // of the network: the chain's layers
+  bool backward_only = false;     // it has no forward step (Placement::Operation::Gradients)
   std::vector<int> inputs{}, outputs{};
   std::vector<int> output_gradients{}, input_gradients{};
   // compute
@@ -93,8 +94,8 @@ struct Step {
   std::vector<int> reads{}, writes{};  // buffers
   std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
                              // steps overlap, of the communication lane
-  bool late = false;         // update: by the gradient of the iteration before; none in the first one
-  bool carried = false;      // communication that may go on into the next iteration; touches no buffer
+  bool late = false;         // of the iteration before; not done in the first one
+  bool carried = false;      // communication that may go on into the next iteration
   std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
 };
 

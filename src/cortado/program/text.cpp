@@ -49,6 +49,8 @@ std::string name_of(const Work& work, const Network& network) {
   using Kind = Placement::Operation::Kind;
   std::string name = work.kind == Kind::copy ? "to " : work.kind == Kind::sum ? "sum of " : "";
   if (work.nodes.empty()) return name + "report";
+  if (work.backward_only)
+    return (name.empty() ? "" : "to ") + network.nodes()[work.nodes[0]].name + " of all";
   if (!name.empty()) return name + network.nodes()[work.nodes[0]].name;
   for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
   return name;

@@ -16,10 +16,15 @@ void verify_reads(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
     for (int buffer : step.reads) {
-      check(written[buffer], fmt::format("step {} ({}) reads {} before it is written", index,
-                                         name_of(step.kind), program.buffers[buffer].name));
+      check(written[buffer] || step.late, fmt::format("step {} ({}) reads {} before it is written", index,
+                                                      name_of(step.kind), program.buffers[buffer].name));
     }
     for (int buffer : step.writes) written[buffer] = true;
+  }
+  for (size_t index = 0; index < program.steps.size(); ++index) {
+    for (int buffer : program.steps[index].reads)
+      check(written[buffer],
+            fmt::format("step {} reads {}, which nobody writes", index, program.buffers[buffer].name));
   }
 }
 
@@ -108,7 +113,7 @@ void verify_memory(const Program& program) {
   }
 }
 
-// Carried steps touch nothing but parameters, are waited for, and by nobody in their own iteration.
+// Carried steps are waited for, and by nobody in their own iteration.
 void verify_carried(const Program& program) {
   std::vector<bool> awaited(program.steps.size(), false);
   for (size_t index = 0; index < program.steps.size(); ++index) {
@@ -124,12 +129,43 @@ void verify_carried(const Program& program) {
       awaited[other] = true;
     }
   }
+  for (size_t index = 0; index < program.steps.size(); ++index)
+    check(!program.steps[index].carried || awaited[index],
+          fmt::format("nobody waits for step {} in the next iteration", index));
+}
+
+// What carried and late steps touch has memory of its own, and no step of the next iteration changes it while
+// a carried one is at work there.
+void verify_lasting(const Program& program) {
+  std::vector<std::vector<bool>> before;
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
-    if (!step.carried) continue;
-    check(step.reads.empty() && step.writes.empty(),
-          fmt::format("step {} may end in the next iteration and touches a buffer", index));
-    check(awaited[index], fmt::format("nobody waits for step {} in the next iteration", index));
+    if (!step.carried && !step.late) continue;
+    for (const auto* buffers : {&step.reads, &step.writes}) {
+      for (int b : *buffers) {
+        const Buffer& buffer = program.buffers[b];
+        check(buffer.first_step == 0 && buffer.last_step == static_cast<int>(program.steps.size()),
+              fmt::format("{} is needed in the next iteration and does not live so long", buffer.name));
+      }
+    }
+    if (!step.carried || (step.reads.empty() && step.writes.empty())) continue;
+    if (before.empty()) before = steps_before(program);
+    auto touches = [](const std::vector<int>& writes, const Step& other) {
+      return std::ranges::any_of(writes, [&](int buffer) {
+        return std::ranges::find(other.reads, buffer) != other.reads.end() ||
+               std::ranges::find(other.writes, buffer) != other.writes.end();
+      });
+    };
+    for (size_t s = 0; s < index; ++s) {
+      if (!touches(step.writes, program.steps[s]) && !touches(program.steps[s].writes, step)) continue;
+      bool waits = false;
+      for (size_t t = 0; t <= s; ++t) {
+        const auto& awaited = program.steps[t].waits_before;
+        waits |=
+            (t == s || before[s][t]) && std::ranges::find(awaited, static_cast<int>(index)) != awaited.end();
+      }
+      check(waits, fmt::format("step {} does not wait for step {} of the iteration before", s, index));
+    }
   }
 }
 
@@ -144,7 +180,7 @@ void verify_updates(const Program& program, const Network& network) {
       check(!step.late || !used[parameter],
             fmt::format("parameter {} is used before its late update", network.parameters()[parameter].name));
     }
-    if (step.work < 0 || step.kind == Step::Kind::load) continue;
+    if (step.work < 0 || step.kind == Step::Kind::load || step.late) continue;
     for (int parameter : program.works[step.work].parameters) {
       used[parameter] = true;
       check(updates[parameter] == 0 || late[parameter] || step.kind == Step::Kind::forward,
@@ -168,6 +204,7 @@ void verify(const Program& program, const Network& network) {
   verify_memory(program);
   verify_races(program);
   verify_carried(program);
+  verify_lasting(program);
   verify_updates(program, network);
 }
 

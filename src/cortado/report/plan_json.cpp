@@ -36,7 +36,7 @@ Json layer_json(const PlanReport& report, size_t g) {
           {"with", followers},
           {"config", degrees_json(group.strategy.config.degrees)},
           {"devices", group.strategy.config.devices},
-          {"sync", group.strategy.sync == GradientSync::owner ? "owner" : "allreduce"},
+          {"sync", std::string(name_of(group.strategy.sync))},
           {"compute_seconds", compute_of(group).count},
           {"sync_seconds", sync_of(group).count},
           {"transfer_seconds", transfer_of(group).count},

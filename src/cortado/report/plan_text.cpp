@@ -15,7 +15,8 @@ std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * s
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
 
 std::string cut_text(const LayerStrategy& strategy) {
-  return strategy.config.text() + (strategy.sync == GradientSync::owner ? ", owners" : "");
+  constexpr std::string_view syncs[] = {"", ", owners", ", replicated"};
+  return fmt::format("{}{}", strategy.config.text(), syncs[static_cast<size_t>(strategy.sync)]);
 }
 
 std::string layers_text(const Network& network, const Plan& plan) {

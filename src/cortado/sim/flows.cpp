@@ -1,7 +1,6 @@
 #include "cortado/sim/flows.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "cortado/base/error.h"
 
@@ -9,51 +8,77 @@ namespace cortado {
 namespace {
 
 constexpr double rounding = 1e-12;  // relative
+constexpr double together = 1e-9;   // of a flow's time: too little to tell its end from another's
 
 }  // namespace
 
 int Flows::start(double seconds, std::vector<Load> loads) {
   for (const Load& load : loads)
     ensure(load.share > 0 && load.share <= 1 + rounding, "a flow alone finds its ports free");
+  pass();
   flows_.emplace(next_, Flow{seconds, seconds, std::move(loads)});
   changed_ = true;
   return next_++;
 }
 
-// All flows speed up together until a port is full; those that use it stay at that speed; and so on.
+// Makes `left` true for now.
+void Flows::pass() {
+  if (passed_ == 0) return;
+  for (auto& [number, flow] : flows_) flow.left -= passed_ * flow.speed;
+  first_end_ -= passed_;
+  passed_ = 0;
+}
+
+double Flows::Port::limit() const {
+  return waiting > 0 ? std::max(0.0, 1 - taken) / waiting : std::numeric_limits<double>::infinity();
+}
+
 void Flows::set_speeds() {
   if (!changed_) return;
   changed_ = false;
-  std::fill(ports_.begin(), ports_.end(), Port{});
-  std::vector<Flow*> open;
+  for (Port& port : ports_) {
+    port.taken = port.waiting = 0;
+    port.flows.clear();
+  }
   for (auto& [number, flow] : flows_) {
     flow.speed = 1;
-    open.push_back(&flow);
-    for (const Load& load : flow.loads) ports_[static_cast<size_t>(load.port)].waiting += load.share;
+    flow.open = true;
+    for (const Load& load : flow.loads) {
+      Port& port = ports_[static_cast<size_t>(load.port)];
+      port.waiting += load.share;
+      port.flows.push_back(&flow);
+    }
   }
-  const auto limit = [&](const Load& load) {
-    const Port& port = ports_[static_cast<size_t>(load.port)];
-    return std::max(0.0, 1 - port.taken) / port.waiting;
-  };
-  while (!open.empty()) {
-    double speed = 1;
-    for (const Flow* flow : open)
-      for (const Load& load : flow->loads) speed = std::min(speed, limit(load));
-    if (speed >= 1 - rounding) return;
-    const auto full = [&](const Flow* flow) {
-      return std::ranges::any_of(flow->loads,
-                                 [&](const Load& load) { return limit(load) <= speed * (1 + rounding); });
-    };
-    const auto set = std::ranges::stable_partition(open, [&](const Flow* flow) { return !full(flow); });
-    for (Flow* flow : set) {
-      flow->speed = speed;
-      for (const Load& load : flow->loads) {
-        Port& port = ports_[static_cast<size_t>(load.port)];
-        port.taken += speed * load.share;
-        port.waiting -= load.share;
+  fill_ports();
+  first_end_ = std::numeric_limits<double>::infinity();
+  for (const auto& [number, flow] : flows_) first_end_ = std::min(first_end_, flow.left / flow.speed);
+}
+
+// All flows speed up together until a port is full; those that use it stay at that speed; and so on.
+void Flows::fill_ports() {
+  double speed = 0;
+  while (true) {
+    double least = 1;
+    for (const Port& port : ports_) least = std::min(least, port.limit());
+    if (least >= 1 - rounding) return;
+    speed = std::max(speed, least);  // less is but rounding
+    std::vector<Port*> full;
+    for (Port& port : ports_)
+      if (port.limit() <= speed * (1 + rounding)) full.push_back(&port);
+    for (const Port* port : full) {
+      for (Flow* flow : port->flows) {
+        if (!flow->open) continue;
+        flow->open = false;
+        flow->speed = speed;
+        for (const Load& load : flow->loads) {
+          Port& other = ports_[static_cast<size_t>(load.port)];
+          other.taken += speed * load.share;
+          other.waiting -= load.share;
+        }
       }
     }
-    open.erase(set.begin(), set.end());
+    // What rounding left of their sums.
+    for (Port* port : full) port->waiting = 0;
   }
 }
 
@@ -64,18 +89,17 @@ double Flows::speed(int flow) {
 
 double Flows::next_end() {
   set_speeds();
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& [number, flow] : flows_) first = std::min(first, flow.left / flow.speed);
-  return first;
+  return first_end_ - passed_;
 }
 
 std::vector<int> Flows::advance(double seconds) {
   set_speeds();
+  passed_ += seconds;
   std::vector<int> ended;
-  for (auto& [number, flow] : flows_) {
-    flow.left -= seconds * flow.speed;
-    if (flow.left <= rounding * flow.whole) ended.push_back(number);
-  }
+  if (passed_ < first_end_ * (1 - together)) return ended;
+  pass();
+  for (auto& [number, flow] : flows_)
+    if (flow.left <= together * flow.whole) ended.push_back(number);
   for (int number : ended) flows_.erase(number);
   if (!ended.empty()) changed_ = true;
   return ended;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -22,25 +23,33 @@ class Flows {
   bool idle() const { return flows_.empty(); }
   double speed(int flow);  // relative to what it has alone
   double next_end();       // seconds until the first one ends; infinity: there is none
-  // Lets so much time pass, at most next_end(); the numbers of those that have ended, ascending.
+  // Lets so much time pass, at most next_end(); the numbers of those that have ended, ascending. Those that
+  // end within a billionth of their time end together.
   std::vector<int> advance(double seconds);
 
  private:
   struct Flow {
-    double whole, left;  // seconds, alone
+    double whole, left;  // seconds, alone; left: when `passed_` was 0
     std::vector<Load> loads;
     double speed = 1;
+    bool open = false;  // its speed is not set yet
   };
+  void pass();
   void set_speeds();
+  void fill_ports();
 
   struct Port {
-    double taken = 0;    // by flows whose speed is set
-    double waiting = 0;  // by the others, at full speed
+    double taken = 0;          // by flows whose speed is set
+    double waiting = 0;        // by the others, at full speed
+    std::vector<Flow*> flows;  // that use it
+    double limit() const;      // of the speed of those that wait
   };
   std::vector<Port> ports_;
   std::map<int, Flow> flows_;
   int next_ = 0;
-  bool changed_ = false;  // since speeds were set
+  bool changed_ = false;                                        // since speeds were set
+  double passed_ = 0;                                           // seconds since `left` was true
+  double first_end_ = std::numeric_limits<double>::infinity();  // seconds from then
 };
 
 }  // namespace cortado

@@ -1,0 +1,41 @@
+#include "cortado/app/tuning.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cortado/app/simulated.h"
+
+namespace cortado {
+namespace {
+
+// What a rank of the program holds: activations, parameters, their gradients and momentum.
+Bytes held_by(const Program& program) {
+  Bytes held = program.arena;
+  for (const Layout& slices : program.placement.slices) {
+    const auto& own = slices[static_cast<size_t>(program.rank)];
+    if (own) held += {3 * bytes_of(own->shape()).count};
+  }
+  return held;
+}
+
+}  // namespace
+
+TunedStrategy tune_on(const DeviceGraph& machine, CostModel& costs, const Network& network,
+                      const Strategy& start, const TuneOptions& options) {
+  bool first = true;
+  const auto seconds = [&](const Strategy& strategy) {
+    const SimulatedJob job =
+        simulate_job(network, resolve(strategy, network, machine.devices(), "tuned strategy"),
+                     strategy.schedule, costs, machine);
+    const bool fits = std::ranges::all_of(job.programs, [&](const Program& program) {
+      const Bytes memory = machine.device(program.rank).memory;
+      return memory.count == 0 || held_by(program) <= memory;
+    });
+    const bool counts = fits || first;
+    first = false;
+    return counts ? job.simulation.iteration : Seconds{std::numeric_limits<double>::infinity()};
+  };
+  return tune_strategy(start, network, machine.devices(), seconds, options);
+}
+
+}  // namespace cortado

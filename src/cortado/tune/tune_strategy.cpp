@@ -1,0 +1,198 @@
+#include "cortado/tune/tune_strategy.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cortado/tune/schedules.h"
+
+namespace cortado {
+namespace {
+
+constexpr double rounding = 1e-6;  // relative: less is no gain
+
+class Tuner {
+ public:
+  Tuner(const Strategy& start, const Network& network, int ranks,
+        const std::function<Seconds(const Strategy&)>& seconds, const TuneOptions& options)
+      : network_(network), ranks_(ranks), seconds_(seconds), options_(options) {
+    best_.strategy = with_all_rules(start);
+    best_.seconds = best_.before = seconds(best_.strategy);
+    best_.tried = 1;
+    known_.insert(strategy_text(best_.strategy));
+    find_units();
+  }
+
+  TunedStrategy run() {
+    tune_schedules();
+    for (bool better = true; better;) {
+      better = tune_sums();
+      if (options_.cuts) better |= tune_cuts();
+      if (better) tune_schedules();
+    }
+    best_.ended = goes_on();
+    return std::move(best_);
+  }
+
+ private:
+  // Rules of a strategy that are cut alike move together: a layer and those behind it without parameters.
+  using Unit = std::vector<size_t>;
+
+  // One rule a layer, in the net's order.
+  Strategy with_all_rules(const Strategy& start) const {
+    Strategy strategy = start;
+    strategy.rules.clear();
+    for (const auto& node : network_.nodes()) {
+      if (node.layer->is_source()) continue;
+      const auto own = std::ranges::find(start.rules, node.name, &Strategy::Rule::pattern);
+      strategy.rules.push_back({.pattern = node.name,
+                                .layer = *start.find(node.name),
+                                .planned_for = own == start.rules.end() ? "" : own->planned_for});
+    }
+    return strategy;
+  }
+
+  const Network::Node& node_of(size_t rule) const {
+    return network_.nodes()[static_cast<size_t>(network_.node(best_.strategy.rules[rule].pattern))];
+  }
+
+  void find_units() {
+    for (size_t rule = 0; rule < best_.strategy.rules.size(); ++rule) {
+      const bool alone =
+          units_.empty() || !node_of(rule).parameters.empty() || node_of(rule).inputs.size() > 1;
+      if (alone) units_.emplace_back();
+      units_.back().push_back(rule);
+    }
+  }
+
+  bool goes_on() const { return !options_.go_on || options_.go_on(); }
+
+  bool try_out(Strategy other) {
+    if (!goes_on() || !known_.insert(strategy_text(other)).second) return false;
+    ++best_.tried;
+    const Seconds found = seconds_(other);
+    if (!(found.count < (1 - rounding) * best_.seconds.count)) return false;
+    best_.strategy = std::move(other);
+    best_.seconds = found;
+    return true;
+  }
+
+  void tune_schedules() {
+    const auto layers =
+        std::ranges::count_if(network_.nodes(), [](const auto& node) { return !node.parameters.empty(); });
+    const Strategy start = best_.strategy;
+    for (const Schedule& schedule : schedules(static_cast<int>(layers))) {
+      Strategy other = start;
+      other.schedule = schedule;
+      try_out(std::move(other));
+    }
+  }
+
+  // Bytes that a replica's gradients have, and those that it would gather in their place.
+  std::optional<std::pair<Bytes, Bytes>> bytes_of(size_t rule) const {
+    const auto& node = node_of(rule);
+    const Degrees& degrees = best_.strategy.rules[rule].layer.config.degrees;
+    const int replicas = degrees.n * degrees.d * degrees.h * degrees.w;
+    if (replicas == 1 || node.parameters.empty() ||
+        !replicate_refusal(network_, network_.node(node.name)).empty())
+      return std::nullopt;
+    int64_t gradients = 0;
+    for (int parameter : node.parameters)
+      gradients += network_.parameters()[static_cast<size_t>(parameter)].spec.shape.size();
+    const auto floats = [&](int tensor) {
+      return network_.tensors()[static_cast<size_t>(tensor)].shape.size();
+    };
+    const auto size = static_cast<int64_t>(sizeof(float));
+    return std::pair(
+        Bytes{size * gradients / (degrees.c * degrees.r)},
+        Bytes{size * (floats(node.inputs[0]) / degrees.r + floats(node.outputs[0]) / degrees.c)});
+  }
+
+  // A sum sends its bytes twice, a gather once.
+  bool tune_sums() {
+    std::vector<std::pair<int64_t, size_t>> by_spared;
+    for (size_t rule = 0; rule < best_.strategy.rules.size(); ++rule) {
+      const auto bytes = bytes_of(rule);
+      const int64_t spared = bytes ? 2 * bytes->first.count - bytes->second.count : 0;
+      if (spared > 0) by_spared.push_back({-spared, rule});
+    }
+    std::ranges::sort(by_spared);
+    bool better = false;
+    for (const auto& [spared, rule] : by_spared) {
+      for (GradientSync sync : {GradientSync::replicate, GradientSync::allreduce}) {
+        Strategy other = best_.strategy;
+        other.rules[rule].layer.sync = sync;
+        better |= try_out(std::move(other));
+      }
+    }
+    return better;
+  }
+
+  // True when a layer of the unit shares a parameter with another one, which would have to be cut alike.
+  bool shares(const Unit& unit) const {
+    return std::ranges::any_of(unit, [&](size_t rule) {
+      return std::ranges::any_of(node_of(rule).parameters, [&](int parameter) {
+        return network_.parameters()[static_cast<size_t>(parameter)].users.size() > 1;
+      });
+    });
+  }
+
+  std::vector<Shape> shapes(const std::vector<int>& tensors) const {
+    std::vector<Shape> shapes;
+    for (int tensor : tensors) shapes.push_back(network_.tensors()[static_cast<size_t>(tensor)].shape);
+    return shapes;
+  }
+
+  // The unit under the cut of another layer, as far as its shapes allow.
+  Strategy cut_as(const Unit& unit, const LayerStrategy& like) const {
+    Strategy other = best_.strategy;
+    if (like.config.degrees.r > 1) return other;
+    for (size_t rule : unit) {
+      const auto& node = node_of(rule);
+      LayerStrategy& layer = other.rules[rule].layer;
+      layer.config = clamped(like.config, *node.layer, shapes(node.inputs), shapes(node.outputs));
+    }
+    return other;
+  }
+
+  bool tune_cuts() {
+    std::vector<Strategy> built_in;
+    for (std::string_view name : built_in_strategies())
+      built_in.push_back(built_in_strategy(name, network_, ranks_));
+    bool better = false;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      const Unit& unit = units_[u];
+      if (shares(unit)) continue;
+      if (u > 0) better |= try_out(cut_as(unit, best_.strategy.rules[units_[u - 1].back()].layer));
+      if (u + 1 < units_.size())
+        better |= try_out(cut_as(unit, best_.strategy.rules[units_[u + 1].front()].layer));
+      for (const Strategy& strategy : built_in) {
+        Strategy other = best_.strategy;
+        for (size_t rule : unit) other.rules[rule].layer.config = strategy.rules[rule].layer.config;
+        better |= try_out(std::move(other));
+      }
+    }
+    return better;
+  }
+
+  const Network& network_;
+  const int ranks_;
+  const std::function<Seconds(const Strategy&)>& seconds_;
+  const TuneOptions& options_;
+  std::vector<Unit> units_;
+  std::set<std::string> known_;  // texts of what was tried
+  TunedStrategy best_;
+};
+
+}  // namespace
+
+TunedStrategy tune_strategy(const Strategy& start, const Network& network, int ranks,
+                            const std::function<Seconds(const Strategy&)>& seconds,
+                            const TuneOptions& options) {
+  return Tuner(start, network, ranks, seconds, options).run();
+}
+
+}  // namespace cortado

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+
+#include "cortado/base/units.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+
+struct TunedStrategy {
+  Strategy strategy;
+  Seconds seconds, before;  // of an iteration under it, and under the strategy that the search began with
+  int tried = 0;
+  bool ended = true;  // false: `go_on` stopped the search
+};
+
+struct TuneOptions {
+  bool cuts = true;               // also try how layers are cut
+  std::function<bool()> go_on{};  // asked before each trial; null: to the end
+};
+
+// Local search from `start` for a strategy under which an iteration takes less, as `seconds` says (a
+// Simulation of the job, which knows what communication hides behind computing, as the planner's Eq. 1 does
+// not). In turns, until nothing is better:
+//   the schedule   all of schedules()
+//   the sums       layers whose gradients every replica might compute (Lee et al. 2017, their f), those first
+//                  that this spares most bytes
+//   the cuts       of one layer with those behind it that have no parameters: as its neighbours', as under
+//                  each built-in strategy
+// Nothing is tried twice, and only what takes less is taken, so the result is never worse than the start.
+// Deterministic, but for `go_on`.
+TunedStrategy tune_strategy(const Strategy& start, const Network& network, int ranks,
+                            const std::function<Seconds(const Strategy&)>& seconds,
+                            const TuneOptions& options = {});
+
+}  // namespace cortado
