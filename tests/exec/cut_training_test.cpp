@@ -277,6 +277,39 @@ TEST(CutTraining, ReplicatedGradientsTrainAsOnOneRank) {
   EXPECT_GT(replicated, 0);
 }
 
+// The forward pass runs again while what it gathered the first time may still be under way.
+TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
+  for (int seed = 200; seed < 210; ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    Strategy strategy = built_in_strategy("data", net, 2);
+    bool replicated = false;
+    for (auto& rule : strategy.rules) {
+      const int node = net.node(rule.pattern);
+      if (!replicate_refusal(net, node).empty() || net.nodes()[node].parameters.empty()) continue;
+      rule.layer.sync = GradientSync::replicate;
+      replicated = true;
+    }
+    if (!replicated) continue;
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, describe(net, strategy, 2)));
+    LocalJob job(2);
+    job.run([&](Communicator& communicator) {
+      Batches batches(net, false);
+      ParameterStore store;
+      ExecutorOptions options;
+      options.strategies = resolve(strategy, net, 2, "test");
+      options.communicator = &communicator;
+      Executor executor(net, store, batches.sources(), options);
+      batches.restrict(executor.samples());
+      const auto break_all = [&](int entry) {
+        std::fill_n(store.entries()[entry].value, store.entries()[entry].elements, NAN);
+      };
+      EXPECT_TRUE(std::isfinite(executor.run(0, break_all)));
+      EXPECT_FALSE(std::isfinite(executor.run(1, break_all)));
+      EXPECT_NE(executor.first_non_finite(), "");
+    });
+  }
+}
+
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {
   for (int seed = 100; seed < 100 + cases(10); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));

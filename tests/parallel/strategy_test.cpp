@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/scale.h"
 #include "cortado/net/net_file.h"
 
 #include "tests/program/nets.h"
@@ -80,6 +81,30 @@ TEST(Strategy, BuiltInOnesHoldForEveryNumberOfRanks) {
       EXPECT_NO_THROW(resolve(random_strategy(seed, net, ranks), net, ranks, "random"));
     }
   }
+}
+
+TEST(Strategy, RefusesToReplicateGradientsThatAreNotComputedApart) {
+  const Network net = NetBuilder()
+                          .conv("a", "data", "s")
+                          .conv("b", "a", "s")
+                          .conv("c", "b")
+                          .declare("scale", std::make_shared<Scale>(ScaleOptions{}), {"c"}, {"scale"})
+                          .tanh("scale", "t")
+                          .loss("t", "data")
+                          .build();
+  auto reason = [&](const char* layer) { return replicate_refusal(net, net.node(layer)); };
+  EXPECT_THAT(reason("a"), HasSubstr("parameter 's_w' is shared"));
+  EXPECT_THAT(reason("scale"), HasSubstr("of a Scale layer's parameters are not computed apart"));
+  EXPECT_EQ(reason("c"), "");
+  EXPECT_EQ(reason("t"), "");  // it has none
+  Strategy strategy = built_in_strategy("data", net, 2);
+  set_sync(strategy, net, "c", GradientSync::replicate);
+  EXPECT_NO_THROW(resolve(strategy, net, 2, "test"));
+  EXPECT_EQ(strategy.find("c")->sync, GradientSync::replicate);
+  EXPECT_EQ(strategy.find("b")->sync, GradientSync::allreduce);
+  set_sync(strategy, net, "sc*", GradientSync::replicate);
+  EXPECT_THROW(resolve(strategy, net, 2, "test"), UserError);
+  EXPECT_THROW(set_sync(strategy, net, "d*", GradientSync::replicate), UserError);
 }
 
 TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
