@@ -6,6 +6,7 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/job_trace.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
@@ -108,13 +109,7 @@ void run_simulate(const SimulateArguments& a) {
     json["simulation_seconds"] = taken.count();
     write_file_atomically(a.json, json.dump(2) + "\n");
   }
-  if (a.trace.empty()) return;
-  std::vector<TraceSlice> slices;
-  for (const Program& program : simulated.programs) {
-    const auto own = trace_slices(simulated.simulation.timeline, program, network);
-    slices.insert(slices.end(), own.begin(), own.end());
-  }
-  write_file_atomically(a.trace, trace_json(slices));
+  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices_of_job(simulated, network)));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_costs.h"
+#include "cortado/app/job_trace.h"
 #include "cortado/app/predict.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
@@ -42,19 +43,6 @@ int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-// The last iteration of all ranks, at rank 0; "" elsewhere. All ranks call it.
-std::string trace_of_job(const Executor& executor, Communicator& job) {
-  const std::string mine =
-      slices_text(trace_slices(executor.timeline(), executor.program(), executor.network()));
-  std::vector<TraceSlice> slices;
-  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(mine)))) {
-    if (job.rank() > 0) continue;
-    const auto theirs = parse_slices({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    slices.insert(slices.end(), theirs.begin(), theirs.end());
-  }
-  return job.rank() > 0 ? "" : trace_json(slices);
 }
 
 // What an iteration should have taken by costs measured here (job_costs.h).
@@ -210,7 +198,8 @@ void run_time(const TimeArguments& a) {
   report.flops = job->sum(report.flops);
   report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job->size());
   const std::vector<int64_t> memory = values_of_ranks(*job, peak_memory_bytes());
-  const std::string trace = a.trace.empty() ? "" : trace_of_job(executor, *job);
+  std::vector<TraceSlice> slices;
+  if (!a.trace.empty()) slices = slices_of_job(executor, executor.timeline(), *job);
   if (job->rank() > 0) return;
   fmt::print("{}", times_text(report));
   const int64_t largest = *std::ranges::max_element(memory);
@@ -223,7 +212,7 @@ void run_time(const TimeArguments& a) {
   if (predicted) {
     json["prediction"] = report_prediction(a, *predicted, loaded.network, step_medians(times), report.step);
   }
-  if (!a.trace.empty()) write_file_atomically(a.trace, trace);
+  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices));
   if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "cortado/app/predict.h"
+#include "cortado/program/exposure.h"
 #include "cortado/report/table.h"
 
 namespace cortado {
