@@ -7,6 +7,7 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_trace.h"
+#include "cortado/app/page.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
@@ -24,7 +25,7 @@ namespace {
 
 struct SimulateArguments {
   ModelOptions model;
-  std::string machine, strategy = "auto", json, trace, out;
+  std::string machine, strategy = "auto", json, trace, report, out;
   bool tune = false;
   ScheduleOptions schedule;
   int devices = 0;
@@ -51,7 +52,8 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
   const Program& first = simulated.programs.front();
   const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
   const double exposed = (simulation.ends[0] - simulation.computing[0]).count;
-  TimeReport report = report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed)});
+  TimeReport report =
+      report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed, 0)});
   report.ranks = machine.devices();
   report.flops = 0;
   for (const Program& program : simulated.programs) {
@@ -85,7 +87,19 @@ void tune(const DeviceGraph& machine, const Network& network, Strategy& strategy
   strategy.schedule = tuned.schedule;
 }
 
+RunReport page_report(const SimulateArguments& a, const TimeReport& times, const SimulatedJob& simulated,
+                      const Network& network, const DeviceGraph& machine) {
+  const std::string about = fmt::format("simulated on {} {} of machine {}, batch {}, strategy {}",
+                                        machine.devices(), machine.devices() == 1 ? "device" : "devices",
+                                        machine.machine().name, times.images, a.strategy);
+  RunReport report = run_report_of(times, network, about, slices_of_job(simulated, network));
+  report.simulated = true;
+  return report;
+}
+
 void run_simulate(const SimulateArguments& a) {
+  check_page_folder(a.report);
+  check_folder_of("--trace", a.trace);
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -103,6 +117,7 @@ void run_simulate(const SimulateArguments& a) {
   const double one = alone.simulation.iteration.count;
   fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s\n", times_text(report),
              1e3 * one, one / report.step, taken.count());
+  if (!a.report.empty()) write_page(a.report, run_page(page_report(a, report, simulated, network, machine)));
   if (!a.json.empty()) {
     auto json = times_json(report);
     json["single_step_seconds"] = one;
@@ -136,6 +151,7 @@ Command add_simulate_command(CLI::App& app) {
   command->add_option("--out", a->out, "Write the strategy, with its schedule");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");
+  command->add_option("--report", a->report, "Write a page, index.html, into this folder");
   return {command, [a] { run_simulate(*a); }};
 }
 
