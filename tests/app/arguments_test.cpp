@@ -96,13 +96,25 @@ TEST_F(Arguments, TimeWritesItsContract) {
   auto json = nlohmann::json::parse(folder_.read("time.json"));
   for (const char* key :
        {"step_seconds", "compute_seconds", "communication_seconds", "exposed_communication_seconds",
-        "bytes_per_iteration", "percent_of_peak", "layers"}) {
+        "overlap_ratio_percent", "data_wait_seconds", "bytes_per_iteration", "percent_of_peak", "layers"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_GT(json["step_seconds"], 0.0);
   for (const char* key : {"name", "forward_seconds", "backward_seconds", "communication_seconds", "gflops"}) {
     EXPECT_TRUE(json["layers"][0].contains(key)) << key;
   }
+}
+
+TEST_F(Arguments, TimeWritesAPageOrNothing) {
+  const std::string time = "time -model net.prototxt --iterations 1 --threads 1 ";
+  ASSERT_EQ(cortado(time + "--report page").exit_code, 0);
+  EXPECT_NE(folder_.read("page/index.html").find("conv+relu forward: "), std::string::npos);
+  folder_.write("file", "");
+  const CommandResult refused = cortado(time + "--json time.json --report file/page");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.output,
+            "cortado: error: --report file/page: the folder cannot be made: Not a directory\n");
+  EXPECT_FALSE(folder_.has("time.json"));
 }
 
 }  // namespace

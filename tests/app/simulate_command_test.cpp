@@ -58,6 +58,37 @@ TEST_F(SimulateCommand, WritesATraceOfAllRanks) {
   EXPECT_GT(steps[0], 10);
 }
 
+// Eq. 11 of Lee et al. (HiPC 2017) over the steps of rank 0 in the trace.
+TEST_F(SimulateCommand, TellsHowMuchOfCommunicationIsHidden) {
+  EXPECT_TRUE(simulated("--devices 1 --strategy single")["overlap_ratio_percent"].is_null());
+  for (const std::string strategy : {"data", "data --no-late-updates", "owt", "random:2"}) {
+    SCOPED_TRACE(strategy);
+    const auto json = simulated("--devices 16 --strategy " + strategy + " --trace trace.json");
+    double messages = 0, exposed = 0;
+    const auto trace = nlohmann::json::parse(folder_.read("trace.json"));
+    for (const auto& event : trace["traceEvents"]) {
+      if (event["ph"] != "X" || event["pid"] != 0 || event["tid"] == 0 || event["cat"] == "load") continue;
+      messages += event["dur"].get<double>();
+      exposed += event["args"].value("exposed_us", 0.0);
+    }
+    ASSERT_GT(messages, 0);
+    const double ratio = json["overlap_ratio_percent"];
+    EXPECT_NEAR(ratio, 100 * (1 - exposed / messages), 2);  // a rank may begin before others have ended
+    if (strategy.ends_with("no-late-updates")) {
+      EXPECT_NEAR(ratio, 100 * (1 - exposed / messages), 1e-6);
+    }
+  }
+}
+
+TEST_F(SimulateCommand, WritesAPage) {
+  const CommandResult result = simulate("--devices 4 --strategy data --report new/page");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("overlap ratio R "));
+  const std::string page = folder_.read("new/page/index.html");
+  for (const char* part : {"<!DOCTYPE html>", "Eq. 11", "conv+relu", "rank 3"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
 TEST_F(SimulateCommand, ATunedScheduleIsTheFastestAndCanBeKept) {
   const auto step = [&](const std::string& more) {
     return simulated("--devices 16 " + more)["step_seconds"].get<double>();
@@ -97,6 +128,12 @@ TEST_F(SimulateCommand, RefusesWhatCannotBe) {
   };
   refused("--devices 1000", "1000");
   refused("--strategy dta", "dta");
+  folder_.write("file", "");
+  refused("--report file/page", "error: --report file/page: the folder cannot be made: Not a directory\n");
+  refused("--report file", "error: --report file: the folder cannot be made: Not a directory\n");
+  refused("--report page --strategy dta", "dta");
+  EXPECT_FALSE(folder_.has("page"));
+  refused("--trace none/t.json", "error: --trace none/t.json: there is no folder 'none'; make it first\n");
   refused("--strategy data --gradient-chunks some", "--gradient-chunks: 'some'");
   refused("--strategy data --replicate cnov", "--replicate: 'cnov' fits no layer");
   refused("--strategy data --tune --tune-seconds -1", "--tune-seconds");

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sstream>
@@ -55,6 +56,26 @@ TEST_F(TrainCommand, LogsEachIterationAsJson) {
   }
   EXPECT_EQ(iterations, 20);
   EXPECT_EQ(folder_.read("curve.svg").find("<svg"), 0u);
+}
+
+TEST_F(TrainCommand, TracesTheLastIteration) {
+  const std::string train = "train --threads 1 --solver solver.prototxt --set max_iter=3 ";
+  ASSERT_EQ(cortado(train + "--trace t.json").exit_code, 0);
+  std::map<std::string, int> steps;
+  const auto trace = nlohmann::json::parse(folder_.read("t.json"));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++steps[event["name"]];
+    EXPECT_EQ(event["pid"], 0);
+  }
+  for (const char* step : {"conv+relu forward", "conv+relu backward-weights", "conv/weight update",
+                           "score forward", "score backward", "data load"})
+    EXPECT_EQ(steps[step], 1) << step;
+  const auto refused = cortado(train + "--trace none/t.json --set snapshot_prefix=other");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.output,
+            "cortado: error: --trace none/t.json: there is no folder 'none'; make it first\n");
+  EXPECT_EQ(folder_.count("other"), 0);
 }
 
 // Half the iterations, a snapshot and the other half give bitwise the weights of one run, in every format.

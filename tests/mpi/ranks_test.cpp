@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -180,6 +181,21 @@ TEST_F(Ranks, WaitForTheTimesOfAnotherMachine) {
   refused("--compute model", "--compute model: give the machine");
   refused("--machine lassen", "--machine: goes with --compute model");
   refused("--compute model --machine lassen --predict", "leave it out");
+}
+
+TEST_F(Ranks, ATraceOfATrainingHasAllRanks) {
+  ASSERT_EQ(train("--set max_iter=3 --ranks 2 --strategy data --trace t.json").exit_code, 0);
+  std::map<int, int> slices, sums;
+  const auto trace = nlohmann::json::parse(folder_.read("t.json"));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++slices[event["pid"].get<int>()];
+    if (event["cat"] == "sum-gradient") ++sums[event["pid"].get<int>()];
+  }
+  EXPECT_EQ(slices.size(), 2u);
+  EXPECT_GT(slices[0], 10);
+  EXPECT_GT(sums[0], 0);
+  EXPECT_EQ(sums[0], sums[1]);
 }
 
 TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {

@@ -1,4 +1,4 @@
-"""What is in the planner's page: well-formed, self-contained, every layer, names escaped.
+"""What is in the pages: well-formed, self-contained, every layer, names escaped; lanes as long as the trace says.
 
 page_content.py CORTADO
 """
@@ -49,18 +49,23 @@ def check_self_contained(name, text, elements):
             check(key != 'href' or value.startswith('#'), f'{name}: a link to {value}')
 
 
-def check_page(name, path, plan):
+def read_page(name, path):
+    """The page as XML, and as HTML."""
     text = path.read_text(encoding='utf-8')
     root = ElementTree.fromstring(text)  # well-formed
     as_html = AsHtml()
     as_html.feed(text)
     as_html.close()
     check_self_contained(name, text, as_html.elements)
-    check(len(root.findall(f'.//{SVG}svg')) > 3, f'{name}: pictures are missing')
-
     # An HTML reader and an XML reader see the same elements: nothing in a name became markup.
     seen = [element.tag.split('}')[1] for element in root.iter()]
     check(sorted(seen) == sorted(tag for tag, _ in as_html.elements), f'{name}: HTML and XML readers differ')
+    return root, as_html
+
+
+def check_plan_page(name, path, plan):
+    root, as_html = read_page(name, path)
+    check(len(root.findall(f'.//{SVG}svg')) > 3, f'{name}: pictures are missing')
 
     rows = {row.get('id'): ''.join(row.find(f'{HTML}th').itertext()) for row in root.iter(f'{HTML}tr')
             if row.get('id')}
@@ -81,15 +86,74 @@ def check_page(name, path, plan):
     check(('frontier' in plan) == ('frontier' in ids), f'{name}: frontier')
 
 
+COMPUTE = ('forward', 'backward', 'weights', 'update', 'other')
+
+
+def width_of(element, parent):
+    """Of a slice, in percent of its lane; a slice with a label is a picture within it."""
+    width = (parent if element.get('width') == '100%' else element).get('width')
+    return float(width.rstrip('%'))
+
+
+def check_lanes(name, lane, slices, iteration):
+    """A rank's lanes against its trace: as much computing, as much waiting."""
+    drawn, waited, labelled = 0, 0, 0
+    parents = {child: parent for parent in lane.iter() for child in parent}
+    for element in lane.iter(f'{SVG}rect'):
+        kind = element.get('class').split()
+        if kind[0] in COMPUTE:
+            drawn += width_of(element, parents[element]) / 100 * iteration
+            labelled += element.get('width') == '100%'
+        elif kind[0] == 'wait':
+            waited += width_of(element, parents[element]) / 100 * iteration
+    computing = sum(slice['dur'] for slice in slices if slice['tid'] == 0) / 1e6
+    exposed = sum(slice['args'].get('exposed_us', 0) for slice in slices) / 1e6
+    check(abs(drawn - computing) < 0.03 * computing + 1e-6, f'{name}: {drawn} s are drawn, {computing} s computed')
+    check(abs(waited - exposed) < 0.03 * exposed + 0.002 * iteration, f'{name}: {waited} s drawn, {exposed} s waited')
+    return labelled
+
+
+def check_run_page(name, path, figures, trace):
+    root, as_html = read_page(name, path)
+    text = ' '.join(as_html.text.split())
+    ranks = figures['ranks']
+    ratio = figures['overlap_ratio_percent']
+    check(ratio is None or f'{ratio:.1f} %' in text, f'{name}: the overlap ratio {ratio} is missing')
+    check(('Eq. 11' in text) == (ranks > 1), f'{name}: what R is')
+    slices = [event for event in trace['traceEvents'] if event['ph'] == 'X']
+    lanes = [item for item in root.iter(f'{HTML}li') if item.get('class') == 'shown']
+    simulated = [item for item in root.iter(f'{HTML}li') if item.get('class') == 'simulated']
+    check(len(lanes) == min(ranks, 8), f'{name}: {len(lanes)} of {ranks} ranks are drawn')
+    check(len(simulated) == (len(lanes) if 'prediction' in figures else 0), f'{name}: simulated lanes')
+    longest = max(slice['ts'] + slice['dur'] for slice in slices if slice['tid'] == 0) / 1e6
+    if name.startswith('simulated'):
+        labelled = sum(check_lanes(name, lane, [slice for slice in slices if slice['pid'] == rank],
+                                   figures['step_seconds'])
+                       for rank, lane in enumerate(lanes))
+        check(labelled > 0 or len(slices) / ranks > 300, f'{name}: no slice has a label')
+        check(longest <= figures['step_seconds'] * 1.0001, f'{name}: computing behind the end')
+    layers = {slice['args']['layer'] for slice in slices
+              if slice['tid'] > 0 and slice['cat'] != 'load' and 'layer' in slice['args']}
+    rows = {''.join(item.find(f'{HTML}span').itertext()) for item in root.iter(f'{HTML}li')
+            if item.find(f'{HTML}span') is not None and item.find(f'{HTML}span').get('title')}
+    check(ranks == 1 or layers <= rows, f'{name}: layers {layers - rows} have messages and no row')
+    if 'prediction' in figures:
+        named = {layer['name'] for layer in figures['prediction']['layers'] if layer['forward_measured_seconds'] > 0}
+        check(named <= rows, f'{name}: {named - rows} are not beside what was predicted')
+    print(f'{name}: {len(slices)} steps of {ranks} ranks, {path.stat().st_size // 1024} KiB')
+
+
 def main():
     with pages.temporary_folder() as folder:
-        for name, page, figures in pages.make_pages(sys.argv[1], pathlib.Path(folder)):
+        for name, page, figures in pages.make_plan_pages(sys.argv[1], pathlib.Path(folder)):
             plan = json.loads(figures.read_text())
-            check_page(name, page, plan)
+            check_plan_page(name, page, plan)
             if name == 'odd':
                 names = [layer['name'] for layer in plan['layers']]
                 check(names[:len(pages.ODD_NAMES)] == pages.ODD_NAMES, f'the odd names came as {names}')
             print(f'{name}: {len(plan["layers"])} groups of layers, {page.stat().st_size // 1024} KiB')
+        for name, page, figures, trace in pages.make_run_pages(sys.argv[1], pathlib.Path(folder)):
+            check_run_page(name, page, json.loads(figures.read_text()), json.loads(trace.read_text()))
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""How a browser lays the planner's page out: nothing overflows at any width, texts stay in their boxes, it prints.
+"""How a browser lays the pages out: nothing overflows at any width, texts stay in their boxes, it prints.
 
 page_layout.py CORTADO [FOLDER]    with FOLDER: also pictures, NAME-WIDTH-light.png and -dark.png, and NAME.pdf
 """
@@ -31,7 +31,15 @@ addEventListener('load', () => {
       if (inner.left < box.left - 1 || inner.right > box.right + 1) wrong.push('text ' + text.textContent);
     }
   }
-  for (const cell of document.querySelectorAll('.bars .value, .bars .chip, td, th')) {
+  // A label lies within its slice of the timeline, or is not shown; labels are legible sizes.
+  for (const text of document.querySelectorAll('.lanes svg svg text')) {
+    const inner = text.getBoundingClientRect(), box = text.parentElement.querySelector('rect').getBoundingClientRect();
+    if (inner.width > 0 && (inner.left < box.left - 1 || inner.right > box.right + 1 || inner.bottom > box.bottom + 2))
+      wrong.push('label ' + text.textContent + ' ' + inner.width + ' in ' + box.width);
+  }
+  const ticks = [...document.querySelectorAll('.axis text')].map((text) => text.getBoundingClientRect());
+  for (let i = 1; i < ticks.length; ++i) if (ticks[i].left < ticks[i - 1].right + 2) wrong.push('ticks overlap');
+  for (const cell of document.querySelectorAll('.bars .value, .bars .error, .bars .chip, td, th')) {
     if (cell.scrollWidth > cell.clientWidth + 1 && cell.clientWidth > 0 && getComputedStyle(cell).display != 'inline')
       wrong.push(cell.tagName + ' too narrow for ' + cell.textContent);
   }
@@ -69,6 +77,13 @@ def picture(chromium, page, width, dark, target):
     run(chromium, *mode, f'--window-size={max(width, 500)},9000', f'--screenshot={target}', frame.as_uri())
 
 
+def all_pages(cortado, folder):
+    for name, page, _ in pages.make_plan_pages(cortado, folder):
+        yield name, page
+    for name, page, _, _ in pages.make_run_pages(cortado, folder):
+        yield name, page
+
+
 def main():
     chromium = shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')
     if not chromium:
@@ -76,7 +91,7 @@ def main():
         return 77
     wrong = 0
     with pages.temporary_folder() as folder:
-        for name, page, _ in pages.make_pages(sys.argv[1], pathlib.Path(folder)):
+        for name, page in all_pages(sys.argv[1], pathlib.Path(folder)):
             for width in WIDTHS:
                 found = probe(chromium, page, width)
                 if found['width'] != width or found['wrong']:

@@ -1,5 +1,6 @@
-"""Pages of `cortado plan --report` for the tests."""
+"""Pages of `cortado plan`, `simulate` and `time --report` for the tests."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -28,8 +29,14 @@ def odd_net():
     return ODD_NET.format(layers=layers, last=last)
 
 
-def make_pages(cortado, folder):
-    """Writes pages of several nets; yields what each is called, its path and the names of the net's layers."""
+def run(name, command, environment=None):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise SystemExit(f'{name}: exit code {done.returncode}: {done.stdout}{done.stderr}')
+
+
+def make_plan_pages(cortado, folder):
+    """Writes plans of several nets; yields what each is called, its page and its figures (JSON)."""
     (folder / 'odd.prototxt').write_text(odd_net())
     cases = [
         ('odd', folder / 'odd.prototxt', ['--devices', '2'], []),
@@ -42,12 +49,44 @@ def make_pages(cortado, folder):
          ['--batch', '4', '--input-shape', '1x256x256,256x256']),
     ]
     for name, model, options, shape in cases:
-        command = [cortado, 'plan', '--model', model, '--machine', ROOT / 'machines/layer-wise-p100.json', *options,
-                   *shape, '--report', folder / name, '--json', folder / f'{name}.json']
-        run = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-        if run.returncode != 0:
-            raise SystemExit(f'{name}: exit code {run.returncode}: {run.stdout}{run.stderr}')
+        run(name, [cortado, 'plan', '--model', model, '--machine', ROOT / 'machines/layer-wise-p100.json', *options,
+                   *shape, '--report', folder / name, '--json', folder / f'{name}.json'])
         yield name, folder / name / 'index.html', folder / f'{name}.json'
+
+
+def make_run_pages(cortado, folder):
+    """Writes pages of iterations, simulated and measured; yields what each is called, its page, figures and trace."""
+    (folder / 'odd.prototxt').write_text(odd_net())
+    machines = ROOT / 'machines'
+    simulated = [
+        ('simulated-odd', folder / 'odd.prototxt', ['--machine', machines / 'layer-wise-p100.json', '--devices', '2']),
+        ('simulated-vgg-a', ROOT / 'models/vgg-a/train_val.prototxt',
+         ['--machine', machines / 'cori-phase-1.json', '--devices', '64', '--batch', '256', '--strategy', 'data',
+          '--input-shape', '3x224x224']),
+        ('simulated-inception-v3', ROOT / 'models/inception-v3/train_val.prototxt',
+         ['--machine', machines / 'lassen.json', '--devices', '4', '--batch', '32', '--strategy', 'owt',
+          '--no-late-updates', '--input-shape', '3x299x299']),
+    ]
+    for name, model, options in simulated:
+        figures, trace = folder / f'{name}.json', folder / f'{name}-trace.json'
+        run(name, [cortado, 'simulate', '--model', model, *options, '--report', folder / name, '--json', figures,
+                   '--trace', trace])
+        yield name, folder / name / 'index.html', figures, trace
+    # Measurements are kept beside the pages, not where users keep theirs.
+    environment = {**os.environ, 'CORTADO_CACHE': str(folder / 'cache')}
+    for name, options in [('measured', []), ('measured-ranks', ['--ranks', '2', '--strategy', 'data', '--predict'])]:
+        figures, trace = folder / f'{name}.json', folder / f'{name}-trace.json'
+        if '--ranks' in options and not has_mpi(cortado):
+            continue
+        run(name, [cortado, 'time', '--model', ROOT / 'models/lenet/train_val.prototxt', '--input-shape', '1x28x28',
+                   '--batch', '16', '--threads', '1', '--iterations', '3', *options, '--report', folder / name, '--json',
+                   figures, '--trace', trace], environment)
+        yield name, folder / name / 'index.html', figures, trace
+
+
+def has_mpi(cortado):
+    done = subprocess.run([cortado, 'time', '--model', 'none', '--ranks', '2'], capture_output=True, text=True)
+    return 'without MPI' not in done.stdout + done.stderr
 
 
 def temporary_folder():

@@ -5,46 +5,19 @@
 
 #include "cortado/cost/analytic.h"
 #include "cortado/plan/plan_graph.h"
-#include "cortado/program/lower.h"
 #include "cortado/program/volume.h"
 #include "cortado/sim/step_seconds.h"
 
 #include "tests/program/nets.h"
+#include "tests/sim/jobs.h"
 
 namespace cortado {
 namespace {
 
-// Nodes of devices: 1 GFLOP/s, 10 GB/s of memory; 1 GB/s and 1 us within a node, 0.1 GB/s and 10 us between
-// nodes, which have as much for all of their devices together.
-DeviceGraph machine_of(int nodes, int devices) {
-  Node node;
-  node.devices.assign(static_cast<size_t>(devices), Device{.name = "",
-                                                           .peak = {1e9},
-                                                           .memory_bandwidth = {10e9},
-                                                           .memory = {1 << 30},
-                                                           .task_overhead = {1e-6}});
-  node.links = {{.group = devices, .link = {{1e-6}, {1e9}}}};
-  node.nic = {0.1e9};
-  Machine machine;
-  machine.name = "test";
-  machine.nodes.assign(static_cast<size_t>(nodes), node);
-  machine.network = {{10e-6}, {0.1e9}};
-  return DeviceGraph(machine);
-}
-
-std::vector<Program> programs_of(const Network& network, const Strategy& strategy, int ranks) {
-  const Placement placement = place(network, resolve(strategy, network, ranks, "test"), ranks);
-  std::vector<Program> programs;
-  for (int rank = 0; rank < ranks; ++rank)
-    programs.push_back(lower(network, placement, testing::facts_of,
-                             {.rank = rank, .schedule = strategy.schedule, .after_pass = {}}));
-  return programs;
-}
-
-Simulation simulated(const Network& network, const Strategy& strategy, const DeviceGraph& machine) {
-  AnalyticCosts costs(machine);
-  return simulate(programs_of(network, strategy, machine.devices()), costs, machine);
-}
+using testing::carries;
+using testing::machine_of;
+using testing::programs_of;
+using testing::simulated;
 
 TEST(Simulator, OneRankTakesTheSumOfItsSteps) {
   const DeviceGraph machine = machine_of(1, 1);
@@ -59,11 +32,6 @@ TEST(Simulator, OneRankTakesTheSumOfItsSteps) {
     EXPECT_NEAR(found.iteration.count, sum, 1e-12);
     EXPECT_NEAR(found.computing[0].count, sum, 1e-12);
   }
-}
-
-bool carries(const std::vector<Program>& programs) {
-  return std::ranges::any_of(
-      programs, [](const Program& program) { return std::ranges::any_of(program.steps, &Step::carried); });
 }
 
 // Law 3 (docs/design.md, "Laws"): where nothing can overlap, an iteration takes Eq. 1's sum.

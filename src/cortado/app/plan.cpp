@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_costs.h"
+#include "cortado/app/page.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -63,18 +63,8 @@ Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
                               plan::text_of(remedy, whole.devices())));
 }
 
-std::string page_of(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error && !std::filesystem::is_directory(folder))
-    error = std::make_error_code(std::errc::not_a_directory);
-  if (error)
-    throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
-  return folder + "/index.html";
-}
-
 void tell(const PlanArguments& a, const PlanReport& report) {
-  if (!a.report.empty()) write_file_atomically(page_of(a.report), plan_page(report));
+  if (!a.report.empty()) write_page(a.report, plan_page(report));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(report.plan.strategy));
   if (!a.json.empty()) write_file_atomically(a.json, plan_json(report));
   fmt::print("{}", plan_text(report));

@@ -5,6 +5,7 @@
 
 #include "cortado/cost/analytic.h"
 #include "cortado/exec/executor.h"
+#include "cortado/program/exposure.h"
 #include "cortado/program/lower.h"
 #include "cortado/sim/step_seconds.h"
 
@@ -36,19 +37,6 @@ StepPart part_of(const Step& step) {
   }
 }
 
-bool has(const std::vector<int>& list, int value) { return std::ranges::find(list, value) != list.end(); }
-
-// The layer that a step is of; -1: none.
-int work_of(const Program& program, const Step& step) {
-  if (step.kind == Kind::load) return -1;
-  if (step.lane == Lane::communication) return work_served(program, step);
-  if (step.kind == Kind::update) {
-    for (size_t w = 0; w < program.works.size(); ++w)
-      if (has(program.works[w].parameters, step.parameters[0])) return static_cast<int>(w);
-  }
-  return step.work;
-}
-
 TaskPhase phase_of(Kind kind) {
   if (kind == Kind::backward_weights) return TaskPhase::backward_weights;
   return kind == Kind::forward || kind == Kind::forward_partial ? TaskPhase::forward : TaskPhase::backward;
@@ -64,22 +52,6 @@ TaskKind kind_of(const Task& task) {
 std::string_view name_of(StepPart part) {
   constexpr std::string_view names[] = {"forward", "backward", "sync", "transfer", "update", "other"};
   return names[static_cast<size_t>(part)];
-}
-
-int work_served(const Program& program, const Step& step) {
-  auto computes = [&](auto&& belongs) {
-    for (size_t w = 0; w < program.works.size(); ++w) {
-      const Work& work = program.works[w];
-      if (work.kind == Work::Kind::compute && belongs(work)) return static_cast<int>(w);
-    }
-    return -1;
-  };
-  if (!step.parameters.empty())
-    return computes([&](const Work& work) { return has(work.parameters, step.parameters[0]); });
-  const Work& own = program.works[static_cast<size_t>(step.work)];
-  if (own.kind == Work::Kind::compute) return step.work;
-  if (own.nodes.empty()) return -1;
-  return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
 }
 
 Prediction predict(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
@@ -102,7 +74,7 @@ std::vector<PredictedLayer> compare(const Prediction& prediction, const Network&
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     if (step.kind == Kind::load) continue;
-    const int work = work_of(program, step);
+    const int work = layer_work(program, step);
     PredictedLayer& layer = work < 0 ? layers.back() : layers[static_cast<size_t>(work)];
     const auto part = static_cast<size_t>(part_of(step));
     layer.predicted[part] += prediction.steps[s];

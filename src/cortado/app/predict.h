@@ -36,10 +36,6 @@ struct PredictedLayer {
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
                                     const std::vector<double>& measured);
 
-// The compute work whose messages a communication step brings: of its own work, of the parameter, or the
-// layer that a movement is for. -1: the report.
-int work_served(const Program& program, const Step& step);
-
 // The machine with the efficiencies that tasks reached in these measured steps, by kind and phase, and the
 // corrections of messages and collectives.
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,

@@ -6,6 +6,8 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/job_trace.h"
+#include "cortado/app/page.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
 #include "cortado/app/time_report.h"
@@ -23,7 +25,7 @@ namespace {
 
 struct SimulateArguments {
   ModelOptions model;
-  std::string machine, strategy = "auto", json, trace, out;
+  std::string machine, strategy = "auto", json, trace, report, out;
   bool tune = false, keep_cuts = false;
   double tune_seconds = 60;
   ScheduleOptions schedule;
@@ -51,7 +53,8 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
   const Program& first = simulated.programs.front();
   const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
   const double exposed = (simulation.ends[0] - simulation.computing[0]).count;
-  TimeReport report = report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed)});
+  TimeReport report =
+      report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed, 0)});
   report.ranks = machine.devices();
   report.flops = 0;
   for (const Program& program : simulated.programs) {
@@ -89,7 +92,19 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
   strategy = tuned.strategy;
 }
 
+RunReport page_report(const SimulateArguments& a, const TimeReport& times, const SimulatedJob& simulated,
+                      const Network& network, const DeviceGraph& machine) {
+  const std::string about = fmt::format("simulated on {} {} of machine {}, batch {}, strategy {}",
+                                        machine.devices(), machine.devices() == 1 ? "device" : "devices",
+                                        machine.machine().name, times.images, a.strategy);
+  RunReport report = run_report_of(times, network, about, slices_of_job(simulated, network));
+  report.simulated = true;
+  return report;
+}
+
 void run_simulate(const SimulateArguments& a) {
+  check_page_folder(a.report);
+  check_folder_of("--trace", a.trace);
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -107,19 +122,14 @@ void run_simulate(const SimulateArguments& a) {
   const double one = alone.simulation.iteration.count;
   fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s\n", times_text(report),
              1e3 * one, one / report.step, taken.count());
+  if (!a.report.empty()) write_page(a.report, run_page(page_report(a, report, simulated, network, machine)));
   if (!a.json.empty()) {
     auto json = times_json(report);
     json["single_step_seconds"] = one;
     json["simulation_seconds"] = taken.count();
     write_file_atomically(a.json, json.dump(2) + "\n");
   }
-  if (a.trace.empty()) return;
-  std::vector<TraceSlice> slices;
-  for (const Program& program : simulated.programs) {
-    const auto own = trace_slices(simulated.simulation.timeline, program, network);
-    slices.insert(slices.end(), own.begin(), own.end());
-  }
-  write_file_atomically(a.trace, trace_json(slices));
+  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices_of_job(simulated, network)));
 }
 
 }  // namespace
@@ -156,6 +166,7 @@ Command add_simulate_command(CLI::App& app) {
   command->add_option("--out", a->out, "Write the strategy, with its schedule");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");
+  command->add_option("--report", a->report, "Write a page, index.html, into this folder");
   return {command, [a] { run_simulate(*a); }};
 }
 

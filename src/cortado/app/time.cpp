@@ -9,6 +9,8 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_costs.h"
+#include "cortado/app/job_trace.h"
+#include "cortado/app/page.h"
 #include "cortado/app/predict.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
@@ -24,6 +26,7 @@
 #include "cortado/report/table.h"
 #include "cortado/report/trace.h"
 #include "cortado/sim/step_seconds.h"
+#include "cortado/train/gather.h"
 
 namespace cortado {
 namespace {
@@ -33,7 +36,7 @@ using Json = nlohmann::ordered_json;
 struct TimeArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string json, trace, predict_out, compute = "kernels", modelled_machine;
+  std::string json, trace, report, predict_out, compute = "kernels", modelled_machine;
   int iterations = 50;
   bool predict = false;
 };
@@ -44,23 +47,10 @@ int64_t peak_memory_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// The last iteration of all ranks, at rank 0; "" elsewhere. All ranks call it.
-std::string trace_of_job(const Executor& executor, Communicator& job) {
-  const std::string mine =
-      slices_text(trace_slices(executor.timeline(), executor.program(), executor.network()));
-  std::vector<TraceSlice> slices;
-  for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(mine)))) {
-    if (job.rank() > 0) continue;
-    const auto theirs = parse_slices({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    slices.insert(slices.end(), theirs.begin(), theirs.end());
-  }
-  return job.rank() > 0 ? "" : trace_json(slices);
-}
-
 // What an iteration should have taken by costs measured here (job_costs.h).
 struct PredictedTimes {
   Prediction prediction;
-  Seconds simulated;  // an iteration, messages behind computing where the program lets them
+  SimulatedJob simulated;  // messages behind computing where the program lets them
   Machine machine;
   std::vector<int> nodes;
 };
@@ -70,8 +60,7 @@ PredictedTimes predicted_times(const Network& network, const ExecutorOptions& op
   PredictedTimes times{
       predict(network, options.strategies, options.schedule, options.only_kernel, costs.costs(),
               costs.machine().node_of_devices()),
-      simulate_job(network, options.strategies, options.schedule, costs.costs(), costs.machine())
-          .simulation.iteration,
+      simulate_job(network, options.strategies, options.schedule, costs.costs(), costs.machine()),
       costs.machine().machine(), costs.machine().node_of_devices()};
   costs.save();
   return times;
@@ -139,7 +128,7 @@ void print_prediction(const PredictedTimes& times, const std::vector<PredictedLa
   add(sum);
   fmt::print("{}\n", table.text());
   const double one_by_one = sum_of(sum.predicted);
-  const double hidden = times.simulated.count;
+  const double hidden = times.simulated.simulation.iteration.count;
   fmt::print(
       "iteration: {:.3f} ms measured; predicted {:.3f} ms with nothing hidden ({}), {:.3f} ms simulated, "
       "with communication behind computing ({})\n",
@@ -159,15 +148,15 @@ Json prediction_json(const PredictedTimes& times, const std::vector<PredictedLay
     sum += sum_of(layer.predicted);
     list.push_back(std::move(entry));
   }
-  return {
-      {"step_seconds", sum}, {"overlapped_step_seconds", times.simulated.count}, {"layers", std::move(list)}};
+  return {{"step_seconds", sum},
+          {"overlapped_step_seconds", times.simulated.simulation.iteration.count},
+          {"layers", std::move(list)}};
 }
 
 // Prints it and writes the machine; gives it as JSON.
-Json report_prediction(const TimeArguments& a, const PredictedTimes& times, const Network& network,
-                       const std::vector<double>& measured, double step) {
-  ensure(measured.size() == times.prediction.steps.size(), "the predicted program is the one that ran");
-  const auto layers = compare(times.prediction, network, measured);
+Json report_prediction(const TimeArguments& a, const PredictedTimes& times,
+                       const std::vector<PredictedLayer>& layers, const std::vector<double>& measured,
+                       double step) {
   print_prediction(times, layers, step);
   if (!a.predict_out.empty()) {
     const Machine machine = corrected(times.machine, times.prediction, times.nodes, measured);
@@ -176,8 +165,25 @@ Json report_prediction(const TimeArguments& a, const PredictedTimes& times, cons
   return prediction_json(times, layers);
 }
 
+// What was measured, for the page.
+std::string about(const TimeArguments& a, const Communicator& job, const TimeReport& report) {
+  const auto count = [](int64_t number, const char* one) {
+    return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
+  };
+  std::string text = fmt::format("measured on {} of {}, batch {}", count(job.size(), "rank"),
+                                 count(compute_threads(), "thread"), report.images);
+  if (job.size() > 1) text += ", strategy " + strategy_of(a.machine, job);
+  if (a.compute == "model") text += ", computing as long as machine " + a.modelled_machine + " would";
+  return text + fmt::format("; medians of {}", count(a.iterations, "iteration"));
+}
+
 void run_time(const TimeArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
+  at_first_rank(job.get(), [&] {
+    check_page_folder(a.report);
+    check_folder_of("--trace", a.trace);
+    return std::string();
+  });
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   check_same_start(a.machine, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},
@@ -210,7 +216,8 @@ void run_time(const TimeArguments& a) {
   report.flops = job->sum(report.flops);
   report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job->size());
   const std::vector<int64_t> memory = values_of_ranks(*job, peak_memory_bytes());
-  const std::string trace = a.trace.empty() ? "" : trace_of_job(executor, *job);
+  std::vector<TraceSlice> slices;
+  if (!a.trace.empty() || !a.report.empty()) slices = slices_of_job(executor, executor.timeline(), *job);
   if (job->rank() > 0) return;
   fmt::print("{}", times_text(report));
   const int64_t largest = *std::ranges::max_element(memory);
@@ -220,10 +227,17 @@ void run_time(const TimeArguments& a) {
   json["threads"] = compute_threads();
   json["peak_memory_bytes"] = largest;
   json["peak_memory_bytes_of_ranks"] = memory;
+  RunReport page = run_report_of(report, loaded.network, about(a, *job, report), slices);
   if (predicted) {
-    json["prediction"] = report_prediction(a, *predicted, loaded.network, step_medians(times), report.step);
+    const std::vector<double> measured = step_medians(times);
+    ensure(measured.size() == predicted->prediction.steps.size(),
+           "the predicted program is the one that ran");
+    const auto layers = compare(predicted->prediction, loaded.network, measured);
+    json["prediction"] = report_prediction(a, *predicted, layers, measured, report.step);
+    page.prediction = run_prediction_of(predicted->simulated, layers, loaded.network);
   }
-  if (!a.trace.empty()) write_file_atomically(a.trace, trace);
+  if (!a.report.empty()) write_page(a.report, run_page(page));
+  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices));
   if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
@@ -239,6 +253,7 @@ Command add_time_command(CLI::App& app) {
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace,
                       "Write the last iteration's steps, for Perfetto or chrome://tracing");
+  command->add_option("--report", a->report, "Write a page, index.html, into this folder");
   command->add_flag("--predict", a->predict,
                     "Print predicted beside measured times, by costs measured on this machine");
   command->add_option("--predict-out", a->predict_out,

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "cortado/app/predict.h"
+#include "cortado/program/exposure.h"
+#include "cortado/report/run_report.h"
 #include "cortado/report/table.h"
 
 namespace cortado {
@@ -55,6 +56,10 @@ double TimeReport::communication() const {
   return seconds;
 }
 
+std::optional<double> TimeReport::overlap() const {
+  return overlap_ratio(Seconds{messages}, Seconds{exposed});
+}
+
 double TimeReport::compute() const {
   double seconds = update;
   for (const LayerTimes& layer : layers) seconds += layer.forward + layer.backward;
@@ -62,8 +67,8 @@ double TimeReport::compute() const {
 }
 
 IterationTimes times_of(const Program& program, std::span<const TimelineEntry> timeline, double step_seconds,
-                        double exposed) {
-  IterationTimes times{.step = step_seconds, .exposed = exposed};
+                        double exposed, double data_wait) {
+  IterationTimes times{.step = step_seconds, .exposed = exposed, .data_wait = data_wait};
   for (auto* list : {&times.forward, &times.backward, &times.communication})
     list->resize(program.works.size());
   for (const TimelineEntry& entry : timeline) {
@@ -72,7 +77,9 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
     times.steps.push_back(seconds);
     if (step.kind == Step::Kind::update) times.update += seconds;
     if (step.lane == Lane::communication) {
-      const int work = step.kind == Step::Kind::load ? -1 : work_served(program, step);
+      if (step.kind == Step::Kind::load) continue;
+      times.messages += seconds;
+      const int work = work_served(program, step);
       if (work >= 0) times.communication[static_cast<size_t>(work)] += seconds;
     } else if (step.work >= 0) {
       const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::forward_partial;
@@ -93,6 +100,8 @@ TimeReport report_of(const Network& network, const Program& program,
   report.step = median_of([](const IterationTimes& t) { return t.step; });
   report.update = median_of([](const IterationTimes& t) { return t.update; });
   report.exposed = median_of([](const IterationTimes& t) { return t.exposed; });
+  report.data_wait = median_of([](const IterationTimes& t) { return t.data_wait; });
+  report.messages = median_of([](const IterationTimes& t) { return t.messages; });
   for (size_t w = 0; w < program.works.size(); ++w) {
     const Work& work = program.works[w];
     if (work.kind == Work::Kind::source && report.images == 0) {
@@ -158,9 +167,10 @@ std::string times_text(const TimeReport& r) {
   std::string text = table.text() + "\n";
   if (job) {
     text += fmt::format(
-        "layers: those of rank 0; {:.3f} ms of its communication were not hidden; {:.3f} MiB sent by all "
-        "ranks in an iteration\n",
-        1e3 * r.exposed, r.bytes / (1 << 20));
+        "layers: those of rank 0; {:.3f} ms of its communication were not hidden (overlap ratio R {}); "
+        "{:.3f} MiB sent by all ranks in an iteration\n",
+        1e3 * r.exposed, r.overlap() ? fmt::format("{:.1f} %", *r.overlap()) : "of none",
+        r.bytes / (1 << 20));
   }
   return text +
          fmt::format("{:.1f} images/s; {}: {:.1f} GFLOP/s\n", r.images / r.step, r.of_peak, r.peak / 1e9);
@@ -179,6 +189,8 @@ nlohmann::ordered_json times_json(const TimeReport& r) {
           {"compute_seconds", r.compute()},
           {"communication_seconds", r.communication()},
           {"exposed_communication_seconds", r.exposed},
+          {"overlap_ratio_percent", r.overlap() ? Json(*r.overlap()) : Json()},
+          {"data_wait_seconds", r.data_wait},
           {"bytes_per_iteration", r.bytes},
           {"percent_of_peak", r.percent_of_peak()},
           {"images_per_second", r.images / r.step},

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,9 +13,10 @@
 
 namespace cortado {
 
-// Seconds of one iteration: the whole, and per work of the program.
+// Seconds of one iteration: the whole, and per work of the program. exposed, data_wait: while the compute
+// lane waited for messages and for batches; messages: all of them, one by one.
 struct IterationTimes {
-  double step = 0, update = 0, exposed = 0;
+  double step = 0, update = 0, exposed = 0, data_wait = 0, messages = 0;
   std::vector<double> forward, backward, communication;
   std::vector<double> steps;  // each step of the program
 };
@@ -31,16 +33,18 @@ struct LayerTimes {
 struct TimeReport {
   std::vector<LayerTimes> layers;
   int ranks = 1;
-  double step = 0, update = 0, exposed = 0, flops = 0, peak = 0, images = 0, bytes = 0;
+  double step = 0, update = 0, exposed = 0, data_wait = 0, messages = 0;
+  double flops = 0, peak = 0, images = 0, bytes = 0;
   std::string of_peak;  // "peak of 2 threads, measured in this run"
   double percent_of_peak() const { return 100 * flops / (step * peak); }
   double communication() const;
-  double compute() const;  // of the layers and the update
+  double compute() const;                 // of the layers and the update
+  std::optional<double> overlap() const;  // R in percent (report/run_report.h), of this rank
 };
 
 // `timeline`: what the program's rank did, in the order of its steps.
 IterationTimes times_of(const Program& program, std::span<const TimelineEntry> timeline, double step_seconds,
-                        double exposed);
+                        double exposed, double data_wait);
 // Flops and layers are those of the program's rank.
 TimeReport report_of(const Network& network, const Program& program,
                      const std::vector<IterationTimes>& times);

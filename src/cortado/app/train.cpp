@@ -5,19 +5,21 @@
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/job_trace.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/training_lines.h"
 #include "cortado/app/training_log.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/net/solver_state.h"
+#include "cortado/train/gather.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
 namespace {
 
 struct TrainArguments {
-  std::string solver, weights, snapshot, log, plot, snapshot_format;
+  std::string solver, weights, snapshot, log, plot, trace, snapshot_format;
   int level = 0;
   std::string stages;
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
@@ -69,6 +71,7 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
   facts.push_back({"--snapshot", a.snapshot});
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
+  facts.push_back({"--trace", a.trace});
   check_same_start(a.machine, job, std::move(facts));
 }
 
@@ -80,6 +83,15 @@ void print_start(const Trainer& trainer, const SolverOptions& options) {
   std::fflush(stdout);
 }
 
+// All ranks call it; the first one writes.
+void write_trace(const std::string& path, const Executor& executor, const Timeline& mine, Communicator& job) {
+  const std::vector<TraceSlice> slices = slices_of_job(executor, mine, job);
+  at_first_rank(&job, [&] {
+    write_file_atomically(path, trace_json(slices));
+    return std::string();
+  });
+}
+
 void run_train(const TrainArguments& a) {
   if (!a.snapshot.empty() && !a.weights.empty()) {
     throw UserError("--snapshot and --weights: give one; a snapshot holds its weights");
@@ -88,6 +100,10 @@ void run_train(const TrainArguments& a) {
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
   }
   std::unique_ptr<Communicator> job = join_job(a.machine);
+  at_first_rank(job.get(), [&] {
+    check_folder_of("--trace", a.trace);
+    return std::string();
+  });
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   apply_snapshot_options(a, options);
@@ -118,6 +134,8 @@ void run_train(const TrainArguments& a) {
   }
   TrainingCurves curves;
   if (!a.plot.empty()) trainer.watch(curves);
+  LastTimeline last(trainer.executor());
+  if (!a.trace.empty()) trainer.watch(last);
 
   print_start(trainer, options);
   SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop});
@@ -125,6 +143,7 @@ void run_train(const TrainArguments& a) {
   display.reset();
   if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
+  if (!a.trace.empty()) write_trace(a.trace, trainer.executor(), last.timeline(), *job);
   if (const int64_t skipped = trainer.skipped_records()) fmt::print("Broken records skipped: {}\n", skipped);
   fmt::print("{}\n", signals.stop_asked() ? "Optimization stopped early." : "Optimization Done.");
 }
@@ -144,6 +163,8 @@ Command add_train_command(CLI::App& app) {
                       "Override a field of the solver file: base_lr=0.02 (repeatable)");
   command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");
   command->add_option("--plot", a->plot, "Draw the loss and test curves (SVG) at the end");
+  command->add_option("--trace", a->trace,
+                      "Write the last iteration's steps, for Perfetto or chrome://tracing");
   auto formats = CLI::IsMember({"cortado", "caffe", "hdf5"});
   command
       ->add_option("--snapshot-format", a->snapshot_format,

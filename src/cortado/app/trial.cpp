@@ -19,7 +19,7 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (i < 0) continue;
     times.push_back(times_of(executor.program(), executor.timeline(), seconds.count(),
-                             executor.exposed_communication().count));
+                             executor.exposed_communication().count, executor.data_wait().count));
   }
   executor.settle();
   return times;

@@ -9,16 +9,11 @@ namespace {
 
 using plan::Plan;
 
-std::string tile(const std::string& value, const std::string& unit, const std::string& what) {
-  return fmt::format("<li><b>{}</b> <span class=\"unit\">{}</span><span class=\"what\">{}</span></li>\n",
-                     value, unit, what);
-}
-
 std::string speedup_tile(const Plan& plan) {
   for (const plan::Assignment& baseline : plan.baselines) {
     if (baseline.name != "data" || std::isinf(baseline.seconds.count)) continue;
-    return tile(fmt::format("{:.2f}", baseline.seconds.count / plan.seconds.count), "times",
-                "faster than by samples alone");
+    return page_tile(fmt::format("{:.2f}", baseline.seconds.count / plan.seconds.count), "times",
+                     "faster than by samples alone");
   }
   return "";
 }
@@ -32,15 +27,16 @@ std::string head(const PlanPage& page) {
       "<ul class=\"tiles\">\n",
       escaped(page.report.network.name()), machine.devices(), machine.devices() == 1 ? "device" : "devices",
       escaped(machine.machine().name), batch, verdict_of(plan));
-  text += tile(short_milliseconds(plan.seconds), "ms", "an iteration");
+  text += page_tile(short_milliseconds(plan.seconds), "ms", "an iteration");
   if (batch > 0)
-    text += tile(short_number(static_cast<double>(batch) / plan.seconds.count), "/ s", "samples");
+    text += page_tile(short_number(static_cast<double>(batch) / plan.seconds.count), "/ s", "samples");
   text += speedup_tile(plan);
-  text += tile(short_bytes(static_cast<double>(plan.bytes)), "", "sent in an iteration, by all");
-  text += tile(short_bytes(static_cast<double>(plan.memory.count)), "",
-               plan.memory_limit.count > 0
-                   ? "at most on a device, of " + short_bytes(static_cast<double>(plan.memory_limit.count))
-                   : "at most on a device");
+  text += page_tile(short_bytes(static_cast<double>(plan.bytes)), "", "sent in an iteration, by all");
+  text +=
+      page_tile(short_bytes(static_cast<double>(plan.memory.count)), "",
+                plan.memory_limit.count > 0
+                    ? "at most on a device, of " + short_bytes(static_cast<double>(plan.memory_limit.count))
+                    : "at most on a device");
   text += "</ul>\n";
   if (plan.limited) {
     text += fmt::format(
@@ -64,43 +60,6 @@ std::string foot(const Plan& plan) {
 }
 
 }  // namespace
-
-std::string short_number(double number) {
-  const double size = std::abs(number);
-  if (size >= 999.5) return grouped(std::llround(number));
-  if (size >= 99.95) return fmt::format("{:.0f}", number);
-  if (size >= 9.995) return fmt::format("{:.1f}", number);
-  if (size >= 0.9995) return fmt::format("{:.2f}", number);
-  if (size >= 0.0005) return fmt::format("{:.3f}", number);
-  return size == 0 ? "0" : "\u2248 0";
-}
-
-std::string short_milliseconds(Seconds seconds) { return short_number(1e3 * seconds.count); }
-
-std::string short_bytes(double bytes) {
-  constexpr double kibi = 1024;
-  if (bytes >= kibi * kibi * kibi) return short_number(bytes / (kibi * kibi * kibi)) + " GiB";
-  if (bytes >= kibi * kibi) return short_number(bytes / (kibi * kibi)) + " MiB";
-  if (bytes >= kibi) return short_number(bytes / kibi) + " KiB";
-  return fmt::format("{:.0f} bytes", bytes);
-}
-
-std::string stacked_bar(Seconds compute, Seconds sync, Seconds transfer, double scale, double limit, double y,
-                        double height) {
-  std::string bar;
-  double at = 0;
-  const std::pair<const char*, Seconds> parts[] = {
-      {"compute", compute}, {"sync", sync}, {"transfer", transfer}};
-  for (const auto& [css_class, seconds] : parts) {
-    const double end = std::min(at + seconds.count * scale, limit);
-    if (end - at > 0.05) {
-      bar += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>",
-                         css_class, at, y, end - at, height);
-    }
-    at = std::max(at, end);
-  }
-  return bar;
-}
 
 std::vector<PageUnit> units_of(const PlanReport& report) {
   const auto& groups = report.plan.groups;
@@ -128,12 +87,6 @@ std::vector<PageUnit> units_of(const PlanReport& report) {
   return units;
 }
 
-std::string time_legend() {
-  return "<ul class=\"legend\"><li><i class=\"swatch compute\"></i>computing</li>"
-         "<li><i class=\"swatch sync\"></i>sums of gradients</li>"
-         "<li><i class=\"swatch transfer\"></i>transfers</li></ul>\n";
-}
-
 std::string PlanPage::first_name(const plan::PlannedGroup& group) const {
   return escaped(report.network.nodes()[group.nodes[0]].name);
 }
@@ -156,14 +109,8 @@ std::string PlanPage::chip(const ParallelConfig& config) const {
 
 std::string plan_page(const PlanReport& report) {
   const PlanPage page{report, ConfigColours(report.plan), units_of(report)};
-  return fmt::format(
-             "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
-             "<meta charset=\"utf-8\"/>\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-             "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>{} on {} devices</title>\n"
-             "<style>\n{}{}</style>\n</head>\n<body>\n",
-             escaped(report.network.name()), report.machine.devices(), plan_page_style,
-             page.colours.style()) +
+  return page_head(fmt::format("{} on {} devices", report.network.name(), report.machine.devices()),
+                   plan_page_style + page.colours.style()) +
          head(page) + "<main>\n" + totals_part(page) + graph_part(page) + bars_part(page) +
          devices_part(page) + frontier_part(page) + layers_part(page) + "</main>\n" + foot(report.plan) +
          "</body>\n</html>\n";

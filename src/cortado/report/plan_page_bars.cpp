@@ -10,15 +10,7 @@ namespace {
 using plan::Assignment;
 using plan::PlannedGroup;
 
-constexpr double full = 1000;  // of a bar's picture, which is stretched to whatever room there is
-
-std::string picture(double height, const std::string& label, const std::string& content) {
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" "
-      "preserveAspectRatio=\"none\" style=\"height:{:.0f}px\" role=\"img\" "
-      "aria-label=\"{}\">{}</svg>",
-      full, height, height, label, content);
-}
+constexpr double full = bar_width;
 
 std::string total_row(const PlanPage& page, const Assignment& of, double longest) {
   const plan::Plan& plan = page.plan();
@@ -38,7 +30,7 @@ std::string total_row(const PlanPage& page, const Assignment& of, double longest
   return fmt::format(
       "<li class=\"{}{}\"><span class=\"of\">{}</span>{}<span class=\"value\">{}</span></li>\n",
       self ? "self" : "", cut_off ? " over" : "", self ? "this plan" : escaped(of.name),
-      picture(18, "compute, sums and transfers", bar), remark);
+      bar_picture(18, "compute, sums and transfers", bar), remark);
 }
 
 struct Parts {
@@ -79,7 +71,7 @@ std::string layer_row(const PlanPage& page, const PageUnit& unit, double longest
       "<li><a class=\"of\" href=\"#layer-{}\" title=\"{}\">{}</a>{}{}"
       "<span class=\"value\">{}</span></li>\n",
       unit.groups[0], page.name(unit), page.first_name(group), page.chip(group.strategy.config),
-      picture(18, "compute, sums and transfers", bars), values);
+      bar_picture(18, "compute, sums and transfers", bars), values);
 }
 
 // Long enough for all of the plan's layers, and for most of the baselines'.

@@ -5,6 +5,7 @@
 
 #include "cortado/report/config_colours.h"
 #include "cortado/report/markup.h"
+#include "cortado/report/page.h"
 #include "cortado/report/plan_report.h"
 
 namespace cortado {
@@ -36,20 +37,5 @@ std::string bars_part(const PlanPage& page);      // per layer, beside a baselin
 std::string devices_part(const PlanPage& page);   // what each device computes
 std::string layers_part(const PlanPage& page);    // the layers one by one
 std::string frontier_part(const PlanPage& page);  // empty where none was asked for
-
-extern const char* const plan_page_style;  // plan_page.css
-
-// Three figures or so: "0.123", "12.3", "1,234"; milliseconds and MiB or GiB.
-std::string short_number(double number);
-std::string short_milliseconds(Seconds seconds);
-std::string short_bytes(double bytes);
-
-// The three parts of a layer's time as rectangles one after the other, from x = 0, `scale` to a second, of
-// the classes compute, sync and transfer. What lies behind `limit` is cut off.
-std::string stacked_bar(Seconds compute, Seconds sync, Seconds transfer, double scale, double limit, double y,
-                        double height);
-
-// The legend of those classes.
-std::string time_legend();
 
 }  // namespace cortado

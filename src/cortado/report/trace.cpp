@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cortado/base/error.h"
+#include "cortado/program/exposure.h"
 
 namespace cortado {
 namespace {
@@ -17,6 +18,11 @@ std::string step_name(const Program& program, const Network& network, const Step
   if (!step.parameters.empty()) return fmt::format("{} {}", parameters_text(network, step), kind);
   if (step.work < 0) return std::string(kind);
   return fmt::format("{} {}", name_of(program.works[static_cast<size_t>(step.work)], network), kind);
+}
+
+std::string layer_name(const Program& program, const Network& network, const Step& step) {
+  const int work = step.kind == Step::Kind::load ? step.work : layer_work(program, step);
+  return work < 0 ? "" : name_of(program.works[static_cast<size_t>(work)], network);
 }
 
 Json name_event(const char* what, int process, int thread, const std::string& name) {
@@ -45,23 +51,43 @@ class Threads {
 
 }  // namespace
 
-std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program,
-                                     const Network& network) {
+Seconds TraceSlice::exposed_length() const {
+  Seconds sum;
+  for (const auto& [from, to] : exposed) sum += to - from;
+  return sum;
+}
+
+std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program, const Network& network,
+                                     Seconds iteration) {
+  Timeline own;
+  std::ranges::copy_if(timeline, std::back_inserter(own),
+                       [&](const TimelineEntry& entry) { return entry.rank == program.rank; });
   std::vector<TraceSlice> slices;
-  for (const TimelineEntry& entry : timeline) {
-    if (entry.rank != program.rank) continue;
+  for (const TimelineEntry& entry : own) {
     const Step& step = program.steps[static_cast<size_t>(entry.step)];
-    slices.push_back({entry.rank, entry.step, entry.lane, step_name(program, network, step),
-                      std::string(name_of(program, step)), entry.begin, entry.end});
+    slices.push_back({.rank = entry.rank,
+                      .step = entry.step,
+                      .lane = entry.lane,
+                      .name = step_name(program, network, step),
+                      .category = std::string(name_of(program, step)),
+                      .begin = entry.begin,
+                      .end = entry.end,
+                      .layer = layer_name(program, network, step),
+                      .carried = step.carried,
+                      .exposed = {}});
   }
+  for (const Exposure& exposure : exposures_of(program, own, iteration))
+    slices[static_cast<size_t>(exposure.step)].exposed.push_back({exposure.begin, exposure.end});
   return slices;
 }
 
 std::string slices_text(std::span<const TraceSlice> slices) {
   Json list = Json::array();
   for (const TraceSlice& slice : slices) {
+    Json exposed = Json::array();
+    for (const auto& [begin, end] : slice.exposed) exposed.push_back({begin.count, end.count});
     list.push_back({slice.rank, slice.step, slice.lane == Lane::compute, slice.name, slice.category,
-                    slice.begin.count, slice.end.count});
+                    slice.begin.count, slice.end.count, slice.layer, slice.carried, exposed});
   }
   return list.dump();
 }
@@ -70,13 +96,18 @@ std::vector<TraceSlice> parse_slices(const std::string& text) {
   std::vector<TraceSlice> slices;
   try {
     for (const Json& one : Json::parse(text)) {
-      slices.push_back({one.at(0),
-                        one.at(1),
-                        one.at(2).get<bool>() ? Lane::compute : Lane::communication,
-                        one.at(3),
-                        one.at(4),
-                        {one.at(5)},
-                        {one.at(6)}});
+      slices.push_back({.rank = one.at(0),
+                        .step = one.at(1),
+                        .lane = one.at(2).get<bool>() ? Lane::compute : Lane::communication,
+                        .name = one.at(3),
+                        .category = one.at(4),
+                        .begin = {one.at(5)},
+                        .end = {one.at(6)},
+                        .layer = one.at(7),
+                        .carried = one.at(8),
+                        .exposed = {}});
+      for (const Json& stretch : one.at(9))
+        slices.back().exposed.push_back({{stretch.at(0)}, {stretch.at(1)}});
     }
   } catch (const Json::exception& error) {
     throw InternalError(fmt::format("slices of a trace: {}", error.what()));
@@ -90,14 +121,17 @@ std::string trace_json(std::span<const TraceSlice> slices) {
   Json events = Json::array();
   std::map<int, Threads> ranks;
   for (const TraceSlice& slice : ordered) {
+    Json about{{"step", slice.step}};
+    if (!slice.layer.empty()) about["layer"] = slice.layer;
+    if (!slice.exposed.empty()) about["exposed_us"] = 1e6 * slice.exposed_length().count;
     events.push_back({{"ph", "X"},
                       {"name", slice.name},
                       {"cat", slice.category},
                       {"pid", slice.rank},
                       {"tid", ranks[slice.rank].thread_of(slice)},
                       {"ts", 1e6 * slice.begin.count},
-                      {"dur", 1e6 * (slice.end - slice.begin).count},
-                      {"args", {{"step", slice.step}}}});
+                      {"dur", 1e6 * slice.length().count},
+                      {"args", std::move(about)}});
   }
   for (const auto& [rank, threads] : ranks) {
     events.push_back(name_event("process_name", rank, 0, fmt::format("rank {}", rank)));

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cortado/net/network.h"
@@ -16,12 +17,21 @@ struct TraceSlice {
   Lane lane = Lane::compute;
   std::string name, category;  // "conv1+relu1 forward", "forward"
   Seconds begin, end;
+  std::string layer;     // "conv1+relu1", or the source of a load; empty: of none
+  bool carried = false;  // may go on into the next iteration
+  // When the compute lane stood still for it (program/exposure.h): not hidden, or waiting for a batch.
+  std::vector<std::pair<Seconds, Seconds>> exposed;
+
+  Seconds length() const { return end - begin; }
+  Seconds exposed_length() const;
+  bool loads() const { return category == "load"; }
+  bool message() const { return lane == Lane::communication && !loads(); }
   bool operator==(const TraceSlice&) const = default;
 };
 
-// The entries of the program's rank.
-std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program,
-                                     const Network& network);
+// The entries of the program's rank. `iteration`: see exposures_of().
+std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program, const Network& network,
+                                     Seconds iteration = {});
 
 // As an array of JSON, for ranks that send theirs to one that writes all; and back. Throws InternalError
 // where the text is no such array.
@@ -31,7 +41,8 @@ std::vector<TraceSlice> parse_slices(const std::string& text);
 // Chrome's trace events (the JSON object format, "Trace Event Format"), which Perfetto and chrome://tracing
 // open: a process per rank, in it a thread for the compute lane and, as communication steps overlap, as many
 // for the communication lane as stand beside each other. Times are microseconds. Each step is one complete
-// event ("X"); slices of a thread never overlap.
+// event ("X"); slices of a thread never overlap. Beside its step number stand its layer and, of what the
+// compute lane stood still for, for how long.
 std::string trace_json(std::span<const TraceSlice> slices);
 
 }  // namespace cortado

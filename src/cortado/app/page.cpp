@@ -1,0 +1,82 @@
+#include "cortado/app/page.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "cortado/app/job_trace.h"
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+
+namespace cortado {
+namespace {
+
+[[noreturn]] void refuse(const std::string& folder, const std::error_code& error) {
+  throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
+}
+
+LayerParts parts_of(const double (&seconds)[std::size(step_parts)]) {
+  LayerParts parts;
+  for (StepPart part : step_parts) {
+    Seconds& sum = part == StepPart::sync       ? parts.sync
+                   : part == StepPart::transfer ? parts.transfer
+                                                : parts.compute;
+    sum += {seconds[static_cast<size_t>(part)]};
+  }
+  return parts;
+}
+
+}  // namespace
+
+void check_page_folder(const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(std::filesystem::symlink_status(there, error)) &&
+         there.has_relative_path())
+    there = there.parent_path(), error.clear();
+  if (!std::filesystem::is_directory(there, error))
+    refuse(folder, std::make_error_code(std::errc::not_a_directory));
+}
+
+void write_page(const std::string& folder, const std::string& page) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && !std::filesystem::is_directory(folder))
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (error) refuse(folder, error);
+  write_file_atomically(folder + "/index.html", page);
+}
+
+RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,
+                        std::vector<TraceSlice> slices) {
+  RunReport report;
+  report.net = network.name();
+  report.about = std::move(about);
+  report.ranks = times.ranks;
+  report.images = times.images;
+  report.bytes = times.bytes;
+  report.step = {times.step};
+  report.totals = {.end = {times.step},
+                   .compute = {times.compute()},
+                   .communication = {times.messages},
+                   .exposed = {times.exposed},
+                   .data_wait = {times.data_wait}};
+  report.slices = std::move(slices);
+  return report;
+}
+
+RunPrediction run_prediction_of(const SimulatedJob& simulated, const std::vector<PredictedLayer>& layers,
+                                const Network& network) {
+  RunPrediction prediction;
+  prediction.step = simulated.simulation.iteration;
+  prediction.slices = slices_of_job(simulated, network);
+  for (const PredictedLayer& layer : layers) {
+    const LayerParts predicted = parts_of(layer.predicted), measured = parts_of(layer.measured);
+    prediction.one_by_one += predicted.total();
+    if (measured.total().count > 0) prediction.layers.push_back({layer.name, predicted, measured});
+  }
+  return prediction;
+}
+
+}  // namespace cortado

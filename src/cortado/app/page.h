@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cortado/app/predict.h"
+#include "cortado/app/simulated.h"
+#include "cortado/app/time_report.h"
+#include "cortado/report/run_report.h"
+
+namespace cortado {
+
+// Throws UserError where write_page() could not make the folder of --report; makes nothing. An empty one is
+// none.
+void check_page_folder(const std::string& folder);
+
+// Writes index.html into the folder of --report, which is made where it is missing. Throws UserError.
+void write_page(const std::string& folder, const std::string& page);
+
+// What a page tells of an iteration of a job, of which `slices` are all ranks'.
+RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,
+                        std::vector<TraceSlice> slices);
+
+// What was predicted of it: the simulated job, and layers that stand beside those measured.
+RunPrediction run_prediction_of(const SimulatedJob& simulated, const std::vector<PredictedLayer>& layers,
+                                const Network& network);
+
+}  // namespace cortado

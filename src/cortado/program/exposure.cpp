@@ -1,0 +1,145 @@
+#include "cortado/program/exposure.h"
+
+#include <algorithm>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+bool has(const std::vector<int>& list, int value) { return std::ranges::find(list, value) != list.end(); }
+
+// What was under way on the communication lane.
+struct Message {
+  int step;
+  double begin, end;
+};
+
+std::vector<Message> messages_by_end(const Program& program, std::span<const TimelineEntry> own,
+                                     Seconds iteration) {
+  std::vector<Message> messages;
+  for (const TimelineEntry& entry : own) {
+    if (entry.lane == Lane::compute) continue;
+    messages.push_back({entry.step, entry.begin.count, entry.end.count});
+    if (!program.steps[static_cast<size_t>(entry.step)].carried || iteration.count <= 0) continue;
+    const auto before = [&](Seconds time) { return (time - iteration).count; };
+    messages.push_back({entry.step, before(entry.begin), before(entry.end)});
+  }
+  std::ranges::stable_sort(messages, {}, &Message::end);
+  return messages;
+}
+
+class Search {
+ public:
+  Search(const Program& program, std::span<const TimelineEntry> own, Seconds iteration)
+      : program_(program), messages_(messages_by_end(program, own, iteration)) {
+    double end = 0;
+    for (const Message& message : messages_) end = std::max(end, message.end);
+    rounding_ = 1e-9 * end;
+    for (size_t s = 0; s < program.steps.size(); ++s) {
+      const Step& step = program.steps[s];
+      if (step.lane == Lane::compute || step.carried) continue;
+      all_.push_back(static_cast<int>(s));
+      if (static_cast<int>(s) < program.forward_steps) forward_.push_back(static_cast<int>(s));
+    }
+  }
+
+  std::vector<Exposure> run(std::span<const TimelineEntry> own) {
+    double free = 0;  // the compute lane, from here on
+    bool first = true, backward = false;
+    for (const TimelineEntry& entry : own) {
+      if (entry.lane == Lane::communication) continue;
+      const Step& step = program_.steps[static_cast<size_t>(entry.step)];
+      std::vector<int> waits = step.waits;
+      waits.insert(waits.end(), step.waits_before.begin(), step.waits_before.end());
+      // The backward pass begins when all of the forward pass is over.
+      if (!backward && entry.step >= program_.forward_steps) {
+        backward = true;
+        waits.insert(waits.end(), forward_.begin(), forward_.end());
+      }
+      // A rank may begin while others still end the iteration before.
+      if (first) free = std::min(0.0, entry.begin.count);
+      first = false;
+      add(free, entry.begin.count, waits);
+      free = std::max(free, entry.end.count);
+    }
+    double end = free;
+    for (int step : all_) end = std::max(end, own[static_cast<size_t>(step)].end.count);
+    add(free, end, all_);
+    std::ranges::sort(found_, {}, &Exposure::begin);
+    return std::move(found_);
+  }
+
+ private:
+  // The last message that ended within (begin, end], of those `waited` for where that is given.
+  int last_one(double begin, double end, int from, const std::vector<int>* waited) const {
+    for (int m = from; m >= 0; --m) {
+      const Message& message = messages_[static_cast<size_t>(m)];
+      if (message.end <= begin) return -1;
+      if (message.end <= end + rounding_ && (!waited || has(*waited, message.step))) return m;
+    }
+    return -1;
+  }
+
+  // The compute lane stood still from `begin` to `end`, where the step behind it waited for these.
+  void add(double begin, double end, const std::vector<int>& waited) {
+    if (end <= begin || waited.empty()) return;
+    const auto behind = std::ranges::upper_bound(messages_, end + rounding_, {}, &Message::end);
+    int m = last_one(begin, end, static_cast<int>(behind - messages_.begin()) - 1, &waited);
+    if (m < 0) return;
+    end = std::min(end, messages_[static_cast<size_t>(m)].end);
+    while (true) {
+      const Message& message = messages_[static_cast<size_t>(m)];
+      const int before = message.begin <= begin ? -1 : last_one(begin, message.begin, m - 1, nullptr);
+      // Where none was under way before it, the lane itself was late.
+      const double since = before < 0 ? begin : std::min(end, message.begin);
+      if (since < end) found_.push_back({message.step, {since}, {end}});
+      if (before < 0) return;
+      end = since;
+      m = before;
+    }
+  }
+
+  const Program& program_;
+  const std::vector<Message> messages_;
+  double rounding_ = 0;
+  std::vector<int> all_, forward_;  // steps of the communication lane that are not carried
+  std::vector<Exposure> found_;
+};
+
+}  // namespace
+
+int work_served(const Program& program, const Step& step) {
+  auto computes = [&](auto&& belongs) {
+    for (size_t w = 0; w < program.works.size(); ++w) {
+      const Work& work = program.works[w];
+      if (work.kind == Work::Kind::compute && belongs(work)) return static_cast<int>(w);
+    }
+    return -1;
+  };
+  if (!step.parameters.empty())
+    return computes([&](const Work& work) { return has(work.parameters, step.parameters[0]); });
+  const Work& own = program.works[static_cast<size_t>(step.work)];
+  if (own.kind == Work::Kind::compute) return step.work;
+  if (own.nodes.empty()) return -1;
+  return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
+}
+
+int layer_work(const Program& program, const Step& step) {
+  if (step.kind == Step::Kind::load) return -1;
+  if (step.lane == Lane::communication) return work_served(program, step);
+  if (step.kind == Step::Kind::update) {
+    for (size_t w = 0; w < program.works.size(); ++w)
+      if (has(program.works[w].parameters, step.parameters[0])) return static_cast<int>(w);
+  }
+  return step.work;
+}
+
+std::vector<Exposure> exposures_of(const Program& program, std::span<const TimelineEntry> own,
+                                   Seconds iteration) {
+  if (own.empty()) return {};
+  ensure(own.size() == program.steps.size(), "a timeline has every step of its program");
+  return Search(program, own, iteration).run(own);
+}
+
+}  // namespace cortado

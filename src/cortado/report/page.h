@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+// What the pages share: each is one self-contained file of HTML that is also well-formed XML.
+
+// page.css of all pages, and those of the planner's page and of runs'.
+extern const char* const page_style;
+extern const char* const plan_page_style;
+extern const char* const run_page_style;
+
+// Up to <body>. `style` stands behind page_style.
+std::string page_head(const std::string& title, const std::string& style);
+
+// A figure among others: "12.3 ms", and below what it is.
+std::string page_tile(const std::string& value, const std::string& unit, const std::string& what);
+
+// Three figures or so: "0.123", "12.3", "1,234"; milliseconds and MiB or GiB.
+std::string short_number(double number);
+std::string short_milliseconds(Seconds seconds);
+std::string short_bytes(double bytes);
+
+// A picture of bars that is stretched to whatever room there is: 0 to bar_width wide.
+inline constexpr double bar_width = 1000;
+std::string bar_picture(double height, const std::string& label, const std::string& content);
+
+// The three parts of a layer's time as rectangles one after the other, from x = 0, `scale` to a second, of
+// the classes compute, sync and transfer. What lies behind `limit` is cut off.
+std::string stacked_bar(Seconds compute, Seconds sync, Seconds transfer, double scale, double limit, double y,
+                        double height);
+
+// The legend of those classes.
+std::string time_legend();
+
+}  // namespace cortado

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cortado/report/trace.h"
+
+namespace cortado {
+
+// R = 100 * sum(T_c - T_b) / sum(T_c), the share of communication that is hidden behind computing (Lee et
+// al., HiPC 2017, Eq. 11), where sum(T_c) is how long messages took, one by one, and sum(T_b) for how long
+// the compute lane stood still for them. At least 0; nothing where there is no communication.
+std::optional<double> overlap_ratio(Seconds communication, Seconds exposed);
+
+// Seconds of a rank in one iteration.
+struct RunTotals {
+  Seconds end, compute, communication, exposed, data_wait;
+  std::optional<double> overlap() const { return overlap_ratio(communication, exposed); }
+};
+RunTotals totals_of(std::span<const TraceSlice> slices);  // of one rank
+
+// Of a layer, in the order of Eq. 1's terms.
+struct LayerParts {
+  Seconds compute, sync, transfer;  // with its update; sums of its gradients; what else moves
+  Seconds total() const { return compute + sync + transfer; }
+};
+
+// What was predicted of a run, and what it was.
+struct RunPrediction {
+  Seconds step, one_by_one;        // simulated; with nothing hidden
+  std::vector<TraceSlice> slices;  // of all ranks, simulated
+  struct Layer {
+    std::string name;
+    LayerParts predicted, measured;
+  };
+  std::vector<Layer> layers;  // of rank 0
+};
+
+// An iteration of a job, measured or simulated: all that its page tells of.
+struct RunReport {
+  std::string net;
+  std::string about;       // "medians of 50 iterations on 2 ranks, ..."
+  bool simulated = false;  // else measured
+  int ranks = 1;
+  double images = 0, bytes = 0;    // of an iteration, of all ranks
+  Seconds step;                    // from one iteration to the next
+  RunTotals totals;                // of rank 0
+  std::vector<TraceSlice> slices;  // of all ranks, of one iteration
+  std::optional<RunPrediction> prediction;
+};
+
+// A self-contained page of HTML that is also well-formed XML: both lanes of the ranks over time, the overlap
+// ratio, what was waited for layer by layer, the prediction beside it.
+std::string run_page(const RunReport& report);
+
+}  // namespace cortado

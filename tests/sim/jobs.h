@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/program/lower.h"
+#include "cortado/sim/simulator.h"
+
+#include "tests/program/nets.h"
+
+namespace cortado::testing {
+
+// Nodes of devices: 1 GFLOP/s, 10 GB/s of memory; 1 GB/s and 1 us within a node, 0.1 GB/s and 10 us between
+// nodes, which have as much for all of their devices together.
+inline DeviceGraph machine_of(int nodes, int devices) {
+  Node node;
+  node.devices.assign(static_cast<size_t>(devices), Device{.name = "",
+                                                           .peak = {1e9},
+                                                           .memory_bandwidth = {10e9},
+                                                           .memory = {1 << 30},
+                                                           .task_overhead = {1e-6}});
+  node.links = {{.group = devices, .link = {{1e-6}, {1e9}}}};
+  node.nic = {0.1e9};
+  Machine machine;
+  machine.name = "test";
+  machine.nodes.assign(static_cast<size_t>(nodes), node);
+  machine.network = {{10e-6}, {0.1e9}};
+  return DeviceGraph(machine);
+}
+
+inline std::vector<Program> programs_of(const Network& network, const Strategy& strategy, int ranks) {
+  const Placement placement = place(network, resolve(strategy, network, ranks, "test"), ranks);
+  std::vector<Program> programs;
+  for (int rank = 0; rank < ranks; ++rank)
+    programs.push_back(
+        lower(network, placement, facts_of, {.rank = rank, .schedule = strategy.schedule, .after_pass = {}}));
+  return programs;
+}
+
+inline bool carries(const std::vector<Program>& programs) {
+  return std::ranges::any_of(
+      programs, [](const Program& program) { return std::ranges::any_of(program.steps, &Step::carried); });
+}
+
+inline Simulation simulated(const Network& network, const Strategy& strategy, const DeviceGraph& machine) {
+  AnalyticCosts costs(machine);
+  return simulate(programs_of(network, strategy, machine.devices()), costs, machine);
+}
+
+}  // namespace cortado::testing
