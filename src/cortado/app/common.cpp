@@ -70,7 +70,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
       "model, owt, spatial, random:SEED or a file (.json); default: auto");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
-                     "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
+                     "Where this implementation knows a layer, use no other: reference, lowering-1, ...");
   add_schedule_options(command, o.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
