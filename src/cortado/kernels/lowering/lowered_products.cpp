@@ -24,8 +24,8 @@ class LoweredBatch {
     const int64_t wanted = options.partitions > 0 ? options.partitions : compute_threads();
     partitions_ = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(batch, compute_threads()));
     while (partitions_ > 1 && elements(1) > floats) --partitions_;
-    samples_ = (batch + partitions_ - 1) / partitions_;
-    if (options.samples > 0) samples_ = std::min(samples_, options.samples);
+    const int64_t samples = options.samples > 0 ? options.samples : chosen_samples();
+    samples_ = std::min(samples, divide_up(batch, partitions_));
     while (samples_ > 1 && elements(samples_) > floats) samples_ = (samples_ + 1) / 2;
     fits_ = elements(samples_) <= floats;
   }
@@ -56,6 +56,13 @@ class LoweredBatch {
   }
 
  private:
+  // So many that a product has enough rows for BLAS; more would only leave the caches (docs/lowering.md).
+  int64_t chosen_samples() const {
+    constexpr int64_t enough = 700;
+    int64_t rows = 1;
+    for (const LoweringClass& each : lowering_.classes()) rows = std::max(rows, each.data.rows());
+    return divide_up(enough, rows);
+  }
   int64_t data_elements(int64_t samples) const {
     return round_up(samples * lowering_.data_elements(), alignment);
   }
