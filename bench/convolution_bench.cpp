@@ -1,14 +1,11 @@
 // GFLOP/s of each pass of the convolutions that matter, and their share of the FMA peak measured beside each,
 // both in multiplications of the sum over windows. Several implementations run in turns.
 // Usage: convolution_bench [IMPLEMENTATION,...] [PART OF A NAME] [REPETITIONS]
-// (implicit-gemm, onednn, im2col-gemm, winograd, or winograd-any: also where it is slower)
-#include <chrono>
+// (implicit-gemm, onednn, lowering-1, -2, -3, winograd, or winograd-any: also where it is slower)
 #include <cstdlib>
 #include <fmt/format.h>
-#include <memory>
 #include <sstream>
 #include <string>
-#include <sys/mman.h>
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
@@ -19,32 +16,10 @@
 #include "cortado/kernels/winograd/winograd.h"
 #include "cortado/layers/convolution.h"
 
+#include "bench/match.h"
+
 namespace cortado {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// Memory as the trainer has it: huge pages where the system gives them.
-class Buffer {
- public:
-  explicit Buffer(size_t elements) : bytes_((elements * sizeof(float) + page) / page * page) {
-    data_ = static_cast<float*>(std::aligned_alloc(page, bytes_));
-    madvise(data_, bytes_, MADV_HUGEPAGE);
-    for (size_t i = 0; i < bytes_ / sizeof(float); ++i) data_[i] = static_cast<float>(i % 13) * 0.01f - 0.06f;
-  }
-  Buffer(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
-  float* data() { return data_; }
-
- private:
-  static constexpr size_t page = 2 << 20;
-  size_t bytes_;
-  float* data_;
-};
 
 struct Layer2d {
   const char* name;
@@ -98,10 +73,17 @@ struct Contender {
   KernelOffer (*make)(const Task&);
 };
 
+template <lowering::LoweringType type>
+KernelOffer make_lowering_of(const Task& task) {
+  return make_lowering(task, type);
+}
+
 KernelOffer (*maker(const std::string& implementation))(const Task&) {
   if (implementation == "implicit-gemm") return make_implicit_gemm;
   if (implementation == "onednn") return make_onednn_convolution;
-  if (implementation == "im2col-gemm") return make_im2col_gemm;
+  if (implementation == "lowering-1") return make_lowering_of<lowering::LoweringType::one>;
+  if (implementation == "lowering-2") return make_lowering_of<lowering::LoweringType::two>;
+  if (implementation == "lowering-3") return make_lowering_of<lowering::LoweringType::three>;
   if (implementation == "winograd") return make_winograd;
   if (implementation == "winograd-any") return make_winograd_of_any_size;
   return nullptr;
@@ -117,59 +99,11 @@ Task task_of(const Layer2d& layer) {
   return whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
 }
 
-// The contenders' kernels of a layer, and memory that all of them run on.
-class Match {
- public:
-  Match(const Task& task, const std::vector<Contender>& contenders)
-      : x_(task.inputs[0].size()),
-        y_(task.outputs[0].size()),
-        dx_(task.inputs[0].size()),
-        dy_(task.outputs[0].size()) {
-    size_t elements = task.layer().parameters(task.inputs)[0].shape.size(), scratch = 0;
-    for (const Contender& contender : contenders) {
-      offers_.push_back(contender.make(task));
-      const Kernel* kernel = offers_.back().kernel.get();
-      if (!kernel) continue;
-      elements = std::max<size_t>(elements, kernel->parameter_format(0).elements);
-      scratch = std::max<size_t>(scratch, kernel->scratch_bytes().count);
-    }
-    for (size_t bytes : {elements, elements, size_t(task.outputs[0][1]), size_t(task.outputs[0][1])})
-      parameters_.push_back(std::make_unique<Buffer>(bytes));
-    scratch_ = std::make_unique<Buffer>(scratch / sizeof(float) + 1);
-    arguments_.inputs = {x_.data()};
-    arguments_.outputs = {y_.data()};
-    arguments_.input_gradients = {dx_.data()};
-    arguments_.output_gradients = {dy_.data()};
-    arguments_.parameters = {parameters_[0]->data(), parameters_[2]->data()};
-    arguments_.parameter_gradients = {parameters_[1]->data(), parameters_[3]->data()};
-    arguments_.scratch = reinterpret_cast<std::byte*>(scratch_->data());
-  }
-
-  const KernelOffer& offer(size_t contender) const { return offers_[contender]; }
-
-  // The best time of each contender, 0 where it refuses.
-  std::vector<double> times(void (Kernel::*pass)(const Arguments&), int repetitions) {
-    std::vector<double> best(offers_.size());
-    for (int i = 0; i < repetitions; ++i)
-      for (size_t c = 0; c < offers_.size(); ++c) {
-        if (!offers_[c].kernel) continue;
-        const double seconds = seconds_of([&] { (offers_[c].kernel.get()->*pass)(arguments_); });
-        best[c] = i == 0 ? seconds : std::min(best[c], seconds);
-      }
-    return best;
-  }
-
- private:
-  std::vector<KernelOffer> offers_;
-  Buffer x_, y_, dx_, dy_;
-  std::vector<std::unique_ptr<Buffer>> parameters_;  // weight, its gradient, bias, its gradient
-  std::unique_ptr<Buffer> scratch_;
-  Arguments arguments_;
-};
-
 void measure(const Layer2d& layer, const std::vector<Contender>& contenders, int repetitions) {
   const Task task = task_of(layer);
-  Match match(task, contenders);
+  std::vector<KernelOffer> offers;
+  for (const Contender& contender : contenders) offers.push_back(contender.make(task));
+  Match match(task, std::move(offers));
   const double peak = measure_peak({0.1}) / 1e9;
   const double gflop = 2e-9 * task.outputs[0].size() * layer.channels * layer.kernel_h * layer.kernel_w;
   std::vector<std::string> lines(contenders.size());

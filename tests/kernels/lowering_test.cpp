@@ -2,8 +2,16 @@
 // on small integers (bitwise) and on reals.
 #include "cortado/kernels/lowering/lowering.h"
 
+#include <atomic>
+#include <cblas.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <thread>
 
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/lowering/partitions.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
@@ -16,6 +24,8 @@ namespace {
 
 using check::DataKind;
 using check::matches_reference;
+using lowering::LoweringOptions;
+using lowering::LoweringType;
 
 // A random task and how to print it when it fails.
 struct Case {
@@ -132,15 +142,128 @@ TEST(ImplicitGemm, InnerProductMatchesReference) {
   expect_matches(200, random_inner_product, make_implicit_gemm);
 }
 
-TEST(Im2colGemm, ConvolutionMatchesReference) {
-  expect_matches(200, random_case<Convolution>, make_im2col_gemm);
+// Each case on another number of threads, partitions and samples at a time.
+class Lowering : public ::testing::TestWithParam<LoweringType> {
+ protected:
+  void TearDown() override { set_compute_threads(threads_); }
+
+  static KernelOffer make(const Task& task) {
+    static unsigned seed = 0;
+    Draw draw(seed++);
+    set_compute_threads(static_cast<int>(draw(1, 5)));
+    LoweringOptions options{.partitions = static_cast<int>(draw(0, 5)), .samples = draw(0, 3)};
+    return make_lowering(task, GetParam(), options);
+  }
+
+ private:
+  int threads_ = compute_threads();
+};
+
+TEST_P(Lowering, ConvolutionMatchesReference) { expect_matches(200, random_case<Convolution>, make); }
+TEST_P(Lowering, DeconvolutionMatchesReference) { expect_matches(100, random_case<Deconvolution>, make); }
+
+TEST_P(Lowering, WorksThroughABatchInBoundedMemory) {
+  const Shape input{9, 64, 30, 30};
+  const ConvolutionOptions convolution{.num_output = 4, .kernel = {3}, .pad = {1}};
+  const Task task = whole_task(std::make_shared<Convolution>(convolution), Phase::train, {&input, 1}, 1);
+  set_compute_threads(3);
+  int64_t one = 0;
+  for (int64_t samples : {1, 2, 3}) {
+    LoweringOptions options{.partitions = 1, .samples = samples};
+    KernelOffer offer = make_lowering(task, GetParam(), options);
+    const Bytes scratch = offer.kernel->scratch_bytes();
+    if (samples == 1) one = scratch.count;
+    EXPECT_NEAR(static_cast<double>(scratch.count), static_cast<double>(samples * one), 256);
+    options = {.partitions = 3, .memory = scratch};
+    offer = make_lowering(task, GetParam(), options);
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    EXPECT_LE(offer.kernel->scratch_bytes(), scratch);
+    EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers));
+  }
+  const KernelOffer offer = make_lowering(task, GetParam(), {.memory = {one - 1}});
+  EXPECT_FALSE(offer.kernel);
+  EXPECT_TRUE(offer.refusal.starts_with("a lowered sample takes ")) << offer.refusal;
 }
 
-TEST(Im2colGemm, PartitionsTheBatch) {
-  const Shape input{9, 64, 60, 60};  // a lowered sample is 8 MB
-  const ConvolutionOptions options{.num_output = 4, .kernel = {3}, .pad = {1}};
-  const Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
-  EXPECT_TRUE(matches_reference(task, *make_im2col_gemm(task).kernel, 0, DataKind::small_integers));
+// What memory a lowered sample takes tells the types apart: k^2 d m^2 + 0, k d m n + k o m n, 0 + k^2 o n^2.
+TEST_P(Lowering, ExpandsWhatItsTypeSays) {
+  const Shape input{1, 32, 20, 20};  // n = 20, m = 16, d = 32
+  const Task task =
+      whole_task(std::make_shared<Convolution>(ConvolutionOptions{.num_output = 48, .kernel = {5}}),
+                 Phase::train, {&input, 1}, 1);
+  const int64_t elements = make_lowering(task, GetParam()).kernel->scratch_bytes().count / 4;
+  const std::map<LoweringType, int64_t> expected = {{LoweringType::one, 25 * 32 * 16 * 16},
+                                                    {LoweringType::two, 5 * 32 * 16 * 20 + 5 * 48 * 16 * 20},
+                                                    {LoweringType::three, 25 * 48 * 20 * 20}};
+  EXPECT_EQ(elements, expected.at(GetParam()));
+}
+
+// All parts of a cut tensor have the weight in one order, whatever their padding.
+TEST_P(Lowering, WeightLiesAlikeForAllPartsOfATensor) {
+  const Shape input{1, 4, 23, 23};
+  const Task whole = whole_task(
+      std::make_shared<Convolution>(ConvolutionOptions{.num_output = 3, .kernel = {5}, .stride = {3}}),
+      Phase::train, {&input, 1}, 1);
+  std::vector<float> canonical(3 * 4 * 25), first;
+  std::iota(canonical.begin(), canonical.end(), 0.0f);
+  for (int64_t begin = 0; begin < 6; ++begin) {
+    Task part = whole;
+    part.output_boxes[0][2] = {begin, 7};
+    part.input_boxes[0] = whole.layer().input_box(whole.inputs, 0, 0, part.output_boxes[0]);
+    part.input_boxes[0][2].begin -= begin % 3;  // more than it needs
+    const ParameterFormat format = make_lowering(part, GetParam()).kernel->parameter_format(0);
+    std::vector<float> own(canonical.size());
+    format.from_canonical(canonical.data(), own.data());
+    if (first.empty()) first = own;
+    EXPECT_EQ(own, first);
+    EXPECT_TRUE(
+        matches_reference(part, *make_lowering(part, GetParam()).kernel, 0, DataKind::small_integers));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Lowering,
+                         ::testing::Values(LoweringType::one, LoweringType::two, LoweringType::three));
+
+// BLAS inside partitions runs on their threads, not on threads of its own.
+TEST(Partitions, StartNoThreadsBesideTheComputeThreads) {
+  EXPECT_EQ(openblas_get_parallel(), OPENBLAS_OPENMP);
+  const int before = compute_threads();
+  set_compute_threads(4);
+  constexpr int64_t extent = 300;
+  const std::vector<float> a(extent * extent, 1.0f);
+  std::atomic<int64_t> most = 0, done = 0;
+  auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<int64_t>(std::distance(tasks, {}));
+  };
+  // Those that earlier tests have left, and the four of this one.
+  lowering::for_each_partition(4, [](int) {});
+  const int64_t there = threads();
+  std::thread watch([&] {
+    while (done == 0) most = std::max(most.load(), threads());
+  });
+  std::vector<std::vector<float>> products(4, std::vector<float>(extent * extent));
+  for (int run = 0; run < 20; ++run)
+    lowering::for_each_partition(4, [&](int i) {
+      lowering::multiply(extent, extent, extent, {a.data(), extent}, {a.data(), extent, true}, 0,
+                         products[static_cast<size_t>(i)].data(), extent);
+    });
+  done = 1;
+  watch.join();
+  set_compute_threads(before);
+  EXPECT_LE(most, there + 1);
+  for (const auto& product : products)
+    EXPECT_TRUE(std::ranges::all_of(product, [](float value) { return value == extent; }));
+}
+
+TEST(Partitions, ShareTheThreads) {
+  const int before = compute_threads();
+  set_compute_threads(6);
+  std::vector<int> threads(3);
+  lowering::for_each_partition(3, [&](int i) { threads[static_cast<size_t>(i)] = compute_threads(); });
+  EXPECT_EQ(threads, std::vector<int>(3, 2));
+  EXPECT_EQ(compute_threads(), 6);
+  set_compute_threads(before);
 }
 
 // Sizes past every block: several depth blocks, row blocks, packed blocks and chunks.

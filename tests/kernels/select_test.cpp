@@ -36,19 +36,20 @@ TEST(Select, TakesWinogradWhereItIsFaster) {
 }
 
 TEST(Select, RestrictsTheLayersThatTheImplementationKnows) {
-  for (const char* name : {"implicit-gemm", "onednn", "im2col-gemm", "reference"}) {
+  for (const char* name :
+       {"implicit-gemm", "onednn", "lowering-1", "lowering-2", "lowering-3", "reference"}) {
     EXPECT_EQ(selected(convolution, name), name);
   }
-  EXPECT_EQ(selected(relu, "im2col-gemm"), "native");
+  EXPECT_EQ(selected(relu, "lowering-1"), "native");
   EXPECT_EQ(selected(relu, "reference"), "reference");
 }
 
 TEST(Select, TellsWhyOthersRefused) {
   Task chain = chain_task({convolution, std::make_shared<Pointwise>(EluOptions{})}, image);
-  Selection selection = select_kernel(chain, "im2col-gemm");
+  Selection selection = select_kernel(chain, "lowering-1");
   EXPECT_EQ(selection.implementation, "reference");
   ASSERT_EQ(selection.refusals.size(), 1u);
-  EXPECT_TRUE(selection.refusals[0].starts_with("im2col-gemm: ")) << selection.refusals[0];
+  EXPECT_TRUE(selection.refusals[0].starts_with("lowering-1: ")) << selection.refusals[0];
 }
 
 TEST(Select, RefusesUnknownNames) {

@@ -36,6 +36,24 @@ std::string refusal(const std::string& json) {
   }
 }
 
+// 1e-6 seconds are 0.99999999999999995 us.
+TEST(MachineFile, WritesWholeNumbersThatAreNoWholeBinaryOnes) {
+  for (int us = 1; us <= 100; ++us) {
+    Node node;
+    node.devices = {Device{.name = "",
+                           .peak = {1e11},
+                           .memory_bandwidth = {1e10},
+                           .memory = {int64_t{1} << 30},
+                           .task_overhead = {us * 1e-6}}};
+    Machine machine;
+    machine.name = "m";
+    machine.nodes = {node};
+    const std::string text = machine_text(DeviceGraph(machine));
+    EXPECT_EQ(refusal(text), "nothing") << text;
+    EXPECT_EQ(parse_machine(text, "m.json").device(0).task_overhead, Seconds{us * 1e-6});
+  }
+}
+
 TEST(MachineFile, ReadyMachinesAreReadAndComeBackTheSame) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CORTADO_SOURCE_DIR "/machines")) {

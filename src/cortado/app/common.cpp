@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cortado/app/algorithms.h"
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/version.h"
@@ -14,6 +15,8 @@
 
 namespace cortado {
 namespace {
+
+constexpr const char* measured = "measured";
 
 void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
   for (caffe::BlobShape& shape : shapes) {
@@ -83,7 +86,8 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
       "model, owt, spatial, random:SEED or a file (.json); default: auto");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
-                     "Where this implementation knows a layer, use no other: reference, im2col-gemm, ...");
+                     "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
+                     "measured: for each convolution the one that is fastest on this machine");
   add_schedule_options(command, o.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
@@ -108,9 +112,30 @@ std::string strategy_of(const MachineOptions& o, const Communicator& job) {
 Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job) {
   const std::string name = strategy_of(o, job);
   Strategy strategy =
-      name == "auto" ? auto_strategy(network, job, o.kernels) : load_strategy(name, network, job.size());
+      name == "auto" ? auto_strategy(network, job, only_kernel(o)) : load_strategy(name, network, job.size());
   apply(o.schedule, network, strategy);
   return strategy;
+}
+
+std::string only_kernel(const MachineOptions& o) { return o.kernels == measured ? "" : o.kernels; }
+
+std::function<std::string(const Task&)> measured_kernels(const MachineOptions& o, Communicator& job) {
+  if (o.kernels != measured) return nullptr;
+  if (job.size() > 1)
+    throw UserError(
+        fmt::format("--kernels measured: of one rank alone, these are {}; name one implementation, or "
+                    "leave it out",
+                    job.size()));
+  struct Measured {
+    explicit Measured(Communicator& job) : costs(job, ""), algorithms(costs) {}
+    JobCosts costs;
+    Algorithms algorithms;
+  };
+  return [measured = std::make_shared<Measured>(job)](const Task& task) {
+    std::string name = measured->algorithms.choose(task);
+    measured->costs.save();
+    return name;
+  };
 }
 
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
@@ -132,7 +157,8 @@ StartFact fact_of(const std::string& what, const NetFile& file, const caffe::Net
 ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {
   const Strategy strategy = strategy_for_job(o, network, job);
   ExecutorOptions options;
-  options.only_kernel = o.kernels;
+  options.only_kernel = only_kernel(o);
+  options.choose_kernel = measured_kernels(o, job);
   options.communicator = &job;
   options.strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job));
   options.schedule = strategy.schedule;

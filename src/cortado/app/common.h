@@ -2,6 +2,7 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ struct MachineOptions {
   int ranks = 0;         // 0: as many as the launcher started
   std::string launch;    // used by start_job() (app/launch.h)
   std::string gpu;
-  std::string kernels;  // only this implementation
+  std::string kernels;  // only this implementation; or `measured`, see measured_kernels()
   ScheduleOptions schedule;
   bool verbose = false;
 };
@@ -47,6 +48,12 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 std::string strategy_of(const MachineOptions& options, const Communicator& job);
 // What that names, with the schedule that the options say.
 Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
+
+// The implementation that --kernels restricts layers to: "" also for `measured`.
+std::string only_kernel(const MachineOptions& options);
+// For --kernels measured: picks the fastest implementation of each convolution (algorithms.h); else null.
+// Throws UserError on several ranks.
+std::function<std::string(const Task&)> measured_kernels(const MachineOptions& options, Communicator& job);
 
 // Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
 // before they build what must be alike.

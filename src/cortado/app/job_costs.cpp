@@ -103,6 +103,18 @@ void JobCosts::keep(const std::string& what, Seconds seconds) {
   kept_more_ = true;
 }
 
+const TaskTime* JobCosts::known(const Task& task, const std::string& kernels) const {
+  const std::optional<std::string> problem = problem_of(task, kernels);
+  return problem ? times_->find(*problem) : nullptr;
+}
+
+void JobCosts::keep(const Task& task, const std::string& kernels, const TaskTime& time) {
+  const std::optional<std::string> problem = problem_of(task, kernels);
+  if (!problem) return;
+  times_->add(*problem, time);
+  kept_more_ = true;
+}
+
 std::string JobCosts::on_machine(const std::string& what) const {
   return fmt::format("{} on machine {:016x}", what, digest(machine_text(*machine_)));
 }

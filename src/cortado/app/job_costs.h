@@ -29,6 +29,9 @@ class JobCosts {
   // What is kept of this job's machine, links included, beside tasks: by a text that says what was measured.
   std::optional<Seconds> known(const std::string& what) const;
   void keep(const std::string& what, Seconds seconds);
+  // The time of a task on the kernels of that name, where it is kept. Only tasks with a text are.
+  const TaskTime* known(const Task& task, const std::string& kernels) const;
+  void keep(const Task& task, const std::string& kernels, const TaskTime& time);
   void save();
 
  private:

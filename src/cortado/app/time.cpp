@@ -6,6 +6,7 @@
 #include <optional>
 #include <sys/resource.h>
 
+#include "cortado/app/algorithm_report.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/job_costs.h"
@@ -23,6 +24,7 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
+#include "cortado/program/lower.h"
 #include "cortado/report/table.h"
 #include "cortado/report/trace.h"
 #include "cortado/sim/step_seconds.h"
@@ -38,7 +40,7 @@ struct TimeArguments {
   MachineOptions machine;
   std::string json, trace, report, predict_out, compute = "kernels", modelled_machine;
   int iterations = 50;
-  bool predict = false;
+  bool predict = false, algorithms = false;
 };
 
 int64_t peak_memory_bytes() {
@@ -177,6 +179,30 @@ std::string about(const TimeArguments& a, const Communicator& job, const TimeRep
   return text + fmt::format("; medians of {}", count(a.iterations, "iteration"));
 }
 
+// --algorithms: each convolution by each implementation, in place of whole iterations.
+void time_algorithms(const TimeArguments& a, const Network& network, const ExecutorOptions& options,
+                     Communicator& job) {
+  if (job.size() > 1)
+    throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
+  JobCosts costs(job, "");
+  Algorithms algorithms(costs);
+  const Program program = lower(network, place(network, options.strategies, 1),
+                                [](const Task& task) { return facts_of(task, select_kernel(task)); },
+                                {.schedule = options.schedule, .after_pass = {}});
+  const auto convolutions = convolutions_of(network, program, algorithms);
+  if (convolutions.empty())
+    throw UserError(fmt::format("--algorithms: net '{}' has no convolution", network.name()));
+  costs.save();
+  const double peak = costs.machine().device(0).peak.per_second;
+  fmt::print("{}\n{}", algorithms_text(convolutions, peak),
+             fmt::format("peak {:.1f} GFLOP/s of {} threads\n", 1e-9 * peak, compute_threads()));
+  if (a.json.empty()) return;
+  const Json json{{"peak_flops_per_second", peak},
+                  {"threads", compute_threads()},
+                  {"convolutions", algorithms_json(convolutions, peak)}};
+  write_file_atomically(a.json, json.dump(2) + "\n");
+}
+
 void run_time(const TimeArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   at_first_rank(job.get(), [&] {
@@ -196,6 +222,9 @@ void run_time(const TimeArguments& a) {
   ParameterStore parameters;
   ExecutorOptions options = execution_options(a.machine, *job, loaded.network);
   model_compute(a, *job, options);
+  if (a.algorithms) return time_algorithms(a, loaded.network, options, *job);
+  if (options.choose_kernel && (a.predict || !a.predict_out.empty()))
+    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
   std::optional<PredictedTimes> predicted;
   if (a.predict || !a.predict_out.empty()) predicted = predicted_times(loaded.network, options, *job);
   Executor executor(loaded.network, parameters, data.sources(), options);
@@ -254,6 +283,9 @@ Command add_time_command(CLI::App& app) {
   command->add_option("--trace", a->trace,
                       "Write the last iteration's steps, for Perfetto or chrome://tracing");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");
+  command->add_flag(
+      "--algorithms", a->algorithms,
+      "Time each convolution by each implementation, beside what the cost model says, and pick");
   command->add_flag("--predict", a->predict,
                     "Print predicted beside measured times, by costs measured on this machine");
   command->add_option("--predict-out", a->predict_out,

@@ -110,8 +110,9 @@ void run_train(const TrainArguments& a) {
   const SolverNets nets = solver_nets(message, a.solver);
   check_same_training(a, message, nets, *job);
   Trainer trainer(options, nets,
-                  {a.machine.kernels, a.reader_threads, strategy_of(a.machine, *job), job.get(),
-                   [&](const Network& network) { return strategy_for_job(a.machine, network, *job); }});
+                  {only_kernel(a.machine), a.reader_threads, strategy_of(a.machine, *job), job.get(),
+                   [&](const Network& network) { return strategy_for_job(a.machine, network, *job); },
+                   measured_kernels(a.machine, *job)});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
   start_from(a, options, trainer);

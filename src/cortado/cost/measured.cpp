@@ -44,13 +44,13 @@ MeasuredCosts::MeasuredCosts(const DeviceGraph& machine, TaskTimes& times, TaskT
       kernels_(std::move(kernels)) {}
 
 std::string MeasuredCosts::key_of(const Task& task, bool& named) const {
-  const std::optional<std::string> problem = problem_of(task);
+  const std::optional<std::string> problem = problem_of(task, kernels_);
   named = problem.has_value();
   if (!named) {
     return fmt::format("{} {} of {}", static_cast<const void*>(&task.layer()), task.domain_box.text(),
                        task.layers.size());
   }
-  return kernels_.empty() ? *problem : fmt::format("{}; kernels {}", *problem, kernels_);
+  return *problem;
 }
 
 const TaskTime* MeasuredCosts::find(const Task& task) const {

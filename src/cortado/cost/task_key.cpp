@@ -196,4 +196,10 @@ std::optional<std::string> problem_of(const Task& task) {
                             task.local_sums ? " local" : "");
 }
 
+std::optional<std::string> problem_of(const Task& task, const std::string& kernels) {
+  std::optional<std::string> problem = problem_of(task);
+  if (problem && !kernels.empty()) *problem += "; kernels " + kernels;
+  return problem;
+}
+
 }  // namespace cortado

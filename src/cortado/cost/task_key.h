@@ -11,5 +11,7 @@ namespace cortado {
 // boxes, wanted gradients. Two tasks of one text are the same computation. Nothing for layers that are not
 // known here.
 std::optional<std::string> problem_of(const Task& task);
+// On the kernels of that name; "": those that the list of all selects.
+std::optional<std::string> problem_of(const Task& task, const std::string& kernels);
 
 }  // namespace cortado

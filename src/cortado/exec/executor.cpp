@@ -93,7 +93,8 @@ TaskFacts facts_of(const Kernel& kernel) {
 }
 
 std::optional<TaskFacts> Executor::offer(const Task& task) {
-  Selection selection = select_kernel(task, options_.only_kernel);
+  Selection selection =
+      select_kernel(task, options_.choose_kernel ? options_.choose_kernel(task) : options_.only_kernel);
   std::optional<TaskFacts> facts = facts_of(task, selection);
   if (!facts) return std::nullopt;
   facts->kernel = static_cast<int>(selections_.size());

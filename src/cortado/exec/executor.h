@@ -30,7 +30,10 @@ struct ExecutorOptions {
   uint64_t seed = 1;
   bool keep_tensors = false;  // every tensor and gradient can be read after run()
   bool fuse = true;
-  std::string only_kernel;    // restrict to one implementation (tests, `--kernels`)
+  std::string only_kernel;  // restrict to one implementation (tests, `--kernels`)
+  // Per task, which implementation it is restricted to ("": none), in place of only_kernel; null:
+  // only_kernel.
+  std::function<std::string(const Task&)> choose_kernel{};
   NodeStrategies strategies;  // per node; empty: one rank does everything
   Schedule schedule;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank

@@ -93,9 +93,13 @@ struct KernelOffer {
   std::string refusal;             // "group 2 is not supported"
 };
 struct Implementation {
-  std::string name;  // "implicit-gemm", "onednn", "im2col-gemm", "reference"
+  std::string name;  // "implicit-gemm", "onednn", "lowering-1", "reference"
   std::function<KernelOffer(const Task&)> make;
 };
+
+// Those that may take tasks like this one, by the type of its first layer: fastest first, without the
+// reference and without those that are there to be compared with.
+std::vector<Implementation> implementations_of(const Task& task);
 
 // What select_kernel found: the kernel and, for --verbose, why each faster implementation refused.
 struct Selection {

@@ -25,6 +25,7 @@ KernelOffer make_reference(const Task& task) {
 struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
+  bool baseline = false;  // there to be compared with
 };
 
 const std::vector<std::string_view> products = {"Convolution", "Deconvolution", "InnerProduct"};
@@ -33,6 +34,17 @@ KernelOffer make_onednn(const Task& task) {
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
   if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
   return make_onednn_inner_product(task);
+}
+
+// BVLC Caffe's algorithm: one image at a time, im2col and one product of BLAS.
+KernelOffer make_lowering_as_caffe(const Task& task) {
+  return make_lowering(task, lowering::LoweringType::one, {.partitions = 1, .samples = 1});
+}
+
+template <lowering::LoweringType type>
+Candidate lowering_candidate(const char* name) {
+  return {{"Convolution", "Deconvolution"},
+          {name, [](const Task& task) { return make_lowering(task, type); }}};
 }
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
@@ -46,7 +58,10 @@ const std::vector<Candidate>& candidates() {
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? onednn : implicit_gemm,
       onednn_first ? implicit_gemm : onednn,
-      {{"Convolution"}, {"im2col-gemm", make_im2col_gemm}},
+      lowering_candidate<lowering::LoweringType::one>("lowering-1"),
+      lowering_candidate<lowering::LoweringType::two>("lowering-2"),
+      lowering_candidate<lowering::LoweringType::three>("lowering-3"),
+      {{"Convolution", "Deconvolution"}, {"caffe", make_lowering_as_caffe}, true},
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},
       {{"PReLU"}, {"native", make_native_prelu}},
@@ -157,6 +172,14 @@ Selection in_common_order(const Task& task, const std::string& only) {
 }
 
 }  // namespace
+
+std::vector<Implementation> implementations_of(const Task& task) {
+  std::vector<Implementation> known;
+  for (const Candidate& candidate : candidates())
+    if (takes(candidate, task.layer().type()) && !candidate.types.empty() && !candidate.baseline)
+      known.push_back(candidate.implementation);
+  return known;
+}
 
 Selection select_kernel(const Task& task, const std::string& only) {
   const bool product = std::ranges::find(products, task.layer().type()) != products.end();

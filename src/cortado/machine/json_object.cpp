@@ -47,6 +47,7 @@ std::string number_text(double value, JsonUnit unit) {
   if (wanted >= least && wanted < most) {
     const int decimals = std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(wanted))));
     std::string text = fmt::format("{:.{}f}", wanted, decimals);
+    if (text.ends_with('.')) text.pop_back();  // fmt's 0.99999999999999995 to one decimal is "1."
     if (brings_back(text)) return text;
   }
   return fmt::format("{:.{}g}", wanted, digits);

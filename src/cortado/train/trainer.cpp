@@ -113,6 +113,7 @@ ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strate
   ExecutorOptions execution;
   execution.seed = solver_.seed;
   execution.only_kernel = options.only_kernel;
+  execution.choose_kernel = options.choose_kernel;
   execution.strategies = std::move(strategies);
   execution.schedule = schedule;
   execution.communicator = communicator_;

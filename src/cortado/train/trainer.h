@@ -35,6 +35,7 @@ class Trainer {
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
+    std::function<std::string(const Task&)> choose_kernel{};  // ExecutorOptions::choose_kernel
   };
   // All ranks of a job make their trainers, and run them, alike.
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);

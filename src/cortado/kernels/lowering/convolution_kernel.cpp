@@ -20,10 +20,9 @@ float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 
 // memory.
 class ConvolutionBase : public Kernel {
  public:
-  ConvolutionBase(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
-                  ConvolutionProducts products)
+  ConvolutionBase(const ChainTail& tail, const Task& task, ConvolutionProducts products)
       : products_(std::move(products)),
-        weight_(WeightPanels(problem), task.canonical_parameters),
+        weight_(products_.weight, task.canonical_parameters),
         tail_(tail),
         outputs_(task.local_output(0).size()),
         weights_step_(any(task.parameter_gradients)) {}
@@ -60,9 +59,9 @@ class ConvolutionBase : public Kernel {
 
 class ConvolutionKernel : public ConvolutionBase {
  public:
-  ConvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
-                    ConvolutionProducts products)
-      : ConvolutionBase(problem, tail, task, std::move(products)), keeps_masked_(task.input_gradients[0]) {}
+  ConvolutionKernel(const ChainTail& tail, const Task& task, ConvolutionProducts products)
+      : ConvolutionBase(tail, task, std::move(products)),
+        keeps_masked_(task.input_gradients[0] || products_.correlate->wants_masked()) {}
 
   void forward(const Arguments& a) override {
     products_.gather->run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
@@ -94,8 +93,9 @@ class ConvolutionKernel : public ConvolutionBase {
 // The convolution that maps the output to the input, run backward.
 class DeconvolutionKernel : public ConvolutionBase {
  public:
-  DeconvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task)
-      : ConvolutionBase(problem, tail, task, implicit_products(problem)),
+  DeconvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
+                      ConvolutionProducts products)
+      : ConvolutionBase(tail, task, std::move(products)),
         channels_(problem.groups * problem.image_channels) {}
 
   void forward(const Arguments& a) override {
@@ -134,18 +134,21 @@ KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options
                                            task.output_boxes[0], offer.refusal);
   if (!problem) return offer;
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
-  if (products)
-    offer.kernel = std::make_unique<ConvolutionKernel>(*problem, *tail, task, std::move(*products));
+  if (products) offer.kernel = std::make_unique<ConvolutionKernel>(*tail, task, std::move(*products));
   return offer;
 }
 
-KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& options) {
+KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& options,
+                               const MakeProducts& make_products) {
   KernelOffer offer;
   const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
   if (!tail) return offer;
   const auto problem = convolution_problem(options, task.outputs[0], task.output_boxes[0], task.inputs[0],
                                            task.input_boxes[0], offer.refusal);
-  if (problem) offer.kernel = std::make_unique<DeconvolutionKernel>(*problem, *tail, task);
+  if (!problem) return offer;
+  std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
+  if (products)
+    offer.kernel = std::make_unique<DeconvolutionKernel>(*problem, *tail, task, std::move(*products));
   return offer;
 }
 

@@ -16,7 +16,7 @@ using MakeProducts = std::function<std::optional<ConvolutionProducts>(const Conv
 
 KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options,
                              const MakeProducts& make_products);
-// With implicit_products.
-KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& options);
+KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& options,
+                               const MakeProducts& make_products);
 
 }  // namespace cortado::lowering

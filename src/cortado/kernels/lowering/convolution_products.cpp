@@ -15,32 +15,11 @@ Epilogue epilogue_of_group(Epilogue epilogue, int64_t first_channel) {
   return epilogue;
 }
 
-// Image positions residue, residue + stride, ... of one axis, and the taps that reach them.
-struct ResidueClass {
-  LatticeAxis axis;
-  std::vector<int64_t> taps;
-};
-
-// Position i = residue + stride * row meets window o = (i + pad - k * dilation) / stride through tap k.
-ResidueClass residue_class(const ConvolutionAxis& axis, int64_t residue) {
-  ResidueClass result;
-  result.axis.rows = divide_up(axis.image - residue, axis.stride);
-  result.axis.offset.clear();
-  result.axis.extent = axis.windows;
-  for (int64_t k = 0; k < axis.kernel; ++k) {
-    const int64_t distance = residue - axis.offset(k);
-    if (distance % axis.stride != 0) continue;
-    result.axis.offset.push_back(distance / axis.stride);
-    result.taps.push_back(k);
-  }
-  return result;
-}
-
 }  // namespace
 
 ConvolutionProducts implicit_products(const ConvolutionProblem& problem) {
   return {std::make_unique<GatherProduct>(problem), std::make_unique<SpreadProduct>(problem),
-          std::make_unique<CorrelateProduct>(problem), "implicit-gemm"};
+          std::make_unique<CorrelateProduct>(problem), "implicit-gemm", WeightPanels(problem).format()};
 }
 
 GatherProduct::GatherProduct(const ConvolutionProblem& problem)

@@ -12,7 +12,7 @@
 
 namespace cortado::lowering {
 
-// One tensor from the other and the weight, which lies in WeightPanels.
+// One tensor from the other and the weight.
 class DataProduct {
  public:
   virtual ~DataProduct() = default;
@@ -29,14 +29,18 @@ class FilterProduct {
   virtual void run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
                    std::byte* scratch) const = 0;
   virtual size_t scratch_bytes() const = 0;
+  // True when `masked` must be given with a fused ReLU.
+  virtual bool wants_masked() const { return false; }
 };
 
-// The three products that a convolution or deconvolution consists of, and what they are called together.
+// The three products that a convolution or deconvolution consists of, what they are called together, and
+// how the weight lies in memory that they read.
 struct ConvolutionProducts {
   std::unique_ptr<const DataProduct> gather;  // windows = weight * image
   std::unique_ptr<const DataProduct> spread;  // image = weight^T * windows
   std::unique_ptr<const FilterProduct> correlate;
   std::string name;
+  ParameterFormat weight;
 };
 ConvolutionProducts implicit_products(const ConvolutionProblem& problem);
 

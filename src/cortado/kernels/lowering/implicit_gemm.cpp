@@ -8,13 +8,13 @@
 namespace cortado {
 
 KernelOffer make_implicit_gemm(const Task& task) {
+  const lowering::MakeProducts products = [](const lowering::ConvolutionProblem& problem, std::string&) {
+    return std::optional(lowering::implicit_products(problem));
+  };
   if (auto* layer = dynamic_cast<const Convolution*>(&task.layer()))
-    return lowering::make_convolution(task, layer->options(),
-                                      [](const lowering::ConvolutionProblem& problem, std::string&) {
-                                        return std::optional(lowering::implicit_products(problem));
-                                      });
+    return lowering::make_convolution(task, layer->options(), products);
   if (auto* layer = dynamic_cast<const Deconvolution*>(&task.layer()))
-    return lowering::make_deconvolution(task, layer->options());
+    return lowering::make_deconvolution(task, layer->options(), products);
   if (auto* layer = dynamic_cast<const InnerProduct*>(&task.layer()))
     return lowering::make_inner_product(task, layer->options());
   return {nullptr, fmt::format("{} is not a matrix product", task.layer().type())};

@@ -9,6 +9,7 @@
 #include "cortado/kernels/lowering/channels.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/lowering/panels.h"
 #include "cortado/kernels/lowering/row_product.h"
 #include "cortado/kernels/lowering/weight_product.h"
 
@@ -120,7 +121,7 @@ class InnerProductKernel : public Kernel {
   InnerProductKernel(const Extents& extents, WeightPanels panels, const ChainTail& tail, const Task& task)
       : extents_(extents),
         tail_(tail),
-        weight_(panels, task.canonical_parameters),
+        weight_(panels.format(), task.canonical_parameters),
         forward_(sample_lattice(extents)),
         input_gradient_(extents),
         weight_gradient_(sample_lattice(extents)),

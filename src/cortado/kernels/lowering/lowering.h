@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include "cortado/base/units.h"
 #include "cortado/kernels/kernel.h"
 
 namespace cortado {
@@ -10,8 +13,25 @@ namespace cortado {
 // the order the products stream them. Any stride, padding, dilation, group and cut.
 KernelOffer make_implicit_gemm(const Task& task);
 
-// Type-1 lowering (Caffe con Troll, section 2.1): im2col over as many samples as a bounded lowered matrix
-// holds, then one BLAS product. Convolution only.
-KernelOffer make_im2col_gemm(const Task& task);
+namespace lowering {
+
+// The three lowerings of a convolution (Caffe con Troll, section 2.1): which axes of the windows are expanded
+// in the lowered data (type 1: all, type 2: the last, type 3: none); all others are in the product.
+enum class LoweringType { one = 1, two, three };
+inline std::string name_of(LoweringType type) { return "lowering-" + std::to_string(static_cast<int>(type)); }
+
+// How a lowering works through a batch (section 2.2).
+struct LoweringOptions {
+  int partitions = 0;                // that run at the same time, each on threads / partitions; 0: chosen
+  int64_t samples = 0;               // lowered together in a partition, as far as memory allows; 0: chosen
+  Bytes memory{int64_t{256} << 20};  // of lowered data, products and sums together
+};
+
+}  // namespace lowering
+
+// Lower, multiply by BLAS, lift: Convolution and Deconvolution of any stride, padding, dilation, group and
+// cut, in bounded memory.
+KernelOffer make_lowering(const Task& task, lowering::LoweringType type,
+                          const lowering::LoweringOptions& options = {});
 
 }  // namespace cortado

@@ -37,6 +37,21 @@ Lattice ConvolutionProblem::gather_lattice() const {
   return lattice;
 }
 
+// Position i = residue + stride * row meets window o = (i + pad - k * dilation) / stride through tap k.
+ResidueClass residue_class(const ConvolutionAxis& axis, int64_t residue) {
+  ResidueClass result;
+  result.axis.rows = divide_up(axis.image - residue, axis.stride);
+  result.axis.offset.clear();
+  result.axis.extent = axis.windows;
+  for (int64_t k = 0; k < axis.kernel; ++k) {
+    const int64_t distance = residue - axis.offset(k);
+    if (distance % axis.stride != 0) continue;
+    result.axis.offset.push_back(distance / axis.stride);
+    result.taps.push_back(k);
+  }
+  return result;
+}
+
 std::optional<ConvolutionProblem> convolution_problem(const ConvolutionOptions& options, const Shape& image,
                                                       const Box& image_box, const Shape& windows,
                                                       const Box& window_box, std::string& refusal) {

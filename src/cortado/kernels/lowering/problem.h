@@ -36,6 +36,14 @@ struct ConvolutionProblem {
   Lattice gather_lattice() const;
 };
 
+// Image positions residue, residue + stride, ... of one axis, and the taps through which windows read them:
+// position residue + stride * row meets window row + axis.offset[i] through taps[i].
+struct ResidueClass {
+  LatticeAxis axis;  // rows are positions, the left tensor is the windows
+  std::vector<int64_t> taps;
+};
+ResidueClass residue_class(const ConvolutionAxis& axis, int64_t residue);
+
 // The problem of a {Convolution, ...} or {Deconvolution, ...} task, or the reason why it is not one.
 std::optional<ConvolutionProblem> convolution_problem(const ConvolutionOptions& options, const Shape& image,
                                                       const Box& image_box, const Shape& windows,

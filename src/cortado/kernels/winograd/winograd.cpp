@@ -27,7 +27,8 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
     using winograd::TileProduct;
     return ConvolutionProducts{std::make_unique<TileProduct>(problem, TileProduct::Direction::forward),
                                std::make_unique<TileProduct>(problem, TileProduct::Direction::backward),
-                               std::make_unique<winograd::TileSums>(problem), "winograd"};
+                               std::make_unique<winograd::TileSums>(problem), "winograd",
+                               lowering::WeightPanels(problem).format()};
   }
   return std::nullopt;
 }

@@ -1,0 +1,125 @@
+#include "cortado/app/algorithms.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/kernels/lowering/cost.h"
+
+namespace cortado {
+namespace {
+
+constexpr double far_behind = 1.5;  // times the prediction of the best lowering: not measured
+constexpr int rounds = 8;
+// Times the best time so far: not measured again. Quick measurements differ by a tenth.
+double out_of_reach(int round) { return round < 2 ? 1.3 : 1.1; }
+
+bool is_lowering(const Algorithm& algorithm) { return algorithm.name.starts_with("lowering-"); }
+
+// The type-1 lowering of a table, which all types are where windows are single positions.
+const Algorithm* first_lowering(const AlgorithmTable& table) {
+  const auto found = std::ranges::find_if(table.algorithms, is_lowering);
+  return found == table.algorithms.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+bool is_convolution(const Task& task) {
+  return task.layer().type() == "Convolution" || task.layer().type() == "Deconvolution";
+}
+
+// What the model leaves out.
+void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
+  const Device& device = costs_.machine().device(0);
+  const auto wanted = [](const std::vector<bool>& gradients) {
+    return std::ranges::find(gradients, true) != gradients.end();
+  };
+  const double passes = 1.0 + wanted(task.input_gradients) + wanted(task.parameter_gradients);
+  double best = 0;
+  for (Algorithm& algorithm : table.algorithms) {
+    const auto pass = lowering::predicted_pass(task, algorithm.name, device.peak, device.memory_bandwidth);
+    algorithm.predicted = {passes * pass.value_or(Seconds{}).count};
+    if (!is_lowering(algorithm) || !algorithm.refusal.empty()) continue;
+    if (best == 0 || algorithm.predicted.count < best) best = algorithm.predicted.count;
+  }
+  const Algorithm* first = first_lowering(table);
+  for (size_t i = 0; i < table.algorithms.size(); ++i) {
+    Algorithm& algorithm = table.algorithms[i];
+    if (!is_lowering(algorithm) || !algorithm.refusal.empty() || static_cast<int>(i) == table.listed)
+      continue;
+    if (algorithm.predicted.count > far_behind * best) {
+      algorithm.pruned = "far behind by the model";
+    } else if (&algorithm != first && first->refusal.empty() && algorithm.scratch.count == 0 &&
+               first->scratch.count == 0) {
+      algorithm.pruned = "the same as " + first->name;
+    }
+  }
+}
+
+// Times each that has no time in turns, so that a machine whose speed changes does not favour one, and keeps
+// the best.
+void Algorithms::measure(const Task& task, AlgorithmTable& table) {
+  std::vector<Algorithm*> contenders;
+  for (Algorithm& algorithm : table.algorithms) {
+    if (!algorithm.refusal.empty() || !algorithm.pruned.empty()) continue;
+    if (const TaskTime* known = costs_.known(task, algorithm.name)) {
+      algorithm.time = *known;
+    } else {
+      contenders.push_back(&algorithm);
+    }
+  }
+  for (int round = 0; round < rounds && !contenders.empty(); ++round) {
+    double best = 0;
+    for (Algorithm* contender : contenders) {
+      const PassTimes passes = time_task(task, contender->name);
+      const TaskTime time{.forward = passes.forward,
+                          .backward_weights = passes.backward_weights,
+                          .backward = passes.backward};
+      if (!contender->time || time.total() < contender->time->total()) contender->time = time;
+      const double total = contender->time->total().count;
+      if (best == 0 || total < best) best = total;
+    }
+    for (Algorithm* contender : contenders) costs_.keep(task, contender->name, *contender->time);
+    std::erase_if(contenders, [&](const Algorithm* contender) {
+      return contender->time->total().count > out_of_reach(round) * best;
+    });
+    if (contenders.size() == 1 && round >= 2) break;
+  }
+}
+
+AlgorithmTable Algorithms::table(const Task& task) {
+  AlgorithmTable table;
+  table.flops = forward_flops(task).count;
+  for (const Implementation& implementation : implementations_of(task)) {
+    const KernelOffer offer = implementation.make(task);
+    Algorithm algorithm{.name = implementation.name,
+                        .refusal = offer.refusal,
+                        .pruned = "",
+                        .predicted = {},
+                        .scratch = {},
+                        .time = {}};
+    if (offer.kernel) {
+      algorithm.scratch = offer.kernel->scratch_bytes();
+      if (table.listed < 0) table.listed = static_cast<int>(table.algorithms.size());
+    }
+    table.algorithms.push_back(std::move(algorithm));
+  }
+  rank(task, table);
+  measure(task, table);
+  for (size_t i = 0; i < table.algorithms.size(); ++i) {
+    const auto& time = table.algorithms[i].time;
+    if (!time) continue;
+    if (table.pick < 0 || time->total() < table.algorithms[static_cast<size_t>(table.pick)].time->total())
+      table.pick = static_cast<int>(i);
+  }
+  return table;
+}
+
+std::string Algorithms::choose(const Task& task) {
+  if (!is_convolution(task)) return "";
+  const AlgorithmTable found = table(task);
+  return found.pick < 0 ? "" : found.algorithms[static_cast<size_t>(found.pick)].name;
+}
+
+}  // namespace cortado

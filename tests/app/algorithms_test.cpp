@@ -1,0 +1,108 @@
+// `cortado time --algorithms` and `--kernels measured`: what is picked is the fastest measured, kept, and
+// runs.
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/run_command.h"
+
+namespace cortado {
+namespace {
+
+using Json = nlohmann::json;
+
+// Two convolutions that are one problem, one that Winograd's algorithm refuses, and one of single positions.
+std::string net() {
+  const auto convolution = [](const std::string& name, const std::string& bottom,
+                              const std::string& options) {
+    return "layer { name: '" + name + "' type: 'Convolution' bottom: '" + bottom + "' top: '" + name +
+           "' convolution_param { weight_filler { type: 'xavier' } " + options + " } }\n";
+  };
+  return R"(name: "net"
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+  dummy_data_param {
+    shape { dim: 4 dim: 16 dim: 12 dim: 12 } shape { dim: 4 }
+    data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 } } }
+)" + convolution("first", "data", "num_output: 16 kernel_size: 3 pad: 1") +
+         convolution("second", "first", "num_output: 16 kernel_size: 3 pad: 1") +
+         convolution("third", "second", "num_output: 16 kernel_size: 3 pad: 1") +
+         convolution("wide", "third", "num_output: 8 kernel_size: 5 stride: 2") +
+         convolution("point", "wide", "num_output: 8 kernel_size: 1") + R"(
+layer { name: "score" type: "InnerProduct" bottom: "point" top: "score"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
+)";
+}
+
+class AlgorithmsTest : public ::testing::Test {
+ protected:
+  AlgorithmsTest() { folder_.write("net.prototxt", net()); }
+  CommandResult time(const std::string& options) {
+    return run_cortado(folder_.path(), "time --model net.prototxt --threads 1 " + options);
+  }
+  Json algorithms() {
+    const CommandResult result = time("--algorithms --json out.json");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return Json::parse(folder_.read("out.json"), nullptr, false);
+  }
+
+  TemporaryFolder folder_;
+};
+
+double total_of(const Json& algorithm) {
+  return algorithm["forward_seconds"].get<double>() + algorithm["backward_weights_seconds"].get<double>() +
+         algorithm["backward_seconds"].get<double>();
+}
+
+TEST_F(AlgorithmsTest, PicksTheFastestMeasured) {
+  const Json report = algorithms();
+  ASSERT_EQ(report["convolutions"].size(), 4u) << report.dump(1);
+  EXPECT_EQ(report["convolutions"][1]["layers"], Json({"second", "third"}));
+  for (const Json& convolution : report["convolutions"]) {
+    std::map<std::string, double> totals;
+    std::map<std::string, Json> by_name;
+    for (const Json& algorithm : convolution["algorithms"]) {
+      by_name[algorithm["name"]] = algorithm;
+      if (algorithm.contains("forward_seconds")) totals[algorithm["name"]] = total_of(algorithm);
+    }
+    ASSERT_TRUE(totals.contains("implicit-gemm"));
+    const std::string pick = convolution["pick"];
+    for (const auto& [name, total] : totals) EXPECT_LE(totals.at(pick), total) << name;
+    for (const char* name : {"winograd", "onednn", "lowering-1", "lowering-2", "lowering-3"}) {
+      ASSERT_TRUE(by_name.contains(name)) << name;
+      const Json& algorithm = by_name[name];
+      EXPECT_NE(algorithm.contains("refusal") || algorithm.contains("pruned"), totals.contains(name))
+          << algorithm;
+    }
+    EXPECT_FALSE(by_name.contains("reference"));
+  }
+  const Json& wide = report["convolutions"][2];
+  EXPECT_EQ(wide["algorithms"][0]["name"], "winograd");
+  EXPECT_EQ(wide["algorithms"][0]["refusal"], "windows other than 3x3 with stride 1");
+  const Json& point = report["convolutions"][3];
+  EXPECT_EQ(point["algorithms"].back()["pruned"], "the same as lowering-1");
+}
+
+TEST_F(AlgorithmsTest, MeasuresOnce) { EXPECT_EQ(algorithms(), algorithms()); }
+
+TEST_F(AlgorithmsTest, RunsWhatItPicked) {
+  const Json report = algorithms();
+  const CommandResult result = time("--kernels measured --verbose --iterations 1");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const Json& convolution : report["convolutions"])
+    for (const std::string layer : convolution["layers"]) {
+      const size_t line = result.output.find("  " + layer);
+      ASSERT_NE(line, std::string::npos) << result.output;
+      const std::string text = result.output.substr(line, result.output.find('\n', line) - line);
+      EXPECT_NE(text.find(convolution["pick"].get<std::string>()), std::string::npos) << text;
+    }
+}
+
+TEST_F(AlgorithmsTest, RefusesWhatItDoesNotMeasure) {
+  const CommandResult result = time("--kernels measured --predict");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.output.find("--predict: "), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace cortado
