@@ -152,6 +152,7 @@ class Lowering : public ::testing::TestWithParam<LoweringType> {
     Draw draw(seed++);
     set_compute_threads(static_cast<int>(draw(1, 5)));
     LoweringOptions options{.partitions = static_cast<int>(draw(0, 5)), .samples = draw(0, 3)};
+    options.serial = draw.chance(20);
     return make_lowering(task, GetParam(), options);
   }
 
