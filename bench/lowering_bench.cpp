@@ -165,7 +165,7 @@ void compare_types(const Layer& layer) {
   std::vector<KernelOffer> offers;
   for (const LoweringType type : types) offers.push_back(make_lowering(task, type));
   Match match(task, std::move(offers));
-  const Times times = times_of(match, 3);
+  const Times times = times_of(match, 6);
   fmt::print("| {} | {} | {:.3g} |", layer.channels, layer.outputs,
              static_cast<double>(layer.channels) / static_cast<double>(layer.outputs));
   for (double one : times.forward) fmt::print(" {:.2f} |", 1e3 * one);

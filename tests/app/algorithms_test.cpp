@@ -38,7 +38,7 @@ class AlgorithmsTest : public ::testing::Test {
  protected:
   AlgorithmsTest() { folder_.write("net.prototxt", net()); }
   CommandResult time(const std::string& options) {
-    return run_cortado(folder_.path(), "time --model net.prototxt --threads 1 " + options);
+    return run_cortado(folder_.path(), "time --model net.prototxt --threads 2 " + options);
   }
   Json algorithms() {
     const CommandResult result = time("--algorithms --json out.json");

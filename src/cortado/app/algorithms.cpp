@@ -44,14 +44,20 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
     if (best == 0 || algorithm.predicted.count < best) best = algorithm.predicted.count;
   }
   const Algorithm* first = first_lowering(table);
+  // A lowering that copies nothing is BLAS on the tensors as they lie, in each type alike.
+  const auto direct = lowering::predicted_pass(task, "implicit-gemm", device.peak, device.memory_bandwidth)
+                          .value_or(Seconds{});
+  const auto copies_nothing = [&](const Algorithm& algorithm) {
+    return algorithm.predicted == Seconds{passes * direct.count};
+  };
   for (size_t i = 0; i < table.algorithms.size(); ++i) {
     Algorithm& algorithm = table.algorithms[i];
     if (!is_lowering(algorithm) || !algorithm.refusal.empty() || static_cast<int>(i) == table.listed)
       continue;
     if (algorithm.predicted.count > far_behind * best) {
       algorithm.pruned = "far behind by the model";
-    } else if (&algorithm != first && first->refusal.empty() && algorithm.scratch.count == 0 &&
-               first->scratch.count == 0) {
+    } else if (&algorithm != first && first->refusal.empty() && copies_nothing(algorithm) &&
+               copies_nothing(*first)) {
       algorithm.pruned = "the same as " + first->name;
     }
   }

@@ -36,9 +36,10 @@ KernelOffer make_onednn(const Task& task) {
   return make_onednn_inner_product(task);
 }
 
-// BVLC Caffe's algorithm: one image at a time, im2col and one product of BLAS.
+// BVLC Caffe's algorithm: one image at a time, im2col on one thread and one product of BLAS
+// on all.
 KernelOffer make_lowering_as_caffe(const Task& task) {
-  return make_lowering(task, lowering::LoweringType::one, {.partitions = 1, .samples = 1});
+  return make_lowering(task, lowering::LoweringType::one, {.partitions = 1, .samples = 1, .serial = true});
 }
 
 template <lowering::LoweringType type>

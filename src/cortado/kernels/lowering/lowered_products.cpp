@@ -19,7 +19,8 @@ constexpr int64_t alignment = 16;  // floats
 // product of a few samples, and with sums of its own for the weight's gradient (partition 0 sums in place).
 class LoweredBatch {
  public:
-  LoweredBatch(Lowering lowering, const LoweringOptions& options) : lowering_(std::move(lowering)) {
+  LoweredBatch(Lowering lowering, const LoweringOptions& options)
+      : lowering_(std::move(lowering)), serial_(options.serial) {
     const int64_t batch = std::max<int64_t>(1, lowering_.problem().batch), floats = options.memory.count / 4;
     const int64_t wanted = options.partitions > 0 ? options.partitions : compute_threads();
     partitions_ = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(batch, compute_threads()));
@@ -55,7 +56,26 @@ class LoweredBatch {
     });
   }
 
+  // The tensor as a matrix, in `memory` unless it is one.
+  Factor lowered(const LoweredMatrix& matrix, const float* tensor, int64_t samples, float* memory) const {
+    if (matrix.is_tensor()) return {tensor, matrix.row_stride()};
+    on_its_threads([&] { matrix.gather(tensor, samples, memory); });
+    return {memory, matrix.row_stride()};
+  }
+  void lift(const LoweredMatrix& matrix, const float* product, int64_t samples, float* tensor, bool add,
+            const Epilogue& epilogue) const {
+    on_its_threads([&] { matrix.scatter(product, samples, tensor, add, epilogue); });
+  }
+
  private:
+  template <typename Work>
+  void on_its_threads(Work&& work) const {
+    if (!serial_) return work();
+    const int threads = compute_threads();
+    set_compute_threads(1);
+    work();
+    set_compute_threads(threads);
+  }
   // So many that a product has enough rows for BLAS; more would only leave the caches (docs/lowering.md).
   int64_t chosen_samples() const {
     constexpr int64_t enough = 700;
@@ -75,17 +95,10 @@ class LoweredBatch {
 
   Lowering lowering_;
   int64_t partitions_, samples_;
-  bool fits_;
+  bool fits_, serial_;
 };
 
 using LoweredBatchPtr = std::shared_ptr<const LoweredBatch>;
-
-// The tensor as a matrix, in `memory` unless it is one.
-Factor lowered(const LoweredMatrix& matrix, const float* tensor, int64_t samples, float* memory) {
-  if (matrix.is_tensor()) return {tensor, matrix.row_stride()};
-  matrix.gather(tensor, samples, memory);
-  return {memory, matrix.row_stride()};
-}
 
 Epilogue of_group(Epilogue epilogue, int64_t first_channel) {
   if (epilogue.bias) epilogue.bias += first_channel;
@@ -132,12 +145,12 @@ class LoweredProduct : public DataProduct {
     bool add = false;
     for (const LoweringClass& each : lowering().classes()) {
       const LoweredMatrix &in = from(each), &out = to(each);
-      const Factor left = lowered(in, source, part.samples, forward_ ? part.data : part.product);
+      const Factor left = batch_->lowered(in, source, part.samples, forward_ ? part.data : part.product);
       const Factor right{weight + each.kernel, each.product.columns(), !forward_};
       float* product = out.is_tensor() ? target : forward_ ? part.product : part.data;
       multiply(part.samples * in.rows(), out.columns(), in.columns(), left, right,
                out.is_tensor() && add ? 1.0f : 0.0f, product, out.row_stride());
-      if (!out.is_tensor()) out.scatter(product, part.samples, target, add, epilogue);
+      if (!out.is_tensor()) batch_->lift(out, product, part.samples, target, add, epilogue);
       add = true;
     }
   }
@@ -198,10 +211,10 @@ class LoweredCorrelation : public FilterProduct {
   void add_group(const float* image, const float* gradient, float* sums,
                  const LoweredBatch::Part& part) const {
     for (const LoweringClass& each : batch_->lowering().classes()) {
-      Factor data = lowered(each.data, image, part.samples, part.data);
+      Factor data = batch_->lowered(each.data, image, part.samples, part.data);
       data.transposed = true;
       multiply(each.data.columns(), each.product.columns(), part.samples * each.data.rows(), data,
-               lowered(each.product, gradient, part.samples, part.product), 1, sums + each.kernel,
+               batch_->lowered(each.product, gradient, part.samples, part.product), 1, sums + each.kernel,
                each.product.columns());
     }
   }
@@ -231,8 +244,7 @@ std::optional<ConvolutionProducts> lowered_products(const ConvolutionProblem& pr
   }
   return ConvolutionProducts{
       std::make_unique<LoweredProduct>(batch, true), std::make_unique<LoweredProduct>(batch, false),
-      std::make_unique<LoweredCorrelation>(batch), name_of(type),
-      batch->lowering().weight_format()};
+      std::make_unique<LoweredCorrelation>(batch), name_of(type), batch->lowering().weight_format()};
 }
 
 }  // namespace cortado::lowering

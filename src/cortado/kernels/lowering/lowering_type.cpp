@@ -140,8 +140,8 @@ std::string extents(const ConvolutionProblem& problem, int64_t ConvolutionAxis::
 }  // namespace
 
 ParameterFormat Lowering::weight_format() const {
-  std::string name = fmt::format("{}-g{}-k{}", name_of(type_), problem_.groups,
-                                 extents(problem_, &ConvolutionAxis::kernel));
+  std::string name =
+      fmt::format("{}-g{}-k{}", name_of(type_), problem_.groups, extents(problem_, &ConvolutionAxis::kernel));
   if (classes_.size() > 1)
     name += fmt::format("-s{}-d{}", extents(problem_, &ConvolutionAxis::stride),
                         extents(problem_, &ConvolutionAxis::dilation));
