@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "cortado/cost/analytic.h"
 #include "cortado/program/lower.h"
@@ -35,6 +36,25 @@ inline std::vector<Program> programs_of(const Network& network, const Strategy& 
     programs.push_back(
         lower(network, placement, facts_of, {.rank = rank, .schedule = strategy.schedule, .after_pass = {}}));
   return programs;
+}
+
+// A random net under a random strategy, on one or two nodes of one to four devices.
+struct RandomJob {
+  std::string name;
+  DeviceGraph machine;
+  Network net;
+  std::vector<Program> programs;
+};
+inline RandomJob random_job(uint32_t seed) {
+  const int nodes = 1 + static_cast<int>(seed % 2), devices = 1 + static_cast<int>(seed / 2 % 4);
+  RandomJob job{
+      .name = std::to_string(seed) + " on " + std::to_string(nodes) + " x " + std::to_string(devices),
+      .machine = machine_of(nodes, devices),
+      .net = random_net(seed),
+      .programs = {}};
+  const Strategy strategy = load_strategy("random:" + std::to_string(seed), job.net, job.machine.devices());
+  job.programs = programs_of(job.net, strategy, job.machine.devices());
+  return job;
 }
 
 inline bool carries(const std::vector<Program>& programs) {

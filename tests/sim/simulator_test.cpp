@@ -64,12 +64,8 @@ TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
 // all ranks.
 TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
-    const int nodes = 1 + static_cast<int>(seed % 2), devices = 1 + static_cast<int>(seed / 2 % 4);
-    SCOPED_TRACE(std::to_string(seed) + " on " + std::to_string(nodes) + " x " + std::to_string(devices));
-    const DeviceGraph machine = machine_of(nodes, devices);
-    const Network net = testing::random_net(seed);
-    const auto programs = programs_of(
-        net, load_strategy("random:" + std::to_string(seed), net, machine.devices()), machine.devices());
+    const auto [name, machine, net, programs] = testing::random_job(seed);
+    SCOPED_TRACE(name);
     AnalyticCosts costs(machine);
     const Simulation found = simulate(programs, costs, machine);
     double sum = 0;

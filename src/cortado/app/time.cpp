@@ -203,6 +203,57 @@ void time_algorithms(const TimeArguments& a, const Network& network, const Execu
   write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
+// What a run gave; slices only where someone wants them.
+struct Run {
+  std::vector<IterationTimes> times;
+  TimeReport report;
+  std::vector<int64_t> memory;  // of the ranks, in bytes
+  std::vector<TraceSlice> slices;
+};
+
+// All ranks call it.
+Run run_of(const TimeArguments& a, Executor& executor, Optimizer& optimizer, Communicator& job) {
+  Run run;
+  const double peak = measure_peak();
+  const Traffic before = job.traffic();
+  run.times = run_iterations(executor, optimizer, a.iterations);
+  TimeReport& report = run.report = report_of(executor.network(), executor.program(), run.times);
+  report.bytes =
+      job.sum(static_cast<double>(job.traffic().sent - before.sent)) / (a.iterations + warm_up_iterations);
+  report.ranks = job.size();
+  report.peak = job.sum(std::max(peak, measure_peak()));
+  report.flops = job.sum(report.flops);
+  report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job.size());
+  run.memory = values_of_ranks(job, peak_memory_bytes());
+  if (!a.trace.empty() || !a.report.empty()) run.slices = slices_of_job(executor, executor.timeline(), job);
+  return run;
+}
+
+// Prints and writes what was asked for: rank 0 alone.
+void tell(const TimeArguments& a, const Run& run, const std::optional<PredictedTimes>& predicted,
+          const Network& network, const Communicator& job) {
+  fmt::print("{}", times_text(run.report));
+  const int64_t largest = *std::ranges::max_element(run.memory);
+  fmt::print("{:.1f} MiB resident at most{}\n", static_cast<double>(largest) / (1 << 20),
+             job.size() > 1 ? ", of the rank that needs most" : "");
+  Json json = times_json(run.report);
+  json["threads"] = compute_threads();
+  json["peak_memory_bytes"] = largest;
+  json["peak_memory_bytes_of_ranks"] = run.memory;
+  RunReport page = run_report_of(run.report, network, about(a, job, run.report), run.slices);
+  if (predicted) {
+    const std::vector<double> measured = step_medians(run.times);
+    ensure(measured.size() == predicted->prediction.steps.size(),
+           "the predicted program is the one that ran");
+    const auto layers = compare(predicted->prediction, network, measured);
+    json["prediction"] = report_prediction(a, *predicted, layers, measured, run.report.step);
+    page.prediction = run_prediction_of(predicted->simulated, layers, network);
+  }
+  if (!a.report.empty()) write_page(a.report, run_page(page));
+  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(run.slices));
+  if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
+}
+
 void run_time(const TimeArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   at_first_rank(job.get(), [&] {
@@ -233,41 +284,8 @@ void run_time(const TimeArguments& a) {
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;
   Optimizer optimizer(solver, parameters, parameter_cut_of(executor, job.get()));
-
-  double peak = measure_peak();
-  const Traffic before = job->traffic();
-  const std::vector<IterationTimes> times = run_iterations(executor, optimizer, a.iterations);
-  TimeReport report = report_of(loaded.network, executor.program(), times);
-  report.bytes =
-      job->sum(static_cast<double>(job->traffic().sent - before.sent)) / (a.iterations + warm_up_iterations);
-  report.ranks = job->size();
-  report.peak = job->sum(std::max(peak, measure_peak()));
-  report.flops = job->sum(report.flops);
-  report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job->size());
-  const std::vector<int64_t> memory = values_of_ranks(*job, peak_memory_bytes());
-  std::vector<TraceSlice> slices;
-  if (!a.trace.empty() || !a.report.empty()) slices = slices_of_job(executor, executor.timeline(), *job);
-  if (job->rank() > 0) return;
-  fmt::print("{}", times_text(report));
-  const int64_t largest = *std::ranges::max_element(memory);
-  fmt::print("{:.1f} MiB resident at most{}\n", static_cast<double>(largest) / (1 << 20),
-             job->size() > 1 ? ", of the rank that needs most" : "");
-  Json json = times_json(report);
-  json["threads"] = compute_threads();
-  json["peak_memory_bytes"] = largest;
-  json["peak_memory_bytes_of_ranks"] = memory;
-  RunReport page = run_report_of(report, loaded.network, about(a, *job, report), slices);
-  if (predicted) {
-    const std::vector<double> measured = step_medians(times);
-    ensure(measured.size() == predicted->prediction.steps.size(),
-           "the predicted program is the one that ran");
-    const auto layers = compare(predicted->prediction, loaded.network, measured);
-    json["prediction"] = report_prediction(a, *predicted, layers, measured, report.step);
-    page.prediction = run_prediction_of(predicted->simulated, layers, loaded.network);
-  }
-  if (!a.report.empty()) write_page(a.report, run_page(page));
-  if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices));
-  if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
+  const Run run = run_of(a, executor, optimizer, *job);
+  if (job->rank() == 0) tell(a, run, predicted, loaded.network, *job);
 }
 
 }  // namespace
