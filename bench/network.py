@@ -5,18 +5,20 @@
     bench/network.py --cortado build/release/cortado --rate 1gbit --strategies data owt auto --rounds 3 --out network
 
 Makes hosts of network namespaces on one switch, every link limited to --rate in both directions, each host with one
-core (so there are as many ranks as cores at most, but for "--compute model"), starts one rank of one thread on each, and takes `cortado time` under
-each strategy in turns. NET:BATCH is a net of models/ and the samples of a rank. Printed are, per strategy: the
-step (median over the rounds), how many times faster than the first strategy (median of the rounds' ratios), the bytes that all
-ranks send in an iteration by Cortado's count and by the kernel's (counters of the interfaces; headers, the start
-of the job and of measuring the peak included), and the seconds that these bytes take at the link's rate. The
-strategy ddp is PyTorch's DistributedDataParallel over gloo (ddp-nhwc: with channels last) in the same hosts; needs
-Debian's python3-torch and python3-torchvision, and libjemalloc2, which it is given as the faster allocator. --predict adds
-the step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages behind computing.
+core (so there are as many ranks as cores at most, but for "--compute model"), starts one rank of one thread on each,
+and takes `cortado time` under each strategy in turns. NET:BATCH is a net of models/ and the samples of a rank. Printed
+are, per strategy: the step (median over the rounds), how many times faster than the first strategy (median of the
+rounds' ratios), the bytes that all ranks send in an iteration by Cortado's count and by the kernel's (counters of the
+interfaces; headers, the start of the job and of measuring the peak included), the seconds that these bytes take at the
+link's rate, and the overlap ratio R. The strategy ddp is PyTorch's DistributedDataParallel over gloo (ddp-nhwc: with
+channels last) in the same hosts; needs Debian's python3-torch and python3-torchvision, and libjemalloc2, which it is
+given as the faster allocator. --predict adds the step that costs measured here promise: with nothing hidden (Eq. 1),
+and simulated, messages behind computing.
 """
 
 import argparse
 import ctypes.util
+import dataclasses
 import json
 import math
 import os
@@ -106,27 +108,38 @@ def bits_per_second(rate):
     return float(number) * {"k": 1e3, "m": 1e6, "g": 1e9}[unit]
 
 
+@dataclasses.dataclass
+class Measured:
+    seconds: float  # of a step
+    wire: float  # bytes of an iteration by the kernel's count
+    bytes: float = math.nan  # by Cortado's
+    overlap: float = math.nan  # percent
+    predicted: list = dataclasses.field(default_factory=list)  # seconds
+
+
 def measure(options, hosts, net, batch, strategy):
-    """Seconds of a step, bytes of an iteration by Cortado's and by the kernel's count, predicted seconds."""
     report = pathlib.Path(hosts.folder.name) / "time.json"
     report.unlink(missing_ok=True)
     before = hosts.sent()
     try:
         hosts.within([options.cortado, "time", "--model", ROOT / "models" / net / "train_val.prototxt", "--batch",
                       batch * hosts.count, "--input-shape", SHAPES.get(net, "3x224x224"), "--iterations",
-                      options.iterations, "--threads", 1, "--no-bind", "--strategy", *shlex.split(strategy), "--json", report,
-                      "--ranks", hosts.count, "--launch", hosts.launcher(), *(["--predict"] if options.predict else [])])
+                      options.iterations, "--threads", 1, "--no-bind", "--strategy", *shlex.split(strategy),
+                      "--json", report, "--ranks", hosts.count, "--launch", hosts.launcher(),
+                      *(["--predict"] if options.predict else [])])
     except subprocess.CalledProcessError as error:
         sys.exit(f"{net} under {strategy}: {error.stderr}")
     found = json.loads(report.read_text())
     wire = (hosts.sent() - before) / (options.iterations + WARM_UP)
     prediction = found.get("prediction", {})
     predicted = [prediction[key] for key in ("step_seconds", "overlapped_step_seconds") if key in prediction]
-    return found["step_seconds"], found["bytes_per_iteration"], wire, predicted
+    overlap = found["overlap_ratio_percent"]
+    return Measured(found["step_seconds"], wire, found["bytes_per_iteration"],
+                    math.nan if overlap is None else overlap, predicted)
 
 
 def measure_ddp(options, hosts, net, batch, layout):
-    """The same of PyTorch, whose bytes are the kernel's count alone."""
+    """The same of PyTorch."""
     before = hosts.sent()
     jemalloc = ctypes.util.find_library("jemalloc")
     ranks = []
@@ -144,7 +157,7 @@ def measure_ddp(options, hosts, net, batch, layout):
             sys.exit(f"{net} under PyTorch: {errors}")
     wire = (hosts.sent() - before) / (options.iterations + WARM_UP)
     seconds = max(json.loads(output)["step_seconds"] for output, _ in outputs)
-    return seconds, math.nan, wire, []
+    return Measured(seconds, wire)
 
 
 def known(value, form):
@@ -160,13 +173,14 @@ def bench(options, hosts, net, batch):
                                   else measure(options, hosts, net, batch, strategy))
     first = rows[options.strategies[0]]
     for strategy, runs in rows.items():
-        seconds = statistics.median(r[0] for r in runs)
-        ratio = statistics.median(one[0] / r[0] for one, r in zip(first, runs))
-        mebibytes, wire = runs[-1][1] / 2**20, runs[-1][2] / 2**20  # of the last round: nothing is measured any more
-        link = runs[0][1] / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
+        last = runs[-1]  # nothing is measured any more
+        seconds = statistics.median(run.seconds for run in runs)
+        ratio = statistics.median(one.seconds / run.seconds for one, run in zip(first, runs))
+        link = last.bytes / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
         line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | "
-                f"{known(mebibytes, '.1f')} | {wire:.1f} | {known(link, '.3f')} |")
-        line += "".join(f" {one:.3f} ({100 * (one / seconds - 1):+.1f} %) |" for one in runs[-1][3])
+                f"{known(last.bytes / 2**20, '.1f')} | {last.wire / 2**20:.1f} | {known(link, '.3f')} | "
+                f"{known(last.overlap, '.1f')} |")
+        line += "".join(f" {one:.3f} ({100 * (one / seconds - 1):+.1f} %) |" for one in last.predicted)
         print(line, flush=True)
         yield line
 
@@ -189,8 +203,9 @@ def main():
         parser.error(f"--ranks {options.ranks}: this machine has {os.cpu_count()} cores, one a rank; more go with "
                      '"data --compute model --machine FILE" alone')
     hosts = Hosts(options.ranks, options.rate)
-    lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire | s at the link's rate |",
-             "|---|--:|---|---|--:|--:|--:|--:|--:|"]
+    lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire "
+             "| s at the link's rate | R % |",
+             "|---|--:|---|---|--:|--:|--:|--:|--:|--:|"]
     if options.predict:
         lines = [lines[0] + " predicted s, nothing hidden | simulated s |", lines[1] + "--:|--:|"]
     print("\n".join(lines))
