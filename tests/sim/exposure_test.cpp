@@ -30,15 +30,10 @@ void check_disjoint(std::span<const TimelineEntry> own, const std::vector<Exposu
 // each message adds up to what is left of the iteration, and no message is waited for longer than it takes.
 TEST(Exposure, OfRandomJobsAddsUpToWhatIsNotComputed) {
   int waited = 0, carried = 0;
-  for (uint32_t seed = 0; seed < 60; ++seed) {
-    const auto [name, machine, net, programs] = testing::random_job(seed);
-    SCOPED_TRACE(name);
-    AnalyticCosts costs(machine);
-    const Simulation found = simulate(programs, costs, machine);
-    size_t at = 0;
+  testing::simulate_random_jobs(60, [&](const testing::RandomJob& job, const Simulation& found) {
+    const auto& programs = job.programs;
     for (const Program& program : programs) {
-      const auto own = std::span(found.timeline).subspan(at, program.steps.size());
-      at += program.steps.size();
+      const auto own = testing::entries_of(program, found);
       const auto exposures = exposures_of(program, own, found.iteration);
       check_disjoint(own, exposures);
       std::vector<double> of_step(program.steps.size());
@@ -58,7 +53,7 @@ TEST(Exposure, OfRandomJobsAddsUpToWhatIsNotComputed) {
         EXPECT_LE(of_step[s], (own[s].end - own[s].begin).count + 1e-9 * found.iteration.count);
       if (sum > 0) ++waited;
     }
-  }
+  });
   EXPECT_GT(waited, 20);
   EXPECT_GT(carried, 20);
 }

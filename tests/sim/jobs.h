@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <gtest/gtest.h>
+#include <span>
 #include <string>
 
 #include "cortado/cost/analytic.h"
@@ -55,6 +57,23 @@ inline RandomJob random_job(uint32_t seed) {
   const Strategy strategy = load_strategy("random:" + std::to_string(seed), job.net, job.machine.devices());
   job.programs = programs_of(job.net, strategy, job.machine.devices());
   return job;
+}
+
+// Calls check(job, its simulation) with random jobs.
+template <typename Check>
+void simulate_random_jobs(uint32_t count, Check&& check) {
+  for (uint32_t seed = 0; seed < count; ++seed) {
+    const RandomJob job = random_job(seed);
+    SCOPED_TRACE(job.name);
+    AnalyticCosts costs(job.machine);
+    check(job, simulate(job.programs, costs, job.machine));
+  }
+}
+
+// A rank's steps in order.
+inline std::span<const TimelineEntry> entries_of(const Program& program, const Simulation& simulation) {
+  const auto first = std::ranges::find(simulation.timeline, program.rank, &TimelineEntry::rank);
+  return {&*first, program.steps.size()};
 }
 
 inline bool carries(const std::vector<Program>& programs) {

@@ -63,16 +63,14 @@ TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
 // follow one another; an iteration is no shorter than any rank's computing, and no longer than all steps of
 // all ranks.
 TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
-    const auto [name, machine, net, programs] = testing::random_job(seed);
-    SCOPED_TRACE(name);
+  testing::simulate_random_jobs(60, [&](const testing::RandomJob& job, const Simulation& found) {
+    const auto& [name, machine, net, programs] = job;
     AnalyticCosts costs(machine);
-    const Simulation found = simulate(programs, costs, machine);
-    double sum = 0;
     size_t at = 0;
+    double sum = 0;
     for (const Program& program : programs) {
-      const auto own = std::span(found.timeline).subspan(at, program.steps.size());
-      at += program.steps.size();
+      const auto own = testing::entries_of(program, found);
+      at += own.size();
       Seconds computed, lane_end{-1};  // it may have begun while others ended the iteration before
       for (size_t s = 0; s < own.size(); ++s) {
         const Step& step = program.steps[s];
@@ -98,7 +96,7 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
     EXPECT_LE(found.iteration.count, sum + 1e-9);
     EXPECT_EQ(found.timeline.size(), simulate(programs, costs, machine).timeline.size());
     EXPECT_EQ(found.iteration, simulate(programs, costs, machine).iteration);
-  }
+  });
 }
 
 // The long sum of the last layer goes on while the next iteration's first layers are computed.
