@@ -33,6 +33,12 @@ TEST(Flows, ThoseThatFitDoNotSlowDown) {
   EXPECT_EQ(ends(1, {{2, {{0, 0.5}}}, {3, {{0, 0.5}}}}), (std::vector<double>{2, 3}));
 }
 
+TEST(Flows, EndsThatAreApartStayApart) {
+  const std::vector<double> found = ends(2, {{1, {{0, 1}}}, {1.000001, {{1, 1}}}});
+  EXPECT_NEAR(found[0], 1, 1e-8);
+  EXPECT_NEAR(found[1], 1.000001, 1e-8);
+}
+
 // Two flows share port 0, one of them goes on through port 1, which has a third one: that gets all the second
 // one leaves.
 TEST(Flows, SharesAreMaxMinFair) {

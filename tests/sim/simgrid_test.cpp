@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"vgg-a", "cori-phase-1", "owt", 64}, Case{"alexnet", "lassen", "model", 4},
                       Case{"alexnet", "cori-phase-1", "model", 16}, Case{"vgg-a", "lassen", "spatial", 4},
                       Case{"vgg-a", "ethernet", "spatial", 16}, Case{"resnet-50", "cori-phase-1", "data", 4},
-                      Case{"resnet-50", "lassen", "data", 16}, Case{"lenet", "ethernet", "random:5", 4}),
+                      Case{"resnet-50", "lassen", "data", 16}, Case{"lenet", "ethernet", "random:5", 4},
+                      Case{"vgg-a", "lassen", "random:3", 16}),
     [](const ::testing::TestParamInfo<Case>& info) {
       std::string name = name_of(info.param);
       std::ranges::replace_if(

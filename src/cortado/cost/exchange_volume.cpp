@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "cortado/base/error.h"
+#include "cortado/parallel/collectives.h"
 
 namespace cortado {
 namespace {
 
 constexpr double float_bytes = sizeof(float);
+constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
 
 // Arrays of a block, each over ranks. Behind them, two for each mate: what the rank receives from it, and
 // what it sends to it.
@@ -68,6 +70,7 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
       const int r = static_cast<int>(rank);
       if (layout.holds(r)) elements[rank] = static_cast<double>(layout.elements(r));
     }
+    rings_.push_back(rings_of(layout));
     order_.push_back(order_.size());
   }
   std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return needed_.kinds[a] < needed_.kinds[b]; });
@@ -90,7 +93,20 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
   return side;
 }
 
+ExchangeVolumes::Rings ExchangeVolumes::rings_of(const GridLayout& needed) {
+  Rings rings{.members = 1, .next = std::vector<int>(static_cast<size_t>(needed.ranks()), -1)};
+  if (needed.holders() == 0) return rings;
+  for (const std::vector<int>& ring : needed.replicas()) {
+    rings.members = static_cast<int>(ring.size());
+    for (size_t i = 0; i < ring.size(); ++i)
+      rings.next[static_cast<size_t>(ring[i])] = ring[(i + 1) % ring.size()];
+  }
+  return rings;
+}
+
 void ExchangeVolumes::set_nodes(const std::vector<int>& node_of) {
+  for (size_t rank = 0; rank < ranks_; ++rank)
+    node_of_.push_back(node_of.empty() ? 0 : static_cast<size_t>(node_of[rank] - node_of.front()));
   if (node_of.empty() || node_of.front() == node_of.back()) return;
   ensure(std::ranges::is_sorted(node_of), "the devices of a node are consecutive");
   for (size_t rank = 0; rank < ranks_; ++rank)
@@ -187,10 +203,59 @@ std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const
       for (size_t i = 0; i < size; ++i) product[i] = shared[i] * factor[i];
     }
     double* product = room.products[factors - 1].data();
-    volumes[needed] = node_begin_.empty() ? of_one_node(elements_[needed].data(), product)
-                                          : of_nodes(elements_[needed].data(), product, room);
+    const double* elements = elements_[needed].data();
+    volumes[needed] = goes_round(needed, product) ? of_rings(needed, product, room)
+                      : node_begin_.empty()       ? of_one_node(elements, product)
+                                                  : of_nodes(elements, product, room);
   }
   return volumes;
+}
+
+// True where nobody sends to other ranks than those that need the same box as it does itself.
+bool ExchangeVolumes::goes_round(size_t needed, const double* product) const {
+  const double members = rings_[needed].members;
+  if (members < 2) return false;
+  const double *kept = product + own * ranks_, *out = product + sent * ranks_,
+               *elements = elements_[needed].data();
+  double beyond = 0,
+         small = 0;  // what is sent elsewhere; ranks that have all of a tensor too small for a ring
+#pragma omp simd reduction(max : beyond, small)
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    beyond = std::max(beyond, out[rank] * (1 - rounding) - members * kept[rank]);
+    const bool all = kept[rank] > 0 && kept[rank] == elements[rank];
+    small = std::max(small, all && elements[rank] < smallest_broadcast ? 1.0 : 0.0);
+  }
+  return beyond < 0.5 && small == 0;
+}
+
+ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const double* product, Room& room) const {
+  const double *kept = product + own * ranks_, *elements = elements_[needed].data();
+  const Rings& rings = rings_[needed];
+  double *into = room.products.back().data(), *out_of = into + ranks_, *within = out_of + ranks_;  // by node
+  std::fill_n(into, 3 * ranks_, 0.0);
+  double total = 0, inside = 0, across = 0;
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    if (rings.next[rank] < 0) continue;
+    const auto next = static_cast<size_t>(rings.next[rank]);
+    const double moved = elements[rank] - kept[next];
+    total += elements[rank] - kept[rank];
+    if (node_of_[rank] == node_of_[next]) {
+      inside = std::max(inside, moved);
+      within[node_of_[rank]] += moved;
+    } else {
+      across = std::max(across, moved);
+      out_of[node_of_[rank]] += moved;
+      into[node_of_[next]] += moved;
+    }
+  }
+  const double across_node =
+      std::max(*std::max_element(into, into + ranks_), *std::max_element(out_of, out_of + ranks_));
+  return {.inside = inside * float_bytes,
+          .across = across * float_bytes,
+          .node_inside = *std::max_element(within, within + ranks_) * float_bytes,
+          .node_across = across_node * float_bytes,
+          .messages = rings.members - 1,
+          .total = static_cast<int64_t>(total * float_bytes)};
 }
 
 ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {

@@ -20,7 +20,9 @@ struct ExchangeVolume {
 
 // What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one
 // (transfers() in parallel/layout.h, without making them): floats, each element owned once. `node_of`: per
-// rank, in order. The adjoint moves as much.
+// rank, in order. The adjoint moves as much. Where ranks that need the same box hold it among themselves, and
+// give to nobody else, it goes round in rings of them, as collectives do (program/movement.h): each rank
+// sends to the next one alone.
 //
 // What a rank has of another's box is a product over axes of what their ranges share. A planner asks about
 // all pairs of many layouts that are made of few kinds of axes. So for each pair of kinds stands an array
@@ -48,6 +50,14 @@ class ExchangeVolumes {
     std::vector<GridLayout> holders;                     // per kind of holders: a layout of it
   };
   static Side side_of(const std::vector<GridLayout>& layouts);
+  // Ranks that need the same box of a layout.
+  struct Rings {
+    int members = 1;        // of each
+    std::vector<int> next;  // per rank: the next one of its ring; -1: it needs nothing
+  };
+  static Rings rings_of(const GridLayout& needed);
+  bool goes_round(size_t needed, const double* product) const;
+  ExchangeVolume of_rings(size_t needed, const double* product, Room& room) const;
   void set_nodes(const std::vector<int>& node_of);
   void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, double* block) const;
   void fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const;
@@ -61,6 +71,8 @@ class ExchangeVolumes {
   Side owned_, needed_;
   std::vector<std::vector<double>> blocks_;    // of holders, then per axis: kinds of owned by kinds of needed
   std::vector<std::vector<double>> elements_;  // per needed layout: of each rank
+  std::vector<Rings> rings_;                   // per needed layout
+  std::vector<size_t> node_of_;                // per rank
   std::vector<size_t> order_;                  // of needed layouts, by their kinds
 };
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "cortado/parallel/collectives.h"
+
 namespace cortado {
 namespace {
-
-constexpr int64_t smallest_broadcast = 1024;  // floats
 
 // The parts of the box that the ranks of `members` need, by the member that has each; nothing unless every
 // member gets the same parts, all from members, and members give to members only.
