@@ -69,6 +69,19 @@ TEST(ProblemOf, TellsApartWhatTakesAnotherTime) {
   EXPECT_EQ(problem_of(convolution(8)), problem_of(convolution(8)));
 }
 
+TEST(ProblemOf, IsTheSameForOtherSamplesAndChannelsButNotForOtherRows) {
+  const Task whole = convolution(8);
+  auto part = [&](int axis, int64_t begin, int64_t end) {
+    Box box = whole.domain_box;
+    box[axis] = {begin, end};
+    return problem_of(cut_task(whole, box));
+  };
+  EXPECT_EQ(part(0, 0, 2), part(0, 2, 4));
+  EXPECT_EQ(part(1, 0, 4), part(1, 4, 8));
+  EXPECT_NE(part(0, 0, 2), part(0, 0, 3));
+  EXPECT_NE(part(2, 0, 5), part(2, 2, 7));
+}
+
 TEST(MeasuredCosts, MeasureEachProblemOnce) {
   TaskTimes times("machine", "build");
   int runs = 0;
@@ -89,6 +102,23 @@ TEST(MeasuredCosts, MeasureEachProblemOnce) {
   MeasuredCosts restricted(
       two_devices(), times, [&](const Task&) { return TaskTime{}; }, "reference");
   EXPECT_TRUE(restricted.task(convolution(8), 0).bound);  // other kernels, another problem
+}
+
+TEST(MeasuredCosts, SlowerDevicesTakeLongerAsTheirWeightsAreLess) {
+  Machine machine = two_devices().machine();
+  machine.nodes[0].devices[0].peak = {0.25e9};
+  TaskTimes times("machine", "build");
+  times.add(MeasuredCosts::update_problem, {.forward = {1}, .backward_weights = {}, .backward = {}});
+  MeasuredCosts costs(DeviceGraph(machine), times, [&](const Task&) {
+    return TaskTime{.forward = {1}, .backward_weights = {2}, .backward = {3}};
+  });
+  EXPECT_DOUBLE_EQ(costs.task(convolution(8), 0).total().count,
+                   4 * costs.task(convolution(8), 1).total().count);
+  EXPECT_TRUE(costs.task(convolution(8), 0).bound);
+  EXPECT_EQ(costs.measure(convolution(8), 0).total().count, 24);
+  EXPECT_EQ(costs.task(convolution(8), 1).total().count, 6);
+  EXPECT_EQ(costs.task(convolution(8), 0).backward_weights.count, 8);
+  EXPECT_EQ(costs.update(MeasuredCosts::measured_update, 0).count, 4);
 }
 
 TEST(MeasuredCosts, LowerTheBoundsThatAMeasurementPasses) {

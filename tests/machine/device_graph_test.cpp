@@ -47,6 +47,18 @@ TEST(DeviceGraph, CountsDevicesInTheOrderOfNodes) {
   EXPECT_TRUE(graph.crosses_nodes(3, 4));
 }
 
+TEST(DeviceGraph, WeighsUnequalDevices) {
+  const DeviceGraph three(three_nodes());
+  EXPECT_EQ(three.weights(), (std::vector<double>{2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 1000}));
+  EXPECT_TRUE(three.first(8).weights().empty());
+  Machine machine = three_nodes();
+  machine.nodes[2].devices[0].weight = 1900;  // as near as measurements of equal devices
+  EXPECT_TRUE(DeviceGraph(machine).weights().empty());
+  machine.nodes[1].devices[1].weight = 500;
+  EXPECT_EQ(DeviceGraph(machine).weights(),
+            (std::vector<double>{2000, 2000, 2000, 2000, 2000, 500, 2000, 2000, 1900}));
+}
+
 TEST(DeviceGraph, APairHasTheLinkOfItsInnermostGroup) {
   const DeviceGraph graph(three_nodes());
   EXPECT_EQ(graph.link(0, 1), link_of(1e-6, 70e9));

@@ -54,6 +54,14 @@ TEST(MachineFile, WritesWholeNumbersThatAreNoWholeBinaryOnes) {
   }
 }
 
+TEST(MachineFile, WeightsComeBack) {
+  Node node;
+  node.devices = {
+      Device{.peak = {1e11}, .memory_bandwidth = {1e10}, .memory = {int64_t{1} << 30}, .weight = 0.3}};
+  const Machine machine{.name = "m", .nodes = {node}};
+  EXPECT_EQ(parse_machine(machine_text(DeviceGraph(machine)), "m.json").device(0).weight, 0.3);
+}
+
 TEST(MachineFile, ReadyMachinesAreReadAndComeBackTheSame) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CORTADO_SOURCE_DIR "/machines")) {
@@ -143,6 +151,7 @@ class RandomMachine {
     for (int d = 1 + below(4); d > 0; --d) {
       node.devices.push_back(
           {"", {number()}, {number()}, {int64_t{1} + below(1 << 30) * int64_t{977}}, {number()}});
+      if (below(2) == 0) node.devices.back().weight = number();
       if (below(2) == 0) node.devices.push_back(node.devices.back());
     }
     if (!pairs) node.links = {{2, link()}, {8, link()}};
@@ -190,10 +199,10 @@ TEST(MachineFile, RefusesWithFileKeyValueAndRemedy) {
       {one_node(""), "nodes[0].devices: is empty; give a list of one device or more"},
       {one_node("3"),
        "nodes[0].devices[0]: 3 is not an object; its keys are count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, weight"},
       {one_node(R"({"gflop": 1})"),
        "nodes[0].devices[0]: there is no key \"gflop\"; did you mean 'gflops'? (known: count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us)"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, weight)"},
       {one_node(R"({"gflops": -4.5})"),
        "nodes[0].devices[0].gflops: -4.5 is negative; give the device's peak of float32 in GFLOP/s"},
       {one_node(R"({"gflops": 0})"),

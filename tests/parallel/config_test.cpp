@@ -37,6 +37,22 @@ TEST(Blocks, FollowWeights) {
   EXPECT_EQ(block_of(3, 3, 2, {1, 1, 1000}), (Range{2, 3}));
 }
 
+TEST(Weighed, TakesTheWeightsOfItsDevicesWhereOneDimensionIsCut) {
+  const std::vector<double> ranks{4, 2, 1, 2};
+  const ParallelConfig rows{.degrees = {.h = 2}, .devices = {2, 0}, .weights = {}};
+  EXPECT_EQ(weighed(rows, ranks).weights, (std::vector<double>{1, 4}));
+  EXPECT_EQ(weighed(rows, ranks).text(), "h2 by 1:4 on 2,0");
+  EXPECT_EQ(weighed(rows, {}), rows);
+  const ParallelConfig alike{.degrees = {.c = 2}, .devices = {1, 3}, .weights = {}};
+  EXPECT_EQ(weighed(alike, ranks), alike);
+  const ParallelConfig one{.degrees = {}, .devices = {1}, .weights = {}};
+  EXPECT_EQ(weighed(one, ranks), one);
+  for (const Degrees& degrees : {Degrees{.n = 2, .c = 2}, Degrees{.n = 2, .r = 2}, Degrees{.r = 4}}) {
+    const ParallelConfig config{.degrees = degrees, .devices = {0, 1, 2, 3}, .weights = {}};
+    EXPECT_EQ(weighed(config, ranks), config) << config.text();
+  }
+}
+
 TEST(Coordinates, AreDifferentForEveryDevice) {
   const Degrees degrees{.n = 2, .c = 3, .d = 1, .h = 2, .w = 2, .r = 2};
   std::set<std::array<int, 6>> seen;

@@ -118,7 +118,7 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   }
   const auto begin = std::chrono::steady_clock::now();
   JobCosts costs(job, kernels);
-  const plan::Choice choice = plan::choose(network, {.devices = job.size()}, costs.costs(),
+  const plan::Choice choice = plan::choose(network, plan::pricing_for(costs.machine()), costs.costs(),
                                            costs.machine().node_of_devices(), costs.machine().least_memory());
   const Trial trial = tried(choice, network, job, costs, kernels);
   const size_t taken =

@@ -17,6 +17,7 @@
 #include "cortado/cost/task_key.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/time_task.h"
+#include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
 #include "cortado/train/same_start.h"
 #include "cortado/train/update.h"
@@ -70,7 +71,18 @@ JobCosts::JobCosts(Communicator& job, std::string kernels) : job_(job), kernels_
   machine_file_ = fmt::format("machine-{:016x}.json", digest(with_hosts + build_id()));
   times_file_ = fmt::format("tasks-{:016x}.json", digest(about_ + build_id()));
   find_machine();
+  find_fast_ranks();
   find_times();
+}
+
+void JobCosts::find_fast_ranks() {
+  constexpr double as_fast = 0.9;
+  const std::vector<double> weights = machine_->weights();
+  fast_.assign(static_cast<size_t>(job_.size()), true);
+  if (weights.empty()) return;
+  const double most = std::ranges::max(weights);
+  for (size_t rank = 0; rank < weights.size(); ++rank) fast_[rank] = weights[rank] >= as_fast * most;
+  alone_ = static_cast<int>(std::ranges::max_element(weights) - weights.begin());
 }
 
 // Within factors that quick measurements of one link differ by.
@@ -89,6 +101,21 @@ bool JobCosts::links_agree(const DeviceGraph& kept) const {
           !near(one.latency.count, other.latency.count, latencies))
         return false;
     }
+  }
+  return true;
+}
+
+// What ranks compute in a second against the one that computes most, all of them at the same time.
+bool JobCosts::rates_agree(const DeviceGraph& kept) const {
+  constexpr double rates = 1.5;
+  if (job_.size() == 1) return true;
+  job_.barrier();
+  const std::vector<double> now = values_of_ranks(job_, measure_peak({look_seconds}));
+  std::vector<double> before;
+  for (int rank = 0; rank < job_.size(); ++rank) before.push_back(kept.device(rank).peak.per_second);
+  for (size_t rank = 0; rank < now.size(); ++rank) {
+    const double change = now[rank] / std::ranges::max(now) / (before[rank] / std::ranges::max(before));
+    if (change > rates || change * rates < 1) return false;
   }
   return true;
 }
@@ -126,7 +153,7 @@ void JobCosts::find_machine() {
   if (!kept.empty()) {
     try {
       DeviceGraph graph = parse_machine(kept, cache_folder() + "/" + machine_file_);
-      if (links_agree(graph)) {
+      if (links_agree(graph) && rates_agree(graph)) {
         machine_ = std::make_unique<DeviceGraph>(std::move(graph));
         return;
       }
@@ -164,16 +191,19 @@ TaskTime JobCosts::time(const Task& task) {
     fmt::print(stderr, "cortado: measuring what layers take on this machine; kept in {}\n",
                cache_folder().empty() ? "no place: there is no $HOME" : cache_folder());
   job_.barrier();
-  const bool takes_part = task.cut || job_.rank() == 0;
+  const bool takes_part = task.cut || job_.rank() == alone_;
   return slowest(digest(problem_of(task).value_or("")), takes_part ? time_task(task, kernels_) : PassTimes{});
 }
 
-// Of all ranks.
+// Of all ranks; of unequal ones, of those that are as fast as the fastest.
 TaskTime JobCosts::slowest(uint64_t problem, const PassTimes& times) const {
   const RankTime mine{problem, times.forward.count, times.backward_weights.count, times.backward.count};
+  const std::vector<RankTime> all = values_of_ranks(job_, mine);
   TaskTime slowest;
-  for (const RankTime& one : values_of_ranks(job_, mine)) {
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const RankTime& one = all[rank];
     ensure(one.problem == mine.problem, "all ranks measure the same task");
+    if (!fast_[rank]) continue;
     slowest.forward = std::max(slowest.forward, Seconds{one.forward});
     slowest.backward_weights = std::max(slowest.backward_weights, Seconds{one.backward_weights});
     slowest.backward = std::max(slowest.backward, Seconds{one.backward});

@@ -16,8 +16,9 @@ namespace cortado {
 // of it in the same order, and save it.
 //
 // A task of a layer that several ranks share is run by all of them at the same time, as in an iteration, and
-// the slowest counts; any other by rank 0 while the others wait. The machine's links are looked at each time:
-// where a quick measurement is far from what is kept, the machine is measured anew.
+// the slowest of the fastest counts; any other by one rank while the others wait. The machine's links, and
+// what its ranks compute beside each other, are looked at each time: where a quick measurement is far from
+// what is kept, the machine is measured anew.
 class JobCosts {
  public:
   JobCosts(Communicator& job, std::string kernels);
@@ -39,6 +40,8 @@ class JobCosts {
   void find_machine();
   void find_times();
   bool links_agree(const DeviceGraph& kept) const;
+  bool rates_agree(const DeviceGraph& kept) const;
+  void find_fast_ranks();
   TaskTime time(const Task& task);
   TaskTime slowest(uint64_t problem, const PassTimes& mine) const;
   void measure_update();
@@ -48,6 +51,8 @@ class JobCosts {
   std::string about_;                      // the machine, as far as times of tasks depend on it
   std::string machine_file_, times_file_;  // in the cache
   std::unique_ptr<DeviceGraph> machine_;
+  std::vector<bool> fast_;  // per rank: as fast as the fastest; its times count
+  int alone_ = 0;           // the rank that times what one device does; the fastest
   std::unique_ptr<TaskTimes> times_;
   std::unique_ptr<MeasuredCosts> costs_;
   bool machine_measured_ = false, kept_more_ = false, told_ = false;

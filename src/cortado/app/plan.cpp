@@ -54,7 +54,7 @@ Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
     model.batch = static_cast<int>(batch);
     const LoadedNetwork loaded = load_without_data(model, Phase::train);
     AnalyticCosts costs(machine);
-    return plan::fits(loaded.network, {.devices = count, .dimensions = a.dimensions}, costs,
+    return plan::fits(loaded.network, plan::pricing_for(machine, a.dimensions), costs,
                       machine.node_of_devices(), limit);
   };
   const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), batch_of(network));
@@ -77,9 +77,8 @@ void plan_here(const PlanArguments& a) {
   JobCosts costs(*job, "");
   const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
                                   .frontier_points = a.frontier ? frontier_points : 0};
-  const plan::Plan plan =
-      plan::make_plan(loaded.network, {.devices = job->size(), .dimensions = a.dimensions}, costs.costs(),
-                      costs.machine().node_of_devices(), options);
+  const plan::Plan plan = plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions),
+                                          costs.costs(), costs.machine().node_of_devices(), options);
   costs.save();
   if (job->rank() == 0) tell(a, {loaded.network, costs.machine(), plan});
 }
@@ -94,7 +93,7 @@ void run_plan(const PlanArguments& a) {
                                   .frontier_points = a.frontier ? frontier_points : 0};
   plan::Plan plan;
   try {
-    plan = plan::make_plan(loaded.network, {.devices = machine.devices(), .dimensions = a.dimensions}, costs,
+    plan = plan::make_plan(loaded.network, plan::pricing_for(machine, a.dimensions), costs,
                            machine.node_of_devices(), options);
   } catch (const plan::NothingFits& error) {
     refuse(a, whole, machine.devices(), loaded.network, options.memory, error);

@@ -41,7 +41,12 @@ MeasuredCosts::MeasuredCosts(const DeviceGraph& machine, TaskTimes& times, TaskT
       machine_(machine),
       times_(times),
       timer_(std::move(timer)),
-      kernels_(std::move(kernels)) {}
+      kernels_(std::move(kernels)) {
+  const std::vector<double> weights = machine_.weights();
+  if (weights.empty()) return;
+  fastest_ = static_cast<int>(std::ranges::max_element(weights) - weights.begin());
+  for (double weight : weights) slowdowns_.push_back(std::ranges::max(weights) / weight);
+}
 
 std::string MeasuredCosts::key_of(const Task& task, bool& named) const {
   const std::optional<std::string> problem = problem_of(task, kernels_);
@@ -61,14 +66,21 @@ const TaskTime* MeasuredCosts::find(const Task& task) const {
 
 TaskTime MeasuredCosts::task(const Task& task, int device) {
   const TaskTime* known = find(task);
-  return known ? *known : bound(task, device);
+  return on(device, known ? *known : bound(task));
 }
 
-TaskTime MeasuredCosts::bound(const Task& task, int device) const {
+TaskTime MeasuredCosts::on(int device, TaskTime time) const {
+  if (slowdowns_.empty()) return time;
+  for (Seconds* pass : {&time.forward, &time.backward_weights, &time.backward})
+    pass->count *= slowdowns_[static_cast<size_t>(device)];
+  return time;
+}
+
+TaskTime MeasuredCosts::bound(const Task& task) const {
   TaskTime time;
   time.bound = true;
   if (!task.layer().splits_backward()) return time;
-  double rate = machine_.device(device).peak.per_second;
+  double rate = machine_.device(fastest_).peak.per_second;
   if (task.layer().type() != "InnerProduct") rate *= winograd_saving;
   const Seconds pass{share_ * forward_flops(task).count / rate};
   time.forward = pass;
@@ -78,23 +90,24 @@ TaskTime MeasuredCosts::bound(const Task& task, int device) const {
 }
 
 TaskTime MeasuredCosts::measure(const Task& task, int device) {
-  if (const TaskTime* known = find(task)) return *known;
+  if (const TaskTime* known = find(task)) return on(device, *known);
   TaskTime time = timer_(task);
   time.bound = false;
   ++measurements_;
-  const double least = bound(task, device).total().count;
+  const double least = bound(task).total().count;
   if (time.total().count < least) share_ *= lowered * time.total().count / least;
   bool named = false;
   const std::string key = key_of(task, named);
   (named ? times_ : unnamed_).add(key, time);
-  return time;
+  return on(device, time);
 }
 
 Seconds MeasuredCosts::update(Bytes parameters, int device) {
   const TaskTime* known = times_.find(update_problem);
   if (known == nullptr) return AnalyticCosts::update(parameters, device);
   const double share = static_cast<double>(parameters.count) / static_cast<double>(measured_update.count);
-  return {share * known->total().count};
+  const Seconds fastest{share * known->total().count};
+  return slowdowns_.empty() ? fastest : Seconds{fastest.count * slowdowns_[static_cast<size_t>(device)]};
 }
 
 double MeasuredCosts::sum_factor(size_t members, Bytes bytes) {

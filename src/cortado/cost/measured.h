@@ -14,7 +14,8 @@ namespace cortado {
 using TaskTimer = std::function<TaskTime(const Task&)>;
 
 // Costs of which those of tasks are measured, each problem once; the others are the machine's (analytic.h).
-// Devices of a job are taken to be alike.
+// The timer tells of the fastest devices; on others a task takes longer as their weights are less
+// (DeviceGraph::weights).
 //
 // A task that was not measured costs a bound from below: products (convolutions, inner products) cannot do
 // more operations in a second than `peak`, with Winograd's algorithm 2.25 times as many in the direct count;
@@ -40,11 +41,14 @@ class MeasuredCosts : public AnalyticCosts {
 
  private:
   const TaskTime* find(const Task& task) const;
-  TaskTime bound(const Task& task, int device) const;
+  TaskTime bound(const Task& task) const;
+  TaskTime on(int device, TaskTime time) const;
   std::string key_of(const Task& task, bool& named) const;
   double sum_factor(size_t members, Bytes bytes);
 
   DeviceGraph machine_;
+  int fastest_ = 0;                // of the devices
+  std::vector<double> slowdowns_;  // per device, against the fastest; empty: all are alike
   TaskTimes& times_;
   TaskTimes unnamed_{"", ""};  // of tasks without a text: for this run alone
   TaskTimer timer_;

@@ -1,5 +1,6 @@
 #include "cortado/cost/task_key.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -176,6 +177,12 @@ std::string flags(const std::vector<bool>& values) {
   return text;
 }
 
+// Which samples and channels they are takes no other time; how rows and columns lie to the padding may.
+std::string text_of(Box box) {
+  for (int axis = 0; axis < std::min(box.rank(), 2); ++axis) box[axis] = {0, box[axis].size()};
+  return box.text();
+}
+
 }  // namespace
 
 std::optional<std::string> problem_of(const Task& task) {
@@ -187,10 +194,10 @@ std::optional<std::string> problem_of(const Task& task) {
   }
   text += task.phase == Phase::train ? "train" : "test";
   for (size_t i = 0; i < task.inputs.size(); ++i)
-    text += fmt::format("; in {} {}", task.inputs[i].text(), task.input_boxes[i].text());
+    text += fmt::format("; in {} {}", task.inputs[i].text(), text_of(task.input_boxes[i]));
   for (size_t k = 0; k < task.outputs.size(); ++k)
-    text += fmt::format("; out {} {}", task.outputs[k].text(), task.output_boxes[k].text());
-  return text + fmt::format("; domain {}; gradients {} {}; {}{}{}", task.domain_box.text(),
+    text += fmt::format("; out {} {}", task.outputs[k].text(), text_of(task.output_boxes[k]));
+  return text + fmt::format("; domain {}; gradients {} {}; {}{}{}", text_of(task.domain_box),
                             flags(task.input_gradients), flags(task.parameter_gradients),
                             task.cut ? "cut" : "whole", task.canonical_parameters ? " canonical" : "",
                             task.local_sums ? " local" : "");

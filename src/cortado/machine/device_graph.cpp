@@ -37,6 +37,18 @@ Bytes DeviceGraph::least_memory() const {
   return least;
 }
 
+std::vector<double> DeviceGraph::weights() const {
+  constexpr double alike = 1.1, giga = 1e9;
+  std::vector<double> weights;
+  for (int i = 0; i < devices(); ++i) {
+    const Device& one = device(i);
+    weights.push_back(one.weight > 0 ? one.weight : one.peak.per_second / giga);
+  }
+  const auto [least, most] = std::ranges::minmax(weights);
+  if (most <= alike * least) weights.clear();
+  return weights;
+}
+
 Link DeviceGraph::link(int from, int to) const {
   if (from == to) return {{0}, {std::numeric_limits<double>::infinity()}};
   if (!machine_.pairs.empty()) {

@@ -24,6 +24,7 @@ struct Device {
   Bandwidth memory_bandwidth;
   Bytes memory;
   Seconds task_overhead;  // what a task takes beside its work: the launch of a kernel, the start of threads
+  double weight = 0;      // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
   bool operator==(const Device&) const = default;
 };
 
@@ -106,6 +107,10 @@ class DeviceGraph {
   int nodes() const { return static_cast<int>(machine_.nodes.size()); }
   const Device& device(int device) const;
   Bytes least_memory() const;  // of the device that has least
+  // The weight of each device where they are unequal (Caffe con Troll, section 2.3: in proportion to what
+  // they compute in a second). Empty: all are alike, the largest no more than a tenth above the smallest, as
+  // measured peaks of equal devices differ.
+  std::vector<double> weights() const;
   const Node& node(int node) const { return machine_.nodes[static_cast<size_t>(node)]; }
 
   std::vector<int> node_of_devices() const;  // in order

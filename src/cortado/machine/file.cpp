@@ -72,6 +72,8 @@ void add_devices(const JsonObject& object, std::vector<Device>& devices) {
     device.task_overhead = {
         object.not_negative("task_overhead_us", micro, "microseconds that a task takes beside its work")};
   }
+  if (object.has("weight"))
+    device.weight = object.positive("weight", plain, "the device's part of a layer, relative to others'");
   devices.insert(devices.end(), static_cast<size_t>(count_of(object, static_cast<int>(devices.size()))),
                  device);
 }
@@ -95,7 +97,7 @@ std::vector<NodeLink> node_links(const JsonObject& node) {
 
 Node node_of(const JsonObject& object, bool with_pairs) {
   static constexpr Keys known = {
-      "count", "name", "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us"};
+      "count", "name", "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us", "weight"};
   constexpr std::string_view devices_meaning = "a list of one device or more";
   Node node;
   node.name = name_of(object);

@@ -37,12 +37,6 @@ std::array<Dimension, 6> dimensions_of(const Layer& layer, std::span<const Shape
            {"r", "input channels", &Degrees::r, cuts.r, summed}}};
 }
 
-int parts_cut(const Degrees& degrees) {
-  int parts = 0;
-  for (int degree : {degrees.n, degrees.c, degrees.d, degrees.h, degrees.w, degrees.r}) parts += degree > 1;
-  return parts;
-}
-
 void check_devices(const ParallelConfig& config, int ranks) {
   const int product = config.degrees.product();
   if (product > ranks) {
@@ -70,8 +64,7 @@ void check_weights(const ParallelConfig& config) {
     throw UserError(
         fmt::format("{} weights are given for {} devices", config.weights.size(), config.devices.size()));
   }
-  if (parts_cut(config.degrees) > 1 || config.degrees.r > 1)
-    throw UserError("weights need exactly one of n, c, d, h, w above 1");
+  if (!can_weigh(config.degrees)) throw UserError("weights need exactly one of n, c, d, h, w above 1");
   for (double weight : config.weights) {
     if (!(weight > 0) || !std::isfinite(weight))
       throw UserError(fmt::format("weight {} is not a positive number", weight));
@@ -101,8 +94,30 @@ int ParallelConfig::index_of(int rank) const {
 std::string ParallelConfig::text() const {
   bool run = devices.size() > 1;
   for (size_t i = 1; i < devices.size(); ++i) run &= devices[i] == devices[i - 1] + 1;
-  if (run) return fmt::format("{} on {}-{}", degrees.text(), devices.front(), devices.back());
-  return fmt::format("{} on {}", degrees.text(), fmt::join(devices, ","));
+  std::string text = degrees.text();
+  if (!weights.empty()) {
+    const double least = *std::ranges::min_element(weights);
+    std::vector<std::string> shares;
+    for (double weight : weights) shares.push_back(fmt::format("{:.3g}", weight / least));
+    text += fmt::format(" by {}", fmt::join(shares, ":"));
+  }
+  if (run) return fmt::format("{} on {}-{}", text, devices.front(), devices.back());
+  return fmt::format("{} on {}", text, fmt::join(devices, ","));
+}
+
+bool can_weigh(const Degrees& degrees) {
+  int cut = 0;
+  for (int degree : {degrees.n, degrees.c, degrees.d, degrees.h, degrees.w}) cut += degree > 1;
+  return cut == 1 && degrees.r == 1;
+}
+
+ParallelConfig weighed(ParallelConfig config, std::span<const double> weights_of_ranks) {
+  config.weights.clear();
+  if (weights_of_ranks.empty() || !can_weigh(config.degrees)) return config;
+  for (int device : config.devices) config.weights.push_back(weights_of_ranks[static_cast<size_t>(device)]);
+  const auto [least, most] = std::ranges::minmax(config.weights);
+  if (least == most) config.weights.clear();
+  return config;
 }
 
 Coordinates coordinates_of(const Degrees& degrees, int index) {

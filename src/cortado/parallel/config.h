@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,15 @@ struct ParallelConfig {
   std::vector<double> weights;
 
   int index_of(int rank) const;  // -1: does not take part
-  std::string text() const;      // "n2 h2 on 0-3"
+  std::string text() const;      // "n2 h2 on 0-3", "n2 by 3:1 on 0-1"
   bool operator==(const ParallelConfig&) const = default;
 };
+
+// Whether blocks can follow weights: one of n, c, d, h, w is cut, and that alone.
+bool can_weigh(const Degrees& degrees);
+// `config` with the weights of its devices, of those of all ranks, where blocks can follow them. None where
+// its devices weigh the same.
+ParallelConfig weighed(ParallelConfig config, std::span<const double> weights_of_ranks);
 
 // Where device `index` stands in the grid of degrees.
 struct Coordinates {

@@ -96,6 +96,7 @@ class GraphMaker {
       if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
     }
     Kind kind{group, candidates_of(network_, group, options_.devices, options_.dimensions), {}, {}, {}};
+    for (ParallelConfig& config : kind.configs) config = weighed(std::move(config), options_.weights);
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;

@@ -106,9 +106,16 @@ class GroupPricer::Run {
     by_allreduce_.sync += sum.allreduce;
     by_owners_.sync += sum.scatter + sum.gather;
     gathers_ += sum.gather;
-    by_allreduce_.update += costs_.update(slice, config_.devices[0]);
-    by_owners_.update += costs_.update(share, config_.devices[0]);
+    by_allreduce_.update += costs_.update(slice, slowest_device());
+    by_owners_.update += costs_.update(share, slowest_device());
     priced_.sync_bytes += sum.bytes;
+  }
+
+  int slowest_device() const {
+    const std::vector<double>& weights = group_.options_.weights;
+    if (weights.empty()) return config_.devices[0];
+    return *std::ranges::min_element(config_.devices, {},
+                                     [&](int device) { return weights[static_cast<size_t>(device)]; });
   }
 
   // The segmented allreduce of channel and filter parallelism, section 3.2; many configurations have the
@@ -146,11 +153,26 @@ class GroupPricer::Run {
     }
   }
 
-  // A chain's prototype on the rank with the largest share of its first layer, layer i.
+  // A chain's prototype on the slowest rank; of equal ones, that with the largest share of its first layer,
+  // layer i.
   TaskTime slowest(const Task& whole, size_t i) {
     const GridLayout domain = group_.members_[i].grid.domain(config_of(i));
-    const int rank = domain.first_with_most();
-    ensure(rank >= 0, "a layer has a device");
+    const int most = domain.first_with_most();
+    ensure(most >= 0, "a layer has a device");
+    if (group_.options_.weights.empty()) return time_on(most, whole, i, domain);
+    TaskTime slowest;
+    bool bound = false;
+    for (int rank : config_.devices) {
+      if (!domain.holds(rank)) continue;
+      const TaskTime time = time_on(rank, whole, i, domain);
+      bound |= time.bound;
+      if (time.total() > slowest.total()) slowest = time;
+    }
+    slowest.bound = bound;
+    return slowest;
+  }
+
+  TaskTime time_on(int rank, const Task& whole, size_t i, const GridLayout& domain) {
     std::optional<Range> summed;
     if (i == 0 && config_.degrees.r > 1) summed = priced_.reads[0].range(rank, 1);
     Task task = cut_task(whole, domain.box(rank), summed);
@@ -231,6 +253,10 @@ Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
       task.parameter_gradients.push_back(members_[i].parameters[p]->wants_gradient);
   }
   return task;
+}
+
+PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions) {
+  return {.devices = machine.devices(), .dimensions = std::string(dimensions), .weights = machine.weights()};
 }
 
 Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config).run(); }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/cost/cost_model.h"
+#include "cortado/machine/device_graph.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/strategy.h"
 #include "cortado/plan/groups.h"
@@ -32,11 +33,15 @@ struct Priced {
 
 // `network` for training has backward passes, sums of gradients and updates. `history`: tensors of a
 // parameter's size that the solver keeps. `dimensions`: along which layers may be cut (candidates_of).
+// `weights`: of devices that are unequal; blocks follow them where they can (weighed()).
 struct PricingOptions {
   int devices = 1;
   int history = 1;
   std::string dimensions{all_dimensions};
+  std::vector<double> weights{};
 };
+// All devices of a machine.
+PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions = all_dimensions);
 
 // Prices one group under many configurations. All that it is given must outlive it.
 class GroupPricer {

@@ -32,18 +32,20 @@ Json layer_json(const PlanReport& report, size_t g) {
   Json followers = Json::array();
   for (size_t i = 1; i < group.nodes.size(); ++i)
     followers.push_back(report.network.nodes()[group.nodes[i]].name);
-  return {{"name", report.network.nodes()[group.nodes[0]].name},
-          {"with", followers},
-          {"config", degrees_json(group.strategy.config.degrees)},
-          {"devices", group.strategy.config.devices},
-          {"sync", std::string(name_of(group.strategy.sync))},
-          {"compute_seconds", compute_of(group).count},
-          {"sync_seconds", sync_of(group).count},
-          {"transfer_seconds", transfer_of(group).count},
-          {"bytes", group.bytes},
-          {"memory_bytes", group.memory.count},
-          {"runner_up", alternative_json(report.plan.runners_up[g])},
-          {"by_sample", alternative_json(report.plan.by_sample[g])}};
+  Json json{{"name", report.network.nodes()[group.nodes[0]].name},
+            {"with", followers},
+            {"config", degrees_json(group.strategy.config.degrees)},
+            {"devices", group.strategy.config.devices},
+            {"sync", std::string(name_of(group.strategy.sync))},
+            {"compute_seconds", compute_of(group).count},
+            {"sync_seconds", sync_of(group).count},
+            {"transfer_seconds", transfer_of(group).count},
+            {"bytes", group.bytes},
+            {"memory_bytes", group.memory.count},
+            {"runner_up", alternative_json(report.plan.runners_up[g])},
+            {"by_sample", alternative_json(report.plan.by_sample[g])}};
+  if (!group.strategy.config.weights.empty()) json["weights"] = group.strategy.config.weights;
+  return json;
 }
 
 }  // namespace
