@@ -52,7 +52,7 @@ def measured_weights(program, folder):
     cortado(program, "machine", "--ranks", 2, "--threads", 1, "--seconds", 6, "--out", path)
     devices = [device for node in json.loads(path.read_text())["nodes"] for device in node["devices"]
                for _ in range(device.get("count", 1))]
-    return [device["gflops"] for device in devices]
+    return [device.get("weight", device["gflops"]) for device in devices]
 
 
 def step(program, arguments, strategy):

@@ -27,6 +27,7 @@ namespace {
 
 constexpr double machine_seconds = 1.5;  // about, to measure the machine
 constexpr double look_seconds = 0.02;    // to look whether its links are what they were
+constexpr double rate_seconds = 0.1;     // the same of what its ranks compute beside each other
 
 // Version and very build: kernels of one version may change.
 std::string build_id() {
@@ -53,6 +54,16 @@ std::string described(const std::vector<RankFacts>& ranks, const std::vector<int
     i = end;
   }
   return text;
+}
+
+// Whether ranks' rates, each against the highest, are about the same.
+bool near(const std::vector<double>& now, const std::vector<double>& before) {
+  constexpr double factor = 1.5;
+  for (size_t rank = 0; rank < now.size(); ++rank) {
+    const double change = now[rank] / std::ranges::max(now) / (before[rank] / std::ranges::max(before));
+    if (change > factor || change * factor < 1) return false;
+  }
+  return true;
 }
 
 // Times of one task at each rank.
@@ -105,19 +116,18 @@ bool JobCosts::links_agree(const DeviceGraph& kept) const {
   return true;
 }
 
-// What ranks compute in a second against the one that computes most, all of them at the same time.
+// What ranks compute in a second against the one that computes most, all of them at the same time. Another
+// look where one tells something else: it may be chance.
 bool JobCosts::rates_agree(const DeviceGraph& kept) const {
-  constexpr double rates = 1.5;
+  constexpr int looks = 3;
   if (job_.size() == 1) return true;
-  job_.barrier();
-  const std::vector<double> now = values_of_ranks(job_, measure_peak({look_seconds}));
-  std::vector<double> before;
-  for (int rank = 0; rank < job_.size(); ++rank) before.push_back(kept.device(rank).peak.per_second);
-  for (size_t rank = 0; rank < now.size(); ++rank) {
-    const double change = now[rank] / std::ranges::max(now) / (before[rank] / std::ranges::max(before));
-    if (change > rates || change * rates < 1) return false;
+  std::vector<double> before = kept.weights();
+  if (before.empty()) before.assign(static_cast<size_t>(job_.size()), 1);
+  for (int look = 0; look < looks; ++look) {
+    job_.barrier();
+    if (near(values_of_ranks(job_, measure_compute_rate({rate_seconds}).sustained), before)) return true;
   }
-  return true;
+  return false;
 }
 
 std::optional<Seconds> JobCosts::known(const std::string& what) const {

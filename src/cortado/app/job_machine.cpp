@@ -19,6 +19,8 @@
 namespace cortado {
 namespace {
 
+constexpr double giga = 1e9;
+
 // Measured figures keep as many digits as they are worth, so that the file can be read.
 double rounded(double value, int digits = 4) {
   if (value == 0) return 0;
@@ -42,11 +44,16 @@ RankFacts rank_facts() {
   return facts;
 }
 
+// Several sustained runs, since what disturbs one of them disturbs few.
+constexpr double least_rate_seconds = 0.5;
+
 // All ranks measure at the same time: those of one machine share its memory and its power.
 RankFacts measure_rank(Communicator& job, double seconds) {
   RankFacts facts = rank_facts();
   job.barrier();
-  facts.peak = measure_peak({0.5 * seconds});
+  const ComputeRate rate = measure_compute_rate({std::max(0.5 * seconds, least_rate_seconds)});
+  facts.peak = rate.peak;
+  facts.sustained = rate.sustained;
   job.barrier();
   facts.memory_bandwidth = measure_memory_bandwidth({0.5 * seconds}).bytes_per_second;
   job.barrier();
@@ -54,9 +61,18 @@ RankFacts measure_rank(Communicator& job, double seconds) {
   return facts;
 }
 
+// Whether ranks get so unequal parts of their cores' time, or compute at so unequal rates, that it is no
+// chance.
+bool unequal(const std::vector<RankFacts>& ranks) {
+  constexpr double chance = 1.25;
+  const auto [least, most] = std::ranges::minmax(ranks, {}, &RankFacts::sustained);
+  return most.sustained > chance * least.sustained;
+}
+
 // Ranks of a node share its memory evenly.
 std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes) {
   constexpr int64_t page = int64_t{1} << 20;
+  const bool weighed = unequal(ranks);
   std::vector<Node> result(static_cast<size_t>(nodes.back()) + 1);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankFacts& facts = ranks[rank];
@@ -69,7 +85,8 @@ std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vecto
                             .peak = {rounded(facts.peak)},
                             .memory_bandwidth = {rounded(facts.memory_bandwidth)},
                             .memory = {facts.memory / sharing / page * page},
-                            .task_overhead = {rounded(facts.task_overhead, 2)}});
+                            .task_overhead = {rounded(facts.task_overhead, 2)},
+                            .weight = weighed ? rounded(facts.sustained / giga) : 0});
   }
   return result;
 }

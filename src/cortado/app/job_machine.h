@@ -13,7 +13,7 @@ struct RankFacts {
   char host[256] = "", processor[128] = "";
   int sockets = 0, cores = 0, threads = 0;
   int64_t memory = 0;
-  double peak = 0, memory_bandwidth = 0, task_overhead = 0;
+  double peak = 0, sustained = 0, memory_bandwidth = 0, task_overhead = 0;
 };
 
 // The ranks of the job, nothing measured. All ranks call these; every one gets the same.

@@ -13,9 +13,7 @@ using Widest = float __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));  // th
 constexpr int64_t lanes = sizeof(Widest) / sizeof(float);
 constexpr int chains = 10;  // independent sums: more than latency times issue width of a core
 constexpr int64_t rounds = 1'000'000;
-// The best such time counts: longer than what a scheduler gives a process that shares its core, or a control
-// group, at a time, so that those measure their share.
-constexpr double window = 0.1;  // seconds
+constexpr double sustained_seconds = 0.1;
 
 // Runs the chains and gives a value that depends on all of them, so that none is left out.
 float multiply_add_chains(float start) {
@@ -33,24 +31,26 @@ float multiply_add_chains(float start) {
 
 }  // namespace
 
-double measure_peak(Seconds duration) {
+ComputeRate measure_compute_rate(Seconds duration) {
   using Clock = std::chrono::steady_clock;
   constexpr double work = 2.0 * chains * rounds * lanes;
-  int threads = compute_threads();
+  const int threads = compute_threads();
   std::vector<float> kept(static_cast<size_t>(threads));
-  double best = 0, spent = 0;
-  while (spent < duration.count) {
+  ComputeRate rate;
+  double spent = 0, runs = 0, seconds = 0;  // in all; since a sustained run began
+  while (spent < duration.count || rate.sustained == 0) {
     const auto start = Clock::now();
-    double seconds = 0, done = 0;
-    while (seconds < window) {
-      parallel_for(threads, [&](int64_t t) { kept[static_cast<size_t>(t)] += multiply_add_chains(1e-3f); });
-      seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      done += work * threads;
-    }
-    spent += seconds;
-    best = std::max(best, done / seconds);
+    parallel_for(threads, [&](int64_t t) { kept[static_cast<size_t>(t)] += multiply_add_chains(1e-3f); });
+    const double once = std::chrono::duration<double>(Clock::now() - start).count();
+    rate.peak = std::max(rate.peak, work * threads / once);
+    spent += once, seconds += once, ++runs;
+    if (seconds < sustained_seconds) continue;
+    rate.sustained = std::max(rate.sustained, runs * work * threads / seconds);
+    runs = seconds = 0;
   }
-  return kept.front() >= 0 ? best : 0;
+  return kept.front() >= 0 ? rate : ComputeRate{};
 }
+
+double measure_peak(Seconds duration) { return measure_compute_rate(duration).peak; }
 
 }  // namespace cortado

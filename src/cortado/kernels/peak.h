@@ -4,9 +4,15 @@
 
 namespace cortado {
 
-// Float32 multiply-adds that the compute threads reach together on registers alone, in FLOP per second (a
-// multiply-add counts two): the limit no kernel passes. The best of several runs of a tenth of a second,
-// `duration` in all and one at least; what the threads share a core with takes its part.
+// Float32 multiply-adds that the compute threads make together on registers alone, in FLOP per second (a
+// multiply-add counts two), in about `duration` of running.
+struct ComputeRate {
+  double peak = 0;  // best of runs of milliseconds: the limit no kernel passes
+  // Best of runs of a tenth of a second, longer than what a scheduler or a control group gives a process at a
+  // time: what shares the threads' cores, or limits their time, takes its part of it.
+  double sustained = 0;
+};
+ComputeRate measure_compute_rate(Seconds duration);
 double measure_peak(Seconds duration = {0.2});
 
 }  // namespace cortado
