@@ -12,8 +12,8 @@ rounds' ratios), the bytes that all ranks send in an iteration by Cortado's coun
 interfaces; headers, the start of the job and of measuring the peak included), the seconds that these bytes take at the
 link's rate, and the overlap ratio R. The strategy ddp is PyTorch's DistributedDataParallel over gloo (ddp-nhwc: with
 channels last) in the same hosts; needs Debian's python3-torch and python3-torchvision, and libjemalloc2, which it is
-given as the faster allocator. --predict adds the step that costs measured here promise: with nothing hidden (Eq. 1),
-and simulated, messages behind computing.
+given as the faster allocator. --rate here takes ranks of this machine in shared memory instead. --predict adds the
+step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages behind computing.
 """
 
 import argparse
@@ -41,6 +41,29 @@ WARM_UP = 2  # iterations that `cortado time` does not count
 def run(command, **options):
     return subprocess.run(shlex.split(command) if isinstance(command, str) else [str(w) for w in command],
                           check=True, capture_output=True, text=True, **options)
+
+
+class Here:
+    """This machine alone: ranks in shared memory."""
+
+    def __init__(self, count):
+        self.count = count
+        self.folder = tempfile.TemporaryDirectory(prefix="cortado-network-")
+
+    def options(self):
+        return []
+
+    @staticmethod
+    def within(command):
+        return run(command)
+
+    @staticmethod
+    def sent():
+        return 0
+
+    @staticmethod
+    def down():
+        pass
 
 
 class Hosts:
@@ -76,6 +99,9 @@ class Hosts:
         hosts = ",".join(self.address(i) for i in range(self.count))
         return (f"/usr/bin/mpiexec.hydra -disable-auto-cleanup -launcher rsh -launcher-exec {self.shell} -hosts {hosts} "
                 "-ppn 1 -iface eth0 -genv UCX_TLS tcp,self -genv UCX_NET_DEVICES eth0")
+
+    def options(self):
+        return ["--no-bind", "--launch", self.launcher()]
 
     def within(self, command):
         return run([str(self.shell), self.address(0), shlex.join(str(word) for word in command)])
@@ -124,9 +150,8 @@ def measure(options, hosts, net, batch, strategy):
     try:
         hosts.within([options.cortado, "time", "--model", ROOT / "models" / net / "train_val.prototxt", "--batch",
                       batch * hosts.count, "--input-shape", SHAPES.get(net, "3x224x224"), "--iterations",
-                      options.iterations, "--threads", 1, "--no-bind", "--strategy", *shlex.split(strategy),
-                      "--json", report, "--ranks", hosts.count, "--launch", hosts.launcher(),
-                      *(["--predict"] if options.predict else [])])
+                      options.iterations, "--threads", 1, "--strategy", *shlex.split(strategy), "--json", report,
+                      "--ranks", hosts.count, *hosts.options(), *(["--predict"] if options.predict else [])])
     except subprocess.CalledProcessError as error:
         sys.exit(f"{net} under {strategy}: {error.stderr}")
     found = json.loads(report.read_text())
@@ -176,7 +201,8 @@ def bench(options, hosts, net, batch):
         last = runs[-1]  # nothing is measured any more
         seconds = statistics.median(run.seconds for run in runs)
         ratio = statistics.median(one.seconds / run.seconds for one, run in zip(first, runs))
-        link = last.bytes / options.ranks * 8 / bits_per_second(options.rate) if options.rate != "none" else 0
+        limited = options.rate not in ("none", "here")
+        link = last.bytes / options.ranks * 8 / bits_per_second(options.rate) if limited else math.nan
         line = (f"| {net} | {batch} | {options.rate} | {strategy} | {seconds:.3f} | {ratio:.2f} | "
                 f"{known(last.bytes / 2**20, '.1f')} | {last.wire / 2**20:.1f} | {known(link, '.3f')} | "
                 f"{known(last.overlap, '.1f')} |")
@@ -188,7 +214,7 @@ def bench(options, hosts, net, batch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cortado", type=lambda text: pathlib.Path(text).resolve(), required=True)
-    parser.add_argument("--rate", default="1gbit", help="of every link: 100mbit, 1gbit, 10gbit, none")
+    parser.add_argument("--rate", default="1gbit", help="of every link: 100mbit, 1gbit, 10gbit, none; here: shared memory, no hosts")
     parser.add_argument("--nets", nargs="+", default=["alexnet:32", "vgg-16:8", "inception-v3:8", "resnet-50:8"])
     parser.add_argument("--strategies", nargs="+", default=["data", "model", "owt", "auto"],
                         help='"data --no-late-updates" gives cortado further options')
@@ -202,7 +228,9 @@ def main():
     if options.ranks > (os.cpu_count() or 1) and not all("--compute model" in one for one in options.strategies):
         parser.error(f"--ranks {options.ranks}: this machine has {os.cpu_count()} cores, one a rank; more go with "
                      '"data --compute model --machine FILE" alone')
-    hosts = Hosts(options.ranks, options.rate)
+    if options.rate == "here" and any(one.startswith("ddp") for one in options.strategies):
+        parser.error("ddp runs over a network: give a --rate")
+    hosts = Here(options.ranks) if options.rate == "here" else Hosts(options.ranks, options.rate)
     lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire "
              "| s at the link's rate | R % |",
              "|---|--:|---|---|--:|--:|--:|--:|--:|--:|"]
