@@ -4,9 +4,7 @@
 //   images at a time lowering_bench figure8          types 1, 2 and 3 over input and output channels, and
 //   their ratio lowering_bench pick [CASES [FIRST]]   the optimizer's pick against the best of all, on random
 //   convolutions
-#include <cblas.h>
 #include <cstdlib>
-#include <dnnl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <random>
@@ -26,6 +24,7 @@ std::string_view version() { return "lowering_bench"; }
 
 namespace {
 
+using lowering::Blas;
 using lowering::LoweringOptions;
 using lowering::LoweringType;
 
@@ -68,42 +67,35 @@ Times times_of(Match& match, int repetitions) {
   return times;
 }
 
-using Gemm = void (*)(int64_t rows, int64_t columns, int64_t depth, const float* a, const float* b, float* c);
-
-void openblas(int64_t rows, int64_t columns, int64_t depth, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(columns),
-              static_cast<int>(depth), 1, a, static_cast<int>(depth), b, static_cast<int>(columns), 0, c,
-              static_cast<int>(columns));
-}
-
-void onednn(int64_t rows, int64_t columns, int64_t depth, const float* a, const float* b, float* c) {
-  dnnl_sgemm('N', 'N', rows, columns, depth, 1, a, depth, b, columns, 0, c, columns);
-}
-
 // conv3 of caffenet: 169 windows of 9 * 256 numbers an image, 384 outputs.
 void figure2() {
   constexpr int64_t windows = 169, depth = 9 * 256, columns = 384, most = 256;
   Buffer a(most * windows * depth), b(depth * columns), c(most * windows * columns);
   const int all = compute_threads();
-  fmt::print(
-      "| images | lowered MiB | OpenBLAS, 1 thread | {} threads | speedup | oneDNN, 1 thread | {} threads |\n"
-      "|--:|--:|--:|--:|--:|--:|--:|\n",
-      all, all);
+  std::vector<Blas> libraries;
+  std::string head = "| images | lowered MiB |", line = "|--:|--:|";
+  for (const Blas blas : {Blas::openblas, Blas::blis, Blas::onednn}) {
+    if (!refusal_of(blas).empty()) continue;
+    libraries.push_back(blas);
+    head += fmt::format(" {}, 1 thread | {} threads |", name_of(blas), all);
+    line += "--:|--:|";
+  }
+  fmt::print("{}\n{}\n", head, line);
   for (int64_t images = 1; images <= most; images *= 2) {
     std::vector<double> rates;
-    for (const Gemm gemm : {openblas, onednn})
+    for (const Blas blas : libraries)
       for (const int threads : {1, all}) {
         set_compute_threads(threads);
         double best = 1e300;
         for (int i = 0; i < 3 + 32 / images; ++i)
           best = std::min(best, seconds_of([&] {
-                            gemm(images * windows, columns, depth, a.data(), b.data(), c.data());
+                            multiply(blas, images * windows, columns, depth, {a.data(), depth},
+                                     {b.data(), columns}, 0, c.data(), columns);
                           }));
         rates.push_back(2e-9 * static_cast<double>(images * windows * columns * depth) / best);
       }
-    fmt::print("| {} | {:.1f} | {:.1f} | {:.1f} | {:.2f} | {:.1f} | {:.1f} |\n", images,
-               static_cast<double>(images * windows * depth * 4) / (1 << 20), rates[0], rates[1],
-               rates[1] / rates[0], rates[2], rates[3]);
+    fmt::print("| {} | {:.1f} | {:.1f} |\n", images,
+               static_cast<double>(images * windows * depth * 4) / (1 << 20), fmt::join(rates, " | "));
     std::fflush(stdout);
   }
 }

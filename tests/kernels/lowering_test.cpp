@@ -24,6 +24,7 @@ namespace {
 
 using check::DataKind;
 using check::matches_reference;
+using lowering::Blas;
 using lowering::LoweringOptions;
 using lowering::LoweringType;
 
@@ -153,6 +154,8 @@ class Lowering : public ::testing::TestWithParam<LoweringType> {
     set_compute_threads(draw.chance(15) ? 4 : static_cast<int>(draw(1, 2)));  // 4: two in a partition
     LoweringOptions options{.partitions = static_cast<int>(draw(0, 4)), .samples = draw(0, 3)};
     options.serial = draw.chance(20);
+    options.blas = static_cast<Blas>(draw(0, 2));
+    if (!lowering::refusal_of(options.blas).empty()) options.blas = Blas::openblas;
     return make_lowering(task, GetParam(), options);
   }
 
@@ -225,8 +228,24 @@ TEST_P(Lowering, WeightLiesAlikeForAllPartsOfATensor) {
 INSTANTIATE_TEST_SUITE_P(Types, Lowering,
                          ::testing::Values(LoweringType::one, LoweringType::two, LoweringType::three));
 
+TEST(Lowering, OfferNamesTheLibraryOrSaysWhyThereIsNone) {
+  const Shape input{1, 4, 9, 9};
+  const Task task =
+      whole_task(std::make_shared<Convolution>(ConvolutionOptions{.num_output = 3, .kernel = {3}}),
+                 Phase::train, {&input, 1}, 1);
+  for (const auto& [blas, name] : {std::pair(Blas::openblas, "lowering-2"),
+                                   {Blas::onednn, "lowering-2-onednn"},
+                                   {Blas::blis, "lowering-2-blis"}}) {
+    const KernelOffer offer = make_lowering(task, LoweringType::two, {.blas = blas});
+    EXPECT_EQ(offer.refusal, lowering::refusal_of(blas));
+    if (offer.kernel) EXPECT_EQ(offer.kernel->name(), name);
+  }
+}
+
 // BLAS inside partitions runs on their threads, not on threads of its own.
-TEST(Partitions, StartNoThreadsBesideTheComputeThreads) {
+class BlasInPartitions : public ::testing::TestWithParam<Blas> {};
+TEST_P(BlasInPartitions, StartsNoThreadsBesideTheComputeThreads) {
+  if (const std::string refusal = lowering::refusal_of(GetParam()); !refusal.empty()) GTEST_SKIP() << refusal;
   EXPECT_EQ(openblas_get_parallel(), OPENBLAS_OPENMP);
   const int before = compute_threads();
   set_compute_threads(4);
@@ -246,7 +265,7 @@ TEST(Partitions, StartNoThreadsBesideTheComputeThreads) {
   std::vector<std::vector<float>> products(4, std::vector<float>(extent * extent));
   for (int run = 0; run < 20; ++run)
     lowering::for_each_partition(4, [&](int i) {
-      lowering::multiply(extent, extent, extent, {a.data(), extent}, {a.data(), extent, true}, 0,
+      lowering::multiply(GetParam(), extent, extent, extent, {a.data(), extent}, {a.data(), extent, true}, 0,
                          products[static_cast<size_t>(i)].data(), extent);
     });
   done = 1;
@@ -256,6 +275,9 @@ TEST(Partitions, StartNoThreadsBesideTheComputeThreads) {
   for (const auto& product : products)
     EXPECT_TRUE(std::ranges::all_of(product, [](float value) { return value == extent; }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Libraries, BlasInPartitions,
+                         ::testing::Values(Blas::openblas, Blas::blis, Blas::onednn));
 
 TEST(Partitions, ShareTheThreads) {
   const int before = compute_threads();

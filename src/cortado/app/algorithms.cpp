@@ -17,10 +17,12 @@ double out_of_reach(int round) { return round < 2 ? 1.3 : 1.1; }
 
 bool is_lowering(const Algorithm& algorithm) { return algorithm.name.starts_with("lowering-"); }
 
-// The type-1 lowering of a table, which all types are where windows are single positions.
-const Algorithm* first_lowering(const AlgorithmTable& table) {
-  const auto found = std::ranges::find_if(table.algorithms, is_lowering);
-  return found == table.algorithms.end() ? nullptr : &*found;
+// The type-1 lowering by the same library, which all types are where windows are single positions.
+const Algorithm& first_lowering(const AlgorithmTable& table, const Algorithm& other) {
+  constexpr size_t type = std::string_view("lowering-").size();
+  std::string name = other.name;
+  name[type] = '1';
+  return *std::ranges::find(table.algorithms, name, &Algorithm::name);
 }
 
 }  // namespace
@@ -43,7 +45,6 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
     if (!is_lowering(algorithm) || !algorithm.refusal.empty()) continue;
     if (best == 0 || algorithm.predicted.count < best) best = algorithm.predicted.count;
   }
-  const Algorithm* first = first_lowering(table);
   // A lowering that copies nothing is BLAS on the tensors as they lie, in each type alike.
   const auto direct = lowering::predicted_pass(task, "implicit-gemm", device.peak, device.memory_bandwidth)
                           .value_or(Seconds{});
@@ -54,11 +55,12 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
     Algorithm& algorithm = table.algorithms[i];
     if (!is_lowering(algorithm) || !algorithm.refusal.empty() || static_cast<int>(i) == table.listed)
       continue;
+    const Algorithm& first = first_lowering(table, algorithm);
     if (algorithm.predicted.count > far_behind * best) {
       algorithm.pruned = "far behind by the model";
-    } else if (&algorithm != first && first->refusal.empty() && copies_nothing(algorithm) &&
-               copies_nothing(*first)) {
-      algorithm.pruned = "the same as " + first->name;
+    } else if (&algorithm != &first && first.refusal.empty() && copies_nothing(algorithm) &&
+               copies_nothing(first)) {
+      algorithm.pruned = "the same as " + first.name;
     }
   }
 }

@@ -62,9 +62,14 @@ RankFacts measure_rank(Communicator& job, double seconds) {
 }
 
 // Whether ranks get so unequal parts of their cores' time, or compute at so unequal rates, that it is no
-// chance.
-bool unequal(const std::vector<RankFacts>& ranks) {
+// chance, as it is where a node has more threads than cores.
+bool unequal(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes) {
   constexpr double chance = 1.25;
+  std::vector<int> threads(ranks.size());  // per node
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    int& all = threads[static_cast<size_t>(nodes[rank])];
+    if ((all += ranks[rank].threads) > ranks[rank].cores) return false;
+  }
   const auto [least, most] = std::ranges::minmax(ranks, {}, &RankFacts::sustained);
   return most.sustained > chance * least.sustained;
 }
@@ -72,7 +77,7 @@ bool unequal(const std::vector<RankFacts>& ranks) {
 // Ranks of a node share its memory evenly.
 std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes) {
   constexpr int64_t page = int64_t{1} << 20;
-  const bool weighed = unequal(ranks);
+  const bool weighed = unequal(ranks, nodes);
   std::vector<Node> result(static_cast<size_t>(nodes.back()) + 1);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankFacts& facts = ranks[rank];

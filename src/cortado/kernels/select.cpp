@@ -42,10 +42,9 @@ KernelOffer make_lowering_as_caffe(const Task& task) {
   return make_lowering(task, lowering::LoweringType::one, {.partitions = 1, .samples = 1, .serial = true});
 }
 
-template <lowering::LoweringType type>
-Candidate lowering_candidate(const char* name) {
+Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
   return {{"Convolution", "Deconvolution"},
-          {name, [](const Task& task) { return make_lowering(task, type); }}};
+          {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
 }
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
@@ -55,13 +54,21 @@ const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   static const Candidate onednn{products, {"onednn", make_onednn}};
   static const Candidate implicit_gemm{products, {"implicit-gemm", make_implicit_gemm}};
+  using lowering::Blas;
+  using lowering::LoweringType;
   static const std::vector<Candidate> list = {
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? onednn : implicit_gemm,
       onednn_first ? implicit_gemm : onednn,
-      lowering_candidate<lowering::LoweringType::one>("lowering-1"),
-      lowering_candidate<lowering::LoweringType::two>("lowering-2"),
-      lowering_candidate<lowering::LoweringType::three>("lowering-3"),
+      lowering_candidate(LoweringType::one, Blas::openblas),
+      lowering_candidate(LoweringType::two, Blas::openblas),
+      lowering_candidate(LoweringType::three, Blas::openblas),
+      lowering_candidate(LoweringType::one, Blas::onednn),
+      lowering_candidate(LoweringType::two, Blas::onednn),
+      lowering_candidate(LoweringType::three, Blas::onednn),
+      lowering_candidate(LoweringType::one, Blas::blis),
+      lowering_candidate(LoweringType::two, Blas::blis),
+      lowering_candidate(LoweringType::three, Blas::blis),
       {{"Convolution", "Deconvolution"}, {"caffe", make_lowering_as_caffe}, true},
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},

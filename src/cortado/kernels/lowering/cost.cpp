@@ -137,7 +137,8 @@ std::optional<Seconds> predicted_pass(const Task& task, const std::string& imple
     return predicted_direct_time(*problem, peak, memory);
   if (implementation == "winograd") return predicted_winograd_time(*problem, peak, memory);
   for (const LoweringType type : {LoweringType::one, LoweringType::two, LoweringType::three})
-    if (implementation == name_of(type)) return predicted_time(lowering_cost(*problem, type), peak, memory);
+    if (implementation.starts_with(name_of(type)))
+      return predicted_time(lowering_cost(*problem, type), peak, memory);
   return std::nullopt;
 }
 

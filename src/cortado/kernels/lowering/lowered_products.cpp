@@ -20,7 +20,7 @@ constexpr int64_t alignment = 16;  // floats
 class LoweredBatch {
  public:
   LoweredBatch(Lowering lowering, const LoweringOptions& options)
-      : lowering_(std::move(lowering)), serial_(options.serial) {
+      : lowering_(std::move(lowering)), blas_(options.blas), serial_(options.serial) {
     const int64_t batch = std::max<int64_t>(1, lowering_.problem().batch), floats = options.memory.count / 4;
     const int64_t wanted = options.partitions > 0 ? options.partitions : compute_threads();
     partitions_ = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(batch, compute_threads()));
@@ -37,6 +37,7 @@ class LoweredBatch {
   };
 
   const Lowering& lowering() const { return lowering_; }
+  Blas blas() const { return blas_; }
   bool fits() const { return fits_; }
   int64_t partitions() const { return partitions_; }
   size_t bytes() const { return elements(samples_) * sizeof(float); }
@@ -94,6 +95,7 @@ class LoweredBatch {
   }
 
   Lowering lowering_;
+  Blas blas_;
   int64_t partitions_, samples_;
   bool fits_, serial_;
 };
@@ -148,7 +150,7 @@ class LoweredProduct : public DataProduct {
       const Factor left = batch_->lowered(in, source, part.samples, forward_ ? part.data : part.product);
       const Factor right{weight + each.kernel, each.product.columns(), !forward_};
       float* product = out.is_tensor() ? target : forward_ ? part.product : part.data;
-      multiply(part.samples * in.rows(), out.columns(), in.columns(), left, right,
+      multiply(batch_->blas(), part.samples * in.rows(), out.columns(), in.columns(), left, right,
                out.is_tensor() && add ? 1.0f : 0.0f, product, out.row_stride());
       if (!out.is_tensor()) batch_->lift(out, product, part.samples, target, add, epilogue);
       add = true;
@@ -213,9 +215,9 @@ class LoweredCorrelation : public FilterProduct {
     for (const LoweringClass& each : batch_->lowering().classes()) {
       Factor data = batch_->lowered(each.data, image, part.samples, part.data);
       data.transposed = true;
-      multiply(each.data.columns(), each.product.columns(), part.samples * each.data.rows(), data,
-               batch_->lowered(each.product, gradient, part.samples, part.product), 1, sums + each.kernel,
-               each.product.columns());
+      multiply(batch_->blas(), each.data.columns(), each.product.columns(), part.samples * each.data.rows(),
+               data, batch_->lowered(each.product, gradient, part.samples, part.product), 1,
+               sums + each.kernel, each.product.columns());
     }
   }
 
@@ -234,6 +236,8 @@ class LoweredCorrelation : public FilterProduct {
 
 std::optional<ConvolutionProducts> lowered_products(const ConvolutionProblem& problem, LoweringType type,
                                                     const LoweringOptions& options, std::string& refusal) {
+  refusal = refusal_of(options.blas);
+  if (!refusal.empty()) return std::nullopt;
   auto batch = std::make_shared<const LoweredBatch>(Lowering(problem, type), options);
   if (!batch->fits()) {
     constexpr double mebi = 1 << 20;
@@ -242,9 +246,10 @@ std::optional<ConvolutionProducts> lowered_products(const ConvolutionProblem& pr
                           static_cast<double>(options.memory.count) / mebi);
     return std::nullopt;
   }
-  return ConvolutionProducts{
-      std::make_unique<LoweredProduct>(batch, true), std::make_unique<LoweredProduct>(batch, false),
-      std::make_unique<LoweredCorrelation>(batch), name_of(type), batch->lowering().weight_format()};
+  return ConvolutionProducts{std::make_unique<LoweredProduct>(batch, true),
+                             std::make_unique<LoweredProduct>(batch, false),
+                             std::make_unique<LoweredCorrelation>(batch), name_of(type, options.blas),
+                             batch->lowering().weight_format()};
 }
 
 }  // namespace cortado::lowering

@@ -23,16 +23,4 @@ void for_each_partition(int partitions, Work&& work) {
   }
 }
 
-// A row-major matrix, its rows `stride` apart.
-struct Factor {
-  const float* values;
-  int64_t stride;
-  bool transposed = false;
-};
-
-// product = a * b + beta * product by BLAS, on the compute threads: BLAS's own or, inside a partition, where
-// it uses one, each thread on a share of the product's rows.
-void multiply(int64_t rows, int64_t columns, int64_t depth, Factor a, Factor b, float beta, float* product,
-              int64_t product_stride);
-
 }  // namespace cortado::lowering
