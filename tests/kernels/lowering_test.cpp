@@ -238,7 +238,7 @@ TEST(Lowering, OfferNamesTheLibraryOrSaysWhyThereIsNone) {
                                    {Blas::blis, "lowering-2-blis"}}) {
     const KernelOffer offer = make_lowering(task, LoweringType::two, {.blas = blas});
     EXPECT_EQ(offer.refusal, lowering::refusal_of(blas));
-    if (offer.kernel) EXPECT_EQ(offer.kernel->name(), name);
+    EXPECT_EQ(offer.kernel ? offer.kernel->name() : name, name);
   }
 }
 
