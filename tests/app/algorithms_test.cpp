@@ -1,5 +1,5 @@
 // `cortado time --algorithms` and `--kernels measured`: what is picked is the fastest measured, kept, and
-// runs.
+// runs. `--fast-math` allows algorithms that do not run without it.
 #include <gtest/gtest.h>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -96,6 +96,22 @@ TEST_F(AlgorithmsTest, RunsWhatItPicked) {
       const std::string text = result.output.substr(line, result.output.find('\n', line) - line);
       EXPECT_NE(text.find(convolution["pick"].get<std::string>()), std::string::npos) << text;
     }
+}
+
+TEST_F(AlgorithmsTest, TakesFastMathWhereItIsAllowed) {
+  const auto kernels = [&](const std::string& options) {
+    const CommandResult result = time("--verbose --iterations 1 " + options);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return result.output;
+  };
+  EXPECT_NE(kernels("--fast-math").find("winograd-4x4"), std::string::npos);
+  EXPECT_EQ(kernels("").find("winograd-4x4"), std::string::npos);
+  EXPECT_EQ(kernels("--kernels measured").find("winograd-4x4"), std::string::npos);
+  const CommandResult table = time("--algorithms --fast-math");
+  EXPECT_NE(table.output.find("winograd-4x4"), std::string::npos) << table.output;
+  const CommandResult both = time("--fast-math --kernels onednn");
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_NE(both.output.find("--fast-math: "), std::string::npos) << both.output;
 }
 
 TEST_F(AlgorithmsTest, RefusesWhatItDoesNotMeasure) {

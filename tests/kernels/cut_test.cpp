@@ -32,6 +32,14 @@ testing::AssertionResult cut_equals_whole_or_refuses(const CutCase& cut, const s
   }
 }
 
+// F(4x4, 3x3) rounds even sums of integers, and a ReLU would tell those near zero apart.
+CutCase not_exact(CutCase cut) {
+  if (cut.tolerance == 0) cut.data.data = DataKind::random;
+  if (cut.layers[0]->type() == "Convolution") cut.layers.resize(1);
+  cut.tolerance = 1e-4;
+  return cut;
+}
+
 // Case `number` of a kind under a seed, however many others there are.
 void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
   std::mt19937_64 generator(seed * 1000003 + number * 131 + kind);
@@ -43,6 +51,8 @@ void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
         << cut.text() << "\nkernels '" << only << "'; paste as: expect_cut_equals_whole(" << kind << ", "
         << seed << ", " << number << ");  // " << cut_kind_name(kind);
   }
+  EXPECT_TRUE(cut_equals_whole_or_refuses(not_exact(cut), "winograd-4x4"))
+      << cut.text() << "\nkernels 'winograd-4x4', case " << number << " of seed " << seed;
 }
 
 class CutLayer : public testing::TestWithParam<int> {};

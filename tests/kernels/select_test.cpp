@@ -1,4 +1,5 @@
 // Which implementation a task gets.
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
@@ -33,6 +34,23 @@ TEST(Select, TakesWinogradWhereItIsFaster) {
   EXPECT_EQ(select_kernel(task).implementation, "winograd");
   EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
   EXPECT_NE(selected(convolution), "winograd");
+}
+
+// Larger rounding errors than those of sums in float32 are for those who ask.
+TEST(Select, TakesFastMathWhereItIsAskedFor) {
+  const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {3}});
+  const Task task = chain_task({wide}, {2, 32, 16, 16});
+  EXPECT_EQ(select_kernel(task, fast_math).implementation, "winograd-4x4");
+  EXPECT_EQ(select_kernel(task, "winograd-4x4").implementation, "winograd-4x4");
+  EXPECT_EQ(selected(convolution, fast_math), selected(convolution));
+  EXPECT_EQ(selected(relu, fast_math), selected(relu));
+  const auto offers = [&](const std::string& only) {
+    return std::ranges::any_of(implementations_of(task, only), [](const Implementation& implementation) {
+      return implementation.name == "winograd-4x4";
+    });
+  };
+  EXPECT_TRUE(offers(fast_math));
+  EXPECT_FALSE(offers(""));
 }
 
 TEST(Select, RestrictsTheLayersThatTheImplementationKnows) {

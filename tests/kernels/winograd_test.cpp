@@ -1,19 +1,26 @@
-// Winograd's convolution against the naive reference: random shapes on small integers (bitwise) and on reals.
+// Winograd's convolutions against the naive reference: random shapes on small integers (F(2x2, 3x3): bitwise)
+// and on reals, and their errors against the reference in double.
 #include "cortado/kernels/winograd/winograd.h"
 
+#include <cmath>
 #include <fmt/format.h>
 
+#include "cortado/kernels/lowering/problem.h"
+#include "cortado/kernels/reference/reference.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 
-#include "tests/kernels/check.h"
+#include "tests/kernels/buffers.h"
 #include "tests/kernels/draw.h"
 
 namespace cortado {
 namespace {
 
+using check::Buffer;
 using check::DataKind;
 using check::matches_reference;
+using check::TaskBuffers;
+using check::TaskData;
 
 using testing::Draw;
 
@@ -54,6 +61,147 @@ Task random_task(Draw& draw) {
   return task;
 }
 
+// A way to compute, and how far from the result in double it may be.
+struct Filtering {
+  const char* name;
+  KernelOffer (*make)(const Task&);
+  double bound;
+};
+constexpr Filtering filterings[] = {{"F(2x2, 3x3)", make_winograd_of_any_size, 4e-6},
+                                    {"F(4x4, 3x3)", make_winograd_4x4_of_any_size, 4e-5}};
+
+// The largest error, relative to the largest element.
+double error_of(const std::vector<double>& expected, const std::vector<float>& actual) {
+  double error = 0, largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(actual[i] - expected[i]);
+    error = std::isnan(difference) ? HUGE_VAL : std::max(error, difference);
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  return largest > 0 ? error / largest : error;
+}
+
+// The slope of the ReLU behind the convolution; 1 where there is none.
+double slope_of(const Task& task) {
+  std::string refusal;
+  const auto tail = lowering::chain_tail(task, refusal);
+  return tail->rectify ? tail->slope : 1;
+}
+
+// The passes of a kernel on random operands.
+struct Run {
+  Run(const Task& task, Kernel& kernel)
+      : data(task, {}), format(kernel.parameter_format(0)), buffers(task, kernel, data) {
+    buffers.parameters[0] = Buffer<float>(format.elements);
+    buffers.parameter_gradients[0] = Buffer<float>(format.elements);
+    format.from_canonical(data.parameters[0].data(), buffers.parameters[0].data());
+    kernel.forward(buffers.arguments());
+    kernel.backward_weights(buffers.arguments());
+    kernel.backward(buffers.arguments());
+  }
+  std::vector<float> weight_gradient() const {
+    std::vector<float> canonical(data.parameters[0].size());
+    format.to_canonical(buffers.parameter_gradients[0].data(), canonical.data());
+    return canonical;
+  }
+
+  TaskData<float> data;
+  ParameterFormat format;
+  TaskBuffers<float> buffers;
+};
+
+template <typename From>
+std::vector<double> in_double(const From& from) {
+  return {from.begin(), from.end()};
+}
+
+// The same in double by the reference. The ReLU is done here: its gradient is masked by what `run` put out,
+// so that no sum near zero is told apart.
+struct Expected {
+  Expected(const Task& task, const Run& run) {
+    Task sum = task;
+    sum.layers.resize(1);
+    const double slope = slope_of(task);
+    const auto kernel = make_reference_kernel<double>(sum);
+    TaskData<double> data(sum, {});
+    data.inputs[0] = in_double(run.data.inputs[0]);
+    for (size_t p = 0; p < data.parameters.size(); ++p)
+      data.parameters[p] = in_double(run.data.parameters[p]);
+    data.output_gradients[0] = in_double(run.data.output_gradients[0]);
+    for (int64_t i = 0; i < run.buffers.outputs[0].size(); ++i)
+      if (run.buffers.outputs[0].data()[i] <= 0) data.output_gradients[0][i] *= slope;
+    TaskBuffers<double> buffers(sum, *kernel, data);
+    kernel->forward(buffers.arguments());
+    kernel->backward_weights(buffers.arguments());
+    kernel->backward(buffers.arguments());
+    output = buffers.outputs[0].values();
+    for (double& value : output) value *= value < 0 ? slope : 1;
+    input_gradient = buffers.input_gradients[0].values();
+    for (const auto& gradient : buffers.parameter_gradients) parameter_gradients.push_back(gradient.values());
+  }
+  std::vector<double> output, input_gradient;
+  std::vector<std::vector<double>> parameter_gradients;
+};
+
+void expect_within_bound(const Task& task, const Filtering& filtering) {
+  const KernelOffer offer = filtering.make(task);
+  ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+  const Run run(task, *offer.kernel);
+  const Expected expected(task, run);
+  const std::string what = fmt::format("{} of {}", filtering.name, text_of(task));
+  EXPECT_LE(error_of(expected.output, run.buffers.outputs[0].values()), filtering.bound) << what;
+  if (task.input_gradients[0]) {
+    EXPECT_LE(error_of(expected.input_gradient, run.buffers.input_gradients[0].values()), filtering.bound)
+        << what;
+  }
+  if (task.parameter_gradients[0]) {
+    EXPECT_LE(error_of(expected.parameter_gradients[0], run.weight_gradient()), filtering.bound) << what;
+  }
+  if (task.parameter_gradients.size() > 1 && task.parameter_gradients[1]) {
+    EXPECT_LE(error_of(expected.parameter_gradients[1], run.buffers.parameter_gradients[1].values()),
+              filtering.bound)
+        << what;
+  }
+}
+
+TEST(Winograd, HoldsItsErrorBound) {
+  for (unsigned seed = 0; seed < 80 && !::testing::Test::HasFailure(); ++seed)
+    for (const Filtering& filtering : filterings) {
+      Draw draw(seed);
+      Task task = random_task(draw);
+      task.canonical_parameters = false;
+      expect_within_bound(task, filtering);
+    }
+}
+
+// Sizes past every block: of depth, of tiles, of image channels, of columns finished at once.
+const std::vector<std::pair<Shape, int64_t>> large_cases = {{{1, 1300, 5, 5}, 20}, {{2, 70, 40, 40}, 34},
+                                                            {{1, 100, 9, 9}, 140}, {{30, 16, 18, 18}, 16},
+                                                            {{6, 17, 40, 40}, 19}, {{1, 20, 48, 48}, 150}};
+
+TEST(Winograd, HoldsItsErrorBoundWhereLarge) {
+  for (const auto& [input, outputs] : large_cases)
+    for (const Filtering& filtering : filterings)
+      expect_within_bound(convolution(input, {.num_output = outputs, .kernel = {3}, .pad = {1}}), filtering);
+  // Enough tiles of 4x4 for sums of each thread's own.
+  expect_within_bound(convolution({8, 16, 64, 64}, {.num_output = 17, .kernel = {3}, .pad = {1}}),
+                      filterings[1]);
+}
+
+// What a kernel promises beside its results. A ReLU would tell sums near zero apart, which F(4x4, 3x3) rounds
+// otherwise.
+TEST(Winograd, KeepsItsPromisesInTilesOf4x4) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Draw draw(seed);
+    Task task = random_task(draw);
+    task.layers.resize(1);
+    const KernelOffer offer = make_winograd_4x4_of_any_size(task);
+    ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+    ASSERT_TRUE(matches_reference(task, *offer.kernel, 1e-4, DataKind::random))
+        << "case " << seed << ": " << text_of(task);
+  }
+}
+
 TEST(Winograd, MatchesReference) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Draw draw(seed);
@@ -66,14 +214,8 @@ TEST(Winograd, MatchesReference) {
   }
 }
 
-// Sizes past every block: of depth, of tiles, of image channels.
 TEST(Winograd, MatchesReferenceWhereLarge) {
-  const std::vector<std::pair<Shape, int64_t>> cases = {{{1, 1300, 5, 5}, 20},
-                                                        {{2, 70, 40, 40}, 34},
-                                                        {{1, 100, 9, 9}, 140},
-                                                        {{30, 16, 18, 18}, 16},
-                                                        {{6, 17, 40, 40}, 19}};
-  for (const auto& [input, outputs] : cases) {
+  for (const auto& [input, outputs] : large_cases) {
     const Task task = convolution(input, {.num_output = outputs, .kernel = {3}, .pad = {1}});
     const KernelOffer offer = make_winograd_of_any_size(task);
     ASSERT_TRUE(offer.kernel) << offer.refusal;
@@ -107,6 +249,19 @@ TEST(Winograd, RefusesWithAReason) {
                                      std::vector<Shape>{{2, 32, 16, 16}}, 1))
                 .refusal,
             "ReLU is no convolution");
+}
+
+TEST(Winograd, RefusesTilesOf4x4WithAReason) {
+  const auto refusal = [](const ConvolutionOptions& options, const Shape& input) {
+    return make_winograd_4x4(convolution(input, options)).refusal;
+  };
+  const ConvolutionOptions three{.num_output = 32, .kernel = {3}, .pad = {1}};
+  EXPECT_EQ(refusal(three, {2, 32, 16, 16}), "");
+  EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}}, {2, 32, 16, 16}),
+            "windows other than 3x3 with stride 1");
+  EXPECT_EQ(refusal(three, {2, 15, 16, 16}), "15 channels are too few");
+  EXPECT_EQ(refusal(three, {1, 32, 16, 16}), "16 tiles of 4x4 windows are too few");
+  EXPECT_EQ(refusal(three, {64, 32, 5, 5}), "5x5 windows waste tiles of 4x4");
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void Algorithms::measure(const Task& task, AlgorithmTable& table) {
 AlgorithmTable Algorithms::table(const Task& task) {
   AlgorithmTable table;
   table.flops = forward_flops(task).count;
-  for (const Implementation& implementation : implementations_of(task)) {
+  for (const Implementation& implementation : implementations_of(task, kernels_)) {
     const KernelOffer offer = implementation.make(task);
     Algorithm algorithm{.name = implementation.name,
                         .refusal = offer.refusal,

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cortado/app/job_costs.h"
@@ -35,8 +36,9 @@ bool is_convolution(const Task& task);
 // picked. Times are kept with those of the job's costs: a problem is measured once on a machine.
 class Algorithms {
  public:
-  // For a job of one rank. `costs` must outlive it.
-  explicit Algorithms(JobCosts& costs) : costs_(costs) {}
+  // For a job of one rank. `costs` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
+  explicit Algorithms(JobCosts& costs, std::string kernels = "")
+      : costs_(costs), kernels_(std::move(kernels)) {}
 
   AlgorithmTable table(const Task& task);
   // The name of the pick; "" for a task that has nothing to choose.
@@ -47,6 +49,7 @@ class Algorithms {
   void measure(const Task& task, AlgorithmTable& table);
 
   JobCosts& costs_;
+  std::string kernels_;
 };
 
 }  // namespace cortado

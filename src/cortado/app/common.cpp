@@ -88,12 +88,20 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
+  command.add_flag(
+      "--fast-math", o.fast_math,
+      "Use kernels with larger rounding errors, too: Winograd's F(4x4, 3x3) for 3x3 convolutions");
   add_schedule_options(command, o.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
 std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
   if (!o.gpu.empty()) throw UserError("--gpu: this version computes on the CPU; leave it out");
+  if (o.fast_math && !o.kernels.empty())
+    throw UserError(
+        fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
+                    "them (--kernels winograd-4x4 uses that alone where it can)",
+                    o.kernels));
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
   const ProcessorShare share = processors_of_rank(*job);
   set_compute_threads(o.threads > 0 ? o.threads : share.threads);
@@ -117,7 +125,10 @@ Strategy strategy_for_job(const MachineOptions& o, const Network& network, Commu
   return strategy;
 }
 
-std::string only_kernel(const MachineOptions& o) { return o.kernels == measured ? "" : o.kernels; }
+std::string only_kernel(const MachineOptions& o) {
+  if (o.fast_math) return fast_math;
+  return o.kernels == measured ? "" : o.kernels;
+}
 
 std::function<std::string(const Task&)> measured_kernels(const MachineOptions& o, Communicator& job) {
   if (o.kernels != measured) return nullptr;
@@ -144,6 +155,7 @@ void check_same_start(const MachineOptions& o, Communicator& job, std::vector<St
   facts.insert(facts.begin(), {"version of cortado", std::string(version())});
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", o.kernels});
+  facts.push_back({"--fast-math", o.fast_math ? "given" : ""});
   facts.push_back({"--gradient-chunks", o.schedule.gradient_chunks});
   facts.push_back({"--no-late-updates", o.schedule.no_late_updates ? "given" : ""});
   facts.push_back({"--replicate", fmt::format("{}", fmt::join(o.schedule.replicate, ","))});

@@ -35,7 +35,8 @@ struct MachineOptions {
   int ranks = 0;         // 0: as many as the launcher started
   std::string launch;    // used by start_job() (app/launch.h)
   std::string gpu;
-  std::string kernels;  // only this implementation; or `measured`, see measured_kernels()
+  std::string kernels;     // only this implementation; or `measured`, see measured_kernels()
+  bool fast_math = false;  // kernels with larger rounding errors, too: not with `kernels`
   ScheduleOptions schedule;
   bool verbose = false;
 };
@@ -49,7 +50,7 @@ std::string strategy_of(const MachineOptions& options, const Communicator& job);
 // What that names, with the schedule that the options say.
 Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
 
-// The implementation that --kernels restricts layers to: "" also for `measured`.
+// What --kernels restricts layers to, or --fast-math allows them (select_kernel): "" also for `measured`.
 std::string only_kernel(const MachineOptions& options);
 // For --kernels measured: picks the fastest implementation of each convolution (algorithms.h); else null.
 // Throws UserError on several ranks.

@@ -184,11 +184,13 @@ void time_algorithms(const TimeArguments& a, const Network& network, const Execu
                      Communicator& job) {
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
+  const std::string kernels = a.machine.fast_math ? fast_math : "";
   JobCosts costs(job, "");
-  Algorithms algorithms(costs);
-  const Program program = lower(network, place(network, options.strategies, 1),
-                                [](const Task& task) { return facts_of(task, select_kernel(task)); },
-                                {.schedule = options.schedule, .after_pass = {}});
+  Algorithms algorithms(costs, kernels);
+  const Program program =
+      lower(network, place(network, options.strategies, 1),
+            [&](const Task& task) { return facts_of(task, select_kernel(task, kernels)); },
+            {.schedule = options.schedule, .after_pass = {}});
   const auto convolutions = convolutions_of(network, program, algorithms);
   if (convolutions.empty())
     throw UserError(fmt::format("--algorithms: net '{}' has no convolution", network.name()));

@@ -18,9 +18,10 @@ using TaskTimer = std::function<TaskTime(const Task&)>;
 // (DeviceGraph::weights).
 //
 // A task that was not measured costs a bound from below: products (convolutions, inner products) cannot do
-// more operations in a second than `peak`, with Winograd's algorithm 2.25 times as many in the direct count;
-// of others nothing is known. A fifth is taken off, since a peak is measured, too. Where a measurement still
-// passes its bound (taps in the padding that need no computing), all later bounds are lowered with it.
+// more operations in a second than `peak`, with Winograd's algorithm 2.25 times as many in the direct count,
+// and 4 times where `kernels` are given; of others nothing is known. A fifth is taken off, since a peak is
+// measured, too. Where a measurement still passes its bound (taps in the padding that need no computing), all
+// later bounds are lowered with it.
 class MeasuredCosts : public AnalyticCosts {
  public:
   // `times` must outlive it and gets what is measured. `kernels`: the implementation that tasks are

@@ -26,6 +26,7 @@ struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
   bool baseline = false;  // there to be compared with
+  bool fast = false;      // with larger rounding errors than sums in float32: for those who ask
 };
 
 const std::vector<std::string_view> products = {"Convolution", "Deconvolution", "InnerProduct"};
@@ -57,6 +58,7 @@ const std::vector<Candidate>& candidates() {
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
+      {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .fast = true},
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? onednn : implicit_gemm,
       onednn_first ? implicit_gemm : onednn,
@@ -95,6 +97,11 @@ bool takes(const Candidate& candidate, std::string_view type) {
   return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
 }
 
+// Whether its rounding errors are accepted.
+bool allows(const std::string& only, const Candidate& candidate) {
+  return !candidate.fast || only == fast_math || only == candidate.implementation.name;
+}
+
 void require_known(const std::string& implementation) {
   std::vector<std::string_view> names;
   for (const Candidate& candidate : candidates()) {
@@ -108,7 +115,7 @@ void require_known(const std::string& implementation) {
 
 // Whether `only` has a say in tasks of that type.
 bool restricts(const std::string& only, std::string_view type) {
-  if (only.empty()) return false;
+  if (only.empty() || only == fast_math) return false;
   require_known(only);
   return std::ranges::any_of(candidates(), [&](const Candidate& candidate) {
     return candidate.implementation.name == only && takes(candidate, type);
@@ -121,7 +128,7 @@ Selection find_kernel(const Task& task, const std::string& only) {
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
   for (const Candidate& candidate : candidates()) {
     const Implementation& implementation = candidate.implementation;
-    if (!takes(candidate, task.layer().type())) continue;
+    if (!takes(candidate, task.layer().type()) || !allows(only, candidate)) continue;
     if (restricted && implementation.name != only && !(chain && implementation.name == "reference")) continue;
     KernelOffer offer = implementation.make(task);
     if (offer.kernel) {
@@ -181,10 +188,11 @@ Selection in_common_order(const Task& task, const std::string& only) {
 
 }  // namespace
 
-std::vector<Implementation> implementations_of(const Task& task) {
+std::vector<Implementation> implementations_of(const Task& task, const std::string& only) {
   std::vector<Implementation> known;
   for (const Candidate& candidate : candidates())
-    if (takes(candidate, task.layer().type()) && !candidate.types.empty() && !candidate.baseline)
+    if (takes(candidate, task.layer().type()) && allows(only, candidate) && !candidate.types.empty() &&
+        !candidate.baseline)
       known.push_back(candidate.implementation);
   return known;
 }

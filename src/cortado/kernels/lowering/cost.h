@@ -42,9 +42,10 @@ LoweringCost lowering_cost(const ConvolutionProblem& problem, LoweringType type)
 Seconds predicted_time(const LoweringCost& cost, FlopRate peak, Bandwidth memory);
 // Of a product that copies nothing: implicit-gemm, or a library's direct convolution.
 Seconds predicted_direct_time(const ConvolutionProblem& problem, FlopRate peak, Bandwidth memory);
-// Winograd's F(2x2, 3x3): 2.25 times fewer multiplications; tiles of 16 numbers for 4 of each tensor, written
-// and read.
-Seconds predicted_winograd_time(const ConvolutionProblem& problem, FlopRate peak, Bandwidth memory);
+// Winograd's F(m x m, 3 x 3) in tiles of `side` m: of m^2 windows each with (m + 2)^2 multiplications in
+// place of 9 m^2, and as many numbers for m^2 of each tensor, written and read.
+Seconds predicted_winograd_time(const ConvolutionProblem& problem, int64_t side, FlopRate peak,
+                                Bandwidth memory);
 
 // Of a pass of a Convolution or Deconvolution task by the implementation of that name; nothing for others.
 std::optional<Seconds> predicted_pass(const Task& task, const std::string& implementation, FlopRate peak,

@@ -14,60 +14,76 @@ using lowering::tile_columns;
 using lowering::vector_lanes;
 using lowering::WeightPanels;
 
-int64_t FilterPanels::panel_elements() const { return depth * tile_columns; }
+template <typename F>
+int64_t FilterPanels<F>::panel_elements() const {
+  return depth * tile_columns;
+}
+
 // One more row, so that the strides between elements are no multiples of a page.
-int64_t FilterPanels::element_stride() const {
+template <typename F>
+int64_t FilterPanels<F>::element_stride() const {
   return (divide_up(columns, tile_columns) * depth + 1) * tile_columns;
 }
-int64_t FilterPanels::elements() const { return positions * element_stride(); }
 
-void transform_filters(const WeightPanels& panels, const float* weight, float* to) {
-  const int64_t depth = panels.depth, stride = FilterPanels::forward(panels).element_stride();
+template <typename F>
+int64_t FilterPanels<F>::elements() const {
+  return F::positions * element_stride();
+}
+
+template <typename F>
+void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight, float* to) {
+  const int64_t depth = panels.depth, stride = forward(panels).element_stride();
   parallel_for(panels.panels() * depth, [&](int64_t row) {
     const float* from = weight + (row / depth * panels.taps * depth + row % depth) * tile_columns;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
-      transform_filter(
+      winograd::transform<3, F::span, F::filter>(
           [&](int i, int j) { return load(from + (3 * i + j) * depth * tile_columns + lane); },
-          [&](int element, Vector v) { store(to + element * stride + row * tile_columns + lane, v); });
+          [&](int i, int j, Vector v) {
+            store(to + (F::span * i + j) * stride + row * tile_columns + lane, v);
+          });
   });
 }
 
-void transform_turned_filters(const WeightPanels& panels, const float* weight, float* to) {
-  const FilterPanels turned = FilterPanels::backward(panels);
-  const int64_t outputs = panels.columns, inputs = panels.depth, stride = turned.element_stride();
+template <typename F>
+void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* weight, float* to) {
+  const int64_t outputs = panels.columns, inputs = panels.depth, stride = backward(panels).element_stride();
   parallel_for(divide_up(inputs, tile_columns) * panels.panels(), [&](int64_t item) {
     const int64_t output = item % panels.panels() * tile_columns;
     const int64_t input = item / panels.panels() * tile_columns;
     const int64_t rows = std::min<int64_t>(tile_columns, inputs - input);
     const int64_t columns = std::min<int64_t>(tile_columns, outputs - output);
-    alignas(64) float square[positions][tile_columns][tile_columns];
+    alignas(64) float square[F::positions][tile_columns][tile_columns];
     for (int64_t row = 0; row < tile_columns; ++row)
       for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes) {
         const float* from = weight + (output * panels.taps * inputs) + (input + row) * tile_columns + lane;
         const auto tap = [&](int i, int j) {
           return row < rows ? load(from + (8 - 3 * i - j) * inputs * tile_columns) : Vector{};
         };
-        transform_filter(tap, [&](int element, Vector v) { store(&square[element][row][lane], v); });
+        winograd::transform<3, F::span, F::filter>(
+            tap, [&](int i, int j, Vector v) { store(&square[F::span * i + j][row][lane], v); });
       }
-    for (int element = 0; element < positions; ++element)
+    for (int element = 0; element < F::positions; ++element)
       lowering::transpose(square[element][0], tile_columns,
                           to + element * stride + (input * outputs) + output * tile_columns, tile_columns,
                           tile_columns, columns);
   });
 }
 
-void finish_filters(const WeightPanels& panels, const float* sums, const FilterPanels& sum_panels,
-                    float* gradient) {
-  const int64_t depth = panels.depth, stride = sum_panels.element_stride();
-  parallel_for(panels.panels() * depth, [&](int64_t row) {
-    const int64_t panel = row / depth, k = row % depth;
-    const float* from = sums + panel * sum_panels.panel_elements() + k * tile_columns;
-    float* to = gradient + (panel * panels.taps * depth + k) * tile_columns;
+template <typename F>
+void FilterPanels<F>::finish(const WeightPanels& panels, const float* sums, float* gradient) const {
+  const int64_t rows = panels.depth, stride = element_stride();
+  parallel_for(panels.panels() * rows, [&](int64_t row) {
+    const int64_t panel = row / rows, k = row % rows;
+    const float* from = sums + panel * panel_elements() + k * tile_columns;
+    float* to = gradient + (panel * panels.taps * rows + k) * tile_columns;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
-      finish_filter(
-          [&](int element) { return load(from + element * stride + lane); },
-          [&](int i, int j, Vector v) { store(to + (3 * i + j) * depth * tile_columns + lane, v); });
+      winograd::transform<F::span, 3, F::finish_filter>(
+          [&](int i, int j) { return load(from + (F::span * i + j) * stride + lane); },
+          [&](int i, int j, Vector v) { store(to + (3 * i + j) * rows * tile_columns + lane, v); });
   });
 }
+
+template struct FilterPanels<F2x2>;
+template struct FilterPanels<F4x4>;
 
 }  // namespace cortado::winograd

@@ -6,8 +6,9 @@
 
 namespace cortado::winograd {
 
-// Transformed filters: 16 right operands, one per element of G g G^T, each in panels
+// Filters transformed for F: right operands, one per element of G g G^T, each in panels
 // [columns / tile_columns][depth][tile_columns].
+template <typename F>
 struct FilterPanels {
   int64_t depth = 0, columns = 0;
   int64_t panel_elements() const;
@@ -18,15 +19,14 @@ struct FilterPanels {
   static FilterPanels backward(const lowering::WeightPanels& weight) {
     return {weight.columns, weight.depth};
   }
+
+  // From a weight of 3 x 3 taps, as it stands and turned by 180 degrees with its channels exchanged.
+  static void transform(const lowering::WeightPanels& panels, const float* weight, float* to);
+  static void transform_turned(const lowering::WeightPanels& panels, const float* weight, float* to);
+
+  // gradient = G^T m G, in the panels of the weight. `sums` are like transformed filters, in these panels,
+  // of `depth` rows (at least the weight's).
+  void finish(const lowering::WeightPanels& panels, const float* sums, float* gradient) const;
 };
-
-// From a weight of 3 x 3 taps, as it stands and turned by 180 degrees with its channels exchanged.
-void transform_filters(const lowering::WeightPanels& panels, const float* weight, float* to);
-void transform_turned_filters(const lowering::WeightPanels& panels, const float* weight, float* to);
-
-// gradient = G^T m G, in the panels of the weight. `sums` are like transformed filters, of `depth` rows (at
-// least the weight's).
-void finish_filters(const lowering::WeightPanels& panels, const float* sums, const FilterPanels& sum_panels,
-                    float* gradient);
 
 }  // namespace cortado::winograd

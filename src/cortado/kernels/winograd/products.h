@@ -7,9 +7,12 @@
 
 namespace cortado::winograd {
 
+// The products of a convolution by the minimal filtering F (transforms.h).
+
 // Forward or, from the windows to the image, backward data. Each thread takes blocks of tiles: transforms
-// their image positions, makes 16 matrix products of them and the transformed filters, and finishes the
-// windows while the sums are in its cache.
+// their image positions, makes a matrix product for each element of them and the transformed filters, and
+// finishes the windows while the sums are in its cache.
+template <typename F>
 class TileProduct : public lowering::DataProduct {
  public:
   enum class Direction { forward, backward };
@@ -21,22 +24,23 @@ class TileProduct : public lowering::DataProduct {
 
  private:
   void choose_blocks();
-  void multiply(const float* left, const float* filters, int64_t tiles, int64_t first_panel,
-                int64_t last_panel, float* sums) const;
+  // The sums of some panels' columns, which begin with the first of these.
+  void multiply(const float* left, const float* filters, int64_t tiles, Range panels, float* sums) const;
 
   Direction direction_;
   lowering::WeightPanels weight_;
-  FilterPanels filters_;
-  TileGrid grid_;
-  ImageTiles image_;
+  FilterPanels<F> filters_;
+  Tiles<F> tiles_;
   int64_t block_ = 0, blocks_ = 0;  // tiles of a block, blocks of tiles
   int64_t column_parts_ = 1;        // parts the panels are split in to occupy all threads
+  int64_t panels_at_once_ = 1;      // whose sums are finished together
   TransformedLayout left_, sums_;
 };
 
 // Backward weights: blocks of tiles of the image and of the gradient are transformed and multiplied; the sums
 // stay transformed to the end. Where the sums are small, each thread has its own, of a share of the tiles,
 // and they are added up in order. Else all threads transform a block, then share its products.
+template <typename F>
 class TileSums : public lowering::FilterProduct {
  public:
   explicit TileSums(const lowering::ConvolutionProblem& problem);
@@ -51,6 +55,7 @@ class TileSums : public lowering::FilterProduct {
     Range tiles;
     float *sums, *bias, *left, *right;
   };
+  void choose_blocks();
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
   // Sums one part; share(count, work) calls work(begin, end) on one or on all threads.
@@ -61,9 +66,8 @@ class TileSums : public lowering::FilterProduct {
   void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;
 
   lowering::WeightPanels weight_;
-  FilterPanels sum_panels_;
-  TileGrid grid_;
-  ImageTiles image_;
+  FilterPanels<F> sum_panels_;
+  Tiles<F> tiles_;
   int64_t parts_ = 1, block_ = 0;  // parts of the tiles; most tiles of a block
   TransformedLayout left_, right_;
 };

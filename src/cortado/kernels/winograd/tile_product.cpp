@@ -13,7 +13,11 @@ using namespace lowering;
 namespace {
 
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
-constexpr int64_t max_block = 96;         // tiles
+// Tiles of a block: as many as the L2 cache holds with their sums, where they are enough to pay for reading
+// the filters again.
+constexpr int64_t cached_bytes = 448 << 10, min_cached = 24, max_block = 96;
+// Sums of wide layers are finished some columns at a time, before they leave the caches.
+constexpr int64_t sum_bytes = 1 << 20;
 
 // out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows.
 template <bool first>
@@ -33,65 +37,75 @@ void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const 
 
 }  // namespace
 
-TileProduct::TileProduct(const ConvolutionProblem& problem, Direction direction)
+template <typename F>
+TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction direction)
     : direction_(direction),
       weight_(problem),
-      filters_(direction == Direction::forward ? FilterPanels::forward(weight_)
-                                               : FilterPanels::backward(weight_)),
-      grid_(direction == Direction::forward ? forward_grid(problem) : backward_grid(problem)),
-      image_(grid_, filters_.depth) {
+      filters_(direction == Direction::forward ? FilterPanels<F>::forward(weight_)
+                                               : FilterPanels<F>::backward(weight_)),
+      tiles_(direction == Direction::forward ? forward_grid(problem, F::windows)
+                                             : backward_grid(problem, F::windows),
+             filters_.depth, filters_.columns) {
   choose_blocks();
-  left_ = TransformedLayout::of_rows(filters_.depth, block_);
-  sums_ = TransformedLayout::of_rows(round_up(filters_.columns, tile_columns), block_);
+  left_ = TransformedLayout::of_rows(F::positions, filters_.depth, block_);
+  sums_ = TransformedLayout::of_rows(F::positions, panels_at_once_ * tile_columns, block_);
 }
 
-void TileProduct::choose_blocks() {
-  const int64_t tiles = grid_.tiles(), threads = compute_threads();
+template <typename F>
+void TileProduct<F>::choose_blocks() {
+  const int64_t tiles = tiles_.grid().tiles(), threads = compute_threads();
   if (tiles == 0) return;
-  blocks_ = divide_up(tiles, max_block);
+  const int64_t columns = round_up(filters_.columns, tile_columns);
+  const int64_t element_bytes = F::positions * sizeof(float);
+  const int64_t cached = cached_bytes / std::max<int64_t>(1, element_bytes * (filters_.depth + columns));
+  blocks_ = divide_up(tiles, cached < min_cached ? max_block : std::min(cached, max_block));
   if (blocks_ >= threads) {
     blocks_ = round_up(blocks_, threads);
   } else {
-    column_parts_ = std::min(divide_up(threads, blocks_), divide_up(filters_.columns, tile_columns));
+    column_parts_ = std::min(divide_up(threads, blocks_), columns / tile_columns);
   }
   block_ = round_up(divide_up(tiles, blocks_), tile_rows);
   blocks_ = divide_up(tiles, block_);
+  panels_at_once_ = std::max<int64_t>(1, std::min(sum_bytes / (element_bytes * block_ * tile_columns),
+                                                  divide_up(columns / tile_columns, column_parts_)));
 }
 
-size_t TileProduct::scratch_bytes() const {
+template <typename F>
+size_t TileProduct<F>::scratch_bytes() const {
   const int64_t blocks = compute_threads() * (left_.elements() + sums_.elements());
   return aligned(filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
 }
 
 // Rows behind the last tile of a block are summed, too, and not read.
-void TileProduct::multiply(const float* left, const float* filters, int64_t tiles, int64_t first_panel,
-                           int64_t last_panel, float* sums) const {
+template <typename F>
+void TileProduct<F>::multiply(const float* left, const float* filters, int64_t tiles, Range panels,
+                              float* sums) const {
   const int64_t parts = std::max<int64_t>(1, divide_up(filters_.depth, max_depth_block));
-  for (int element = 0; element < positions; ++element)
+  for (int element = 0; element < F::positions; ++element)
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t begin = filters_.depth * part / parts, end = filters_.depth * (part + 1) / parts;
-      for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const float* right = filters + element * filters_.element_stride() +
                              panel * filters_.panel_elements() + begin * tile_columns;
+        float* to = sums + element * sums_.element_stride + (panel - panels.begin) * tile_columns;
         const auto multiply = part == 0 ? multiply_tile<true> : multiply_tile<false>;
         for (int64_t tile = 0; tile < tiles; tile += tile_rows)
           multiply(left + element * left_.element_stride + tile * left_.tile_stride + begin,
-                   left_.tile_stride, end - begin, right,
-                   sums + element * sums_.element_stride + tile * sums_.tile_stride + panel * tile_columns,
-                   sums_.tile_stride);
+                   left_.tile_stride, end - begin, right, to + tile * sums_.tile_stride, sums_.tile_stride);
       }
     }
 }
 
-void TileProduct::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
-                      std::byte* scratch) const {
+template <typename F>
+void TileProduct<F>::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
+                         std::byte* scratch) const {
   auto* filters = reinterpret_cast<float*>(scratch);
   auto* blocks = reinterpret_cast<float*>(scratch + aligned(filters_.elements() * sizeof(float)));
   if (blocks_ == 0) return;
   if (direction_ == Direction::forward) {
-    transform_filters(weight_, weight, filters);
+    FilterPanels<F>::transform(weight_, weight, filters);
   } else {
-    transform_turned_filters(weight_, weight, filters);
+    FilterPanels<F>::transform_turned(weight_, weight, filters);
   }
   const int64_t items = blocks_ * column_parts_, threads = compute_threads();
   const int64_t panels = divide_up(filters_.columns, tile_columns);
@@ -100,15 +114,21 @@ void TileProduct::run(const float* from, const float* weight, float* to, const E
     float* sums = left + left_.elements();
     for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
       const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
-      const Range range{begin, std::min(grid_.tiles(), begin + block_)};
-      const int64_t first = panels * part / column_parts_, last = panels * (part + 1) / column_parts_;
-      image_.transform(from, range, left_, left);
-      multiply(left, filters, range.size(), first, last, sums);
-      finish_window_tiles(grid_, filters_.columns,
-                          {first * tile_columns, std::min(filters_.columns, last * tile_columns)}, sums,
-                          sums_, range, epilogue, to);
+      const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
+      tiles_.transform_image(from, range, left_, left);
+      const int64_t last = panels * (part + 1) / column_parts_;
+      for (int64_t first = panels * part / column_parts_; first < last; first += panels_at_once_) {
+        const Range some{first, std::min(last, first + panels_at_once_)};
+        multiply(left, filters, range.size(), some, sums);
+        tiles_.finish_windows(
+            {some.begin * tile_columns, std::min(filters_.columns, some.end * tile_columns)}, sums, sums_,
+            range, epilogue, to);
+      }
     }
   });
 }
+
+template class TileProduct<F2x2>;
+template class TileProduct<F4x4>;
 
 }  // namespace cortado::winograd

@@ -12,15 +12,16 @@ using namespace lowering;
 
 namespace {
 
-constexpr int64_t block_bytes =
-    2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
-constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
-// Each thread has sums of its own where all of them are at most 16 MiB and many tiles pay for adding them up.
-constexpr int64_t max_own_sums = 1 << 18,
-                  min_own_tiles = 1024;  // channels times filters of all; tiles of each
-constexpr int64_t group = 48;            // image channels: whole tiles and whole vectors
+// Of transformed tiles in a block: what two L2 caches hold, or a share of the next; or as many as of the
+// sums, so that adding to these in memory costs no more than the tiles do.
+constexpr int64_t block_bytes = 2 << 20;
+// Tiles that are summed in registers: enough to pay for loading the sums, few enough for the L1 cache.
+constexpr int64_t chunk = 96;
+// Each thread has sums of its own where all of them are at most this large and many tiles pay for adding
+// them up.
+constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;  // tiles of each
+constexpr int64_t group = 48;  // image channels: whole tiles and whole vectors
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
-constexpr int sum_of_windows = 5;  // the element of A dy A^T in which all windows are summed
 
 // sums[r][column] = (first) or += sum over tiles of left[tile * group + r] * right[tile][column].
 template <bool first>
@@ -35,32 +36,48 @@ void add_tile(const float* left, const float* right, int64_t tiles, float* sums)
   tile.store_rows(sums, tile_columns);
 }
 
+// The element of A dy A^T in which all windows are summed: of the row of ones.
+template <typename F>
+constexpr int sum_of_windows = F::span + 1;
+
 }  // namespace
 
-TileSums::TileSums(const ConvolutionProblem& problem)
+template <typename F>
+TileSums<F>::TileSums(const ConvolutionProblem& problem)
     : weight_(problem),
       sum_panels_{round_up(weight_.depth, tile_rows), weight_.columns},
-      grid_(forward_grid(problem)),
-      image_(grid_, weight_.depth) {
-  const int64_t tiles = grid_.tiles(), threads = compute_threads();
-  const int64_t tile_bytes =
-      positions * sizeof(float) * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
-  if (threads * weight_.depth * weight_.columns <= max_own_sums && tiles >= threads * min_own_tiles)
-    parts_ = threads;
-  block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
-  left_ = TransformedLayout::of_groups(weight_.depth, block_, group);
-  right_ = TransformedLayout::of_groups(weight_.columns, block_, tile_columns);
+      tiles_(forward_grid(problem, F::windows), weight_.depth, weight_.columns) {
+  choose_blocks();
+  left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, group);
+  right_ = TransformedLayout::of_groups(F::positions, weight_.columns, block_, tile_columns);
 }
 
-int64_t TileSums::part_elements() const {
+template <typename F>
+void TileSums<F>::choose_blocks() {
+  const int64_t tiles = tiles_.grid().tiles(), threads = compute_threads();
+  const int64_t element_bytes = F::positions * sizeof(float);
+  const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns;
+  const int64_t tile_bytes =
+      element_bytes * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
+  if (threads * sum_bytes <= max_own_bytes && tiles >= threads * min_own_tiles) parts_ = threads;
+  block_ =
+      std::min(tiles, std::max(chunk, std::max(block_bytes, sum_bytes) / std::max<int64_t>(1, tile_bytes)));
+}
+
+template <typename F>
+int64_t TileSums<F>::part_elements() const {
   return sum_panels_.elements() + round_up(weight_.columns, tile_columns) + left_.elements() +
          right_.elements();
 }
 
-size_t TileSums::scratch_bytes() const { return aligned(parts_ * part_elements() * sizeof(float)); }
+template <typename F>
+size_t TileSums<F>::scratch_bytes() const {
+  return aligned(parts_ * part_elements() * sizeof(float));
+}
 
-TileSums::Part TileSums::part(int64_t index, float* memory) const {
-  const int64_t tiles = grid_.tiles();
+template <typename F>
+typename TileSums<F>::Part TileSums<F>::part(int64_t index, float* memory) const {
+  const int64_t tiles = tiles_.grid().tiles();
   Part part{{tiles * index / parts_, tiles * (index + 1) / parts_}, memory + index * part_elements()};
   part.bias = part.sums + sum_panels_.elements();
   part.left = part.bias + round_up(weight_.columns, tile_columns);
@@ -68,23 +85,31 @@ TileSums::Part TileSums::part(int64_t index, float* memory) const {
   return part;
 }
 
-// Item: a group of image channels of an element. Its tiles stay in the L2 cache for all columns.
-void TileSums::add_product(const Part& part, int64_t item, int64_t tiles, bool first) const {
+// Item: a group of image channels of an element. Its sums stay in the L2 cache for all tiles of the block.
+template <typename F>
+void TileSums<F>::add_product(const Part& part, int64_t item, int64_t tiles, bool first) const {
   const int64_t groups = divide_up(weight_.depth, group);
   const int64_t element = item / groups, first_channel = item % groups * group;
   const int64_t channels = std::min(group, weight_.depth - first_channel);
-  const auto add = first ? add_tile<true> : add_tile<false>;
-  const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride;
-  for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
-    const float* right = part.right + element * right_.element_stride + panel * right_.group_stride;
-    float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
-                first_channel * tile_columns;
-    for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, tiles, to + r * tile_columns);
+  const int64_t chunks = divide_up(tiles, chunk);
+  for (int64_t c = 0; c < chunks; ++c) {
+    const int64_t begin = tiles * c / chunks, count = tiles * (c + 1) / chunks - begin;
+    const auto add = first && c == 0 ? add_tile<true> : add_tile<false>;
+    const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride +
+                        begin * left_.tile_stride;
+    for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
+      const float* right = part.right + element * right_.element_stride + panel * right_.group_stride +
+                           begin * right_.tile_stride;
+      float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
+                  first_channel * tile_columns;
+      for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, count, to + r * tile_columns);
+    }
   }
 }
 
-void TileSums::add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const {
-  const float* right = part.right + sum_of_windows * right_.element_stride + panel * right_.group_stride;
+template <typename F>
+void TileSums<F>::add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const {
+  const float* right = part.right + sum_of_windows<F> * right_.element_stride + panel * right_.group_stride;
   float* to = part.bias + panel * tile_columns;
   float sums[tile_columns] = {};
   for (int64_t tile = 0; tile < tiles; ++tile)
@@ -92,9 +117,10 @@ void TileSums::add_bias(const Part& part, int64_t panel, int64_t tiles, bool fir
   for (int64_t c = 0; c < tile_columns; ++c) to[c] = sums[c] + (first ? 0 : to[c]);
 }
 
+template <typename F>
 template <typename Share>
-void TileSums::sum(const Part& part, const WeightProduct::Operands& operands, bool weights, bool bias,
-                   Share&& share) const {
+void TileSums<F>::sum(const Part& part, const WeightProduct::Operands& operands, bool weights, bool bias,
+                      Share&& share) const {
   const int64_t blocks = divide_up(part.tiles.size(), block_);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t begin = part.tiles.begin + part.tiles.size() * block / blocks;
@@ -102,11 +128,10 @@ void TileSums::sum(const Part& part, const WeightProduct::Operands& operands, bo
     const bool first = block == 0;
     share(tiles, [&](int64_t low, int64_t high) {
       const Range range{begin + low, begin + high};
-      if (weights) image_.transform(operands.left, range, left_, part.left + low * left_.tile_stride);
-      transform_gradient_tiles(grid_, weight_.columns, operands, range, right_,
-                               part.right + low * right_.tile_stride);
+      if (weights) tiles_.transform_image(operands.left, range, left_, part.left + low * left_.tile_stride);
+      tiles_.transform_gradient(operands, range, right_, part.right + low * right_.tile_stride);
     });
-    const int64_t products = weights ? positions * divide_up(weight_.depth, group) : 0;
+    const int64_t products = weights ? F::positions * divide_up(weight_.depth, group) : 0;
     share(products, [&](int64_t low, int64_t high) {
       for (int64_t item = low; item < high; ++item) add_product(part, item, tiles, first);
     });
@@ -116,9 +141,10 @@ void TileSums::sum(const Part& part, const WeightProduct::Operands& operands, bo
   }
 }
 
-void TileSums::run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
-                   std::byte* scratch) const {
-  if (grid_.tiles() == 0) {
+template <typename F>
+void TileSums<F>::run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
+                      std::byte* scratch) const {
+  if (tiles_.grid().tiles() == 0) {
     if (weight_gradient) std::fill_n(weight_gradient, weight_.elements(), 0.0f);
     if (bias_gradient) std::fill_n(bias_gradient, weight_.columns, 0.0f);
     return;
@@ -141,8 +167,11 @@ void TileSums::run(const WeightProduct::Operands& operands, float* weight_gradie
       }
     });
   }
-  if (weight_gradient) finish_filters(weight_, total.sums, sum_panels_, weight_gradient);
+  if (weight_gradient) sum_panels_.finish(weight_, total.sums, weight_gradient);
   if (bias_gradient) std::copy_n(total.bias, weight_.columns, bias_gradient);
 }
+
+template class TileSums<F2x2>;
+template class TileSums<F4x4>;
 
 }  // namespace cortado::winograd

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cortado/base/error.h"
 #include "cortado/kernels/winograd/transforms.h"
 
 namespace cortado::winograd {
@@ -62,38 +63,82 @@ Vector get(const float* from, int64_t lanes) { return load_part(from, lanes); }
 void put(float* to, Vector vector, std::integral_constant<int64_t, vector_lanes>) { store(to, vector); }
 void put(float* to, Vector vector, int64_t lanes) { store_part(to, vector, lanes); }
 
+// Calls work(std::bool_constant, std::bool_constant) for the two.
+template <typename Work>
+void choose(bool first, bool second, Work&& work) {
+  using No = std::false_type;
+  using Yes = std::true_type;
+  if (first) {
+    second ? work(Yes(), Yes()) : work(Yes(), No());
+  } else {
+    second ? work(No(), Yes()) : work(No(), No());
+  }
+}
+
 // pixel(row, column): where the channels of an image position lie.
-template <typename Pixel>
-[[gnu::always_inline]] inline void transform_tile(int64_t channels, const TransformedLayout& layout,
-                                                  Pixel&& pixel, float* to) {
+template <typename F, typename Pixel>
+[[gnu::always_inline]] inline void transform_image_tile(int64_t channels, const TransformedLayout& layout,
+                                                        Pixel&& pixel, float* to) {
+  const int64_t stride = layout.element_stride;
   for_each_vector(channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
     float* first = to + offset;
-    transform_image([&](int i, int j) { return get(pixel(i, j) + c, lanes); },
-                    [&](int element, Vector v) { store(first + element * layout.element_stride, v); });
+    transform<F::span, F::span, F::image>(
+        [&](int i, int j) { return get(pixel(i, j) + c, lanes); },
+        [&](int i, int j, Vector v) { store(first + (F::span * i + j) * stride, v); });
   });
 }
 
-// A tile of 2 x 2 windows of a gradient: where it begins, and whether its second row and column exist.
-struct GradientTile {
-  int64_t corner, row_stride, channels;
-  bool has[2];
+// A tile of windows in memory: where it begins, and how many of its rows and columns exist.
+struct WindowTile {
+  WindowTile(const TileGrid& grid, const TilePlace& place, int64_t channels)
+      : row_stride(grid.windows[1] * channels), channels(channels), side(grid.side) {
+    const int64_t top = side * place.row, left = side * place.column;
+    corner = (place.plane * grid.windows[0] + top) * row_stride + left * channels;
+    rows = std::min(side, grid.windows[0] - top);
+    columns = std::min(side, grid.windows[1] - left);
+  }
+  int64_t corner, row_stride, channels, side, rows, columns;
+
+  bool is_whole() const { return rows == side && columns == side; }
+  bool has(int i, int j) const { return i < rows && j < columns; }
+  int64_t at(int i, int j) const { return corner + i * row_stride + j * channels; }
 };
 
-template <bool rectify, bool whole>
-void transform_tile(const GradientTile& tile, const lowering::WeightProduct::Operands& operands,
-                    const TransformedLayout& layout, float* to) {
+template <typename F, bool rectify, bool whole>
+void transform_gradient_tile(const WindowTile tile, const lowering::WeightProduct::Operands operands,
+                             const TransformedLayout& layout, float* to) {
+  const int64_t stride = layout.element_stride;
   for_each_vector(tile.channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
     const auto read = [&](int i, int j) {
-      if (!whole && ((i == 1 && !tile.has[0]) || (j == 1 && !tile.has[1]))) return Vector{};
-      const int64_t at = tile.corner + i * tile.row_stride + j * tile.channels + c;
+      if (!whole && !tile.has(i, j)) return Vector{};
+      const int64_t at = tile.at(i, j) + c;
       Vector gradient = get(operands.out_gradient + at, lanes);
       if (rectify) gradient = get(operands.rectified + at, lanes) > 0 ? gradient : operands.slope * gradient;
       if (rectify && operands.masked) put(operands.masked + at, gradient, lanes);
       return gradient;
     };
     float* first = to + offset;
-    transform_gradient(read,
-                       [&](int element, Vector v) { store(first + element * layout.element_stride, v); });
+    transform<F::windows, F::span, F::gradient>(
+        read, [&](int i, int j, Vector v) { store(first + (F::span * i + j) * stride, v); });
+  });
+}
+
+template <typename F, bool rectify, bool whole>
+void finish_tile(const WindowTile tile, Range some, const float* sums, const TransformedLayout& layout,
+                 const lowering::Epilogue epilogue, float* windows) {
+  const int64_t stride = layout.element_stride;
+  for_each_vector(some.size(), layout, [&](int64_t c, auto lanes, int64_t offset) {
+    const Vector bias = epilogue.bias ? get(epilogue.bias + some.begin + c, lanes) : Vector{};
+    const float* first = sums + offset;
+    float* corner = windows + some.begin + c;
+    const auto write = [&](int i, int j, Vector value) {
+      if (!whole && !tile.has(i, j)) return;
+      value += bias;
+      if (rectify) value = (value < 0 ? Vector{} : value) + epilogue.slope * (value < 0 ? value : Vector{});
+      put(corner + tile.at(i, j), value, lanes);
+    };
+    transform<F::span, F::windows, F::finish_windows>(
+        [&](int i, int j) { return load(first + (F::span * i + j) * stride); }, write);
   });
 }
 
@@ -101,107 +146,97 @@ void transform_tile(const GradientTile& tile, const lowering::WeightProduct::Ope
 void fill_group(int64_t channels, const TransformedLayout& layout, float* to) {
   const int64_t last = channels / layout.width * layout.group_stride;
   for (int64_t c = round_up(channels, vector_lanes); c < round_up(channels, layout.width); c += vector_lanes)
-    for (int element = 0; element < positions; ++element)
+    for (int64_t element = 0; element < layout.positions; ++element)
       store(to + element * layout.element_stride + last + c % layout.width, Vector{});
 }
 
 }  // namespace
 
-TileGrid forward_grid(const lowering::ConvolutionProblem& problem) {
+TileGrid forward_grid(const lowering::ConvolutionProblem& problem, int64_t side) {
   const auto& [d, h, w] = problem.axis;
-  return {problem.batch * d.windows, {h.image, w.image}, {h.windows, w.windows}, {h.pad, w.pad}};
+  return {side, problem.batch * d.windows, {h.image, w.image}, {h.windows, w.windows}, {h.pad, w.pad}};
 }
 
-TileGrid backward_grid(const lowering::ConvolutionProblem& problem) {
+TileGrid backward_grid(const lowering::ConvolutionProblem& problem, int64_t side) {
   const auto& [d, h, w] = problem.axis;
-  return {problem.batch * d.windows, {h.windows, w.windows}, {h.image, w.image}, {2 - h.pad, 2 - w.pad}};
+  return {
+      side, problem.batch * d.windows, {h.windows, w.windows}, {h.image, w.image}, {2 - h.pad, 2 - w.pad}};
 }
 
-TransformedLayout TransformedLayout::of_rows(int64_t channels, int64_t tiles) {
-  return of_groups(channels, tiles, round_up(std::max<int64_t>(1, channels), line));
+TransformedLayout TransformedLayout::of_rows(int64_t positions, int64_t channels, int64_t tiles) {
+  return of_groups(positions, channels, tiles, round_up(std::max<int64_t>(1, channels), line));
 }
 
-// Element strides that are no multiple of a page spread the 16 streams over the sets of the L1 cache.
-TransformedLayout TransformedLayout::of_groups(int64_t channels, int64_t tiles, int64_t width) {
-  TransformedLayout layout{width, width, tiles * width, 0};
+// Element strides that are no multiple of a page spread the elements' streams over the sets of the L1 cache.
+TransformedLayout TransformedLayout::of_groups(int64_t positions, int64_t channels, int64_t tiles,
+                                               int64_t width) {
+  TransformedLayout layout{positions, width, width, tiles * width, 0};
   layout.element_stride = round_up(lowering::divide_up(channels, width) * layout.group_stride, line) + line;
   return layout;
 }
 
-int64_t TransformedLayout::elements() const { return positions * element_stride; }
+template <typename F>
+Tiles<F>::Tiles(const TileGrid& grid, int64_t image_channels, int64_t window_channels)
+    : grid_(grid),
+      image_channels_(image_channels),
+      window_channels_(window_channels),
+      zeros_(image_channels) {
+  ensure(grid.side == F::windows, "a grid of the filtering's tiles");
+}
 
-ImageTiles::ImageTiles(const TileGrid& grid, int64_t channels)
-    : grid_(grid), channels_(channels), zeros_(channels) {}
-
-void ImageTiles::transform(const float* image, Range range, const TransformedLayout& layout,
-                           float* to) const {
-  const int64_t height = grid_.image[0], width = grid_.image[1], row_stride = width * channels_;
+template <typename F>
+void Tiles<F>::transform_image(const float* image, Range range, const TransformedLayout& layout,
+                               float* to) const {
+  constexpr int span = F::span;
+  const int64_t height = grid_.image[0], width = grid_.image[1], channels = image_channels_;
+  const int64_t row_stride = width * channels;
   for_each_place(grid_, range, [&](const TilePlace& place) {
-    const int64_t top = 2 * place.row - grid_.pad[0], left = 2 * place.column - grid_.pad[1];
-    const float* corner = image + (place.plane * height + top) * row_stride + left * channels_;
-    if (top >= 0 && left >= 0 && top + 4 <= height && left + 4 <= width) {
-      transform_tile(
-          channels_, layout, [&](int i, int j) { return corner + i * row_stride + j * channels_; }, to);
+    const int64_t top = F::windows * place.row - grid_.pad[0],
+                  left = F::windows * place.column - grid_.pad[1];
+    const float* corner = image + (place.plane * height + top) * row_stride + left * channels;
+    if (top >= 0 && left >= 0 && top + span <= height && left + span <= width) {
+      transform_image_tile<F>(
+          channels, layout, [&](int i, int j) { return corner + i * row_stride + j * channels; }, to);
     } else {
-      const float* pixels[4][4];
-      for (int64_t i = 0; i < 4; ++i)
-        for (int64_t j = 0; j < 4; ++j) {
+      const float* pixels[span][span];
+      for (int64_t i = 0; i < span; ++i)
+        for (int64_t j = 0; j < span; ++j) {
           const bool inside = top + i >= 0 && top + i < height && left + j >= 0 && left + j < width;
-          pixels[i][j] = inside ? corner + i * row_stride + j * channels_ : zeros_.data();
+          pixels[i][j] = inside ? corner + i * row_stride + j * channels : zeros_.data();
         }
-      transform_tile(
-          channels_, layout, [&](int i, int j) { return pixels[i][j]; }, to);
+      transform_image_tile<F>(
+          channels, layout, [&](int i, int j) { return pixels[i][j]; }, to);
     }
     to += layout.tile_stride;
   });
 }
 
-void transform_gradient_tiles(const TileGrid& grid, int64_t channels,
-                              const lowering::WeightProduct::Operands& operands, Range range,
-                              const TransformedLayout& layout, float* to) {
-  const int64_t row_stride = grid.windows[1] * channels;
-  for_each_place(grid, range, [&](const TilePlace& place) {
-    const int64_t top = 2 * place.row, left = 2 * place.column;
-    const GradientTile tile{(place.plane * grid.windows[0] + top) * row_stride + left * channels,
-                            row_stride,
-                            channels,
-                            {top + 1 < grid.windows[0], left + 1 < grid.windows[1]}};
-    const bool whole = tile.has[0] && tile.has[1];
-    if (operands.rectified) {
-      whole ? transform_tile<true, true>(tile, operands, layout, to)
-            : transform_tile<true, false>(tile, operands, layout, to);
-    } else {
-      whole ? transform_tile<false, true>(tile, operands, layout, to)
-            : transform_tile<false, false>(tile, operands, layout, to);
-    }
-    fill_group(channels, layout, to);
+template <typename F>
+void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& operands, Range range,
+                                  const TransformedLayout& layout, float* to) const {
+  for_each_place(grid_, range, [&](const TilePlace& place) {
+    const WindowTile tile(grid_, place, window_channels_);
+    choose(operands.rectified, tile.is_whole(), [&](auto rectify, auto whole) {
+      transform_gradient_tile<F, rectify(), whole()>(tile, operands, layout, to);
+    });
+    fill_group(window_channels_, layout, to);
     to += layout.tile_stride;
   });
 }
 
-void finish_window_tiles(const TileGrid& grid, int64_t channels, Range some, const float* sums,
-                         const TransformedLayout& layout, Range range, const lowering::Epilogue& epilogue,
-                         float* windows) {
-  const int64_t row_stride = grid.windows[1] * channels;
-  for_each_place(grid, range, [&](const TilePlace& place) {
-    const int64_t top = 2 * place.row, left = 2 * place.column;
-    float* corner =
-        windows + (place.plane * grid.windows[0] + top) * row_stride + left * channels + some.begin;
-    const bool has[2] = {top + 1 < grid.windows[0], left + 1 < grid.windows[1]};
-    for_each_vector(some.size(), layout, [&](int64_t c, auto lanes, int64_t offset) {
-      const Vector bias = epilogue.bias ? get(epilogue.bias + some.begin + c, lanes) : Vector{};
-      const float* first = sums + some.begin + offset;
-      const auto write = [&](int i, int j, Vector value) {
-        if ((i == 1 && !has[0]) || (j == 1 && !has[1])) return;
-        value += bias;
-        if (epilogue.rectify)
-          value = (value < 0 ? Vector{} : value) + epilogue.slope * (value < 0 ? value : Vector{});
-        put(corner + i * row_stride + j * channels + c, value, lanes);
-      };
-      finish_windows([&](int element) { return load(first + element * layout.element_stride); }, write);
+template <typename F>
+void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
+                              const lowering::Epilogue& epilogue, float* windows) const {
+  for_each_place(grid_, range, [&](const TilePlace& place) {
+    const WindowTile tile(grid_, place, window_channels_);
+    choose(epilogue.rectify, tile.is_whole(), [&](auto rectify, auto whole) {
+      finish_tile<F, rectify(), whole()>(tile, some, sums, layout, epilogue, windows);
     });
     sums += layout.tile_stride;
   });
 }
+
+template class Tiles<F2x2>;
+template class Tiles<F4x4>;
 
 }  // namespace cortado::winograd
