@@ -26,9 +26,9 @@ using testing::Draw;
 
 std::string text_of(const Task& task) {
   const auto& options = dynamic_cast<const Convolution&>(task.layer()).options();
-  return fmt::format("{} to {} pad [{}] bias {} chain {} box {}", task.inputs[0].text(), options.num_output,
-                     fmt::join(options.pad, ","), options.bias_term, task.layers.size(),
-                     task.output_boxes[0].text());
+  return fmt::format("{} to {} groups {} pad [{}] bias {} chain {} box {}", task.inputs[0].text(),
+                     options.num_output, options.group, fmt::join(options.pad, ","), options.bias_term,
+                     task.layers.size(), task.output_boxes[0].text());
 }
 
 Task convolution(const Shape& input, const ConvolutionOptions& options) {
@@ -46,9 +46,14 @@ void cut(Draw& draw, Task& task) {
 }
 
 Task random_task(Draw& draw) {
-  ConvolutionOptions options{.num_output = draw(1, 70), .bias_term = draw.chance(70), .kernel = {3}};
+  const int64_t groups = draw.chance(25) ? draw(2, 3) : 1;
+  ConvolutionOptions options{.num_output = groups * draw(1, 70 / groups),
+                             .bias_term = draw.chance(70),
+                             .group = groups,
+                             .kernel = {3}};
   options.pad = {draw(0, 2), draw(0, 2)};
-  const Shape input{draw(1, 4), draw(1, 60), std::max<int64_t>(1, 3 - 2 * options.pad[0]) + draw(0, 13),
+  const Shape input{draw(1, 4), groups * draw(1, 60 / groups),
+                    std::max<int64_t>(1, 3 - 2 * options.pad[0]) + draw(0, 13),
                     std::max<int64_t>(1, 3 - 2 * options.pad[1]) + draw(0, 13)};
   Task task = convolution(input, options);
   if (draw.chance(40))
@@ -238,7 +243,8 @@ TEST(Winograd, RefusesWithAReason) {
             "windows other than 3x3 with stride 1");
   EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}, .dilation = {2}}),
             "windows other than 3x3 with stride 1");
-  EXPECT_EQ(refusal({.num_output = 32, .group = 2, .kernel = {3}}), "2 groups");
+  EXPECT_EQ(refusal({.num_output = 32, .group = 2, .kernel = {3}}), "");
+  EXPECT_EQ(refusal({.num_output = 32, .group = 4, .kernel = {3}}), "8 channels are too few");
   EXPECT_EQ(refusal({.num_output = 15, .kernel = {3}}), "15 channels are too few");
   EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}}, {2, 3, 16, 16}), "3 channels are too few");
   EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}, .pad = {1}}, {1, 32, 8, 8}),

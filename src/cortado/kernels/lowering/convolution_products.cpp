@@ -8,15 +8,6 @@
 
 namespace cortado::lowering {
 
-namespace {
-
-Epilogue epilogue_of_group(Epilogue epilogue, int64_t first_channel) {
-  if (epilogue.bias) epilogue.bias += first_channel;
-  return epilogue;
-}
-
-}  // namespace
-
 ConvolutionProducts implicit_products(const ConvolutionProblem& problem) {
   return {std::make_unique<GatherProduct>(problem), std::make_unique<SpreadProduct>(problem),
           std::make_unique<CorrelateProduct>(problem), "implicit-gemm", WeightPanels(problem).format()};
@@ -30,7 +21,7 @@ void GatherProduct::run(const float* image, const float* weight, float* windows,
   for (int64_t group = 0; group < problem_.groups; ++group) {
     const int64_t first_channel = group * problem_.window_channels;
     product_.run(image + group * problem_.image_channels, weight + group * panels_.group_elements(),
-                 windows + first_channel, epilogue_of_group(epilogue, first_channel), scratch);
+                 windows + first_channel, epilogue.from_channel(first_channel), scratch);
   }
 }
 
@@ -107,8 +98,7 @@ void SpreadProduct::run(const float* windows, const float* weight, float* image,
     for (const Class& part : classes_) {
       repack(weight + group * panels_.group_elements(), part, right + part.right_offset);
       part.product.run(windows + group * problem_.window_channels, right + part.right_offset,
-                       image + first_channel + part.image_offset, epilogue_of_group(epilogue, first_channel),
-                       rest);
+                       image + first_channel + part.image_offset, epilogue.from_channel(first_channel), rest);
     }
   }
 }
@@ -120,12 +110,8 @@ void CorrelateProduct::run(const WeightProduct::Operands& operands, float* weigh
                            float* bias_gradient, std::byte* scratch) const {
   for (int64_t group = 0; group < problem_.groups; ++group) {
     const int64_t first_channel = group * problem_.window_channels;
-    WeightProduct::Operands part = operands;
-    part.left += group * problem_.image_channels;
-    part.out_gradient += first_channel;
-    if (part.rectified) part.rectified += first_channel;
-    if (part.masked) part.masked += first_channel;
-    product_.run(part, weight_gradient ? weight_gradient + group * panels_.group_elements() : nullptr,
+    product_.run(operands.from_channels(group * problem_.image_channels, first_channel),
+                 weight_gradient ? weight_gradient + group * panels_.group_elements() : nullptr,
                  bias_gradient ? bias_gradient + first_channel : nullptr, scratch);
   }
 }

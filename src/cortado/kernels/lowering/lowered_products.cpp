@@ -102,11 +102,6 @@ class LoweredBatch {
 
 using LoweredBatchPtr = std::shared_ptr<const LoweredBatch>;
 
-Epilogue of_group(Epilogue epilogue, int64_t first_channel) {
-  if (epilogue.bias) epilogue.bias += first_channel;
-  return epilogue;
-}
-
 // Forward: the image is lowered, the product lifted to the windows. Backward: the windows are taken apart as
 // the product was lifted, and what was lowered is summed to the image.
 class LoweredProduct : public DataProduct {
@@ -131,7 +126,7 @@ class LoweredProduct : public DataProduct {
       for (int64_t group = 0; group < groups; ++group)
         run_group(from + part.first_sample * from_sample_ + group * from_channels_,
                   weight + group * lowering().group_weight(), target + group * to_channels_,
-                  lifts_once_ ? of_group(epilogue, group * to_channels_) : Epilogue{}, part);
+                  lifts_once_ ? epilogue.from_channel(group * to_channels_) : Epilogue{}, part);
       if (!lifts_once_)
         apply(epilogue, part.samples * to_sample_ / (groups * to_channels_), groups * to_channels_, target);
     });

@@ -22,6 +22,8 @@ struct Epilogue {
   const float* bias = nullptr;  // [columns]
   bool rectify = false;
   float slope = 0;
+
+  Epilogue from_channel(int64_t first) const { return {bias ? bias + first : nullptr, rectify, slope}; }
 };
 
 class RowProduct {

@@ -94,6 +94,16 @@ void pack_partial_row(const GradientRow& row, int64_t columns) {
 
 }  // namespace
 
+WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_channel,
+                                                               int64_t out_channel) const {
+  Operands part = *this;
+  part.left += left_channel;
+  part.out_gradient += out_channel;
+  if (part.rectified) part.rectified += out_channel;
+  if (part.masked) part.masked += out_channel;
+  return part;
+}
+
 WeightProduct::WeightProduct(Lattice lattice)
     : lattice_(std::move(lattice)),
       tiles_(divide_up(lattice_.depth, tile_rows)),

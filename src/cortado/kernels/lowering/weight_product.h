@@ -27,6 +27,9 @@ class WeightProduct {
     const float* rectified = nullptr;  // with a fused ReLU: its output, which masks `out_gradient`
     float slope = 0;                   // of that ReLU
     float* masked = nullptr;           // where the masked gradient goes, may be `out_gradient`; or null
+
+    // Those of a group whose channels begin there.
+    Operands from_channels(int64_t left_channel, int64_t out_channel) const;
   };
   // `gradient` and `bias_gradient` ([columns]) may be null.
   void run(const Operands& operands, float* gradient, float* bias_gradient, std::byte* scratch) const;

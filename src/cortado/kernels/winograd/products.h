@@ -24,6 +24,8 @@ class TileProduct : public lowering::DataProduct {
 
  private:
   void choose_blocks();
+  void run_group(const float* from, const float* weight, float* to, const lowering::Epilogue& epilogue,
+                 std::byte* scratch) const;
   // The sums of some panels' columns, which begin with the first of these.
   void multiply(const float* left, const float* filters, int64_t tiles, Range panels, float* sums) const;
 
@@ -56,6 +58,8 @@ class TileSums : public lowering::FilterProduct {
     float *sums, *bias, *left, *right;
   };
   void choose_blocks();
+  void run_group(const lowering::WeightProduct::Operands& operands, float* weight_gradient,
+                 float* bias_gradient, std::byte* scratch) const;
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
   // Sums one part; share(count, work) calls work(begin, end) on one or on all threads.

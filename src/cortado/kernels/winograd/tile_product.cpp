@@ -99,6 +99,16 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
 template <typename F>
 void TileProduct<F>::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
                          std::byte* scratch) const {
+  for (int64_t group = 0; group < weight_.groups; ++group) {
+    const int64_t first_channel = group * filters_.columns;
+    run_group(from + group * filters_.depth, weight + group * weight_.group_elements(), to + first_channel,
+              epilogue.from_channel(first_channel), scratch);
+  }
+}
+
+template <typename F>
+void TileProduct<F>::run_group(const float* from, const float* weight, float* to, const Epilogue& epilogue,
+                               std::byte* scratch) const {
   auto* filters = reinterpret_cast<float*>(scratch);
   auto* blocks = reinterpret_cast<float*>(scratch + aligned(filters_.elements() * sizeof(float)));
   if (blocks_ == 0) return;

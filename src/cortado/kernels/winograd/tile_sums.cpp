@@ -146,9 +146,20 @@ void TileSums<F>::run(const WeightProduct::Operands& operands, float* weight_gra
                       std::byte* scratch) const {
   if (tiles_.grid().tiles() == 0) {
     if (weight_gradient) std::fill_n(weight_gradient, weight_.elements(), 0.0f);
-    if (bias_gradient) std::fill_n(bias_gradient, weight_.columns, 0.0f);
+    if (bias_gradient) std::fill_n(bias_gradient, weight_.groups * weight_.columns, 0.0f);
     return;
   }
+  for (int64_t g = 0; g < weight_.groups; ++g) {
+    const int64_t first_channel = g * weight_.columns;
+    run_group(operands.from_channels(g * weight_.depth, first_channel),
+              weight_gradient ? weight_gradient + g * weight_.group_elements() : nullptr,
+              bias_gradient ? bias_gradient + first_channel : nullptr, scratch);
+  }
+}
+
+template <typename F>
+void TileSums<F>::run_group(const WeightProduct::Operands& operands, float* weight_gradient,
+                            float* bias_gradient, std::byte* scratch) const {
   auto* memory = reinterpret_cast<float*>(scratch);
   const Part total = part(0, memory);
   if (parts_ == 1) {

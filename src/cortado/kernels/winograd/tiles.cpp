@@ -91,17 +91,20 @@ template <typename F, typename Pixel>
 // A tile of windows in memory: where it begins, and how many of its rows and columns exist.
 struct WindowTile {
   WindowTile(const TileGrid& grid, const TilePlace& place, int64_t channels)
-      : row_stride(grid.windows[1] * channels), channels(channels), side(grid.side) {
+      : stride(grid.window_stride),
+        row_stride(grid.windows[1] * stride),
+        channels(channels),
+        side(grid.side) {
     const int64_t top = side * place.row, left = side * place.column;
-    corner = (place.plane * grid.windows[0] + top) * row_stride + left * channels;
+    corner = (place.plane * grid.windows[0] + top) * row_stride + left * stride;
     rows = std::min(side, grid.windows[0] - top);
     columns = std::min(side, grid.windows[1] - left);
   }
-  int64_t corner, row_stride, channels, side, rows, columns;
+  int64_t corner, stride, row_stride, channels, side, rows, columns;
 
   bool is_whole() const { return rows == side && columns == side; }
   bool has(int i, int j) const { return i < rows && j < columns; }
-  int64_t at(int i, int j) const { return corner + i * row_stride + j * channels; }
+  int64_t at(int i, int j) const { return corner + i * row_stride + j * stride; }
 };
 
 template <typename F, bool rectify, bool whole>
@@ -154,13 +157,24 @@ void fill_group(int64_t channels, const TransformedLayout& layout, float* to) {
 
 TileGrid forward_grid(const lowering::ConvolutionProblem& problem, int64_t side) {
   const auto& [d, h, w] = problem.axis;
-  return {side, problem.batch * d.windows, {h.image, w.image}, {h.windows, w.windows}, {h.pad, w.pad}};
+  return {side,
+          problem.batch * d.windows,
+          {h.image, w.image},
+          {h.windows, w.windows},
+          {h.pad, w.pad},
+          problem.groups * problem.image_channels,
+          problem.groups * problem.window_channels};
 }
 
 TileGrid backward_grid(const lowering::ConvolutionProblem& problem, int64_t side) {
   const auto& [d, h, w] = problem.axis;
-  return {
-      side, problem.batch * d.windows, {h.windows, w.windows}, {h.image, w.image}, {2 - h.pad, 2 - w.pad}};
+  return {side,
+          problem.batch * d.windows,
+          {h.windows, w.windows},
+          {h.image, w.image},
+          {2 - h.pad, 2 - w.pad},
+          problem.groups * problem.window_channels,
+          problem.groups * problem.image_channels};
 }
 
 TransformedLayout TransformedLayout::of_rows(int64_t positions, int64_t channels, int64_t tiles) {
@@ -189,20 +203,20 @@ void Tiles<F>::transform_image(const float* image, Range range, const Transforme
                                float* to) const {
   constexpr int span = F::span;
   const int64_t height = grid_.image[0], width = grid_.image[1], channels = image_channels_;
-  const int64_t row_stride = width * channels;
+  const int64_t stride = grid_.image_stride, row_stride = width * stride;
   for_each_place(grid_, range, [&](const TilePlace& place) {
     const int64_t top = F::windows * place.row - grid_.pad[0],
                   left = F::windows * place.column - grid_.pad[1];
-    const float* corner = image + (place.plane * height + top) * row_stride + left * channels;
+    const float* corner = image + (place.plane * height + top) * row_stride + left * stride;
     if (top >= 0 && left >= 0 && top + span <= height && left + span <= width) {
       transform_image_tile<F>(
-          channels, layout, [&](int i, int j) { return corner + i * row_stride + j * channels; }, to);
+          channels, layout, [&](int i, int j) { return corner + i * row_stride + j * stride; }, to);
     } else {
       const float* pixels[span][span];
       for (int64_t i = 0; i < span; ++i)
         for (int64_t j = 0; j < span; ++j) {
           const bool inside = top + i >= 0 && top + i < height && left + j >= 0 && left + j < width;
-          pixels[i][j] = inside ? corner + i * row_stride + j * channels : zeros_.data();
+          pixels[i][j] = inside ? corner + i * row_stride + j * stride : zeros_.data();
         }
       transform_image_tile<F>(
           channels, layout, [&](int i, int j) { return pixels[i][j]; }, to);

@@ -16,6 +16,7 @@ struct TileGrid {
   int64_t side = 0;  // windows of a tile along h and along w
   int64_t planes = 0;
   int64_t image[2] = {}, windows[2] = {}, pad[2] = {};  // along h and w
+  int64_t image_stride = 0, window_stride = 0;          // of positions: the channels of all groups
 
   int64_t rows() const { return lowering::divide_up(windows[0], side); }
   int64_t columns() const { return lowering::divide_up(windows[1], side); }
@@ -37,8 +38,8 @@ struct TransformedLayout {
   int64_t elements() const { return positions * element_stride; }  // floats in all
 };
 
-// The transforms of F (transforms.h) over ranges of a grid's tiles; transformed tiles begin with the range's
-// first.
+// The transforms of F (transforms.h) over ranges of a grid's tiles, of one group's channels; transformed
+// tiles begin with the range's first.
 template <typename F>
 class Tiles {
  public:

@@ -25,8 +25,6 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
   const auto& [d, h, w] = problem.axis;
   if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.image != d.windows || !is_three(h) || !is_three(w)) {
     refusal = "windows other than 3x3 with stride 1";
-  } else if (problem.groups != 1) {
-    refusal = fmt::format("{} groups", problem.groups);
   } else {
     using Product = winograd::TileProduct<F>;
     return ConvolutionProducts{std::make_unique<Product>(problem, Product::Direction::forward),
