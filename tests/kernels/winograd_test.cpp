@@ -179,7 +179,7 @@ TEST(Winograd, HoldsItsErrorBound) {
     }
 }
 
-// Sizes past every block: of depth, of tiles, of image channels, of columns finished at once.
+// Sizes past every block: of depth, of tiles, of image channels.
 const std::vector<std::pair<Shape, int64_t>> large_cases = {{{1, 1300, 5, 5}, 20}, {{2, 70, 40, 40}, 34},
                                                             {{1, 100, 9, 9}, 140}, {{30, 16, 18, 18}, 16},
                                                             {{6, 17, 40, 40}, 19}, {{1, 20, 48, 48}, 150}};

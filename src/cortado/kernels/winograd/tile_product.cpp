@@ -13,11 +13,7 @@ using namespace lowering;
 namespace {
 
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
-// Tiles of a block: as many as the L2 cache holds with their sums, where they are enough to pay for reading
-// the filters again.
-constexpr int64_t cached_bytes = 448 << 10, min_cached = 24, max_block = 96;
-// Sums of wide layers are finished some columns at a time, before they leave the caches.
-constexpr int64_t sum_bytes = 1 << 20;
+constexpr int64_t max_block = 96;         // tiles
 
 // out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows.
 template <bool first>
@@ -48,26 +44,21 @@ TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction directi
              filters_.depth, filters_.columns) {
   choose_blocks();
   left_ = TransformedLayout::of_rows(F::positions, filters_.depth, block_);
-  sums_ = TransformedLayout::of_rows(F::positions, panels_at_once_ * tile_columns, block_);
+  sums_ = TransformedLayout::of_rows(F::positions, round_up(filters_.columns, tile_columns), block_);
 }
 
 template <typename F>
 void TileProduct<F>::choose_blocks() {
   const int64_t tiles = tiles_.grid().tiles(), threads = compute_threads();
   if (tiles == 0) return;
-  const int64_t columns = round_up(filters_.columns, tile_columns);
-  const int64_t element_bytes = F::positions * sizeof(float);
-  const int64_t cached = cached_bytes / std::max<int64_t>(1, element_bytes * (filters_.depth + columns));
-  blocks_ = divide_up(tiles, cached < min_cached ? max_block : std::min(cached, max_block));
+  blocks_ = divide_up(tiles, max_block);
   if (blocks_ >= threads) {
     blocks_ = round_up(blocks_, threads);
   } else {
-    column_parts_ = std::min(divide_up(threads, blocks_), columns / tile_columns);
+    column_parts_ = std::min(divide_up(threads, blocks_), divide_up(filters_.columns, tile_columns));
   }
   block_ = round_up(divide_up(tiles, blocks_), tile_rows);
   blocks_ = divide_up(tiles, block_);
-  panels_at_once_ = std::max<int64_t>(1, std::min(sum_bytes / (element_bytes * block_ * tile_columns),
-                                                  divide_up(columns / tile_columns, column_parts_)));
 }
 
 template <typename F>
@@ -126,14 +117,10 @@ void TileProduct<F>::run_group(const float* from, const float* weight, float* to
       const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
       const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
       tiles_.transform_image(from, range, left_, left);
-      const int64_t last = panels * (part + 1) / column_parts_;
-      for (int64_t first = panels * part / column_parts_; first < last; first += panels_at_once_) {
-        const Range some{first, std::min(last, first + panels_at_once_)};
-        multiply(left, filters, range.size(), some, sums);
-        tiles_.finish_windows(
-            {some.begin * tile_columns, std::min(filters_.columns, some.end * tile_columns)}, sums, sums_,
-            range, epilogue, to);
-      }
+      const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
+      multiply(left, filters, range.size(), some, sums);
+      tiles_.finish_windows({some.begin * tile_columns, std::min(filters_.columns, some.end * tile_columns)},
+                            sums, sums_, range, epilogue, to);
     }
   });
 }

@@ -12,11 +12,9 @@ using namespace lowering;
 
 namespace {
 
-// Of transformed tiles in a block: what two L2 caches hold, or a share of the next; or as many as of the
-// sums, so that adding to these in memory costs no more than the tiles do.
-constexpr int64_t block_bytes = 2 << 20;
-// Tiles that are summed in registers: enough to pay for loading the sums, few enough for the L1 cache.
-constexpr int64_t chunk = 96;
+constexpr int64_t block_bytes =
+    2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
+constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
 // Each thread has sums of its own where all of them are at most this large and many tiles pay for adding
 // them up.
 constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;  // tiles of each
@@ -60,8 +58,7 @@ void TileSums<F>::choose_blocks() {
   const int64_t tile_bytes =
       element_bytes * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
   if (threads * sum_bytes <= max_own_bytes && tiles >= threads * min_own_tiles) parts_ = threads;
-  block_ =
-      std::min(tiles, std::max(chunk, std::max(block_bytes, sum_bytes) / std::max<int64_t>(1, tile_bytes)));
+  block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
 }
 
 template <typename F>
@@ -85,25 +82,19 @@ typename TileSums<F>::Part TileSums<F>::part(int64_t index, float* memory) const
   return part;
 }
 
-// Item: a group of image channels of an element. Its sums stay in the L2 cache for all tiles of the block.
+// Item: a group of image channels of an element. Its tiles stay in the L2 cache for all columns.
 template <typename F>
 void TileSums<F>::add_product(const Part& part, int64_t item, int64_t tiles, bool first) const {
   const int64_t groups = divide_up(weight_.depth, group);
   const int64_t element = item / groups, first_channel = item % groups * group;
   const int64_t channels = std::min(group, weight_.depth - first_channel);
-  const int64_t chunks = divide_up(tiles, chunk);
-  for (int64_t c = 0; c < chunks; ++c) {
-    const int64_t begin = tiles * c / chunks, count = tiles * (c + 1) / chunks - begin;
-    const auto add = first && c == 0 ? add_tile<true> : add_tile<false>;
-    const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride +
-                        begin * left_.tile_stride;
-    for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
-      const float* right = part.right + element * right_.element_stride + panel * right_.group_stride +
-                           begin * right_.tile_stride;
-      float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
-                  first_channel * tile_columns;
-      for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, count, to + r * tile_columns);
-    }
+  const auto add = first ? add_tile<true> : add_tile<false>;
+  const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride;
+  for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
+    const float* right = part.right + element * right_.element_stride + panel * right_.group_stride;
+    float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
+                first_channel * tile_columns;
+    for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, tiles, to + r * tile_columns);
   }
 }
 
