@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -55,12 +54,15 @@ def measured_weights(program, folder):
     return [device.get("weight", device["gflops"]) for device in devices]
 
 
-def step(program, arguments, strategy):
+def step(program, arguments, strategy, folder):
+    """Seconds of an iteration."""
+    report = pathlib.Path(folder) / "time.json"
     command = ["time", "--model", arguments.model, "--iterations", arguments.iterations, "--ranks", 2, "--threads", 1,
-               "--strategy", strategy]
+               "--strategy", strategy, "--json", report]
     if arguments.batch:
         command += ["--batch", arguments.batch]
-    return float(re.search(r"^iteration: ([\d.]+) ms", cortado(program, *command), re.MULTILINE)[1])
+    cortado(program, *command)
+    return json.loads(report.read_text())["step_seconds"]
 
 
 def main():
@@ -90,11 +92,11 @@ def main():
         steps = {name: [] for name in strategies}
         for _ in range(arguments.rounds):
             for name, strategy in strategies.items():
-                steps[name].append(step(arguments.cortado, arguments, strategy))
+                steps[name].append(step(arguments.cortado, arguments, strategy, folder))
     sweep = min(statistics.median(values) for name, values in steps.items() if name.startswith("share"))
     for name, values in steps.items():
         faster = statistics.median(equal / value for equal, value in zip(steps["equal blocks"], values))
-        print(f"{name:20} {statistics.median(values):9.1f} ms  {faster:5.2f}x equal blocks  "
+        print(f"{name:20} {statistics.median(values):7.3f} s  {faster:5.2f}x equal blocks  "
               f"{statistics.median(values) / sweep:5.3f} of the sweep's best")
 
 
