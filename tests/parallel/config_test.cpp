@@ -35,6 +35,19 @@ TEST(Blocks, FollowWeights) {
   EXPECT_EQ(block_of(3, 3, 0, {1000, 1, 1}), (Range{0, 1}));
   EXPECT_EQ(block_of(3, 3, 1, {1000, 1, 1}), (Range{1, 2}));
   EXPECT_EQ(block_of(3, 3, 2, {1, 1, 1000}), (Range{2, 3}));
+  for (int64_t extent = 4; extent < 20; ++extent) {
+    for (const std::vector<double>& weights :
+         {std::vector<double>{2, 1, 2, 1}, {1, 1, 1, 9}, {9, 1, 1, 1}, {3, 1, 4, 4}}) {
+      int64_t end = 0;
+      for (int i = 0; i < 4; ++i) {
+        const Range block = block_of(extent, 4, i, weights);
+        EXPECT_EQ(block.begin, end) << extent;
+        EXPECT_GE(block.size(), 1) << extent;
+        end = block.end;
+      }
+      EXPECT_EQ(end, extent);
+    }
+  }
 }
 
 TEST(Weighed, TakesTheWeightsOfItsDevicesWhereOneDimensionIsCut) {

@@ -173,10 +173,10 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
   }
   strategy.schedule = drawn_schedule(dice);
-  // Some blocks follow weights.
+  // Some blocks of samples or channels follow weights; of rows they might be too small to read anything.
   for (auto& rule : strategy.rules) {
     ParallelConfig& config = rule.layer.config;
-    if (!can_weigh(config.degrees) || dice.below(4) > 0) continue;
+    if (!can_weigh(config.degrees) || config.degrees.n * config.degrees.c == 1 || dice.below(4) > 0) continue;
     for (size_t i = 0; i < config.devices.size(); ++i) config.weights.push_back(1 + dice.below(4));
   }
   return strategy;

@@ -71,6 +71,19 @@ void check_weights(const ParallelConfig& config) {
   }
 }
 
+// A part at the edge may be so small that its windows lie in the padding alone.
+void check_reads(const ParallelConfig& config, const Layer& layer, std::span<const Shape> inputs,
+                 std::span<const Shape> outputs) {
+  if (layer.parameters(inputs).empty()) return;
+  const Shape domain = layer.domain(inputs, outputs);
+  for (int index = 0; index < static_cast<int>(config.devices.size()); ++index) {
+    if (!layer.input_box(inputs, 0, 0, domain_block(domain, config, index)).empty()) continue;
+    throw UserError(fmt::format("{}: the part of device {} would read padding alone; use fewer parts{}",
+                                config.text(), config.devices[static_cast<size_t>(index)],
+                                config.weights.empty() ? "" : ", or weights that are less unequal"));
+  }
+}
+
 Range cut(int64_t extent, int degree, int index, const ParallelConfig& config) {
   return block_of(extent, degree, index, degree > 1 ? config.weights : std::vector<double>{});
 }
@@ -139,13 +152,16 @@ Coordinates coordinates_of(const Degrees& degrees, int index) {
 Range block_of(int64_t extent, int parts, int index, const std::vector<double>& weights) {
   if (weights.empty()) return {extent * index / parts, extent * (index + 1) / parts};
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  // Every block keeps at least one index: boundary i lies in [i, extent - (parts - i)].
-  auto boundary = [&](int i) {
-    const double share = std::accumulate(weights.begin(), weights.begin() + i, 0.0) / all;
-    const auto at = static_cast<int64_t>(std::llround(share * static_cast<double>(extent)));
-    return i == parts ? extent : std::clamp<int64_t>(at, i, std::max<int64_t>(i, extent - (parts - i)));
-  };
-  return {index == 0 ? 0 : boundary(index), boundary(index + 1)};
+  // Every block keeps at least one index.
+  Range block;
+  double sum = 0;
+  for (int i = 0; i <= index; ++i) {
+    sum += weights[static_cast<size_t>(i)];
+    const auto end = static_cast<int64_t>(std::llround(sum / all * static_cast<double>(extent)));
+    const int64_t least = block.end + 1, most = extent - (parts - 1 - i);
+    block = {block.end, std::clamp(end, least, std::max(least, most))};
+  }
+  return block;
 }
 
 DimensionAxes dimension_axes(int rank) {
@@ -207,6 +223,7 @@ void check_config(const ParallelConfig& config, const Layer& layer, std::span<co
   }
   check_devices(config, ranks);
   check_weights(config);
+  check_reads(config, layer, inputs, outputs);
 }
 
 Degrees most_degrees(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {

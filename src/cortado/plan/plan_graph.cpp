@@ -87,6 +87,22 @@ class GraphMaker {
     return configs;
   }
 
+  // Weights may leave a device so little that it reads nothing: then parts are equal.
+  ParallelConfig weighed_where_possible(const Group& group, ParallelConfig config) const {
+    ParallelConfig other = weighed(config, options_.weights);
+    if (other.weights.empty()) return config;
+    for (int index : group.nodes) {
+      const auto& node = network_.nodes()[static_cast<size_t>(index)];
+      try {
+        check_config(other, *node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs),
+                     options_.devices);
+      } catch (const UserError&) {
+        return config;
+      }
+    }
+    return other;
+  }
+
   size_t kind_of(const Group& group) {
     const std::vector<ParallelConfig> baselines = baselines_of(group);
     for (size_t k = 0; k < kinds_.size(); ++k) {
@@ -96,7 +112,7 @@ class GraphMaker {
       if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
     }
     Kind kind{group, candidates_of(network_, group, options_.devices, options_.dimensions), {}, {}, {}};
-    for (ParallelConfig& config : kind.configs) config = weighed(std::move(config), options_.weights);
+    for (ParallelConfig& config : kind.configs) config = weighed_where_possible(group, std::move(config));
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
