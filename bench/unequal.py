@@ -93,6 +93,7 @@ def main():
         for _ in range(arguments.rounds):
             for name, strategy in strategies.items():
                 steps[name].append(step(arguments.cortado, arguments, strategy, folder))
+                print(f"  {name}: {steps[name][-1]:.3f} s", file=sys.stderr, flush=True)
     sweep = min(statistics.median(values) for name, values in steps.items() if name.startswith("share"))
     for name, values in steps.items():
         faster = statistics.median(equal / value for equal, value in zip(steps["equal blocks"], values))

@@ -6,6 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/inner_product.h"
+#include "cortado/parallel/layer_cut.h"
 
 namespace cortado {
 namespace {
@@ -64,6 +65,26 @@ TEST(Weighed, TakesTheWeightsOfItsDevicesWhereOneDimensionIsCut) {
     const ParallelConfig config{.degrees = degrees, .devices = {0, 1, 2, 3}, .weights = {}};
     EXPECT_EQ(weighed(config, ranks), config) << config.text();
   }
+}
+
+// One row of padding on each side of four rows, windows of one row: the first and last of six read nothing.
+TEST(PartsRead, NotWhereAPartLiesInThePadding) {
+  const Convolution layer(ConvolutionOptions{.num_output = 2, .kernel = {1}, .pad = {1}});
+  const std::vector<Shape> inputs{{2, 2, 4, 4}}, outputs = layer.output_shapes(inputs, 1);
+  ParallelConfig rows{.degrees = {.h = 6}, .devices = {0, 1, 2, 3, 4, 5}, .weights = {}};
+  EXPECT_FALSE(parts_read(layer, inputs, outputs, rows));
+  try {
+    check_config(rows, layer, inputs, outputs, 6);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("would read padding alone; use fewer parts"));
+  }
+  ParallelConfig halves{.degrees = {.h = 2}, .devices = {0, 1}, .weights = {}};
+  EXPECT_TRUE(parts_read(layer, inputs, outputs, halves));
+  halves.weights = {1, 5};
+  EXPECT_FALSE(parts_read(layer, inputs, outputs, halves));
+  halves.weights = {5, 1};
+  EXPECT_FALSE(parts_read(layer, inputs, outputs, halves));
 }
 
 TEST(Coordinates, AreDifferentForEveryDevice) {

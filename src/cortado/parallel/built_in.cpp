@@ -8,6 +8,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/random.h"
+#include "cortado/parallel/layer_cut.h"
 #include "cortado/parallel/strategy.h"
 
 namespace cortado {
@@ -15,6 +16,11 @@ namespace {
 
 // A layer as the built-in strategies see it.
 struct Cuttable {
+  Cuttable(const Network& of, const Network::Node& layer, int job_ranks)
+      : network(of), node(layer), ranks(job_ranks) {
+    for (int tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
+    for (int tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
+  }
   const Network& network;
   const Network::Node& node;
   std::vector<Shape> inputs, outputs;
@@ -27,9 +33,10 @@ struct Cuttable {
     config.devices.resize(static_cast<size_t>(wanted.product()));
     std::iota(config.devices.begin(), config.devices.end(), 0);
     config = clamped(config, *node.layer, inputs, outputs);
-    if (config.degrees.product() == 1) return std::nullopt;
+    if (config.degrees.product() == 1 || !reads(config)) return std::nullopt;
     return config;
   }
+  bool reads(const ParallelConfig& config) const { return parts_read(*node.layer, inputs, outputs, config); }
 };
 
 using Rule = std::function<std::optional<ParallelConfig>(const Cuttable&)>;
@@ -82,9 +89,7 @@ Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
   for (const auto& node : network.nodes()) {
     if (node.layer->is_source()) continue;
-    Cuttable layer{network, node, {}, {}, ranks};
-    for (int tensor : node.inputs) layer.inputs.push_back(network.tensors()[tensor].shape);
-    for (int tensor : node.outputs) layer.outputs.push_back(network.tensors()[tensor].shape);
+    const Cuttable layer(network, node, ranks);
     LayerStrategy strategy_of_layer;
     if (auto config = rule(layer)) strategy_of_layer.config = *config;
     strategy.rules.push_back({node.name, strategy_of_layer});
@@ -173,11 +178,13 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
   }
   strategy.schedule = drawn_schedule(dice);
-  // Some blocks of samples or channels follow weights; of rows they might be too small to read anything.
+  // Some blocks follow weights.
   for (auto& rule : strategy.rules) {
-    ParallelConfig& config = rule.layer.config;
-    if (!can_weigh(config.degrees) || config.degrees.n * config.degrees.c == 1 || dice.below(4) > 0) continue;
+    ParallelConfig config = rule.layer.config;
+    if (!can_weigh(config.degrees) || dice.below(4) > 0) continue;
     for (size_t i = 0; i < config.devices.size(); ++i) config.weights.push_back(1 + dice.below(4));
+    const auto& node = network.nodes()[static_cast<size_t>(network.node(rule.pattern))];
+    if (Cuttable(network, node, ranks).reads(config)) rule.layer.config = std::move(config);
   }
   return strategy;
 }

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "cortado/base/error.h"
+#include "cortado/parallel/layer_cut.h"
 
 namespace cortado {
 namespace {
@@ -68,19 +69,6 @@ void check_weights(const ParallelConfig& config) {
   for (double weight : config.weights) {
     if (!(weight > 0) || !std::isfinite(weight))
       throw UserError(fmt::format("weight {} is not a positive number", weight));
-  }
-}
-
-// A part at the edge may be so small that its windows lie in the padding alone.
-void check_reads(const ParallelConfig& config, const Layer& layer, std::span<const Shape> inputs,
-                 std::span<const Shape> outputs) {
-  if (layer.parameters(inputs).empty()) return;
-  const Shape domain = layer.domain(inputs, outputs);
-  for (int index = 0; index < static_cast<int>(config.devices.size()); ++index) {
-    if (!layer.input_box(inputs, 0, 0, domain_block(domain, config, index)).empty()) continue;
-    throw UserError(fmt::format("{}: the part of device {} would read padding alone; use fewer parts{}",
-                                config.text(), config.devices[static_cast<size_t>(index)],
-                                config.weights.empty() ? "" : ", or weights that are less unequal"));
   }
 }
 
@@ -223,7 +211,11 @@ void check_config(const ParallelConfig& config, const Layer& layer, std::span<co
   }
   check_devices(config, ranks);
   check_weights(config);
-  check_reads(config, layer, inputs, outputs);
+  if (!parts_read(layer, inputs, outputs, config)) {
+    throw UserError(fmt::format("{}: a part at the edge would read padding alone; use fewer parts{}",
+                                config.text(),
+                                config.weights.empty() ? "" : ", or weights that are less unequal"));
+  }
 }
 
 Degrees most_degrees(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {

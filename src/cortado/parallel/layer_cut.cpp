@@ -64,6 +64,18 @@ Box LayerCutter::slice(int parameter, int index) const {
   return layer_.parameter_box(inputs_, parameter, behind ? *owns(0, index) : domain(index), read);
 }
 
+// If any part lies in the padding, so does the first or the last one: along the axis on whose edge it is they
+// are further out.
+bool parts_read(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+                const ParallelConfig& config) {
+  if (layer.parameters(inputs).empty()) return true;
+  const Shape domain = layer.domain(inputs, outputs);
+  const auto reads = [&](int index) {
+    return !layer.input_box(inputs, 0, 0, domain_block(domain, config, index)).empty();
+  };
+  return reads(0) && reads(config.degrees.product() - 1);
+}
+
 LayerCut cut_layer(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
                    const ParallelConfig& config, int ranks) {
   const LayerCutter cutter(layer, inputs, outputs, config);

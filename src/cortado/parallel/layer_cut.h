@@ -48,6 +48,11 @@ class LayerCutter {
   bool bias_behind_;  // the bias is added where partial sums are owned
 };
 
+// Whether each device's part of a layer with parameters reads some of input 0. At an edge a part may be so
+// small that its windows lie in the padding alone; true of layers without parameters, of which parts may.
+bool parts_read(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+                const ParallelConfig& config);
+
 // `inputs` and `outputs` are global shapes, `config` one that check_config() passes.
 LayerCut cut_layer(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
                    const ParallelConfig& config, int ranks);

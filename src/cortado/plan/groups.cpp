@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cortado/layers/task.h"
+#include "cortado/parallel/layer_cut.h"
 
 namespace cortado::plan {
 namespace {
@@ -130,7 +131,12 @@ ParallelConfig following(ParallelConfig config) {
 std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices,
                                           std::string_view dimensions) {
   std::vector<ParallelConfig> candidates = Enumeration(network, group, devices, dimensions).run();
-  if (shares_parameters(network, network.nodes()[group.nodes[0]])) {
+  const auto& first = network.nodes()[group.nodes[0]];
+  const std::vector<Shape> inputs = shapes(network, first.inputs), outputs = shapes(network, first.outputs);
+  std::erase_if(candidates, [&](const ParallelConfig& config) {
+    return !parts_read(*first.layer, inputs, outputs, config);
+  });
+  if (shares_parameters(network, first)) {
     std::erase_if(candidates,
                   [](const ParallelConfig& config) { return config.degrees.n != config.degrees.product(); });
   }

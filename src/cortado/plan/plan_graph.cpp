@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cortado/base/error.h"
+#include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/alike.h"
 #include "cortado/plan/threads.h"
 
@@ -87,20 +88,24 @@ class GraphMaker {
     return configs;
   }
 
-  // Weights may leave a device so little that it reads nothing: then parts are equal.
-  ParallelConfig weighed_where_possible(const Group& group, ParallelConfig config) const {
-    ParallelConfig other = weighed(config, options_.weights);
-    if (other.weights.empty()) return config;
-    for (int index : group.nodes) {
+  // Whether every layer of the group can be cut so.
+  bool reads(const Group& group, const ParallelConfig& config) const {
+    return std::ranges::all_of(group.nodes, [&](int index) {
       const auto& node = network_.nodes()[static_cast<size_t>(index)];
-      try {
-        check_config(other, *node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs),
-                     options_.devices);
-      } catch (const UserError&) {
-        return config;
-      }
+      return parts_read(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs), config);
+    });
+  }
+
+  // Parts follow weights where these leave each device something to read.
+  std::vector<ParallelConfig> configs_of(const Group& group) const {
+    std::vector<ParallelConfig> configs =
+        candidates_of(network_, group, options_.devices, options_.dimensions);
+    if (options_.weights.empty()) return configs;
+    for (ParallelConfig& config : configs) {
+      ParallelConfig other = weighed(config, options_.weights);
+      if (reads(group, other)) config = std::move(other);
     }
-    return other;
+    return configs;
   }
 
   size_t kind_of(const Group& group) {
@@ -111,8 +116,7 @@ class GraphMaker {
       };
       if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
     }
-    Kind kind{group, candidates_of(network_, group, options_.devices, options_.dimensions), {}, {}, {}};
-    for (ParallelConfig& config : kind.configs) config = weighed_where_possible(group, std::move(config));
+    Kind kind{group, configs_of(group), {}, {}, {}};
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
