@@ -70,7 +70,7 @@ struct RankRun {
 };
 
 // Runs an iteration on `ranks` threads. Data are zeros: nobody looks at values here.
-inline std::vector<RankRun> run_job(const CutNet& net, int ranks) {
+inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::string& only_kernel = {}) {
   const Network network = net.build();
   std::vector<RankRun> runs(static_cast<size_t>(ranks));
   LocalJob job(ranks);
@@ -88,6 +88,7 @@ inline std::vector<RankRun> run_job(const CutNet& net, int ranks) {
     ExecutorOptions options;
     options.strategies = net.strategies();
     options.communicator = &communicator;
+    options.only_kernel = only_kernel;
     Executor executor(network, store, sources, options);
     const Traffic before = communicator.traffic();
     executor.run(0);
