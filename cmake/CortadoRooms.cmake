@@ -1,4 +1,4 @@
-# One library per room (folder below src/cortado).
+# One library per room (folder below src/cortado): an archive, or a shared library with BUILD_SHARED_LIBS.
 #   cortado_room(NAME [NO_HOT_LOOPS] USES ROOM... LIBRARIES TARGET... EXCLUDE FOLDER...)
 # compiles every source of the folder and its subfolders, but those of subfolders EXCLUDEd (absent backends). A
 # room with NO_HOT_LOOPS is built at -O1, in two thirds of the time.
@@ -10,6 +10,10 @@ add_library(cortado_flags INTERFACE)
 target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
 target_include_directories(cortado_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
+if(BUILD_SHARED_LIBS)  # inlines as much as an archive does
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(cortado_flags INTERFACE -fno-semantic-interposition)
+endif()
 if(CORTADO_WERROR)
   target_compile_options(cortado_flags INTERFACE -Werror)
 endif()
@@ -51,7 +55,7 @@ function(cortado_room name)
     add_library(cortado_${name} INTERFACE)
     set(visibility INTERFACE)
   else()
-    add_library(cortado_${name} STATIC ${sources})
+    add_library(cortado_${name} ${sources})
     set(visibility PUBLIC)
   endif()
   target_link_libraries(cortado_${name} ${visibility} cortado_flags ${ROOM_LIBRARIES})

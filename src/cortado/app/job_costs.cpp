@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
+#include <link.h>
 #include <span>
 #include <utility>
 
@@ -29,10 +31,29 @@ constexpr double machine_seconds = 1.5;  // about, to measure the machine
 constexpr double look_seconds = 0.02;    // to look whether its links are what they were
 constexpr double rate_seconds = 0.1;     // the same of what its ranks compute beside each other
 
+// The program and, where rooms are libraries of their own (scripts/portable.sh), those that the loader took for
+// this processor.
+std::vector<std::string> program_files() {
+  std::vector<std::string> files{"/proc/self/exe"};
+  const auto collect = [](dl_phdr_info* loaded, size_t, void* found) {
+    const std::filesystem::path path = loaded->dlpi_name;
+    if (path.filename().string().starts_with("libcortado_"))
+      static_cast<std::vector<std::string>*>(found)->push_back(path);
+    return 0;
+  };
+  dl_iterate_phdr(collect, &files);
+  return files;
+}
+
 // Version and very build: kernels of one version may change.
 std::string build_id() {
-  static const std::string id =
-      fmt::format("{}, build {:016x}", version(), digest(read_file("/proc/self/exe")));
+  static const std::string id = [] {
+    std::string digests;
+    for (const std::string& file : program_files())
+      digests += fmt::format("{:016x}", digest(read_file(file)));
+    if (digests.size() > 16) digests = fmt::format("{:016x}", digest(digests));
+    return fmt::format("{}, build {}", version(), digests);
+  }();
   return id;
 }
 
