@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in the L1 cache
 constexpr int64_t max_row_block = 96;     // times max_depth_block floats: the left operand's part in L2
+constexpr int64_t max_shared_panels = 64 << 10;  // floats: panels' parts that stay in L2 together
 
 // One tile's share of a depth block. `left` is [taps][tile_rows], `out` is [tile_rows].
 struct TileTask {
@@ -43,6 +44,9 @@ void multiply_tile(const TileTask& task) {
   const bool whole = task.columns == tile_columns;
   if (task.start) {
     tile.set_rows(task.start);
+    for (int r = 0; r < Rows; ++r)  // fetched while the sums are made
+      for (int v = 0; v < tile_vectors; ++v)
+        __builtin_prefetch(task.out[r] + task.first_column + v * vector_lanes, 1);
   } else {
     for (int r = 0; r < Rows; ++r) {
       const float* from = task.out[r] + task.first_column;
@@ -180,32 +184,46 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
   }
 }
 
+// A panel's part of a depth block stays in the L1 cache over all rows; where all panels' parts stay in L2, a
+// tile of rows meets them one after another instead, and whole lines of the output are written at a time.
 void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                                 const Epilogue& epilogue, const Workspace& work) const {
-  const int64_t taps = lattice_.taps();
   for (const DepthBlock& block : depth_blocks_) {
-    const bool first = &block == &depth_blocks_.front(), last = &block == &depth_blocks_.back();
-    for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-      const int64_t column = panel * tile_columns;
-      TileTask task{};
-      task.taps = block.tap_end - block.tap_begin;
-      task.offset = block.begin;
-      task.depth = block.length;
-      task.panel = right + (panel * taps * lattice_.depth + block.tap_begin * lattice_.depth + block.begin) *
-                               tile_columns;
-      task.first_column = column;
-      task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
-      task.rectify = last && epilogue.rectify;
-      task.slope = epilogue.slope;
-      float bias[tile_columns] = {};
-      if (first && epilogue.bias) std::copy_n(epilogue.bias + column, task.columns, bias);
-      task.start = first ? bias : nullptr;
-      for (int64_t row = 0; row < row_count; row += tile_rows) {
-        task.left = work.left + row * taps + block.tap_begin * tile_rows;
-        task.out = work.out + row;
-        multiply_tile_of_rows[std::min<int64_t>(tile_rows, row_count - row)](task);
-      }
+    const int64_t floats =
+        (panel_end - panel_begin) * (block.tap_end - block.tap_begin) * block.length * tile_columns;
+    const int64_t rows = floats <= max_shared_panels ? tile_rows : row_count;
+    for (int64_t row = 0; row < row_count; row += rows)
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
+        multiply_panel(block, row, std::min(row + rows, row_count), panel, right, epilogue, work);
+  }
+}
+
+void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
+                                const float* right, const Epilogue& epilogue, const Workspace& work) const {
+  const int64_t taps = lattice_.taps(), column = panel * tile_columns;
+  const bool first = &block == &depth_blocks_.front(), last = &block == &depth_blocks_.back();
+  TileTask task{};
+  task.taps = block.tap_end - block.tap_begin;
+  task.offset = block.begin;
+  task.depth = block.length;
+  task.panel =
+      right + (panel * taps * lattice_.depth + block.tap_begin * lattice_.depth + block.begin) * tile_columns;
+  task.first_column = column;
+  task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
+  task.rectify = last && epilogue.rectify;
+  task.slope = epilogue.slope;
+  float bias[tile_columns];
+  if (first) {
+    task.start = epilogue.bias ? epilogue.bias + column : zeros_.data();
+    if (epilogue.bias && task.columns < tile_columns) {
+      std::fill(std::copy_n(epilogue.bias + column, task.columns, bias), bias + tile_columns, 0.0f);
+      task.start = bias;
     }
+  }
+  for (int64_t row = row_begin; row < row_end; row += tile_rows) {
+    task.left = work.left + row * taps + block.tap_begin * tile_rows;
+    task.out = work.out + row;
+    multiply_tile_of_rows[std::min<int64_t>(tile_rows, row_end - row)](task);
   }
 }
 

@@ -52,6 +52,8 @@ class RowProduct {
   const float* border_run(const float* line, int64_t position, Workspace& work) const;
   void multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                       const Epilogue& epilogue, const Workspace& work) const;
+  void multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
+                      const float* right, const Epilogue& epilogue, const Workspace& work) const;
 
   Lattice lattice_;
   std::vector<DepthBlock> depth_blocks_;

@@ -18,6 +18,7 @@ constexpr int64_t pack_rows = 32;         // rows packed at a time, so that both
 
 struct SumTask {
   const float* left;
+  int64_t left_step;  // between rows
   const float* right;
   float* to;   // [rows][tile_columns]
   bool first;  // overwrite `to` rather than add to it
@@ -32,7 +33,7 @@ void sum_tile(const SumTask& task, const Segments& segments) {
     for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
   }
   for (const auto& segment : segments)
-    multiply_columns<Rows>(tile, task.left + segment.left, tile_rows, segment.length,
+    multiply_columns<Rows>(tile, task.left + segment.left, task.left_step, segment.length,
                            task.right + segment.right);
   for (int r = 0; r < Rows; ++r) tile.store_row(r, task.to + r * tile_columns);
 }
@@ -53,17 +54,20 @@ void add_rows(const float* panel, int64_t rows, float* columns) {
   sum.store_row(0, columns);
 }
 
-// Copies `count` rows of `width` floats, from_step apart, to rows of tile_rows floats. The usual full width
-// is a constant, so that a row is two or three moves.
-void copy_tile_rows(const float* from, int64_t from_step, int64_t width, int64_t count, float* to) {
-  if (width == tile_rows) {
-    for (int64_t row = 0; row < count; ++row)
-      std::memcpy(to + row * tile_rows, from + row * from_step, tile_rows * sizeof(float));
-  } else {
-    for (int64_t row = 0; row < count; ++row)
-      for (int64_t r = 0; r < width; ++r) to[row * tile_rows + r] = from[row * from_step + r];
-  }
+// Copies `count` rows of `Width` floats, from_step apart, to rows to_step apart. The width is a constant, so
+// that a row is two or three moves.
+template <int Width>
+void copy_rows(const float* from, int64_t from_step, int64_t count, float* to, int64_t to_step) {
+  for (int64_t row = 0; row < count; ++row)
+    std::memcpy(to + row * to_step, from + row * from_step, Width * sizeof(float));
 }
+
+template <int... I>
+constexpr auto copy_functions(std::integer_sequence<int, I...>) {
+  using Function = void (*)(const float*, int64_t, int64_t, float*, int64_t);
+  return std::array<Function, sizeof...(I) + 1>{nullptr, copy_rows<I + 1>...};
+}
+constexpr auto copy_rows_of_width = copy_functions(std::make_integer_sequence<int, tile_rows>());
 
 // One row of a panel of the gradient, and where it comes from and goes to.
 struct GradientRow {
@@ -107,6 +111,7 @@ WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_chan
 WeightProduct::WeightProduct(Lattice lattice)
     : lattice_(std::move(lattice)),
       tiles_(divide_up(lattice_.depth, tile_rows)),
+      tile_height_(tiles_ > 0 ? divide_up(lattice_.depth, tiles_) : 0),
       panels_(divide_up(lattice_.columns, tile_columns)) {
   choose_blocks();
 }
@@ -121,12 +126,12 @@ int64_t WeightProduct::packed_lines(int64_t out_lines) const {
   return shifts_lines() ? out_lines + h.offset.back() - h.offset.front() : out_lines;
 }
 
-int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * tile_rows; }
+int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * tile_height_; }
 
 void WeightProduct::choose_blocks() {
   if (lattice_.rows() == 0) return;
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
-  const int64_t row_bytes = (copies() * tiles_ * tile_rows + panels_ * tile_columns) * sizeof(float);
+  const int64_t row_bytes = (copies() * tiles_ * tile_height_ + panels_ * tile_columns) * sizeof(float);
   const int64_t block_lines = std::max<int64_t>(1, block_bytes / (row_bytes * w.rows));
   const int64_t parts = divide_up(h.rows, block_lines);  // of a plane
   const int64_t planes = parts > 1 ? 1 : std::max<int64_t>(1, block_lines / h.rows);
@@ -148,7 +153,7 @@ size_t WeightProduct::scratch_bytes() const {
   return (block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns) * sizeof(float);
 }
 
-// Packs one input line, shifted by the offset of a tap along w, to [tile][w][tile_rows] (tiles
+// Packs one input line, shifted by the offset of a tap along w, to [tile][w][tile_height_] (tiles
 // tile_elements() apart). Positions outside the line are zero.
 void WeightProduct::pack_line(const float* line, int64_t offset, float* to) const {
   const LatticeAxis& w = lattice_.axis[2];
@@ -159,20 +164,20 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
       std::clamp(divide_up(std::max<int64_t>(0, w.extent - lattice_.run - offset + 1), w.step), low, w.rows);
   for (int64_t block = 0; block < w.rows; block += pack_rows)
     for (int64_t tile = 0; tile < tiles_; ++tile) {
-      const int64_t k = tile * tile_rows, width = std::min<int64_t>(tile_rows, lattice_.depth - k);
+      const int64_t k = tile * tile_height_, width = std::min(tile_height_, lattice_.depth - k);
       const int64_t block_end = std::min(w.rows, block + pack_rows);
       const int64_t inside = std::clamp(low, block, block_end), outside = std::clamp(high, inside, block_end);
       float* packed = to + tile * tile_elements();
       const auto pack_border = [&](int64_t row) {
         for (int64_t r = 0; r < width; ++r) {
           const int64_t at = row * w.step + offset + (k + r) / channels;
-          packed[row * tile_rows + r] =
+          packed[row * tile_height_ + r] =
               at >= 0 && at < w.extent ? line[at * w.left_stride + (k + r) % channels] : 0.0f;
         }
       };
       for (int64_t row = block; row < inside; ++row) pack_border(row);
-      copy_tile_rows(line + (inside * w.step + offset) * w.left_stride + k, w.step * w.left_stride, width,
-                     outside - inside, packed + inside * tile_rows);
+      copy_rows_of_width[width](line + (inside * w.step + offset) * w.left_stride + k, w.step * w.left_stride,
+                                outside - inside, packed + inside * tile_height_, tile_height_);
       for (int64_t row = outside; row < block_end; ++row) pack_border(row);
     }
 }
@@ -280,11 +285,11 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const float* le
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
         for (int64_t tile = tile_begin; gradient && tile < tile_end; ++tile) {
-          const int64_t k = tile * tile_rows;
+          const int64_t k = tile * tile_height_;
           for (int64_t tap = 0; tap < taps; ++tap) {
             float* to = gradient + ((panel * taps + tap) * depth + k) * tile_columns;
-            sum_tile_of_rows[std::min<int64_t>(tile_rows, depth - k)](
-                {left + tile * tile_elements(), panel_right, to, overwrite}, chunk.taps[tap]);
+            sum_tile_of_rows[std::min(tile_height_, depth - k)](
+                {left + tile * tile_elements(), tile_height_, panel_right, to, overwrite}, chunk.taps[tap]);
           }
         }
         if (bias_gradient && tile_begin == 0) {

@@ -13,10 +13,10 @@ namespace cortado::lowering {
 //   gradient[tap][k][column] = sum over rows of left(row, tap)[k] * out_gradient[row][column]
 //
 // in the panel order of the right operand. Blocks of rows are packed, the left operand to
-// [piece][copy][k / tile_rows][line][w][tile_rows] and the gradient to [panel][row][tile_columns]. Taps along
-// w are copies; taps along h are shifts by lines (copies where strided), so that the sum over a piece is one
-// contiguous run. All threads pack, then share the tiles of the result: none has a partial sum, and the
-// order of summation does not depend on their number.
+// [piece][copy][k / tile_height_][line][w][tile_height_] and the gradient to [panel][row][tile_columns]. Taps
+// along w are copies; taps along h are shifts by lines (copies where strided), so that the sum over a piece
+// is one contiguous run. All threads pack, then share the tiles of the result: none has a partial sum, and
+// the order of summation does not depend on their number.
 class WeightProduct {
  public:
   explicit WeightProduct(Lattice lattice);
@@ -74,7 +74,7 @@ class WeightProduct {
   int64_t piece_elements() const { return copies() * tiles_ * tile_elements(); }
 
   Lattice lattice_;
-  int64_t tiles_, panels_;
+  int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece
