@@ -29,7 +29,7 @@ struct Candidate {
   bool fast = false;      // with larger rounding errors than sums in float32: for those who ask
 };
 
-const std::vector<std::string_view> products = {"Convolution", "Deconvolution", "InnerProduct"};
+const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
 
 KernelOffer make_onednn(const Task& task) {
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
@@ -44,24 +44,26 @@ KernelOffer make_lowering_as_caffe(const Task& task) {
 }
 
 Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
-  return {{"Convolution", "Deconvolution"},
+  return {convolutions,
           {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
 }
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
-// limit with AVX-512 and half of it with AVX2 (docs/benchmarks.md).
+// limit with AVX-512 and half of it with AVX2; its inner products are slower than ours with either
+// (docs/benchmarks.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
-  static const Candidate onednn{products, {"onednn", make_onednn}};
-  static const Candidate implicit_gemm{products, {"implicit-gemm", make_implicit_gemm}};
+  const Implementation onednn{"onednn", make_onednn}, implicit_gemm{"implicit-gemm", make_implicit_gemm};
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
       {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .fast = true},
       {{"Convolution"}, {"winograd", make_winograd}},
-      onednn_first ? onednn : implicit_gemm,
-      onednn_first ? implicit_gemm : onednn,
+      {convolutions, onednn_first ? onednn : implicit_gemm},
+      {convolutions, onednn_first ? implicit_gemm : onednn},
+      {{"InnerProduct"}, implicit_gemm},
+      {{"InnerProduct"}, onednn},
       lowering_candidate(LoweringType::one, Blas::openblas),
       lowering_candidate(LoweringType::two, Blas::openblas),
       lowering_candidate(LoweringType::three, Blas::openblas),
@@ -71,7 +73,7 @@ const std::vector<Candidate>& candidates() {
       lowering_candidate(LoweringType::one, Blas::blis),
       lowering_candidate(LoweringType::two, Blas::blis),
       lowering_candidate(LoweringType::three, Blas::blis),
-      {{"Convolution", "Deconvolution"}, {"caffe", make_lowering_as_caffe}, true},
+      {convolutions, {"caffe", make_lowering_as_caffe}, true},
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},
       {{"PReLU"}, {"native", make_native_prelu}},
@@ -198,7 +200,8 @@ std::vector<Implementation> implementations_of(const Task& task, const std::stri
 }
 
 Selection select_kernel(const Task& task, const std::string& only) {
-  const bool product = std::ranges::find(products, task.layer().type()) != products.end();
+  const std::string_view type = task.layer().type();
+  const bool product = type == "InnerProduct" || std::ranges::find(convolutions, type) != convolutions.end();
   const bool agree = task.cut && product && !task.canonical_parameters && task.outputs[0].rank() > 1;
   return agree ? in_common_order(task, only) : find_or_throw(task, only);
 }
