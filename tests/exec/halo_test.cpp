@@ -69,7 +69,7 @@ void expect_halo(const Case& c, const Degrees& grid, int64_t extent) {
   net.add("y", c.layer, "x", config);
   net.add("loss", std::make_shared<EuclideanLoss>(), {"y", "data1"}, {"loss"}, config);
   const int ranks = grid.product();
-  const auto runs = testing::run_job(net, ranks);
+  const auto runs = testing::run_job(net, ranks, testing::unpadded);
 
   // needs[a][b]: bytes of b's tile that a's part of the output reads.
   std::vector needs(static_cast<size_t>(ranks), std::vector<int64_t>(static_cast<size_t>(ranks), 0));
@@ -145,7 +145,7 @@ TEST(Halo, CornersComeFromTheRankAcross) {
   net.add("x", std::make_shared<Scale>(scale), "data0", config);
   net.add("y", convolution("", {3, 3}, {1, 1}, {1, 1}, {1, 1}).layer, "x", config);
   net.add("loss", std::make_shared<EuclideanLoss>(), {"y", "data1"}, {"loss"}, config);
-  const auto runs = testing::run_job(net, 4);
+  const auto runs = testing::run_job(net, 4, testing::unpadded);
   std::map<int, int64_t> floats;  // that rank 0 receives
   for (const Step& step : runs[0].program.steps) {
     if (step.kind != Step::Kind::exchange || step.backward) continue;

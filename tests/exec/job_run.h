@@ -69,6 +69,10 @@ struct RankRun {
   std::vector<ParameterStore::Entry> parameters;
 };
 
+// Kernels whose weights have no padding, which would be summed over ranks, too. (oneDNN pads to 48 filters
+// with AVX-512, implicit-gemm to 32.)
+inline constexpr const char* unpadded = "lowering-1";
+
 // Runs an iteration on `ranks` threads. Data are zeros: nobody looks at values here.
 inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::string& only_kernel = {}) {
   const Network network = net.build();

@@ -31,8 +31,8 @@ constexpr double machine_seconds = 1.5;  // about, to measure the machine
 constexpr double look_seconds = 0.02;    // to look whether its links are what they were
 constexpr double rate_seconds = 0.1;     // the same of what its ranks compute beside each other
 
-// The program and, where rooms are libraries of their own (scripts/portable.sh), those that the loader took for
-// this processor.
+// The program and, where rooms are libraries of their own (scripts/portable.sh), those that the loader took
+// for this processor.
 std::vector<std::string> program_files() {
   std::vector<std::string> files{"/proc/self/exe"};
   const auto collect = [](dl_phdr_info* loaded, size_t, void* found) {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/communicator.h"
 #include "cortado/comm/local/hub.h"
 
@@ -29,8 +30,10 @@ void LocalJob::run(const std::function<void(Communicator&)>& body) {
     hub_->fail(rank, message);
   };
   std::vector<std::thread> threads;
+  const int compute = compute_threads();  // OpenMP's setting is each thread's own
   for (int rank = 0; rank < hub_->ranks(); ++rank) {
     threads.emplace_back([&, rank] {
+      set_compute_threads(compute);
       try {
         body(*communicator(rank));
       } catch (const std::exception& error) {
