@@ -51,8 +51,9 @@ void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
         << cut.text() << "\nkernels '" << only << "'; paste as: expect_cut_equals_whole(" << kind << ", "
         << seed << ", " << number << ");  // " << cut_kind_name(kind);
   }
-  EXPECT_TRUE(cut_equals_whole_or_refuses(not_exact(cut), "winograd-4x4"))
-      << cut.text() << "\nkernels 'winograd-4x4', case " << number << " of seed " << seed;
+  for (const char* only : {"winograd-4x4", "winograd-5x5"})
+    EXPECT_TRUE(cut_equals_whole_or_refuses(not_exact(cut), only))
+        << cut.text() << "\nkernels '" << only << "', case " << number << " of seed " << seed;
 }
 
 class CutLayer : public testing::TestWithParam<int> {};

@@ -42,6 +42,9 @@ TEST(Select, TakesFastMathWhereItIsAskedFor) {
   const Task task = chain_task({wide}, {2, 32, 16, 16});
   EXPECT_EQ(select_kernel(task, fast_math).implementation, "winograd-4x4");
   EXPECT_EQ(select_kernel(task, "winograd-4x4").implementation, "winograd-4x4");
+  const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {5}});
+  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20}), fast_math).implementation, "winograd-5x5");
+  EXPECT_NE(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation, "winograd-5x5");
   EXPECT_EQ(selected(convolution, fast_math), selected(convolution));
   EXPECT_EQ(selected(relu, fast_math), selected(relu));
   const auto offers = [&](const std::string& only) {

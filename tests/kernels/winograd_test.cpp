@@ -45,16 +45,16 @@ void cut(Draw& draw, Task& task) {
   task.input_boxes[0] = task.layer().input_box(task.inputs, 0, 0, box);
 }
 
-Task random_task(Draw& draw) {
+Task random_task(Draw& draw, int64_t taps = 3) {
   const int64_t groups = draw.chance(25) ? draw(2, 3) : 1;
   ConvolutionOptions options{.num_output = groups * draw(1, 70 / groups),
                              .bias_term = draw.chance(70),
                              .group = groups,
-                             .kernel = {3}};
-  options.pad = {draw(0, 2), draw(0, 2)};
+                             .kernel = {taps}};
+  options.pad = {draw(0, taps - 1), draw(0, taps - 1)};
   const Shape input{draw(1, 4), groups * draw(1, 60 / groups),
-                    std::max<int64_t>(1, 3 - 2 * options.pad[0]) + draw(0, 13),
-                    std::max<int64_t>(1, 3 - 2 * options.pad[1]) + draw(0, 13)};
+                    std::max<int64_t>(1, taps - 2 * options.pad[0]) + draw(0, 13),
+                    std::max<int64_t>(1, taps - 2 * options.pad[1]) + draw(0, 13)};
   Task task = convolution(input, options);
   if (draw.chance(40))
     task.layers.push_back(std::make_shared<Pointwise>(ReluOptions{draw.chance(50) ? 0.0 : 0.5}));
@@ -71,9 +71,11 @@ struct Filtering {
   const char* name;
   KernelOffer (*make)(const Task&);
   double bound;
+  int64_t taps = 3;
 };
 constexpr Filtering filterings[] = {{"F(2x2, 3x3)", make_winograd_of_any_size, 4e-6},
-                                    {"F(4x4, 3x3)", make_winograd_4x4_of_any_size, 4e-5}};
+                                    {"F(4x4, 3x3)", make_winograd_4x4_of_any_size, 4e-5},
+                                    {"F(2x2, 5x5)", make_winograd_5x5_of_any_size, 4e-5, 5}};
 
 // The largest error, relative to the largest element.
 double error_of(const std::vector<double>& expected, const std::vector<float>& actual) {
@@ -173,7 +175,7 @@ TEST(Winograd, HoldsItsErrorBound) {
   for (unsigned seed = 0; seed < 80 && !::testing::Test::HasFailure(); ++seed)
     for (const Filtering& filtering : filterings) {
       Draw draw(seed);
-      Task task = random_task(draw);
+      Task task = random_task(draw, filtering.taps);
       task.canonical_parameters = false;
       expect_within_bound(task, filtering);
     }
@@ -187,24 +189,28 @@ const std::vector<std::pair<Shape, int64_t>> large_cases = {{{1, 1300, 5, 5}, 20
 TEST(Winograd, HoldsItsErrorBoundWhereLarge) {
   for (const auto& [input, outputs] : large_cases)
     for (const Filtering& filtering : filterings)
-      expect_within_bound(convolution(input, {.num_output = outputs, .kernel = {3}, .pad = {1}}), filtering);
+      expect_within_bound(
+          convolution(input,
+                      {.num_output = outputs, .kernel = {filtering.taps}, .pad = {filtering.taps / 2}}),
+          filtering);
   // Enough tiles of 4x4 for sums of each thread's own.
   expect_within_bound(convolution({8, 16, 64, 64}, {.num_output = 17, .kernel = {3}, .pad = {1}}),
                       filterings[1]);
 }
 
-// What a kernel promises beside its results. A ReLU would tell sums near zero apart, which F(4x4, 3x3) rounds
-// otherwise.
-TEST(Winograd, KeepsItsPromisesInTilesOf4x4) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Draw draw(seed);
-    Task task = random_task(draw);
-    task.layers.resize(1);
-    const KernelOffer offer = make_winograd_4x4_of_any_size(task);
-    ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
-    ASSERT_TRUE(matches_reference(task, *offer.kernel, 1e-4, DataKind::random))
-        << "case " << seed << ": " << text_of(task);
-  }
+// What a kernel promises beside its results. A ReLU would tell sums near zero apart, which filterings of
+// larger errors round otherwise.
+TEST(Winograd, KeepsItsPromisesWithLargerErrors) {
+  for (unsigned seed = 0; seed < 60; ++seed)
+    for (const Filtering& filtering : {filterings[1], filterings[2]}) {
+      Draw draw(seed);
+      Task task = random_task(draw, filtering.taps);
+      task.layers.resize(1);
+      const KernelOffer offer = filtering.make(task);
+      ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+      ASSERT_TRUE(matches_reference(task, *offer.kernel, 1e-4, DataKind::random))
+          << filtering.name << ", case " << seed << ": " << text_of(task);
+    }
 }
 
 TEST(Winograd, MatchesReference) {
@@ -268,6 +274,17 @@ TEST(Winograd, RefusesTilesOf4x4WithAReason) {
   EXPECT_EQ(refusal(three, {2, 15, 16, 16}), "15 channels are too few");
   EXPECT_EQ(refusal(three, {1, 32, 16, 16}), "16 tiles of 4x4 windows are too few");
   EXPECT_EQ(refusal(three, {64, 32, 5, 5}), "5x5 windows waste tiles of 4x4");
+}
+
+TEST(Winograd, RefusesWindowsOf5x5WithAReason) {
+  const auto refusal = [](const ConvolutionOptions& options, const Shape& input = {2, 32, 16, 16}) {
+    return make_winograd_5x5(convolution(input, options)).refusal;
+  };
+  EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}, .pad = {2}}), "");
+  EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}}), "windows other than 5x5 with stride 1");
+  EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}, .stride = {2}}),
+            "windows other than 5x5 with stride 1");
+  EXPECT_EQ(refusal({.num_output = 15, .kernel = {5}}), "15 channels are too few");
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ const std::vector<Candidate>& candidates() {
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
       {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .fast = true},
+      {.types = {"Convolution"}, .implementation = {"winograd-5x5", make_winograd_5x5}, .fast = true},
       {{"Convolution"}, {"winograd", make_winograd}},
       {convolutions, onednn_first ? onednn : implicit_gemm},
       {convolutions, onednn_first ? implicit_gemm : onednn},

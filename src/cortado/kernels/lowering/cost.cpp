@@ -109,9 +109,10 @@ Seconds predicted_direct_time(const ConvolutionProblem& problem, FlopRate peak, 
 
 Seconds predicted_winograd_time(const ConvolutionProblem& problem, int64_t side, FlopRate peak,
                                 Bandwidth memory) {
-  const double windows = static_cast<double>(side * side);
-  const double positions = static_cast<double>((side + 2) * (side + 2));
-  const double saving = 9 * windows / positions, expansion = positions / windows;
+  const int64_t taps = problem.axis[2].kernel, span = side + taps - 1;
+  const double windows = static_cast<double>(side * side), positions = static_cast<double>(span * span);
+  const double saving = static_cast<double>(taps * taps) * windows / positions,
+               expansion = positions / windows;
   const double tensors = static_cast<double>(image_floats(problem) + window_floats(problem));
   return time_of({multiplications(problem).count / saving},
                  static_cast<int64_t>((1 + 2 * expansion) * tensors), peak, memory);
@@ -138,7 +139,8 @@ std::optional<Seconds> predicted_pass(const Task& task, const std::string& imple
   if (!problem) return std::nullopt;
   if (implementation == "implicit-gemm" || implementation == "onednn")
     return predicted_direct_time(*problem, peak, memory);
-  if (implementation == "winograd") return predicted_winograd_time(*problem, 2, peak, memory);
+  if (implementation == "winograd" || implementation == "winograd-5x5")
+    return predicted_winograd_time(*problem, 2, peak, memory);
   if (implementation == "winograd-4x4") return predicted_winograd_time(*problem, 4, peak, memory);
   for (const LoweringType type : {LoweringType::one, LoweringType::two, LoweringType::three})
     if (implementation.starts_with(name_of(type)))

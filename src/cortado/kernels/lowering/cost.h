@@ -42,8 +42,8 @@ LoweringCost lowering_cost(const ConvolutionProblem& problem, LoweringType type)
 Seconds predicted_time(const LoweringCost& cost, FlopRate peak, Bandwidth memory);
 // Of a product that copies nothing: implicit-gemm, or a library's direct convolution.
 Seconds predicted_direct_time(const ConvolutionProblem& problem, FlopRate peak, Bandwidth memory);
-// Winograd's F(m x m, 3 x 3) in tiles of `side` m: of m^2 windows each with (m + 2)^2 multiplications in
-// place of 9 m^2, and as many numbers for m^2 of each tensor, written and read.
+// Winograd's F(m x m, r x r) in tiles of `side` m: of m^2 windows each with (m + r - 1)^2 multiplications in
+// place of r^2 m^2, and as many numbers for m^2 of each tensor, written and read.
 Seconds predicted_winograd_time(const ConvolutionProblem& problem, int64_t side, FlopRate peak,
                                 Bandwidth memory);
 

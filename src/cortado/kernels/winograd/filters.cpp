@@ -36,8 +36,8 @@ void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight,
   parallel_for(panels.panels() * depth, [&](int64_t row) {
     const float* from = weight + (row / depth * panels.taps * depth + row % depth) * tile_columns;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
-      winograd::transform<3, F::span, F::filter>(
-          [&](int i, int j) { return load(from + (3 * i + j) * depth * tile_columns + lane); },
+      winograd::transform<F::taps, F::span, F::filter>(
+          [&](int i, int j) { return load(from + (F::taps * i + j) * depth * tile_columns + lane); },
           [&](int i, int j, Vector v) {
             store(to + (F::span * i + j) * stride + row * tile_columns + lane, v);
           });
@@ -57,9 +57,10 @@ void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* 
       for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes) {
         const float* from = weight + (output * panels.taps * inputs) + (input + row) * tile_columns + lane;
         const auto tap = [&](int i, int j) {
-          return row < rows ? load(from + (8 - 3 * i - j) * inputs * tile_columns) : Vector{};
+          return row < rows ? load(from + (panels.taps - 1 - F::taps * i - j) * inputs * tile_columns)
+                            : Vector{};
         };
-        winograd::transform<3, F::span, F::filter>(
+        winograd::transform<F::taps, F::span, F::filter>(
             tap, [&](int i, int j, Vector v) { store(&square[F::span * i + j][row][lane], v); });
       }
     for (int element = 0; element < F::positions; ++element)
@@ -77,13 +78,14 @@ void FilterPanels<F>::finish(const WeightPanels& panels, const float* sums, floa
     const float* from = sums + panel * panel_elements() + k * tile_columns;
     float* to = gradient + (panel * panels.taps * rows + k) * tile_columns;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
-      winograd::transform<F::span, 3, F::finish_filter>(
+      winograd::transform<F::span, F::taps, F::finish_filter>(
           [&](int i, int j) { return load(from + (F::span * i + j) * stride + lane); },
-          [&](int i, int j, Vector v) { store(to + (3 * i + j) * rows * tile_columns + lane, v); });
+          [&](int i, int j, Vector v) { store(to + (F::taps * i + j) * rows * tile_columns + lane, v); });
   });
 }
 
 template struct FilterPanels<F2x2>;
 template struct FilterPanels<F4x4>;
+template struct FilterPanels<F2x2Of5x5>;
 
 }  // namespace cortado::winograd

@@ -127,5 +127,6 @@ void TileProduct<F>::run_group(const float* from, const float* weight, float* to
 
 template class TileProduct<F2x2>;
 template class TileProduct<F4x4>;
+template class TileProduct<F2x2Of5x5>;
 
 }  // namespace cortado::winograd

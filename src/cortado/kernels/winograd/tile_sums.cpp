@@ -175,5 +175,6 @@ void TileSums<F>::run_group(const WeightProduct::Operands& operands, float* weig
 
 template class TileSums<F2x2>;
 template class TileSums<F4x4>;
+template class TileSums<F2x2Of5x5>;
 
 }  // namespace cortado::winograd

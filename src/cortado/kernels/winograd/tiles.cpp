@@ -172,7 +172,7 @@ TileGrid backward_grid(const lowering::ConvolutionProblem& problem, int64_t side
           problem.batch * d.windows,
           {h.windows, w.windows},
           {h.image, w.image},
-          {2 - h.pad, 2 - w.pad},
+          {h.kernel - 1 - h.pad, w.kernel - 1 - w.pad},
           problem.groups * problem.window_channels,
           problem.groups * problem.image_channels};
 }
@@ -252,5 +252,6 @@ void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLa
 
 template class Tiles<F2x2>;
 template class Tiles<F4x4>;
+template class Tiles<F2x2Of5x5>;
 
 }  // namespace cortado::winograd

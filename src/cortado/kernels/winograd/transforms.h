@@ -4,14 +4,14 @@
 
 namespace cortado::winograd {
 
-// Winograd's minimal filtering F(m x m, 3 x 3), Lavin and Gray 2016, section 4. A tile y of m x m windows of
-// the (m + 2) x (m + 2) image positions d with the filter g is
+// Winograd's minimal filtering F(m x m, r x r), Lavin and Gray 2016, section 4. A tile y of m x m windows of
+// the (m + r - 1) x (m + r - 1) image positions d with the filter g is
 //
 //   y = A^T [(G g G^T) . (B^T d B)] A        (. is the product element by element)
 //
 // and, being bilinear, has the gradient dg = G^T [(A dy A^T) . (B^T d B)] G.
 //
-// A type for each m holds its matrices as the transforms of a line of vectors, and what it is called.
+// A type for each m and r holds its matrices as the transforms of a line of vectors, and what it is called.
 // The elements of the middle are numbered row by row.
 using lowering::Vector;
 
@@ -33,7 +33,7 @@ struct Line {
 // small integers stay exact, and errors are those of sums in float32.
 struct F2x2 {
   static constexpr const char* name = "winograd";
-  static constexpr int windows = 2, span = 4, positions = span * span;
+  static constexpr int windows = 2, taps = 3, span = 4, positions = span * span;
 
   // B^T d.
   [[gnu::always_inline]] static Line<4> image(const Line<4>& d) {
@@ -72,7 +72,7 @@ struct F2x2 {
 // times those of sums in float32 (docs/lowering.md has what is measured and tested).
 struct F4x4 {
   static constexpr const char* name = "winograd-4x4";
-  static constexpr int windows = 4, span = 6, positions = span * span;
+  static constexpr int windows = 4, taps = 3, span = 6, positions = span * span;
 
   // B^T d.
   [[gnu::always_inline]] static Line<6> image(const Line<6>& d) {
@@ -106,6 +106,49 @@ struct F4x4 {
     const Vector even = sixth * (m[1] + m[2]), odd = sixth * (m[1] - m[2]);
     const Vector far_even = m[3] + m[4], far_odd = m[3] - m[4];
     return {{0.25f * m[0] - even + part * far_even, twelfth * far_odd - odd, sixth * far_even - even + m[5]}};
+  }
+};
+
+// F(2x2, 5x5), by the same points 0, 1, -1, 2, -2 and infinity, so with the B^T of F(4x4, 3x3).
+//
+//         | 1/4    0     0     0     0 |
+//         |-1/6  -1/6  -1/6  -1/6  -1/6|
+//     G = |-1/6   1/6  -1/6   1/6  -1/6|    A^T = |1  1  1  1  1  0|
+//         |1/24  1/12   1/6   1/3   2/3|          |0  1 -1  2 -2  1|
+//         |1/24 -1/12   1/6  -1/3   2/3|
+//         |  0     0     0     0     1 |
+//
+// 2.78 times fewer multiplications; errors about those of F(4x4, 3x3).
+struct F2x2Of5x5 {
+  static constexpr const char* name = "winograd-5x5";
+  static constexpr int windows = 2, taps = 5, span = 6, positions = span * span;
+
+  // B^T d.
+  [[gnu::always_inline]] static Line<6> image(const Line<6>& d) { return F4x4::image(d); }
+  // G g.
+  [[gnu::always_inline]] static Line<6> filter(const Line<5>& g) {
+    constexpr float sixth = 1.0f / 6, third = 1.0f / 3, twelfth = 1.0f / 12, part = 1.0f / 24;
+    const Vector even = -sixth * (g[0] + g[2] + g[4]), odd = -sixth * (g[1] + g[3]);
+    const Vector far_even = part * g[0] + sixth * (g[2] + 4.0f * g[4]);
+    const Vector far_odd = twelfth * g[1] + third * g[3];
+    return {{0.25f * g[0], even + odd, even - odd, far_even + far_odd, far_even - far_odd, g[4]}};
+  }
+  // A^T m.
+  [[gnu::always_inline]] static Line<2> finish_windows(const Line<6>& m) {
+    return {{m[0] + (m[1] + m[2]) + (m[3] + m[4]), (m[1] - m[2]) + 2.0f * (m[3] - m[4]) + m[5]}};
+  }
+  // A dy.
+  [[gnu::always_inline]] static Line<6> gradient(const Line<2>& y) {
+    const Vector twice = 2.0f * y[1];
+    return {{y[0], y[0] + y[1], y[0] - y[1], y[0] + twice, y[0] - twice, y[1]}};
+  }
+  // G^T m.
+  [[gnu::always_inline]] static Line<5> finish_filter(const Line<6>& m) {
+    constexpr float sixth = 1.0f / 6, third = 1.0f / 3, twelfth = 1.0f / 12, part = 1.0f / 24;
+    const Vector even = sixth * (m[1] + m[2]), odd = sixth * (m[1] - m[2]);
+    const Vector far_even = m[3] + m[4], far_odd = m[3] - m[4];
+    return {{0.25f * m[0] - even + part * far_even, twelfth * far_odd - odd, sixth * far_even - even,
+             third * far_odd - odd, 4.0f * sixth * far_even - even + m[5]}};
   }
 };
 

@@ -11,20 +11,22 @@ namespace cortado {
 using lowering::ConvolutionProblem;
 using lowering::ConvolutionProducts;
 using winograd::F2x2;
+using winograd::F2x2Of5x5;
 using winograd::F4x4;
 
 namespace {
 
-bool is_three(const lowering::ConvolutionAxis& axis) {
-  return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+bool has_taps(const lowering::ConvolutionAxis& axis, int64_t taps) {
+  return axis.kernel == taps && axis.stride == 1 && axis.dilation == 1;
 }
 
-// 3 x 3 windows on two axes; a third may only number planes.
+// The filtering's windows on two axes; a third may only number planes.
 template <typename F>
 std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& problem, std::string& refusal) {
   const auto& [d, h, w] = problem.axis;
-  if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.image != d.windows || !is_three(h) || !is_three(w)) {
-    refusal = "windows other than 3x3 with stride 1";
+  if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.image != d.windows || !has_taps(h, F::taps) ||
+      !has_taps(w, F::taps)) {
+    refusal = fmt::format("windows other than {0}x{0} with stride 1", F::taps);
   } else {
     using Product = winograd::TileProduct<F>;
     return ConvolutionProducts{std::make_unique<Product>(problem, Product::Direction::forward),
@@ -35,9 +37,9 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
   return std::nullopt;
 }
 
-// Where it beats implicit-gemm in every pass (docs/benchmarks.md), and F(4x4) F(2x2). Between fewer channels
-// the transforms cost as much as the products; tiles that hang over the windows, as half of 3 x 3 windows'
-// do, waste what is saved; and few tiles do not pay for the transformed filters.
+// Where it beats implicit-gemm in every pass (docs/benchmarks.md), and F(4x4, 3x3) F(2x2, 3x3). Between fewer
+// channels the transforms cost as much as the products; tiles that hang over the windows, as half of 3 x 3
+// windows' do, waste what is saved; and few tiles do not pay for the transformed filters.
 template <typename F>
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
   constexpr int64_t least_channels = 16, least_tiles = 32;
@@ -71,7 +73,9 @@ KernelOffer make(const Task& task, const lowering::MakeProducts& make_products) 
 
 KernelOffer make_winograd(const Task& task) { return make(task, faster_products<F2x2>); }
 KernelOffer make_winograd_4x4(const Task& task) { return make(task, faster_products<F4x4>); }
+KernelOffer make_winograd_5x5(const Task& task) { return make(task, faster_products<F2x2Of5x5>); }
 KernelOffer make_winograd_of_any_size(const Task& task) { return make(task, any_products<F2x2>); }
 KernelOffer make_winograd_4x4_of_any_size(const Task& task) { return make(task, any_products<F4x4>); }
+KernelOffer make_winograd_5x5_of_any_size(const Task& task) { return make(task, any_products<F2x2Of5x5>); }
 
 }  // namespace cortado

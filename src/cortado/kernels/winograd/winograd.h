@@ -4,19 +4,21 @@
 
 namespace cortado {
 
-// Convolutions of 3 x 3 windows, stride 1, on two spatial axes by Winograd's minimal filtering (Lavin and
-// Gray, "Fast algorithms for convolutional neural networks", 2016; formulas in transforms.h). Any padding,
-// groups and cut, alone or with the ReLU behind it. Weights lie as those of implicit-gemm. They refuse where
-// that is faster, too.
+// Convolutions of 3 x 3 (or 5 x 5) windows, stride 1, on two spatial axes by Winograd's minimal filtering
+// (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016; formulas in transforms.h). Any
+// padding, groups and cut, alone or with the ReLU behind it. Weights lie as those of implicit-gemm. They
+// refuse where that is faster, too.
 //
-// F(2x2, 3x3) needs 2.25 times fewer multiplications than the sum over the windows, F(4x4, 3x3) 4 times.
-// Relative to the largest element of a result, errors against the sum in double are at most 4e-6 for F(2x2)
-// and 4e-5 for F(4x4) on uniformly random operands: tests hold them to it.
+// F(2x2, 3x3) needs 2.25 times fewer multiplications than the sum over the windows, F(4x4, 3x3) 4 times,
+// F(2x2, 5x5) 2.78 times. Relative to the largest element of a result, errors against the sum in double are
+// at most 4e-6 for the first and 4e-5 for the others on uniformly random operands: tests hold them to it.
 KernelOffer make_winograd(const Task& task);
 KernelOffer make_winograd_4x4(const Task& task);
+KernelOffer make_winograd_5x5(const Task& task);
 
 // The same where it is possible but slow, e.g. between few channels: for tests and measurements.
 KernelOffer make_winograd_of_any_size(const Task& task);
 KernelOffer make_winograd_4x4_of_any_size(const Task& task);
+KernelOffer make_winograd_5x5_of_any_size(const Task& task);
 
 }  // namespace cortado
