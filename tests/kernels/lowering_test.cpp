@@ -308,6 +308,27 @@ TEST(ImplicitGemm, LargeConvolutionsMatchReference) {
   }
 }
 
+// Many rows for each of the threads and few weights: each thread has sums of its own.
+TEST(ImplicitGemm, ThreadsSumOnTheirOwnWhereRowsAreMany) {
+  const std::vector<std::pair<Shape, ConvolutionOptions>> cases = {
+      {{4, 3, 120, 120}, {.num_output = 8, .kernel = {3}, .pad = {1}}},
+      {{6, 5, 200, 200}, {.num_output = 33, .kernel = {3}, .stride = {2}, .pad = {1}}},
+      {{5, 8, 100, 100}, {.num_output = 6, .group = 2, .kernel = {1}}},
+  };
+  const int before = compute_threads();
+  set_compute_threads(3);
+  for (const auto& [input, options] : cases)
+    for (const bool frozen : {false, true}) {
+      Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+      if (frozen) task.parameter_gradients[0] = false;
+      const KernelOffer offer = make_implicit_gemm(task);
+      ASSERT_TRUE(offer.kernel) << offer.refusal;
+      EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers))
+          << text_of(options, input, task) << (frozen ? ", weight frozen" : "");
+    }
+  set_compute_threads(before);
+}
+
 TEST(ImplicitGemm, RefusesWithAReason) {
   const Shape input{2, 8, 6, 6};
   ConvolutionOptions options{.num_output = 8, .group = 2, .kernel = {3}};

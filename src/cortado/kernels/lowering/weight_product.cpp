@@ -12,9 +12,11 @@ namespace cortado::lowering {
 
 namespace {
 
-constexpr int64_t block_bytes = 4 << 20;  // of packed operands: a share of the last-level cache
-constexpr int64_t chunk_rows = 512;       // times tile_columns floats: a panel's part in cache
-constexpr int64_t pack_rows = 32;         // rows packed at a time, so that both sides stay in the L1 cache
+constexpr int64_t block_bytes = 4 << 20;      // of packed operands: a share of the last-level cache
+constexpr int64_t own_block_bytes = 1 << 20;  // the same of one thread: near its L2 cache
+constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 16384;  // sums of all threads, rows of each
+constexpr int64_t chunk_rows = 512;  // times tile_columns floats: a panel's part in cache
+constexpr int64_t pack_rows = 32;    // rows packed at a time, so that both sides stay in the L1 cache
 
 struct SumTask {
   const float* left;
@@ -108,12 +110,42 @@ WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_chan
   return part;
 }
 
+struct WeightProduct::Team {
+  bool alone;
+  template <typename Work>
+  void ranges(int64_t count, Work&& work) const {
+    if (!alone) {
+      parallel_ranges(count, work);
+    } else if (count > 0) {
+      work(int64_t{0}, count);
+    }
+  }
+  template <typename Work>
+  void each(int64_t count, Work&& work) const {
+    ranges(count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) work(i);
+    });
+  }
+};
+
 WeightProduct::WeightProduct(Lattice lattice)
     : lattice_(std::move(lattice)),
       tiles_(divide_up(lattice_.depth, tile_rows)),
       tile_height_(tiles_ > 0 ? divide_up(lattice_.depth, tiles_) : 0),
       panels_(divide_up(lattice_.columns, tile_columns)) {
+  choose_parts();
   choose_blocks();
+  parts_ = std::clamp<int64_t>(parts_, 1, std::max<int64_t>(1, std::ssize(blocks_)));
+}
+
+void WeightProduct::choose_parts() {
+  const int64_t threads = compute_threads();
+  const int64_t own_bytes = gradient_elements() * static_cast<int64_t>(sizeof(float));
+  if (threads * own_bytes <= max_own_bytes && lattice_.rows() >= threads * min_own_rows) parts_ = threads;
+}
+
+int64_t WeightProduct::gradient_elements() const {
+  return panels_ * lattice_.taps() * lattice_.depth * tile_columns;
 }
 
 int64_t WeightProduct::copies() const {
@@ -132,7 +164,8 @@ void WeightProduct::choose_blocks() {
   if (lattice_.rows() == 0) return;
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t row_bytes = (copies() * tiles_ * tile_height_ + panels_ * tile_columns) * sizeof(float);
-  const int64_t block_lines = std::max<int64_t>(1, block_bytes / (row_bytes * w.rows));
+  const int64_t bytes = parts_ > 1 ? own_block_bytes : block_bytes;
+  const int64_t block_lines = std::max<int64_t>(1, bytes / (row_bytes * w.rows));
   const int64_t parts = divide_up(h.rows, block_lines);  // of a plane
   const int64_t planes = parts > 1 ? 1 : std::max<int64_t>(1, block_lines / h.rows);
   for (int64_t plane = 0; plane < lattice_.batch * d.rows; ++plane)
@@ -149,8 +182,19 @@ void WeightProduct::choose_blocks() {
   lines_ = packed_lines(divide_up(h.rows, parts));
 }
 
-size_t WeightProduct::scratch_bytes() const {
-  return (block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns) * sizeof(float);
+int64_t WeightProduct::part_elements() const {
+  const int64_t packed = block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns;
+  return round_up(packed + (parts_ > 1 ? gradient_elements() + panels_ * tile_columns : 0), tile_columns);
+}
+
+size_t WeightProduct::scratch_bytes() const { return parts_ * part_elements() * sizeof(float); }
+
+// The memory of a part, sums among it.
+WeightProduct::Part WeightProduct::part(int64_t index, float* memory) const {
+  float* left = memory + index * part_elements();
+  float* right = left + block_pieces_ * piece_elements();
+  float* gradient = right + panels_ * (block_rows_ + 1) * tile_columns;
+  return {left, right, gradient, gradient + gradient_elements()};
 }
 
 // Packs one input line, shifted by the offset of a tap along w, to [tile][w][tile_height_] (tiles
@@ -182,12 +226,12 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
     }
 }
 
-void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
+void WeightProduct::pack_left(const Block& block, const float* left, float* packed, const Team& team) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
                 of_piece = copies();
   const int64_t pieces = block.pieces.size();
-  parallel_for(pieces * of_piece * lines_, [&](int64_t item) {
+  team.each(pieces * of_piece * lines_, [&](int64_t item) {
     const int64_t line = item % lines_, copy = item / lines_ % of_piece, index = item / lines_ / of_piece;
     const Piece& piece = block.pieces[index];
     const int64_t pd = piece.d * d.step + d.offset[copy / (w_taps * h_copies)];
@@ -200,13 +244,14 @@ void WeightProduct::pack_left(const Block& block, const float* left, float* pack
   });
 }
 
-void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
+void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed,
+                                  const Team& team) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t panel_stride = block_rows_ * tile_columns, columns = lattice_.columns;
   for (size_t index = 0; index < block.pieces.size(); ++index) {
     const Piece& piece = block.pieces[index];
     const int64_t plane = piece.sample * lattice_.out_batch_stride + piece.d * d.out_stride;
-    parallel_for((piece.end - piece.begin) * divide_up(w.rows, pack_rows), [&](int64_t item) {
+    team.each((piece.end - piece.begin) * divide_up(w.rows, pack_rows), [&](int64_t item) {
       const int64_t parts = divide_up(w.rows, pack_rows), line = item / parts;
       const int64_t begin = item % parts * pack_rows, end = std::min(w.rows, begin + pack_rows);
       const int64_t at = plane + (piece.begin + line) * h.out_stride;
@@ -272,52 +317,76 @@ std::vector<WeightProduct::Chunk> WeightProduct::chunks_of(const Block& block) c
   return chunks;
 }
 
-void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const float* left, const float* right,
-                               bool first, float* gradient, float* bias_gradient) const {
+void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first,
+                               const Team& team) const {
   static constexpr auto sum_tile_of_rows =
       sum_functions<std::vector<Segment>>(std::make_integer_sequence<int, tile_rows>());
   const int64_t taps = lattice_.taps(), depth = lattice_.depth;
-  parallel_ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
+  team.ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin / tiles_; panel * tiles_ < end; ++panel) {
       const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
       const int64_t tile_end = std::min(tiles_, end - panel * tiles_);
-      const float* panel_right = right + panel * block_rows_ * tile_columns;
+      const float* panel_right = part.right + panel * block_rows_ * tile_columns;
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
-        for (int64_t tile = tile_begin; gradient && tile < tile_end; ++tile) {
+        for (int64_t tile = tile_begin; part.gradient && tile < tile_end; ++tile) {
           const int64_t k = tile * tile_height_;
           for (int64_t tap = 0; tap < taps; ++tap) {
-            float* to = gradient + ((panel * taps + tap) * depth + k) * tile_columns;
+            float* to = part.gradient + ((panel * taps + tap) * depth + k) * tile_columns;
             sum_tile_of_rows[std::min(tile_height_, depth - k)](
-                {left + tile * tile_elements(), tile_height_, panel_right, to, overwrite}, chunk.taps[tap]);
+                {part.left + tile * tile_elements(), tile_height_, panel_right, to, overwrite},
+                chunk.taps[tap]);
           }
         }
-        if (bias_gradient && tile_begin == 0) {
+        if (part.bias && tile_begin == 0) {
           float sums[tile_columns] = {};
           const int64_t column = panel * tile_columns;
           const int64_t count = std::min<int64_t>(tile_columns, lattice_.columns - column);
-          if (!overwrite) std::copy_n(bias_gradient + column, count, sums);
+          if (!overwrite) std::copy_n(part.bias + column, count, sums);
           add_rows(panel_right + chunk.row_begin * tile_columns, chunk.row_end - chunk.row_begin, sums);
-          std::copy_n(sums, count, bias_gradient + column);
+          std::copy_n(sums, count, part.bias + column);
         }
       }
     }
   });
 }
 
+void WeightProduct::sum_blocks(Range blocks, const Operands& operands, const Part& part,
+                               const Team& team) const {
+  for (int64_t i = blocks.begin; i < blocks.end; ++i) {
+    pack_left(blocks_[i], operands.left, part.left, team);
+    pack_gradient(blocks_[i], operands, part.right, team);
+    sum_chunks(chunks_of(blocks_[i]), part, i == blocks.begin, team);
+  }
+}
+
+// The first part sums where the result is wanted.
 void WeightProduct::run(const Operands& operands, float* gradient, float* bias_gradient,
                         std::byte* scratch) const {
-  if (blocks_.empty()) {
-    if (gradient) std::fill_n(gradient, panels_ * lattice_.taps() * lattice_.depth * tile_columns, 0.0f);
+  auto* memory = reinterpret_cast<float*>(scratch);
+  const int64_t blocks = std::ssize(blocks_);
+  const auto part_of = [&](int64_t index) {
+    Part own = part(index, memory);
+    if (index == 0 || !gradient) own.gradient = gradient;
+    if (index == 0 || !bias_gradient) own.bias = bias_gradient;
+    return own;
+  };
+  if (blocks == 0) {
+    if (gradient) std::fill_n(gradient, gradient_elements(), 0.0f);
     if (bias_gradient) std::fill_n(bias_gradient, lattice_.columns, 0.0f);
   }
-  auto* left = reinterpret_cast<float*>(scratch);
-  float* right = left + block_pieces_ * piece_elements();
-  for (const Block& block : blocks_) {
-    pack_left(block, operands.left, left);
-    pack_gradient(block, operands, right);
-    sum_chunks(chunks_of(block), left, right, &block == &blocks_.front(), gradient, bias_gradient);
-  }
+  if (parts_ == 1) return sum_blocks({0, blocks}, operands, part_of(0), {.alone = false});
+  parallel_for(parts_, [&](int64_t i) {
+    sum_blocks({blocks * i / parts_, blocks * (i + 1) / parts_}, operands, part_of(i), {.alone = true});
+  });
+  const auto add = [&](float* sums, float* Part::*of, int64_t count) {
+    parallel_ranges(sums ? count : 0, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 1; i < parts_; ++i)
+        for (int64_t at = begin; at < end; ++at) sums[at] += (part(i, memory).*of)[at];
+    });
+  };
+  add(gradient, &Part::gradient, gradient_elements());
+  add(bias_gradient, &Part::bias, lattice_.columns);
 }
 
 }  // namespace cortado::lowering

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cortado/base/box.h"
 #include "cortado/kernels/lowering/lattice.h"
 
 namespace cortado::lowering {
@@ -57,14 +58,24 @@ class WeightProduct {
     std::vector<std::vector<Segment>> taps;
   };
 
+  // Who works on a block: all threads, or the calling one alone.
+  struct Team;
+  // What a thread has to itself: a block, packed, and its sums where it has them.
+  struct Part {
+    float *left, *right, *gradient, *bias;
+  };
+
+  void choose_parts();
   void choose_blocks();
   std::vector<Chunk> chunks_of(const Block& block) const;
   void add_segments(Chunk& chunk, const Block& block, size_t piece, int64_t begin, int64_t end) const;
-  void pack_left(const Block& block, const float* left, float* packed) const;
+  Part part(int64_t index, float* memory) const;
+  int64_t part_elements() const;
+  void sum_blocks(Range blocks, const Operands& operands, const Part& part, const Team& team) const;
+  void pack_left(const Block& block, const float* left, float* packed, const Team& team) const;
   void pack_line(const float* line, int64_t offset, float* to) const;
-  void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
-  void sum_chunks(const std::vector<Chunk>& chunks, const float* left, const float* right, bool first,
-                  float* gradient, float* bias_gradient) const;
+  void pack_gradient(const Block& block, const Operands& operands, float* packed, const Team& team) const;
+  void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first, const Team& team) const;
 
   bool shifts_lines() const { return lattice_.axis[1].step == 1; }
   int64_t copies() const;
@@ -72,9 +83,11 @@ class WeightProduct {
   int64_t line_elements() const;
   int64_t tile_elements() const { return lines_ * line_elements(); }
   int64_t piece_elements() const { return copies() * tiles_ * tile_elements(); }
+  int64_t gradient_elements() const;
 
   Lattice lattice_;
   int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
+  int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece
