@@ -88,9 +88,9 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
-  command.add_flag(
-      "--fast-math", o.fast_math,
-      "Use kernels with larger rounding errors, too: Winograd's F(4x4, 3x3) for 3x3 convolutions");
+  command.add_flag("--fast-math", o.fast_math,
+                   "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
+                   "larger tiles");
   add_schedule_options(command, o.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }

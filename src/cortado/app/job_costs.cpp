@@ -51,8 +51,7 @@ std::string build_id() {
     std::string digests;
     for (const std::string& file : program_files())
       digests += fmt::format("{:016x}", digest(read_file(file)));
-    if (digests.size() > 16) digests = fmt::format("{:016x}", digest(digests));
-    return fmt::format("{}, build {}", version(), digests);
+    return fmt::format("{}, build {:016x}", version(), digest(digests));
   }();
   return id;
 }

@@ -7,15 +7,9 @@
 namespace cortado {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Between two looks at transmissions under way while the compute lane has work: short against the messages
-// that pass, so that few wait long for their next part, and long enough to leave the lane the core. A message
-// that has taken 20 ms can wait another one.
-Clock::duration pause_after(Clock::duration quiet) {
-  constexpr std::chrono::microseconds least{100}, most{2000};
-  return std::clamp<Clock::duration>(quiet / 16, least, most);
-}
+// Between two looks at transmissions under way while the compute lane has work: long enough to leave it the
+// core, short against a message.
+constexpr std::chrono::microseconds pause{200};
 
 }  // namespace
 
@@ -117,26 +111,21 @@ void LaneThread::loop() {
 }
 
 void LaneThread::run(std::unique_lock<std::mutex>& lock) {
-  Clock::time_point moved = Clock::now();  // when a transmission last began or ended
   while (!abandoned_ && (next_ < end_ || !active_.empty())) {
-    if (start_ready(lock)) {
-      moved = Clock::now();
-      continue;
-    }
+    if (start_ready(lock)) continue;
     if (active_.empty()) {
       changed_.wait(lock, [&] { return abandoned_ || ready(steps_.order[next_]); });
       continue;
     }
     const size_t before = active_.size();
     move_active(lock);
-    if (active_.size() < before) moved = Clock::now();
     if (active_.size() < before || abandoned_) continue;
     if (compute_waits_) {
       lock.unlock();
       std::this_thread::yield();
       lock.lock();
     } else {
-      changed_.wait_for(lock, pause_after(Clock::now() - moved));
+      changed_.wait_for(lock, pause);
     }
   }
 }

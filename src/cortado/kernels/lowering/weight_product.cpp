@@ -7,6 +7,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/lowering/partitions.h"
 
 namespace cortado::lowering {
 
@@ -110,24 +111,6 @@ WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_chan
   return part;
 }
 
-struct WeightProduct::Team {
-  bool alone;
-  template <typename Work>
-  void ranges(int64_t count, Work&& work) const {
-    if (!alone) {
-      parallel_ranges(count, work);
-    } else if (count > 0) {
-      work(int64_t{0}, count);
-    }
-  }
-  template <typename Work>
-  void each(int64_t count, Work&& work) const {
-    ranges(count, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) work(i);
-    });
-  }
-};
-
 WeightProduct::WeightProduct(Lattice lattice)
     : lattice_(std::move(lattice)),
       tiles_(divide_up(lattice_.depth, tile_rows)),
@@ -226,12 +209,12 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
     }
 }
 
-void WeightProduct::pack_left(const Block& block, const float* left, float* packed, const Team& team) const {
+void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
                 of_piece = copies();
   const int64_t pieces = block.pieces.size();
-  team.each(pieces * of_piece * lines_, [&](int64_t item) {
+  parallel_for(pieces * of_piece * lines_, [&](int64_t item) {
     const int64_t line = item % lines_, copy = item / lines_ % of_piece, index = item / lines_ / of_piece;
     const Piece& piece = block.pieces[index];
     const int64_t pd = piece.d * d.step + d.offset[copy / (w_taps * h_copies)];
@@ -244,14 +227,13 @@ void WeightProduct::pack_left(const Block& block, const float* left, float* pack
   });
 }
 
-void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed,
-                                  const Team& team) const {
+void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t panel_stride = block_rows_ * tile_columns, columns = lattice_.columns;
   for (size_t index = 0; index < block.pieces.size(); ++index) {
     const Piece& piece = block.pieces[index];
     const int64_t plane = piece.sample * lattice_.out_batch_stride + piece.d * d.out_stride;
-    team.each((piece.end - piece.begin) * divide_up(w.rows, pack_rows), [&](int64_t item) {
+    parallel_for((piece.end - piece.begin) * divide_up(w.rows, pack_rows), [&](int64_t item) {
       const int64_t parts = divide_up(w.rows, pack_rows), line = item / parts;
       const int64_t begin = item % parts * pack_rows, end = std::min(w.rows, begin + pack_rows);
       const int64_t at = plane + (piece.begin + line) * h.out_stride;
@@ -317,12 +299,11 @@ std::vector<WeightProduct::Chunk> WeightProduct::chunks_of(const Block& block) c
   return chunks;
 }
 
-void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first,
-                               const Team& team) const {
+void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const {
   static constexpr auto sum_tile_of_rows =
       sum_functions<std::vector<Segment>>(std::make_integer_sequence<int, tile_rows>());
   const int64_t taps = lattice_.taps(), depth = lattice_.depth;
-  team.ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
+  parallel_ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin / tiles_; panel * tiles_ < end; ++panel) {
       const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
       const int64_t tile_end = std::min(tiles_, end - panel * tiles_);
@@ -351,12 +332,11 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& par
   });
 }
 
-void WeightProduct::sum_blocks(Range blocks, const Operands& operands, const Part& part,
-                               const Team& team) const {
+void WeightProduct::sum_blocks(Range blocks, const Operands& operands, const Part& part) const {
   for (int64_t i = blocks.begin; i < blocks.end; ++i) {
-    pack_left(blocks_[i], operands.left, part.left, team);
-    pack_gradient(blocks_[i], operands, part.right, team);
-    sum_chunks(chunks_of(blocks_[i]), part, i == blocks.begin, team);
+    pack_left(blocks_[i], operands.left, part.left);
+    pack_gradient(blocks_[i], operands, part.right);
+    sum_chunks(chunks_of(blocks_[i]), part, i == blocks.begin);
   }
 }
 
@@ -375,9 +355,9 @@ void WeightProduct::run(const Operands& operands, float* gradient, float* bias_g
     if (gradient) std::fill_n(gradient, gradient_elements(), 0.0f);
     if (bias_gradient) std::fill_n(bias_gradient, lattice_.columns, 0.0f);
   }
-  if (parts_ == 1) return sum_blocks({0, blocks}, operands, part_of(0), {.alone = false});
-  parallel_for(parts_, [&](int64_t i) {
-    sum_blocks({blocks * i / parts_, blocks * (i + 1) / parts_}, operands, part_of(i), {.alone = true});
+  if (parts_ == 1) return sum_blocks({0, blocks}, operands, part_of(0));
+  for_each_partition(static_cast<int>(parts_), [&](int i) {
+    sum_blocks({blocks * i / parts_, blocks * (i + 1) / parts_}, operands, part_of(i));
   });
   const auto add = [&](float* sums, float* Part::*of, int64_t count) {
     parallel_ranges(sums ? count : 0, [&](int64_t begin, int64_t end) {

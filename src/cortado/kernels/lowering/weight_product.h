@@ -16,8 +16,9 @@ namespace cortado::lowering {
 // in the panel order of the right operand. Blocks of rows are packed, the left operand to
 // [piece][copy][k / tile_height_][line][w][tile_height_] and the gradient to [panel][row][tile_columns]. Taps
 // along w are copies; taps along h are shifts by lines (copies where strided), so that the sum over a piece
-// is one contiguous run. All threads pack, then share the tiles of the result: none has a partial sum, and
-// the order of summation does not depend on their number.
+// is one contiguous run. Where the gradient is small and rows are many, each thread packs and sums blocks of
+// its own, and these sums are added up in order: what a thread packed is in its own caches, which may be far
+// from another's. Else all threads pack a block, then share the tiles of the result.
 class WeightProduct {
  public:
   explicit WeightProduct(Lattice lattice);
@@ -58,8 +59,6 @@ class WeightProduct {
     std::vector<std::vector<Segment>> taps;
   };
 
-  // Who works on a block: all threads, or the calling one alone.
-  struct Team;
   // What a thread has to itself: a block, packed, and its sums where it has them.
   struct Part {
     float *left, *right, *gradient, *bias;
@@ -71,11 +70,11 @@ class WeightProduct {
   void add_segments(Chunk& chunk, const Block& block, size_t piece, int64_t begin, int64_t end) const;
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
-  void sum_blocks(Range blocks, const Operands& operands, const Part& part, const Team& team) const;
-  void pack_left(const Block& block, const float* left, float* packed, const Team& team) const;
+  void sum_blocks(Range blocks, const Operands& operands, const Part& part) const;
+  void pack_left(const Block& block, const float* left, float* packed) const;
   void pack_line(const float* line, int64_t offset, float* to) const;
-  void pack_gradient(const Block& block, const Operands& operands, float* packed, const Team& team) const;
-  void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first, const Team& team) const;
+  void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
+  void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const;
 
   bool shifts_lines() const { return lattice_.axis[1].step == 1; }
   int64_t copies() const;

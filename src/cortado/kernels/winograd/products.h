@@ -61,10 +61,9 @@ class TileSums : public lowering::FilterProduct {
                  float* bias_gradient, std::byte* scratch) const;
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
-  // Sums one part; share(count, work) calls work(begin, end) on one or on all threads.
-  template <typename Share>
-  void sum(const Part& part, const lowering::WeightProduct::Operands& operands, bool weights, bool bias,
-           Share&& share) const;
+  // Sums one part, on the compute threads of the caller's partition.
+  void sum(const Part& part, const lowering::WeightProduct::Operands& operands, bool weights,
+           bool bias) const;
   void add_product(const Part& part, int64_t item, int64_t tiles, bool first) const;
   void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;
 

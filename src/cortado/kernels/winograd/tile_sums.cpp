@@ -3,6 +3,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/lowering/partitions.h"
 #include "cortado/kernels/winograd/products.h"
 #include "cortado/kernels/winograd/transforms.h"
 
@@ -109,24 +110,23 @@ void TileSums<F>::add_bias(const Part& part, int64_t panel, int64_t tiles, bool 
 }
 
 template <typename F>
-template <typename Share>
-void TileSums<F>::sum(const Part& part, const WeightProduct::Operands& operands, bool weights, bool bias,
-                      Share&& share) const {
+void TileSums<F>::sum(const Part& part, const WeightProduct::Operands& operands, bool weights,
+                      bool bias) const {
   const int64_t blocks = divide_up(part.tiles.size(), block_);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t begin = part.tiles.begin + part.tiles.size() * block / blocks;
     const int64_t tiles = part.tiles.begin + part.tiles.size() * (block + 1) / blocks - begin;
     const bool first = block == 0;
-    share(tiles, [&](int64_t low, int64_t high) {
+    parallel_ranges(tiles, [&](int64_t low, int64_t high) {
       const Range range{begin + low, begin + high};
       if (weights) tiles_.transform_image(operands.left, range, left_, part.left + low * left_.tile_stride);
       tiles_.transform_gradient(operands, range, right_, part.right + low * right_.tile_stride);
     });
     const int64_t products = weights ? F::positions * divide_up(weight_.depth, group) : 0;
-    share(products, [&](int64_t low, int64_t high) {
+    parallel_ranges(products, [&](int64_t low, int64_t high) {
       for (int64_t item = low; item < high; ++item) add_product(part, item, tiles, first);
     });
-    share(bias ? weight_.panels() : 0, [&](int64_t low, int64_t high) {
+    parallel_ranges(bias ? weight_.panels() : 0, [&](int64_t low, int64_t high) {
       for (int64_t panel = low; panel < high; ++panel) add_bias(part, panel, tiles, first);
     });
   }
@@ -153,14 +153,10 @@ void TileSums<F>::run_group(const WeightProduct::Operands& operands, float* weig
                             float* bias_gradient, std::byte* scratch) const {
   auto* memory = reinterpret_cast<float*>(scratch);
   const Part total = part(0, memory);
-  if (parts_ == 1) {
-    sum(total, operands, weight_gradient, bias_gradient,
-        [](int64_t count, auto&& work) { parallel_ranges(count, work); });
-  } else {
-    parallel_for(parts_, [&](int64_t index) {
-      sum(part(index, memory), operands, weight_gradient, bias_gradient,
-          [](int64_t count, auto&& work) { work(int64_t{0}, count); });
-    });
+  lowering::for_each_partition(static_cast<int>(parts_), [&](int index) {
+    sum(part(index, memory), operands, weight_gradient, bias_gradient);
+  });
+  if (parts_ > 1) {
     // Bias and sums lie side by side; what was not wanted is added up, too, and not read.
     parallel_ranges(total.left - total.sums, [&](int64_t begin, int64_t end) {
       for (int64_t index = 1; index < parts_; ++index) {
