@@ -8,6 +8,14 @@
 namespace cortado {
 namespace {
 
+TEST(Topology, TellsOfTheCachesThatItsCoresShare) {
+  const auto caches = [](const char* description) {
+    return Topology::synthetic(description).last_cache().count;
+  };
+  EXPECT_EQ(caches("package:2 l3:3(size=32MB) l2:4(size=1MB) core:1 pu:2"), 2 * 3 * (int64_t{32} << 20));
+  EXPECT_EQ(caches("package:2 l2:4(size=1MB) core:1 pu:1"), 8 << 20);
+}
+
 TEST(Processors, OneRankUsesACoreAThreadAndIsNotBound) {
   EXPECT_EQ(Topology::synthetic("package:2 core:4 pu:2").share(0, 1), (ProcessorShare{8, {}}));
 }

@@ -298,6 +298,12 @@ TEST(ImplicitGemm, LargeConvolutionsMatchReference) {
       {{2, 96, 30, 30}, {.num_output = 48, .kernel = {1}}},
       {{2, 24, 33, 33}, {.num_output = 40, .kernel = {3}, .stride = {2}, .pad = {1}}},
       {{40, 16, 7, 7}, {.num_output = 16, .kernel = {3}, .pad = {1}}},
+      // Taps outside the image are left out; 9 samples are no multiple of a tile's rows.
+      {{9, 16, 5, 5}, {.num_output = 40, .kernel = {3}, .pad = {1}}},
+      {{16, 24, 4, 6}, {.num_output = 20, .kernel = {5}, .pad = {2}}},
+      {{11, 12, 9, 9}, {.num_output = 10, .kernel = {3}, .stride = {2}, .pad = {2}, .dilation = {2}}},
+      {{12, 3, 6, 6}, {.num_output = 10, .kernel = {7}, .pad = {3}}},
+      {{8, 6, 3, 4, 5}, {.num_output = 9, .kernel = {3}, .pad = {1}}},
   };
   for (const auto& [input, options] : cases) {
     const Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);

@@ -11,9 +11,14 @@ namespace cortado {
 namespace {
 
 constexpr double far_behind = 1.5;  // times the prediction of the best lowering: not measured
-constexpr int rounds = 8;
-// Times the best time so far: not measured again. Quick measurements differ by a tenth.
-double out_of_reach(int round) { return round < 2 ? 1.3 : 1.1; }
+// What is quick is also easily disturbed, for some rounds on end.
+bool is_quick(Seconds best) { return best.count < 0.02; }
+int rounds(Seconds best) { return is_quick(best) ? 16 : 8; }
+// Times the best so far: not measured again. Measurements differ by a tenth.
+double out_of_reach(int round, Seconds best) {
+  if (round < (is_quick(best) ? 4 : 2)) return is_quick(best) ? 2 : 1.3;
+  return 1.1;
+}
 
 bool is_lowering(const Algorithm& algorithm) { return algorithm.name.starts_with("lowering-"); }
 
@@ -77,20 +82,19 @@ void Algorithms::measure(const Task& task, AlgorithmTable& table) {
       contenders.push_back(&algorithm);
     }
   }
-  for (int round = 0; round < rounds && !contenders.empty(); ++round) {
-    double best = 0;
+  Seconds best;
+  for (int round = 0; !contenders.empty() && (round == 0 || round < rounds(best)); ++round) {
     for (Algorithm* contender : contenders) {
       const PassTimes passes = time_task(task, contender->name);
       const TaskTime time{.forward = passes.forward,
                           .backward_weights = passes.backward_weights,
                           .backward = passes.backward};
       if (!contender->time || time.total() < contender->time->total()) contender->time = time;
-      const double total = contender->time->total().count;
-      if (best == 0 || total < best) best = total;
+      if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
     }
     for (Algorithm* contender : contenders) costs_.keep(task, contender->name, *contender->time);
     std::erase_if(contenders, [&](const Algorithm* contender) {
-      return contender->time->total().count > out_of_reach(round) * best;
+      return contender->time->total().count > out_of_reach(round, best) * best.count;
     });
     if (contenders.size() == 1 && round >= 2) break;
   }

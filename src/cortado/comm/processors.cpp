@@ -78,6 +78,19 @@ int Topology::cores() const {
   return cores_within(handle_.get(), hwloc_topology_get_topology_cpuset(handle_.get()));
 }
 
+Bytes Topology::last_cache() const {
+  for (const auto type : {HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
+    Bytes all;
+    const int count = std::max(0, hwloc_get_nbobjs_by_type(handle_.get(), type));
+    for (int i = 0; i < count; ++i) {
+      const hwloc_obj* cache = hwloc_get_obj_by_type(handle_.get(), type, static_cast<unsigned>(i));
+      all += {static_cast<int64_t>(cache->attr->cache.size)};
+    }
+    if (all.count > 0) return all;
+  }
+  return {};
+}
+
 ProcessorShare Topology::share(int index, int ranks) const {
   const int all = cores();
   if (ranks == 1) return {.threads = all};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/units.h"
 #include "cortado/comm/communicator.h"
 
 struct hwloc_topology;
@@ -26,6 +27,8 @@ class Topology {
   static Topology synthetic(const std::string& description);
 
   int cores() const;
+  // What their caches of the last level hold, all together; none, where the system does not say.
+  Bytes last_cache() const;
   // The share of rank `index` of `ranks` that share these processors: ranks that are neighbours in number are
   // neighbours on the machine, and no core has two ranks. More ranks than cores are not bound.
   ProcessorShare share(int index, int ranks) const;

@@ -13,9 +13,11 @@ namespace {
 
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in the L1 cache
 constexpr int64_t max_row_block = 96;     // times max_depth_block floats: the left operand's part in L2
+constexpr double many_outside = 0.05;     // of all taps of all points
 constexpr int64_t max_shared_panels = 64 << 10;  // floats: panels' parts that stay in L2 together
 
-// One tile's share of a depth block. `left` is [taps][tile_rows], `out` is [tile_rows].
+// One tile's share of a depth block. `left` is [taps][tile_rows], begins with null where all rows read zeros;
+// `out` is [tile_rows].
 struct TileTask {
   const float* const* left;
   int64_t taps, offset, depth;
@@ -56,7 +58,8 @@ void multiply_tile(const TileTask& task) {
   }
   const float* panel = task.panel;
   for (int64_t tap = 0; tap < task.taps; ++tap, panel += task.depth * tile_columns)
-    multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
+    if (task.left[tap * tile_rows])
+      multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
   if (task.rectify) rectify_tile(tile, task.slope);
   for (int r = 0; r < Rows; ++r) {
     float* to = task.out[r] + task.first_column;
@@ -72,6 +75,17 @@ constexpr std::array<TileFunction, sizeof...(I) + 1> tile_functions(std::integer
 }
 constexpr auto multiply_tile_of_rows = tile_functions(std::make_integer_sequence<int, tile_rows>());
 
+// The share of the taps of all points of an axis that read nothing of the left tensor; `run`: positions read.
+double share_outside(const LatticeAxis& axis, int64_t run) {
+  int64_t outside = 0;
+  for (int64_t row = 0; row < axis.rows; ++row)
+    for (int64_t offset : axis.offset) {
+      const int64_t position = row * axis.step + offset;
+      outside += position + run <= 0 || position >= axis.extent;
+    }
+  return static_cast<double>(outside) / static_cast<double>(axis.rows * std::ssize(axis.offset));
+}
+
 }  // namespace
 
 // A thread's tables for one block of rows.
@@ -83,8 +97,17 @@ struct RowProduct::Workspace {
 
 RowProduct::RowProduct(Lattice lattice)
     : lattice_(std::move(lattice)), zeros_(lattice_.depth + tile_columns) {
+  order_rows();
   block_depth();
   block_rows();
+}
+
+void RowProduct::order_rows() {
+  if (lattice_.batch < tile_rows || lattice_.rows() == 0 || lattice_.taps() == 0) return;
+  const auto& [d, h, w] = lattice_.axis;
+  const double inside =
+      (1 - share_outside(d, 1)) * (1 - share_outside(h, 1)) * (1 - share_outside(w, lattice_.run));
+  samples_inside_ = 1 - inside >= many_outside;
 }
 
 void RowProduct::block_depth() {
@@ -149,12 +172,10 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
                                Workspace& work) const {
   const auto& [d, h, w] = lattice_.axis;
   int64_t taps = lattice_.taps();
-  int64_t index = row_begin;
-  int64_t iw = index % w.rows;
-  index /= w.rows;
-  int64_t ih = index % h.rows;
-  index /= h.rows;
-  int64_t id = index % d.rows, n = index / d.rows;
+  const int64_t points = d.rows * h.rows * w.rows;
+  int64_t n = samples_inside_ ? row_begin % lattice_.batch : row_begin / points;
+  const int64_t point = samples_inside_ ? row_begin / lattice_.batch : row_begin % points;
+  int64_t id = point / w.rows / h.rows, ih = point / w.rows % h.rows, iw = point % w.rows;
   for (int64_t row = 0; row < row_end - row_begin; ++row) {
     const float** entry = work.left + row / tile_rows * taps * tile_rows + row % tile_rows;
     const float* image = left + n * lattice_.left_batch_stride;
@@ -174,6 +195,8 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
     }
     work.out[row] =
         out + n * lattice_.out_batch_stride + id * d.out_stride + ih * h.out_stride + iw * w.out_stride;
+    if (samples_inside_ && ++n < lattice_.batch) continue;
+    if (samples_inside_) n = 0;
     if (++iw < w.rows) continue;
     iw = 0;
     if (++ih < h.rows) continue;
@@ -182,6 +205,19 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
     id = 0;
     ++n;
   }
+  if (samples_inside_) leave_out_zeros(row_end - row_begin, work);
+}
+
+// Marks the taps that are outside for all rows of a tile.
+void RowProduct::leave_out_zeros(int64_t row_count, const Workspace& work) const {
+  const int64_t taps = lattice_.taps();
+  for (int64_t row = 0; row < row_count; row += tile_rows)
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      const float** entry = work.left + row * taps + tap * tile_rows;
+      const auto is_zeros = [&](const float* left) { return left == zeros_.data(); };
+      if (std::all_of(entry, entry + std::min<int64_t>(tile_rows, row_count - row), is_zeros))
+        *entry = nullptr;
+    }
 }
 
 // A panel's part of a depth block stays in the L1 cache over all rows; where all panels' parts stay in L2, a

@@ -14,8 +14,10 @@ namespace cortado::lowering {
 //   out[row][column] = start[column] + sum over tap, k of left(row, tap)[k] * right[tap][k][column]
 //
 // A row is a point (sample, d, h, w) of a lattice in the output tensor; at each tap it reads `depth`
-// contiguous elements of the left tensor. Taps outside the left tensor read zeros. The right operand is
-// packed in panels [columns / tile_columns][tap][depth][tile_columns], zero padded.
+// contiguous elements of the left tensor. Taps outside the left tensor read zeros, or are left out where they
+// are outside for a whole tile of rows: where many are, as in small images with padding, rows of a tile are
+// the same point of several samples. The right operand is packed in panels
+// [columns / tile_columns][tap][depth][tile_columns], zero padded.
 
 // What is done to a finished sum: bias first, then leaky ReLU.
 struct Epilogue {
@@ -44,11 +46,13 @@ class RowProduct {
   };
   struct Workspace;
 
+  void order_rows();
   void block_depth();
   void block_rows();
   Workspace workspace(std::byte* scratch, int thread) const;
   void point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
                      Workspace& work) const;
+  void leave_out_zeros(int64_t row_count, const Workspace& work) const;
   const float* border_run(const float* line, int64_t position, Workspace& work) const;
   void multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                       const Epilogue& epilogue, const Workspace& work) const;
@@ -56,6 +60,7 @@ class RowProduct {
                       const float* right, const Epilogue& epilogue, const Workspace& work) const;
 
   Lattice lattice_;
+  bool samples_inside_ = false;  // rows are in the order (d, h, w, sample), else (sample, d, h, w)
   std::vector<DepthBlock> depth_blocks_;
   int64_t row_block_ = 1;  // rows of a block, a multiple of tile_rows
   int64_t row_blocks_ = 1;

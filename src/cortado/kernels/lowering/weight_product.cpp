@@ -61,8 +61,10 @@ void add_rows(const float* panel, int64_t rows, float* columns) {
 // that a row is two or three moves.
 template <int Width>
 void copy_rows(const float* from, int64_t from_step, int64_t count, float* to, int64_t to_step) {
-  for (int64_t row = 0; row < count; ++row)
+  for (int64_t row = 0; row < count; ++row) {
+    __builtin_prefetch(from + (row + pack_rows) * from_step);  // of the next rows packed
     std::memcpy(to + row * to_step, from + row * from_step, Width * sizeof(float));
+  }
 }
 
 template <int... I>
@@ -84,6 +86,7 @@ struct GradientRow {
 void pack_whole_row(const GradientRow& row) {
   for (int c = 0; c < tile_columns; c += vector_lanes) {
     Vector gradient = load(row.gradient + c);
+    __builtin_prefetch(row.gradient + c + tile_columns);  // of the next panel
     if (row.rectified) gradient = load(row.rectified + c) > 0 ? gradient : row.slope * gradient;
     if (row.masked) store(row.masked + c, gradient);
     store(row.packed + c, gradient);
