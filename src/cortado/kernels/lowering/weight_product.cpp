@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t block_bytes = 4 << 20;      // of packed operands: a share of the last-level cache
 constexpr int64_t own_block_bytes = 1 << 20;  // the same of one thread: near its L2 cache
-constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 16384;  // sums of all threads, rows of each
+constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 4096;  // sums of all threads, rows of each
 constexpr int64_t chunk_rows = 512;  // times tile_columns floats: a panel's part in cache
 constexpr int64_t pack_rows = 32;    // rows packed at a time, so that both sides stay in the L1 cache
 
