@@ -209,25 +209,31 @@ Layer random_layer(unsigned seed) {
   }
 }
 
-// All algorithms in turns, those that the model leaves out too, unless they are another's very own: the best
-// of many rounds.
-std::map<std::string, double> times_of_all(const Task& task, const AlgorithmTable& table) {
+// All algorithms of each, in turns over all of them, those that the model leaves out too, unless they are
+// another's very own: the best of many rounds.
+using AlgorithmTimes = std::map<std::string, double>;
+std::vector<AlgorithmTimes> times_of_all(const std::vector<Task>& tasks,
+                                         const std::vector<AlgorithmTable>& tables) {
   constexpr int rounds = 12;
   const auto hopeless = [](int round) { return round < 4 ? 1.5 : 1.15; };
-  std::map<std::string, double> times;
-  double best = 1e300;
+  std::vector<AlgorithmTimes> all(tasks.size());
   for (int round = 0; round < rounds; ++round)
-    for (const Algorithm& algorithm : table.algorithms) {
-      if (!algorithm.refusal.empty() || algorithm.pruned.starts_with("the same")) continue;
-      const auto known = times.find(algorithm.name);
-      if (known != times.end() && known->second > hopeless(round) * best) continue;
-      const PassTimes passes = time_task(task, algorithm.name);
-      const double total = (passes.forward + passes.backward_weights + passes.backward).count;
-      const auto at = times.try_emplace(algorithm.name, total).first;
-      at->second = std::min(at->second, total);
-      best = std::min(best, total);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      AlgorithmTimes& times = all[i];
+      double best = 1e300;
+      for (const auto& [name, time] : times) best = std::min(best, time);
+      for (const Algorithm& algorithm : tables[i].algorithms) {
+        if (!algorithm.refusal.empty() || algorithm.pruned.starts_with("the same")) continue;
+        const auto known = times.find(algorithm.name);
+        if (known != times.end() && known->second > hopeless(round) * best) continue;
+        const PassTimes passes = time_task(tasks[i], algorithm.name);
+        const double total = (passes.forward + passes.backward_weights + passes.backward).count;
+        const auto at = times.try_emplace(algorithm.name, total).first;
+        at->second = std::min(at->second, total);
+        best = std::min(best, total);
+      }
     }
-  return times;
+  return all;
 }
 
 // What the optimizer knew of the algorithm that it should have picked.
@@ -247,12 +253,19 @@ void pick(int cases, unsigned first) {
   std::map<std::string, int> picks, bests;
   std::vector<double> losses, list_losses;
   int pruned_best = 0;
+  std::vector<Layer> layers;
+  std::vector<Task> tasks;
   for (unsigned seed = first; seed < first + static_cast<unsigned>(cases); ++seed) {
-    const Layer layer = random_layer(seed);
-    const Task task = task_of(layer);
-    const AlgorithmTable table = algorithms.table(task);
+    layers.push_back(random_layer(seed));
+    tasks.push_back(task_of(layers.back()));
+  }
+  const std::vector<AlgorithmTable> tables = algorithms.tables(tasks);
+  const std::vector<AlgorithmTimes> all = times_of_all(tasks, tables);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const Layer& layer = layers[i];
+    const AlgorithmTable& table = tables[i];
     const Algorithm& picked = table.algorithms[static_cast<size_t>(table.pick)];
-    const std::map<std::string, double> times = times_of_all(task, table);
+    const AlgorithmTimes& times = all[i];
     const auto best = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
     const double loss = times.at(picked.name) / best->second - 1;
     losses.push_back(loss);
@@ -262,11 +275,10 @@ void pick(int cases, unsigned first) {
     ++bests[best->first];
     const Algorithm& fastest = *std::ranges::find(table.algorithms, best->first, &Algorithm::name);
     pruned_best += !fastest.pruned.empty();
-    fmt::print("{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}\n", seed,
-               layer.batch, layer.channels, layer.extent, layer.extent, layer.outputs, layer.kernel,
-               layer.stride, layer.pad, layer.group, picked.name, 1e3 * times.at(picked.name), best->first,
-               1e3 * best->second, 100 * loss, loss > close ? why_not(picked, fastest) : "");
-    std::fflush(stdout);
+    fmt::print("{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}\n",
+               first + i, layer.batch, layer.channels, layer.extent, layer.extent, layer.outputs,
+               layer.kernel, layer.stride, layer.pad, layer.group, picked.name, 1e3 * times.at(picked.name),
+               best->first, 1e3 * best->second, 100 * loss, loss > close ? why_not(picked, fastest) : "");
   }
   const auto summary = [](const char* what, std::vector<double> values) {
     std::ranges::sort(values);

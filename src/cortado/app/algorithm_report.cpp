@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <utility>
 
 #include "cortado/cost/task_key.h"
 #include "cortado/report/table.h"
@@ -106,7 +107,8 @@ Json algorithm_json(const AlgorithmTable& table, const Algorithm& algorithm, dou
 
 std::vector<ReportedConvolution> convolutions_of(const Network& network, const Program& program,
                                                  Algorithms& algorithms) {
-  std::vector<ReportedConvolution> convolutions;
+  std::vector<Task> tasks;
+  std::vector<std::vector<std::string>> layers;
   std::vector<std::string> problems;
   for (const Work& work : program.works) {
     if (work.kind != Work::Kind::compute || !is_convolution(work.task)) continue;
@@ -114,10 +116,15 @@ std::vector<ReportedConvolution> convolutions_of(const Network& network, const P
     const auto known = static_cast<size_t>(std::ranges::find(problems, problem) - problems.begin());
     if (known == problems.size()) {
       problems.push_back(problem);
-      convolutions.push_back({{}, work.task, algorithms.table(work.task)});
+      tasks.push_back(work.task);
+      layers.emplace_back();
     }
-    convolutions[known].layers.push_back(name_of(work, network));
+    layers[known].push_back(name_of(work, network));
   }
+  std::vector<AlgorithmTable> tables = algorithms.tables(tasks);
+  std::vector<ReportedConvolution> convolutions;
+  for (size_t i = 0; i < tasks.size(); ++i)
+    convolutions.push_back({std::move(layers[i]), std::move(tasks[i]), std::move(tables[i])});
   return convolutions;
 }
 

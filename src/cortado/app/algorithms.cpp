@@ -70,37 +70,38 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
   }
 }
 
-// Times each that has no time in turns, so that a machine whose speed changes does not favour one, and keeps
-// the best.
-void Algorithms::measure(const Task& task, AlgorithmTable& table) {
-  std::vector<Algorithm*> contenders;
+Algorithms::Contest Algorithms::contest(const Task& task, AlgorithmTable& table) {
+  Contest contest{task, {}, {}};
   for (Algorithm& algorithm : table.algorithms) {
     if (!algorithm.refusal.empty() || !algorithm.pruned.empty()) continue;
     if (const TaskTime* known = costs_.known(task, algorithm.name)) {
       algorithm.time = *known;
     } else {
-      contenders.push_back(&algorithm);
+      contest.contenders.push_back(&algorithm);
     }
   }
-  Seconds best;
-  for (int round = 0; !contenders.empty() && (round == 0 || round < rounds(best)); ++round) {
-    for (Algorithm* contender : contenders) {
-      const PassTimes passes = time_task(task, contender->name);
-      const TaskTime time{.forward = passes.forward,
-                          .backward_weights = passes.backward_weights,
-                          .backward = passes.backward};
-      if (!contender->time || time.total() < contender->time->total()) contender->time = time;
-      if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
-    }
-    for (Algorithm* contender : contenders) costs_.keep(task, contender->name, *contender->time);
-    std::erase_if(contenders, [&](const Algorithm* contender) {
-      return contender->time->total().count > out_of_reach(round, best) * best.count;
-    });
-    if (contenders.size() == 1 && round >= 2) break;
-  }
+  return contest;
 }
 
-AlgorithmTable Algorithms::table(const Task& task) {
+// Measures each contender once more, keeps its best time, and leaves out who cannot win.
+void Algorithms::take_turn(int round, Contest& contest) {
+  auto& [task, contenders, best] = contest;
+  for (Algorithm* contender : contenders) {
+    const PassTimes passes = time_task(task, contender->name);
+    const TaskTime time{
+        .forward = passes.forward, .backward_weights = passes.backward_weights, .backward = passes.backward};
+    if (!contender->time || time.total() < contender->time->total()) contender->time = time;
+    if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
+  }
+  for (Algorithm* contender : contenders) costs_.keep(task, contender->name, *contender->time);
+  std::erase_if(contenders, [&, best = best](const Algorithm* contender) {
+    return contender->time->total().count > out_of_reach(round, best) * best.count;
+  });
+  const bool decided = contenders.size() == 1 && round >= 2;
+  if (decided || round + 1 >= rounds(best)) contenders.clear();
+}
+
+AlgorithmTable Algorithms::ranked(const Task& task) const {
   AlgorithmTable table;
   table.flops = forward_flops(task).count;
   for (const Implementation& implementation : implementations_of(task, kernels_)) {
@@ -118,19 +119,31 @@ AlgorithmTable Algorithms::table(const Task& task) {
     table.algorithms.push_back(std::move(algorithm));
   }
   rank(task, table);
-  measure(task, table);
-  for (size_t i = 0; i < table.algorithms.size(); ++i) {
-    const auto& time = table.algorithms[i].time;
-    if (!time) continue;
-    if (table.pick < 0 || time->total() < table.algorithms[static_cast<size_t>(table.pick)].time->total())
-      table.pick = static_cast<int>(i);
-  }
   return table;
+}
+
+std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks) {
+  std::vector<AlgorithmTable> tables;
+  for (const Task& task : tasks) tables.push_back(ranked(task));
+  std::vector<Contest> contests;
+  for (size_t i = 0; i < tasks.size(); ++i) contests.push_back(contest(tasks[i], tables[i]));
+  const auto over = [](const Contest& contest) { return contest.contenders.empty(); };
+  for (int round = 0; !std::ranges::all_of(contests, over); ++round)
+    for (Contest& contest : contests)
+      if (!over(contest)) take_turn(round, contest);
+  for (AlgorithmTable& table : tables)
+    for (size_t i = 0; i < table.algorithms.size(); ++i) {
+      const auto& time = table.algorithms[i].time;
+      if (!time) continue;
+      if (table.pick < 0 || time->total() < table.algorithms[static_cast<size_t>(table.pick)].time->total())
+        table.pick = static_cast<int>(i);
+    }
+  return tables;
 }
 
 std::string Algorithms::choose(const Task& task) {
   if (!is_convolution(task)) return "";
-  const AlgorithmTable found = table(task);
+  const AlgorithmTable found = tables({task}).front();
   return found.pick < 0 ? "" : found.algorithms[static_cast<size_t>(found.pick)].name;
 }
 

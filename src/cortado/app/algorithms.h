@@ -40,13 +40,23 @@ class Algorithms {
   explicit Algorithms(JobCosts& costs, std::string kernels = "")
       : costs_(costs), kernels_(std::move(kernels)) {}
 
-  AlgorithmTable table(const Task& task);
+  // In turns over all tasks, so that no task falls into a time when the machine is slow.
+  std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks);
   // The name of the pick; "" for a task that has nothing to choose.
   std::string choose(const Task& task);
 
  private:
+  // The algorithms of a task that are to be measured, and the best time so far.
+  struct Contest {
+    const Task& task;
+    std::vector<Algorithm*> contenders;
+    Seconds best;
+  };
+
+  AlgorithmTable ranked(const Task& task) const;
   void rank(const Task& task, AlgorithmTable& table) const;
-  void measure(const Task& task, AlgorithmTable& table);
+  Contest contest(const Task& task, AlgorithmTable& table);
+  void take_turn(int round, Contest& contest);
 
   JobCosts& costs_;
   std::string kernels_;
