@@ -14,10 +14,12 @@ constexpr double far_behind = 1.5;  // times the prediction of the best lowering
 // What is quick is also easily disturbed, for some rounds on end.
 bool is_quick(Seconds best) { return best.count < 0.02; }
 int rounds(Seconds best) { return is_quick(best) ? 16 : 8; }
-// Times the best so far: not measured again. Measurements differ by a tenth.
+constexpr double hopeless = 1.5;
+// Times the best so far: not measured in this round. Measurements differ by a tenth, but now and then those
+// further behind have another chance.
 double out_of_reach(int round, Seconds best) {
   if (round < (is_quick(best) ? 4 : 2)) return is_quick(best) ? 2 : 1.3;
-  return 1.1;
+  return is_quick(best) && round % 4 == 0 ? hopeless : 1.1;
 }
 
 bool is_lowering(const Algorithm& algorithm) { return algorithm.name.starts_with("lowering-"); }
@@ -83,21 +85,24 @@ Algorithms::Contest Algorithms::contest(const Task& task, AlgorithmTable& table)
   return contest;
 }
 
-// Measures each contender once more, keeps its best time, and leaves out who cannot win.
+// Measures once more each contender that may still win, and keeps its best time.
 void Algorithms::take_turn(int round, Contest& contest) {
   auto& [task, contenders, best] = contest;
+  const auto within = [&, &best = best](double factor) {
+    return [&best, factor](const Algorithm* contender) {
+      return !contender->time || contender->time->total().count <= factor * best.count;
+    };
+  };
   for (Algorithm* contender : contenders) {
+    if (!within(out_of_reach(round, best))(contender)) continue;
     const PassTimes passes = time_task(task, contender->name);
     const TaskTime time{
         .forward = passes.forward, .backward_weights = passes.backward_weights, .backward = passes.backward};
     if (!contender->time || time.total() < contender->time->total()) contender->time = time;
     if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
+    costs_.keep(task, contender->name, *contender->time);
   }
-  for (Algorithm* contender : contenders) costs_.keep(task, contender->name, *contender->time);
-  std::erase_if(contenders, [&, best = best](const Algorithm* contender) {
-    return contender->time->total().count > out_of_reach(round, best) * best.count;
-  });
-  const bool decided = contenders.size() == 1 && round >= 2;
+  const bool decided = round >= 2 && std::ranges::count_if(contenders, within(hopeless)) == 1;
   if (decided || round + 1 >= rounds(best)) contenders.clear();
 }
 

@@ -103,11 +103,12 @@ RowProduct::RowProduct(Lattice lattice)
 }
 
 void RowProduct::order_rows() {
-  if (lattice_.batch < tile_rows || lattice_.rows() == 0 || lattice_.taps() == 0) return;
+  if (lattice_.rows() == 0 || lattice_.taps() == 0) return;
   const auto& [d, h, w] = lattice_.axis;
   const double inside =
       (1 - share_outside(d, 1)) * (1 - share_outside(h, 1)) * (1 - share_outside(w, lattice_.run));
-  samples_inside_ = 1 - inside >= many_outside;
+  leaves_out_zeros_ = 1 - inside >= many_outside;
+  if (leaves_out_zeros_) samples_ = std::min<int64_t>(lattice_.batch, tile_rows);
 }
 
 void RowProduct::block_depth() {
@@ -173,8 +174,11 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
   const auto& [d, h, w] = lattice_.axis;
   int64_t taps = lattice_.taps();
   const int64_t points = d.rows * h.rows * w.rows;
-  int64_t n = samples_inside_ ? row_begin % lattice_.batch : row_begin / points;
-  const int64_t point = samples_inside_ ? row_begin / lattice_.batch : row_begin % points;
+  // The samples whose points take turns.
+  int64_t first = row_begin / (points * samples_) * samples_;
+  int64_t last = std::min(lattice_.batch, first + samples_);
+  const int64_t index = row_begin - first * points, point = index / (last - first);
+  int64_t n = first + index % (last - first);
   int64_t id = point / w.rows / h.rows, ih = point / w.rows % h.rows, iw = point % w.rows;
   for (int64_t row = 0; row < row_end - row_begin; ++row) {
     const float** entry = work.left + row / tile_rows * taps * tile_rows + row % tile_rows;
@@ -195,17 +199,18 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
     }
     work.out[row] =
         out + n * lattice_.out_batch_stride + id * d.out_stride + ih * h.out_stride + iw * w.out_stride;
-    if (samples_inside_ && ++n < lattice_.batch) continue;
-    if (samples_inside_) n = 0;
+    if (++n < last) continue;
+    n = first;
     if (++iw < w.rows) continue;
     iw = 0;
     if (++ih < h.rows) continue;
     ih = 0;
     if (++id < d.rows) continue;
     id = 0;
-    ++n;
+    n = first = last;
+    last = std::min(lattice_.batch, first + samples_);
   }
-  if (samples_inside_) leave_out_zeros(row_end - row_begin, work);
+  if (leaves_out_zeros_) leave_out_zeros(row_end - row_begin, work);
 }
 
 // Marks the taps that are outside for all rows of a tile.

@@ -60,7 +60,8 @@ class RowProduct {
                       const float* right, const Epilogue& epilogue, const Workspace& work) const;
 
   Lattice lattice_;
-  bool samples_inside_ = false;  // rows are in the order (d, h, w, sample), else (sample, d, h, w)
+  bool leaves_out_zeros_ = false;
+  int64_t samples_ = 1;  // rows are in the order (sample / samples_, d, h, w, sample % samples_)
   std::vector<DepthBlock> depth_blocks_;
   int64_t row_block_ = 1;  // rows of a block, a multiple of tile_rows
   int64_t row_blocks_ = 1;
