@@ -35,6 +35,7 @@ class TileProduct : public lowering::DataProduct {
   Tiles<F> tiles_;
   int64_t block_ = 0, blocks_ = 0;  // tiles of a block, blocks of tiles
   int64_t column_parts_ = 1;        // parts the panels are split in to occupy all threads
+  int64_t copies_ = 1;              // of the transformed filters: one, or one a thread
   TransformedLayout left_, sums_;
 };
 

@@ -3,6 +3,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/lowering/partitions.h"
 #include "cortado/kernels/winograd/products.h"
 #include "cortado/kernels/winograd/transforms.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
 constexpr int64_t max_block = 96;         // tiles
+// Filters that each thread transforms for itself, so as not to read them from another's cache.
+constexpr int64_t max_own_filters = 256 << 10;  // bytes
 
 // out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows.
 template <bool first>
@@ -43,6 +46,8 @@ TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction directi
                                              : backward_grid(problem, F::windows),
              filters_.depth, filters_.columns) {
   choose_blocks();
+  if (filters_.elements() * static_cast<int64_t>(sizeof(float)) <= max_own_filters)
+    copies_ = compute_threads();
   left_ = TransformedLayout::of_rows(F::positions, filters_.depth, block_);
   sums_ = TransformedLayout::of_rows(F::positions, round_up(filters_.columns, tile_columns), block_);
 }
@@ -64,7 +69,7 @@ void TileProduct<F>::choose_blocks() {
 template <typename F>
 size_t TileProduct<F>::scratch_bytes() const {
   const int64_t blocks = compute_threads() * (left_.elements() + sums_.elements());
-  return aligned(filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
+  return aligned(copies_ * filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
 }
 
 // Rows behind the last tile of a block are summed, too, and not read.
@@ -101,24 +106,25 @@ template <typename F>
 void TileProduct<F>::run_group(const float* from, const float* weight, float* to, const Epilogue& epilogue,
                                std::byte* scratch) const {
   auto* filters = reinterpret_cast<float*>(scratch);
-  auto* blocks = reinterpret_cast<float*>(scratch + aligned(filters_.elements() * sizeof(float)));
+  auto* blocks = reinterpret_cast<float*>(scratch + aligned(copies_ * filters_.elements() * sizeof(float)));
   if (blocks_ == 0) return;
-  if (direction_ == Direction::forward) {
-    FilterPanels<F>::transform(weight_, weight, filters);
-  } else {
-    FilterPanels<F>::transform_turned(weight_, weight, filters);
-  }
+  lowering::for_each_partition(static_cast<int>(copies_), [&](int64_t copy) {
+    const auto transform =
+        direction_ == Direction::forward ? FilterPanels<F>::transform : FilterPanels<F>::transform_turned;
+    transform(weight_, weight, filters + copy * filters_.elements());
+  });
   const int64_t items = blocks_ * column_parts_, threads = compute_threads();
   const int64_t panels = divide_up(filters_.columns, tile_columns);
   parallel_for(threads, [&](int64_t thread) {
     float* left = blocks + thread * (left_.elements() + sums_.elements());
     float* sums = left + left_.elements();
+    const float* own = filters + (copies_ > 1 ? thread * filters_.elements() : 0);
     for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
       const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
       const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
       tiles_.transform_image(from, range, left_, left);
       const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
-      multiply(left, filters, range.size(), some, sums);
+      multiply(left, own, range.size(), some, sums);
       tiles_.finish_windows({some.begin * tile_columns, std::min(filters_.columns, some.end * tile_columns)},
                             sums, sums_, range, epilogue, to);
     }

@@ -16,9 +16,10 @@ namespace {
 constexpr int64_t block_bytes =
     2 << 20;                       // of transformed tiles: what two L2 caches hold, or a share of the next
 constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory is worth its traffic
-// Each thread has sums of its own where all of them are at most this large and many tiles pay for adding
-// them up.
-constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;  // tiles of each
+// Each thread has sums of its own where all of them are at most this large and many tiles (of each) pay for
+// adding them up; few, where they stay in L2 caches.
+constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;
+constexpr int64_t max_near_bytes = 2 << 20, min_near_tiles = 64;
 constexpr int64_t group = 48;  // image channels: whole tiles and whole vectors
 static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
 
@@ -58,7 +59,8 @@ void TileSums<F>::choose_blocks() {
   const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns;
   const int64_t tile_bytes =
       element_bytes * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
-  if (threads * sum_bytes <= max_own_bytes && tiles >= threads * min_own_tiles) parts_ = threads;
+  const int64_t least = threads * sum_bytes <= max_near_bytes ? min_near_tiles : min_own_tiles;
+  if (threads * sum_bytes <= max_own_bytes && tiles >= threads * least) parts_ = threads;
   block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
 }
 
