@@ -273,16 +273,20 @@ void pick(int cases, unsigned first) {
     const auto best = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
     const double loss = times.at(picked.name) / best->second - 1;
     losses.push_back(loss);
-    list_losses.push_back(times.at(table.algorithms[static_cast<size_t>(table.listed)].name) / best->second -
-                          1);
+    const std::string& listed = table.algorithms[static_cast<size_t>(table.listed)].name;
+    const double list_times = times.at(listed) / best->second;
+    list_losses.push_back(list_times - 1);
     ++picks[picked.name];
     ++bests[best->first];
     const Algorithm& fastest = *std::ranges::find(table.algorithms, best->first, &Algorithm::name);
     pruned_best += !fastest.pruned.empty();
-    fmt::print("{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}\n",
+    fmt::print("{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}{}\n",
                first + i, layer.batch, layer.channels, layer.extent, layer.extent, layer.outputs,
                layer.kernel, layer.stride, layer.pad, layer.group, picked.name, 1e3 * times.at(picked.name),
-               best->first, 1e3 * best->second, 100 * loss, loss > close ? why_not(picked, fastest) : "");
+               best->first, 1e3 * best->second, 100 * loss, loss > close ? why_not(picked, fastest) : "",
+               list_times > 2
+                   ? fmt::format("; {}, first of the list, {:.1f} times as long", listed, list_times)
+                   : "");
   }
   const auto summary = [](const char* what, std::vector<double> values) {
     std::ranges::sort(values);

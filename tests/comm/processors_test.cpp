@@ -12,7 +12,8 @@ TEST(Topology, TellsOfTheCachesThatItsCoresShare) {
   const auto caches = [](const char* description) {
     return Topology::synthetic(description).last_cache().count;
   };
-  EXPECT_EQ(caches("package:2 l3:3(size=33554432) l2:4(size=1048576) core:1 pu:2"), 2 * 3 * (int64_t{32} << 20));
+  EXPECT_EQ(caches("package:2 l3:3(size=33554432) l2:4(size=1048576) core:1 pu:2"),
+            2 * 3 * (int64_t{32} << 20));
   EXPECT_EQ(caches("package:2 l2:4(size=1048576) core:1 pu:1"), 8 << 20);
 }
 

@@ -99,8 +99,9 @@ TEST(Memory, UnderCutsOfSpaceARankHoldsItsTilesAndHalos) {
       const bool read = buffer.name.find("needed") != std::string::npos;
       EXPECT_LE(buffer.size.count, bytes_of(read ? with_halo : tile).count) << buffer.name;
     }
-    // A quarter, and halos of 17 * 17 where there were 16 * 16 places.
-    const int64_t limit = static_cast<int64_t>(static_cast<double>(alone) / 4 * 17 * 17 / (16 * 16) * 1.1);
+    // A quarter, and halos of 17 * 17 where there were 16 * 16 places. Filters that kernels transform are no
+    // less.
+    const int64_t limit = static_cast<int64_t>(static_cast<double>(alone) / 4 * 17 * 17 / (16 * 16) * 1.15);
     EXPECT_LE(executor.arena().count, limit);
   });
 }
