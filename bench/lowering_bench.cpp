@@ -230,8 +230,7 @@ std::vector<AlgorithmTimes> times_of_all(const std::vector<Task>& tasks,
         if (!algorithm.refusal.empty() || algorithm.pruned.starts_with("the same")) continue;
         const auto known = times.find(algorithm.name);
         if (round > 0 && known != times.end() && known->second > hopeless(round) * best) continue;
-        const PassTimes passes = time_task(tasks[i], algorithm.name);
-        const double total = (passes.forward + passes.backward_weights + passes.backward).count;
+        const double total = time_task(tasks[i], algorithm.name).total().count;
         const auto at = times.try_emplace(algorithm.name, total).first;
         at->second = std::min(at->second, total);
         best = std::min(best, total);

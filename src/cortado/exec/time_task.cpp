@@ -72,13 +72,10 @@ class Stage {
   PassTimes run() {
     std::vector<PassTimes> runs;
     double spent = 0;
-    const auto total = [](const PassTimes& run) {
-      return (run.forward + run.backward_weights + run.backward).count;
-    };
-    if (const PassTimes first = once(); total(first) >= quick) runs.push_back(first);
+    if (const PassTimes first = once(); first.total().count >= quick) runs.push_back(first);
     while (std::ssize(runs) < least_runs || (std::ssize(runs) < most_runs && spent < enough)) {
       runs.push_back(once());
-      spent += total(runs.back());
+      spent += runs.back().total().count;
     }
     PassTimes median;
     for (auto pass : {&PassTimes::forward, &PassTimes::backward_weights, &PassTimes::backward}) {

@@ -9,13 +9,14 @@ namespace cortado {
 // Seconds of the passes of a task; those that it does not have take none.
 struct PassTimes {
   Seconds forward, backward_weights, backward;
+  Seconds total() const { return forward + backward_weights + backward; }
 };
 
 // Runs a task on tensors of its own, by the kernel that the Executor would take (`only_kernel` as its
-// option), on all compute threads: the median of a few runs of each pass. Caches hold what they would hold in
-// an iteration: of what the step before has just written as much as a core's own cache holds, and nothing
-// else. A chain that no kernel runs as one is the sum of its parts. Sums over devices are not waited for.
-// Layers that write files take no time.
+// option), on all compute threads: the median of a few runs of each pass, behind a first one that does not
+// count where it is quick. Caches hold what they would hold in an iteration: of what the step before has just
+// written as much as a core's own cache holds, and nothing else. A chain that no kernel runs as one is the
+// sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
 PassTimes time_task(const Task& task, const std::string& only_kernel = "");
 
 }  // namespace cortado
