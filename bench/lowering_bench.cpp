@@ -239,6 +239,21 @@ std::vector<AlgorithmTimes> times_of_all(const std::vector<Task>& tasks,
   return all;
 }
 
+// How much longer one algorithm takes than another: the median of the ratios of runs in pairs, by turns, so
+// that minutes in which everything is slow count for neither.
+double run_off(const Task& task, const std::string& one, const std::string& other) {
+  constexpr int pairs = 21;
+  std::vector<double> ratios;
+  for (int i = 0; i < pairs; ++i) {
+    const bool one_first = i % 2 == 0;
+    const double first = time_task(task, one_first ? one : other).total().count;
+    const double second = time_task(task, one_first ? other : one).total().count;
+    ratios.push_back(one_first ? first / second : second / first);
+  }
+  std::ranges::nth_element(ratios, ratios.begin() + pairs / 2);
+  return ratios[pairs / 2] - 1;
+}
+
 // What the optimizer knew of the algorithm that it should have picked.
 std::string why_not(const Algorithm& picked, const Algorithm& best) {
   if (!best.time) return " (" + best.pruned + ")";
@@ -254,7 +269,7 @@ void pick(int cases, unsigned first) {
   JobCosts costs(*job, "");
   Algorithms algorithms(costs);
   std::map<std::string, int> picks, bests;
-  std::vector<double> losses, list_losses;
+  std::vector<double> losses, run_offs, list_losses;
   int pruned_best = 0;
   std::vector<Layer> layers;
   std::vector<Task> tasks;
@@ -272,6 +287,7 @@ void pick(int cases, unsigned first) {
     const auto best = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
     const double loss = times.at(picked.name) / best->second - 1;
     losses.push_back(loss);
+    run_offs.push_back(loss > close ? std::max(0.0, run_off(tasks[i], picked.name, best->first)) : loss);
     const std::string& listed = table.algorithms[static_cast<size_t>(table.listed)].name;
     const double list_times = times.at(listed) / best->second;
     list_losses.push_back(list_times - 1);
@@ -279,13 +295,15 @@ void pick(int cases, unsigned first) {
     ++bests[best->first];
     const Algorithm& fastest = *std::ranges::find(table.algorithms, best->first, &Algorithm::name);
     pruned_best += !fastest.pruned.empty();
-    fmt::print("{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}{}\n",
-               first + i, layer.batch, layer.channels, layer.extent, layer.extent, layer.outputs,
-               layer.kernel, layer.stride, layer.pad, layer.group, picked.name, 1e3 * times.at(picked.name),
-               best->first, 1e3 * best->second, 100 * loss, loss > close ? why_not(picked, fastest) : "",
-               list_times > 2
-                   ? fmt::format("; {}, first of the list, {:.1f} times as long", listed, list_times)
-                   : "");
+    fmt::print(
+        "{:4} {}x{}x{}x{} to {} k{} s{} p{} g{}: {} {:.2f} ms, best {} {:.2f} ms, {:+.1f} %{}{}\n", first + i,
+        layer.batch, layer.channels, layer.extent, layer.extent, layer.outputs, layer.kernel, layer.stride,
+        layer.pad, layer.group, picked.name, 1e3 * times.at(picked.name), best->first, 1e3 * best->second,
+        100 * loss,
+        loss > close ? fmt::format("{}, {:+.1f} % in pairs", why_not(picked, fastest), 100 * run_offs.back())
+                     : "",
+        list_times > 2 ? fmt::format("; {}, first of the list, {:.1f} times as long", listed, list_times)
+                       : "");
   }
   const auto summary = [](const char* what, std::vector<double> values) {
     std::ranges::sort(values);
@@ -299,6 +317,7 @@ void pick(int cases, unsigned first) {
                100 * values.back());
   };
   summary("pick", losses);
+  summary("pick, the others compared in pairs", run_offs);
   summary("first of the list", list_losses);
   fmt::print("picked {}, best {}; the best was left out by the model {} times\n", picks, bests, pruned_best);
 }

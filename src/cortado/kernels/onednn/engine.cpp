@@ -69,4 +69,10 @@ void reorder(const dnnl::memory& source, const dnnl::memory& target) {
   run("reorder", dnnl::reorder(source, target), {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
 }
 
+bool reorders_slowly(const dnnl::memory::desc& source, const dnnl::memory::desc& target) {
+  const dnnl::reorder::primitive_desc reorder(engine(), source, engine(), target);
+  const std::string implementation = reorder.impl_info_str();
+  return implementation.starts_with("simple") || implementation.starts_with("ref");
+}
+
 }  // namespace cortado::onednn

@@ -32,4 +32,8 @@ void run(const char* what, const dnnl::primitive& primitive,
 // target = source in the order of the target; elements that only pad become zero.
 void reorder(const dnnl::memory& source, const dnnl::memory& target);
 
+// Whether oneDNN has but slow general code for that: between two blocked orders mostly, where to and from a
+// plain one it is fast.
+bool reorders_slowly(const dnnl::memory::desc& source, const dnnl::memory::desc& target);
+
 }  // namespace cortado::onednn

@@ -14,7 +14,8 @@ namespace {
 int64_t padded_to_cache_line(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); }
 
 // Scratch: a copy of the weights (or their gradient) in the order of the pass at work, where that is not the
-// order they are kept in; behind it the pass's own scratchpad.
+// order they are kept in; behind it one in the canonical order, where the way from one to the other is faster
+// by that; behind it the pass's own scratchpad.
 class WeightedKernel : public Kernel {
  public:
   WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes)
@@ -25,12 +26,16 @@ class WeightedKernel : public Kernel {
       if (needs_copy || pass.weights != stored_) {
         copy_bytes_ = std::max(copy_bytes_, padded_to_cache_line(pass.weights.get_size()));
       }
+      if (pass.weights != stored_ &&
+          (reorders_slowly(stored_, pass.weights) || reorders_slowly(pass.weights, stored_))) {
+        canonical_bytes_ = padded_to_cache_line(problem_.canonical.get_size());
+      }
       pad_bytes_ = std::max(pad_bytes_, padded_to_cache_line(pass.scratchpad.get_size()));
     });
   }
 
   std::string name() const override { return "onednn " + passes_.forward.implementation; }
-  Bytes scratch_bytes() const override { return {copy_bytes_ + pad_bytes_}; }
+  Bytes scratch_bytes() const override { return {copy_bytes_ + canonical_bytes_ + pad_bytes_}; }
   BackwardReads backward_reads() const override {
     return {.inputs = problem_.parameter_gradient(), .outputs = problem_.relu};
   }
@@ -50,15 +55,16 @@ class WeightedKernel : public Kernel {
     if (passes_.backward_weights) visit(*passes_.backward_weights, !problem_.weight_gradient);
   }
   dnnl::memory scratchpad(const WeightedPass& pass, const Arguments& arguments) const {
-    return view(pass.scratchpad, arguments.scratch + copy_bytes_);
+    return view(pass.scratchpad, arguments.scratch + copy_bytes_ + canonical_bytes_);
   }
+  void reorder_weights(const dnnl::memory& from, const dnnl::memory& to, const Arguments& arguments) const;
   dnnl::memory weights_for(const WeightedPass& pass, const Arguments& arguments) const;
   void mask_gradient(const Arguments& arguments) const;
 
   WeightedProblem problem_;
   WeightedPasses passes_;
   dnnl::memory::desc stored_;
-  int64_t copy_bytes_ = 0, pad_bytes_ = 0;
+  int64_t copy_bytes_ = 0, canonical_bytes_ = 0, pad_bytes_ = 0;
 };
 
 ParameterFormat WeightedKernel::parameter_format(int parameter) const {
@@ -75,12 +81,20 @@ ParameterFormat WeightedKernel::parameter_format(int parameter) const {
   return format;
 }
 
+void WeightedKernel::reorder_weights(const dnnl::memory& from, const dnnl::memory& to,
+                                     const Arguments& arguments) const {
+  if (canonical_bytes_ == 0) return reorder(from, to);
+  const dnnl::memory between = view(problem_.canonical, arguments.scratch + copy_bytes_);
+  reorder(from, between);
+  reorder(between, to);
+}
+
 // The weights in the order of the pass.
 dnnl::memory WeightedKernel::weights_for(const WeightedPass& pass, const Arguments& arguments) const {
   dnnl::memory stored = view(stored_, arguments.parameters[0]);
   if (pass.weights == stored_) return stored;
   dnnl::memory copy = view(pass.weights, arguments.scratch);
-  reorder(stored, copy);
+  reorder_weights(stored, copy, arguments);
   return copy;
 }
 
@@ -128,7 +142,7 @@ void WeightedKernel::backward_weights(const Arguments& arguments) {
     memory.emplace(DNNL_ARG_DIFF_BIAS, view(*problem_.bias, arguments.parameter_gradients[1]));
   }
   run("backward-weights pass", pass.primitive, memory);
-  if (problem_.weight_gradient && in_copy) reorder(gradient, view(stored_, target));
+  if (problem_.weight_gradient && in_copy) reorder_weights(gradient, view(stored_, target), arguments);
 }
 
 }  // namespace
