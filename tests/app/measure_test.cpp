@@ -64,6 +64,29 @@ TEST(Measure, OneNodeHasNoInterfaceToMeasure) {
   });
 }
 
+TEST(Measure, MessagesCostComputingWithinNodesAndBetweenThem) {
+  const std::vector<std::vector<int>> machines{{0, 0, 1}, {0, 1}, {0, 0}, {0}};
+  for (const std::vector<int>& nodes : machines) {
+    const size_t ranks = nodes.size();
+    std::vector<MessageOverhead> overheads(ranks);
+    LocalJob(static_cast<int>(ranks)).run([&](Communicator& job) {
+      const std::vector<Link> pairs(ranks * ranks, Link{{1e-6}, {1e9}});
+      overheads[static_cast<size_t>(job.rank())] = measure_message_overhead(job, nodes, pairs, {0.1});
+    });
+    for (const MessageOverhead& overhead : overheads) {
+      EXPECT_EQ(overhead, overheads[0]);
+      EXPECT_GE(overhead.node, 0);
+      EXPECT_GE(overhead.network, 0);
+      if (nodes.back() == 0) {
+        EXPECT_EQ(overhead.network, 0);
+      }
+      if (ranks == static_cast<size_t>(nodes.back()) + 1) {
+        EXPECT_EQ(overhead.node, 0);
+      }
+    }
+  }
+}
+
 TEST(Measure, SumsAreOverTwoFourAndAllRanks) {
   std::vector<CollectiveTime> times;
   LocalJob(5).run([&](Communicator& job) {

@@ -39,6 +39,20 @@ TEST(Flows, EndsThatAreApartStayApart) {
   EXPECT_NEAR(found[1], 1.000001, 1e-8);
 }
 
+TEST(Flows, TellHowMuchOfThemIsDone) {
+  Flows flows(1);
+  const int first = flows.start(1, {{0, 1}}), second = flows.start(3, {{0, 1}});
+  EXPECT_EQ(flows.done(first), 0);
+  flows.advance(1);
+  EXPECT_NEAR(flows.done(first), 0.5, 1e-12);
+  EXPECT_NEAR(flows.done(second), 1.0 / 6, 1e-12);
+  EXPECT_EQ(flows.advance(1), std::vector{first});
+  EXPECT_NEAR(flows.done(second), 1.0 / 3, 1e-12);
+  flows.next_end();
+  flows.advance(1);
+  EXPECT_NEAR(flows.done(second), 2.0 / 3, 1e-12);
+}
+
 // Two flows share port 0, one of them goes on through port 1, which has a third one: that gets all the second
 // one leaves.
 TEST(Flows, SharesAreMaxMinFair) {

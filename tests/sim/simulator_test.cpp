@@ -99,8 +99,8 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
   });
 }
 
-// The long sum of the last layer goes on while the next iteration's first layers are computed.
-TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
+// Convolutions, and behind them an inner product that makes most of the gradients.
+Network convolutions_and_product() {
   InnerProductOptions options;
   options.num_output = 64;
   testing::NetBuilder builder;
@@ -109,10 +109,15 @@ TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
     const std::string bottom = std::exchange(top, "a" + std::to_string(i));
     builder.conv(top, bottom);
   }
-  const Network net = builder.declare("b", std::make_shared<InnerProduct>(options), {top}, {"b"})
-                          .declare("target", std::make_shared<InnerProduct>(options), {"data"}, {"target"})
-                          .loss("b", "target")
-                          .build();
+  return builder.declare("b", std::make_shared<InnerProduct>(options), {top}, {"b"})
+      .declare("target", std::make_shared<InnerProduct>(options), {"data"}, {"target"})
+      .loss("b", "target")
+      .build();
+}
+
+// The long sum of the last layer goes on while the next iteration's first layers are computed.
+TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
+  const Network net = convolutions_and_product();
   const DeviceGraph machine = machine_of(2, 1);
   AnalyticCosts costs(machine);
   Strategy strategy = built_in_strategy("data", net, 2);
@@ -139,6 +144,48 @@ TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
   Seconds last;
   for (const TimelineEntry& entry : late.timeline) last = std::max(last, entry.end);
   EXPECT_GT(last, late.iteration);
+}
+
+// A rank's computing takes longer by what the bytes cost that moved while it computed: here one sum at a
+// time.
+TEST(Simulator, MessagesTakeTheirPartOfComputing) {
+  constexpr double per_byte = 2e-9;
+  const Network net = convolutions_and_product();
+  Strategy strategy = built_in_strategy("data", net, 2);
+  strategy.schedule = {.chunks = {.kind = GradientChunks::Kind::first, .layers = 1}, .late_updates = false};
+  for (const bool across : {true, false}) {
+    const DeviceGraph free = across ? machine_of(2, 1) : machine_of(1, 2);
+    Machine taxed = free.machine();
+    (across ? taxed.calibration.message_overhead.network : taxed.calibration.message_overhead.node) =
+        per_byte;
+    const DeviceGraph machine(taxed);
+    AnalyticCosts costs(machine);
+    const std::vector<int> nodes = machine.node_of_devices();
+    const auto programs = programs_of(net, strategy, 2);
+    const Simulation before = simulate(programs, costs, free), found = simulate(programs, costs, machine);
+    for (const Program& program : programs) {
+      const auto entries = testing::entries_of(program, found);
+      StepSeconds seconds(program, costs, nodes);
+      double lost = 0;
+      for (const TimelineEntry& sum : entries) {
+        const Step& step = program.steps[static_cast<size_t>(sum.step)];
+        if (step.group.empty() || sum.end <= sum.begin) continue;
+        double beside = 0;  // seconds of computing while it was under way
+        for (const TimelineEntry& entry : entries) {
+          if (entry.lane != Lane::compute) continue;
+          const Seconds begin = std::max(entry.begin, sum.begin), end = std::min(entry.end, sum.end);
+          beside += std::max(0.0, (end - begin).count);
+        }
+        // Two ranks send each other as much as they sum up.
+        lost += 2 * per_byte * static_cast<double>(seconds.group_step(step).bytes.count) * beside /
+                (sum.end - sum.begin).count;
+      }
+      const auto rank = static_cast<size_t>(program.rank);
+      EXPECT_GT(lost, 0.01 * before.computing[rank].count);
+      const double looked_over = 1e-9 * static_cast<double>(entries.size());  // what is no event of its own
+      EXPECT_NEAR(found.computing[rank].count - before.computing[rank].count, lost, looked_over);
+    }
+  }
 }
 
 // Messages of nanoseconds behind hours of computing: shorter than what tells two times apart there.

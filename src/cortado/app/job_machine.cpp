@@ -106,7 +106,7 @@ std::vector<std::string> notes(const std::vector<RankFacts>& ranks, double secon
           "floats an element. All ranks at a time. Memory: the node's by its ranks.",
           "Pairs: half of a round trip, nobody else sending. Network interface: all ranks of a node sending "
           "to the "
-          "next node at a time."};
+          "next node at a time. Message overhead: what multiply-adds lose to messages round a ring."};
 }
 
 }  // namespace
@@ -141,11 +141,13 @@ Machine measure_machine(Communicator& job, double seconds) {
   Machine machine{
       .name = ranks.front().host, .about = notes(ranks, seconds), .nodes = nodes_of(ranks, nodes)};
   if (alone) return machine;
-  const std::vector<Link> pairs = measure_pairs(job, nodes, {0.35 * seconds});
+  const std::vector<Link> pairs = measure_pairs(job, nodes, {0.3 * seconds});
   const std::vector<Bandwidth> nics = measure_nics(job, nodes, pairs);
   for (size_t n = 0; n < nics.size(); ++n) machine.nodes[n].nic = {rounded(nics[n].bytes_per_second)};
   for (const Link& link : pairs) machine.pairs.push_back(rounded(link));
-  machine.calibration.allreduce = measure_allreduce(job, {0.35 * seconds});
+  const MessageOverhead overhead = measure_message_overhead(job, nodes, pairs, {0.15 * seconds});
+  machine.calibration.message_overhead = {rounded(overhead.node, 2), rounded(overhead.network, 2)};
+  machine.calibration.allreduce = measure_allreduce(job, {0.25 * seconds});
   for (CollectiveTime& time : machine.calibration.allreduce) time.time = {rounded(time.time.count)};
   return machine;
 }

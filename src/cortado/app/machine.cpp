@@ -80,13 +80,18 @@ void print_links(const DeviceGraph& graph) {
                1e-9 * graph.nic(n).bytes_per_second, graph.devices_sharing_nic(n),
                graph.devices_sharing_nic(n) == 1 ? "" : "s");
   }
+  const MessageOverhead& overhead = graph.calibration().message_overhead;
+  fmt::print("{}a MB sent or received costs computing {:.0f} us within a node", graph.nodes() > 1 ? "\n" : "",
+             1e12 * overhead.node);
+  fmt::print("{}\n\n",
+             graph.nodes() > 1 ? fmt::format(", {:.0f} us between nodes", 1e12 * overhead.network) : "");
   Table sums({{"allreduce of ranks"}, {"KiB"}, {"us"}, {"GB/s"}});
   for (const CollectiveTime& one : graph.calibration().allreduce) {
     sums.add({std::to_string(one.devices), fmt::format("{}", one.bytes.count / 1024),
               fmt::format("{:.1f}", 1e6 * one.time.count),
               fmt::format("{:.3f}", 1e-9 * static_cast<double>(one.bytes.count) / one.time.count)});
   }
-  fmt::print("{}{}\n", graph.nodes() > 1 ? "\n" : "", sums.text());
+  fmt::print("{}\n", sums.text());
 }
 
 // Measuring takes its time: what cannot be written is refused before.

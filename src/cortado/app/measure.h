@@ -31,6 +31,12 @@ std::vector<Link> measure_pairs(Communicator& job, std::span<const int> nodes, S
 std::vector<Bandwidth> measure_nics(Communicator& job, std::span<const int> nodes,
                                     const std::vector<Link>& pairs);
 
+// What bytes cost ranks that compute meanwhile: how much fewer multiply-adds they make while messages go
+// round a ring of the ranks of each node, and of the first ranks of all nodes. The median of a few rounds,
+// the same at every rank. `pairs`: as measured.
+MessageOverhead measure_message_overhead(Communicator& job, std::span<const int> nodes,
+                                         const std::vector<Link>& pairs, Seconds duration);
+
 // Sums over the first 2, 4, 8, ... and all ranks, of sizes from 1 KiB to 16 MiB as far as time allows.
 // At rank 0.
 std::vector<CollectiveTime> measure_allreduce(Communicator& job, Seconds duration);

@@ -90,7 +90,8 @@ std::vector<PredictedLayer> compare(const Prediction& prediction, const Network&
 
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
                   const std::vector<double>& measured) {
-  machine.calibration = {.efficiency = {}, .correction = {}, .allreduce = machine.calibration.allreduce};
+  machine.calibration = {.message_overhead = machine.calibration.message_overhead,
+                         .allreduce = machine.calibration.allreduce};
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
   const std::vector<double> least = StepSeconds(program, limits, node_of_rank).of_all();

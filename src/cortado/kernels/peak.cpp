@@ -37,17 +37,18 @@ ComputeRate measure_compute_rate(Seconds duration) {
   const int threads = compute_threads();
   std::vector<float> kept(static_cast<size_t>(threads));
   ComputeRate rate;
-  double spent = 0, runs = 0, seconds = 0;  // in all; since a sustained run began
+  double spent = 0, all = 0, runs = 0, seconds = 0;  // in all; since a sustained run began
   while (spent < duration.count || rate.sustained == 0) {
     const auto start = Clock::now();
     parallel_for(threads, [&](int64_t t) { kept[static_cast<size_t>(t)] += multiply_add_chains(1e-3f); });
     const double once = std::chrono::duration<double>(Clock::now() - start).count();
     rate.peak = std::max(rate.peak, work * threads / once);
-    spent += once, seconds += once, ++runs;
+    spent += once, ++all, seconds += once, ++runs;
     if (seconds < sustained_seconds) continue;
     rate.sustained = std::max(rate.sustained, runs * work * threads / seconds);
     runs = seconds = 0;
   }
+  rate.mean = all * work * threads / spent;
   return kept.front() >= 0 ? rate : ComputeRate{};
 }
 

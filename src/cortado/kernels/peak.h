@@ -11,6 +11,7 @@ struct ComputeRate {
   // Best of runs of a tenth of a second, longer than what a scheduler or a control group gives a process at a
   // time: what shares the threads' cores, or limits their time, takes its part of it.
   double sustained = 0;
+  double mean = 0;  // of all runs
 };
 ComputeRate measure_compute_rate(Seconds duration);
 double measure_peak(Seconds duration = {0.2});

@@ -73,12 +73,21 @@ struct CollectiveTime {
   bool operator==(const CollectiveTime&) const = default;
 };
 
+// Seconds of computing that a device loses for each byte that it sends or receives meanwhile: what copies and
+// protocols take of its processors (LogGP's overhead, of long messages). To and from devices of its node, and
+// across nodes.
+struct MessageOverhead {
+  double node = 0, network = 0;
+  bool operator==(const MessageOverhead&) const = default;
+};
+
 // What measuring has taught beyond the figures of devices and links; without it all factors are 1.
 struct Calibration {
   TaskFactors efficiency;  // share of the device's limit that tasks reach
   // Measured over predicted seconds, from runs that were predicted with all of the rest.
   TaskFactors correction;
   double exchange_correction = 1, collective_correction = 1;
+  MessageOverhead message_overhead;
   std::vector<CollectiveTime> allreduce;
   bool operator==(const Calibration&) const = default;
 };

@@ -221,6 +221,18 @@ TaskFactors factors_of(const JsonObject& object, std::string_view meaning) {
   return factors;
 }
 
+MessageOverhead overhead_of(const JsonObject& calibration) {
+  static constexpr Keys known = {"node_us_per_mb", "network_us_per_mb"};
+  constexpr std::string_view meaning =
+      "the microseconds of computing that 1e6 bytes sent or received meanwhile cost a device";
+  const JsonObject object =
+      calibration.object("message_overhead", known, "an object with what messages cost");
+  MessageOverhead overhead;
+  if (object.has(known[0])) overhead.node = object.not_negative(known[0], micro_per_mega, meaning);
+  if (object.has(known[1])) overhead.network = object.not_negative(known[1], micro_per_mega, meaning);
+  return overhead;
+}
+
 void read_collectives(const JsonObject& object, size_t devices, std::vector<CollectiveTime>& times) {
   static constexpr Keys known = {"devices", "bytes", "time_us"};
   each_of(object, "allreduce", "a list of measured sums", [&](const Json& value, const std::string& path) {
@@ -243,8 +255,9 @@ void read_collectives(const JsonObject& object, size_t devices, std::vector<Coll
 }
 
 void read_calibration(const JsonObject& file, Machine& machine) {
-  static constexpr Keys known = {"efficiency", "correction", "exchange_correction", "collective_correction",
-                                 "allreduce"};
+  static constexpr Keys known = {"efficiency",          "correction",
+                                 "exchange_correction", "collective_correction",
+                                 "message_overhead",    "allreduce"};
   if (!file.has("calibration")) return;
   const JsonObject object = file.object("calibration", known, "an object");
   Calibration& calibration = machine.calibration;
@@ -262,6 +275,7 @@ void read_calibration(const JsonObject& file, Machine& machine) {
     calibration.exchange_correction = object.positive("exchange_correction", plain, ratio);
   if (object.has("collective_correction"))
     calibration.collective_correction = object.positive("collective_correction", plain, ratio);
+  if (object.has("message_overhead")) calibration.message_overhead = overhead_of(object);
   const size_t devices = devices_of(machine);
   if (object.has("allreduce")) read_collectives(object, devices, calibration.allreduce);
 }

@@ -11,7 +11,7 @@ namespace cortado {
 inline constexpr int machine_version = 1;
 inline constexpr std::string_view machine_format = "cortado-machine";
 
-inline constexpr JsonUnit plain{1}, giga{1e9L}, micro{1e-6L}, gibi{1 << 30};
+inline constexpr JsonUnit plain{1}, giga{1e9L}, micro{1e-6L}, micro_per_mega{1e-12L}, gibi{1 << 30};
 
 inline constexpr std::string_view kind_keys[task_kinds] = {"convolution", "inner_product", "memory"};
 inline constexpr std::string_view phase_keys[task_phases] = {"forward", "backward_weights", "backward"};

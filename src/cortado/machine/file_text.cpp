@@ -102,7 +102,7 @@ std::string factors_text(const TaskFactors& factors) {
   return "{" + text + "\n    }";
 }
 
-// Factors of 1 are left out.
+// Factors of 1, and overheads of 0, are left out.
 std::string calibration_text(const Calibration& calibration) {
   std::vector<std::string> parts;
   auto add = [&](const char* key, const std::string& text) {
@@ -114,6 +114,11 @@ std::string calibration_text(const Calibration& calibration) {
     add("exchange_correction", number_text(calibration.exchange_correction, plain));
   if (calibration.collective_correction != 1)
     add("collective_correction", number_text(calibration.collective_correction, plain));
+  if (const MessageOverhead& overhead = calibration.message_overhead; overhead != MessageOverhead{}) {
+    add("message_overhead", fmt::format("{{\"node_us_per_mb\": {}, \"network_us_per_mb\": {}}}",
+                                        number_text(overhead.node, micro_per_mega),
+                                        number_text(overhead.network, micro_per_mega)));
+  }
   std::string times;
   for (const CollectiveTime& time : calibration.allreduce) {
     times +=

@@ -87,6 +87,11 @@ double Flows::speed(int flow) {
   return flows_.at(flow).speed;
 }
 
+double Flows::done(int number) const {
+  const Flow& flow = flows_.at(number);
+  return flow.whole > 0 ? 1 - (flow.left - passed_ * flow.speed) / flow.whole : 1;
+}
+
 double Flows::next_end() {
   set_speeds();
   return first_end_ - passed_;

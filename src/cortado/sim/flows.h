@@ -21,8 +21,9 @@ class Flows {
 
   int start(double seconds, std::vector<Load> loads);  // its number, counted up
   bool idle() const { return flows_.empty(); }
-  double speed(int flow);  // relative to what it has alone
-  double next_end();       // seconds until the first one ends; infinity: there is none
+  double speed(int flow);       // relative to what it has alone
+  double done(int flow) const;  // share of it, in [0, 1]
+  double next_end();            // seconds until the first one ends; infinity: there is none
   // Lets so much time pass, at most next_end(); the numbers of those that have ended, ascending. Those that
   // end within a billionth of their time end together.
   std::vector<int> advance(double seconds);

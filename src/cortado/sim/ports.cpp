@@ -18,6 +18,12 @@ std::vector<Flows::Load> merged(const std::vector<Flows::Load>& loads) {
   return one_each;
 }
 
+// What a member sends on round the ring.
+double ring_bytes(Collective kind, std::span<const int> group, Bytes bytes) {
+  const double members = static_cast<double>(group.size());
+  return (kind == Collective::allreduce ? 2 : 1) * (members - 1) / members * static_cast<double>(bytes.count);
+}
+
 }  // namespace
 
 // What one message alone gets.
@@ -63,15 +69,28 @@ Seconds Ports::message_seconds(int from, int to, Bytes bytes) const {
 std::vector<Flows::Load> Ports::collective(Collective kind, std::span<const int> group, Bytes bytes,
                                            Seconds alone) const {
   if (alone.count <= 0) return {};
-  const double members = static_cast<double>(group.size());
-  const double sent = (kind == Collective::allreduce ? 2 : 1) * (members - 1) / members *
-                      static_cast<double>(bytes.count) * machine_.calibration().collective_correction;
+  const double sent = ring_bytes(kind, group, bytes) * machine_.calibration().collective_correction;
   std::vector<Flows::Load> loads;
   for (size_t i = 0; i < group.size(); ++i) {
     const int from = group[i], to = group[(i + 1) % group.size()];
     add(loads, from, to, std::min(1.0, sent / rate(from, to).bytes_per_second / alone.count));
   }
   return merged(loads);
+}
+
+Seconds Ports::message_overhead(int from, int to, Bytes bytes) const {
+  const MessageOverhead& overhead = machine_.calibration().message_overhead;
+  return {static_cast<double>(bytes.count) *
+          (machine_.crosses_nodes(from, to) ? overhead.network : overhead.node)};
+}
+
+Seconds Ports::collective_overhead(Collective kind, std::span<const int> group, Bytes bytes, int rank) const {
+  if (machine_.calibration().message_overhead == MessageOverhead{}) return {};
+  const size_t members = group.size();
+  const auto at = static_cast<size_t>(std::ranges::lower_bound(group, rank) - group.begin());
+  const Bytes sent{static_cast<int64_t>(ring_bytes(kind, group, bytes))};
+  return message_overhead(group[(at + members - 1) % members], rank, sent) +
+         message_overhead(rank, group[(at + 1) % members], sent);
 }
 
 }  // namespace cortado

@@ -26,6 +26,10 @@ class Ports {
   std::vector<Flows::Load> collective(Collective kind, std::span<const int> group, Bytes bytes,
                                       Seconds alone) const;
 
+  // Seconds of computing that they take of either end of the message, and of member `rank` of the collective.
+  Seconds message_overhead(int from, int to, Bytes bytes) const;
+  Seconds collective_overhead(Collective kind, std::span<const int> group, Bytes bytes, int rank) const;
+
  private:
   enum End { out, in };
   int device_port(int device, bool across, End end) const { return 4 * device + 2 * across + end; }

@@ -27,6 +27,9 @@ constexpr int settled_iterations = 4;
 
 using Meeting = std::vector<Participant>;  // those who came
 
+// Of computing: less than what is worth an event of its own.
+constexpr double negligible = 1e-9;  // seconds
+
 class Simulator {
  public:
   Simulator(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine)
@@ -97,6 +100,13 @@ class Simulator {
     int to_end[2] = {0, 0},
         ended[2] = {0, 0};                     // forward and backward steps that are not carried: all; by now
     std::map<std::vector<int>, int> meetings;  // of each group so far
+    struct Loss {
+      int flow;
+      double seconds;  // of computing, to the whole of it
+    };
+    std::vector<Loss> losses;  // to flows under way
+    double lost = 0;           // to those that have ended
+    double settled = 0;        // of all losses: behind the steps that they lengthen, or to none
     Timeline timeline;
     Seconds begin, end, computing_time;  // of the last iteration
   };
@@ -121,6 +131,7 @@ class Simulator {
     std::vector<int> moved;  // ranks with something new
     for (int flow : flows_.advance(passes)) {
       for (const Participant& one : under_way_.at(flow)) {
+        end_loss(rank(one.rank), flow);
         if (--rank(one.rank).left[static_cast<size_t>(one.step)] == 0) ended(one.rank, one.step, next);
         moved.push_back(one.rank);
       }
@@ -130,6 +141,7 @@ class Simulator {
     while (!computing_.empty() && computing_.top().end <= now_) {
       const Computing one = computing_.top();
       computing_.pop();
+      if (lengthened(one)) continue;
       rank(one.rank).computes = false;
       ended(one.rank, one.step, now_);
       moved.push_back(one.rank);
@@ -137,6 +149,30 @@ class Simulator {
     std::ranges::sort(moved);
     moved.erase(std::ranges::unique(moved).begin(), moved.end());
     for (int number : moved) start_what_may(number);
+  }
+
+  // Seconds of computing that a rank has lost to its messages by now.
+  double lost(const Rank& of) const {
+    double lost = of.lost;
+    for (const auto& [flow, seconds] : of.losses) lost += seconds * flows_.done(flow);
+    return lost;
+  }
+
+  void end_loss(Rank& of, int flow) {
+    for (const Rank::Loss& loss : of.losses)
+      if (loss.flow == flow) of.lost += loss.seconds;
+    std::erase_if(of.losses, [&](const Rank::Loss& loss) { return loss.flow == flow; });
+  }
+
+  // A step goes on for what messages have taken from it since that was last looked at.
+  bool lengthened(const Computing& one) {
+    Rank& of = rank(one.rank);
+    const double longer = lost(of) - of.settled;
+    if (longer < negligible) return false;
+    of.settled += longer;
+    of.computing_time.count += longer;
+    computing_.push({one.end + longer, one.rank, one.step});
+    return true;
   }
 
   void ended(int number, int step, double when) {
@@ -176,6 +212,7 @@ class Simulator {
       ended(number, step, now_);
     } else {
       of.computes = true;
+      of.settled = lost(of);
       computing_.push({now_ + seconds.count, number, step});
     }
     return true;
@@ -206,7 +243,9 @@ class Simulator {
     const int tag = rank(number).program.steps[static_cast<size_t>(index)].tag;
     come({{from, to}, tag}, 2, number, index, [&] {
       const Bytes bytes = bytes_of(part.box.shape());
-      return flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to));
+      const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to));
+      for (int end : {from, to}) add_loss(end, flow, ports_.message_overhead(from, to, bytes));
+      return flow;
     });
   }
 
@@ -218,8 +257,15 @@ class Simulator {
     come({step.group, nth}, step.group.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
-      return flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone));
+      const int flow = flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone));
+      for (int member : step.group)
+        add_loss(member, flow, ports_.collective_overhead(kind, step.group, bytes, member));
+      return flow;
     });
+  }
+
+  void add_loss(int number, int flow, Seconds loss) {
+    if (loss.count > 0) rank(number).losses.push_back({flow, loss.count});
   }
 
   // The last one to come to a place starts the transfer.
