@@ -52,6 +52,33 @@ TEST(Choice, LeavesABuiltInStrategyForATenthAlone) {
   EXPECT_GT(built_in, 5);
 }
 
+// A judge who says that half of what Eq. 1 adds up is hidden under one strategy decides for that one; what it
+// finds too slow is kept aside.
+TEST(Choice, FollowsTheJudge) {
+  FakeCosts costs;
+  int judged = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed);
+    const plan::Choice before = plan::choose(net, {.devices = 4}, costs, one_node(4), {});
+    const Strategy data = built_in_strategy("data", net, 4);
+    const plan::Judge judge = [&](const Strategy& strategy) { return Seconds{strategy == data ? 1.0 : 2.0}; };
+    const plan::Choice choice = plan::choose(net, {.devices = 4}, costs, one_node(4), {}, judge);
+    const double seconds =
+        std::ranges::find(choice.plan.baselines, "data", &plan::Assignment::name)->seconds.count;
+    if (seconds > plan::at_most_hidden * choice.plan.seconds.count) {
+      EXPECT_NE(choice.candidates[0].built_in, "data");
+      continue;
+    }
+    ++judged;
+    ASSERT_EQ(choice.candidates.size(), 1u);
+    EXPECT_EQ(choice.candidates[0].strategy, data);
+    EXPECT_EQ(choice.candidates[0].seconds.count, 1);
+    for (const auto& other : choice.others) EXPECT_EQ(other.seconds.count, 2);
+  }
+  EXPECT_GT(judged, 5);
+}
+
 // With a little less memory than a choice holds another one is made that holds less.
 TEST(Choice, KeepsToTheMemory) {
   FakeCosts costs;

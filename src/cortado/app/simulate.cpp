@@ -42,8 +42,9 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
 Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
   if (a.strategy != "auto") return load_strategy(a.strategy, network, machine.devices());
   AnalyticCosts costs(machine);
-  const plan::Choice choice = plan::choose(network, plan::pricing_for(machine), costs,
-                                           machine.node_of_devices(), machine.least_memory());
+  const plan::Choice choice =
+      plan::choose(network, plan::pricing_for(machine), costs, machine.node_of_devices(),
+                   machine.least_memory(), simulated_seconds(network, costs, machine));
   if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
   return choice.candidates[0].strategy;
 }

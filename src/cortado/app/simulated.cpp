@@ -23,4 +23,12 @@ SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategi
   return job;
 }
 
+std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network, CostModel& costs,
+                                                          const DeviceGraph& machine) {
+  return [&](const Strategy& strategy) {
+    const NodeStrategies strategies = resolve(strategy, network, machine.devices(), "strategy auto");
+    return simulate_job(network, strategies, strategy.schedule, costs, machine).simulation.iteration;
+  };
+}
+
 }  // namespace cortado

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cortado/cost/cost_model.h"
@@ -20,5 +21,9 @@ struct SimulatedJob {
 // for the order of steps, while times come from the cost model. Where `costs` measures, all ranks call it.
 SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
                           CostModel& costs, const DeviceGraph& machine);
+
+// What such a job judges strategies by: an iteration, simulated. All that it is given must outlive it.
+std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network, CostModel& costs,
+                                                          const DeviceGraph& machine);
 
 }  // namespace cortado

@@ -23,7 +23,7 @@ std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Netwo
 }  // namespace
 
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
-              const std::vector<int>& node_of_device, Bytes memory) {
+              const std::vector<int>& node_of_device, Bytes memory, const Judge& judge) {
   Choice choice;
   try {
     choice.plan = make_plan(network, pricing, costs, node_of_device, {.memory = memory});
@@ -31,16 +31,21 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
     choice.misfit = error.what();
     choice.plan = make_plan(network, pricing, costs, node_of_device);
   }
-  const double planned = choice.plan.seconds.count;
-  choice.candidates = built_in_candidates(choice.plan, network, pricing.devices);
-  if (!choice.candidates.empty()) {
-    const double best = choice.candidates[0].seconds.count;
-    std::erase_if(choice.candidates, [&](const Choice::Candidate& candidate) {
-      return candidate.seconds.count > about_equal * best;
+  Choice::Candidate planned{"", choice.plan.strategy, choice.plan.seconds};
+  std::vector<Choice::Candidate> built_in = built_in_candidates(choice.plan, network, pricing.devices);
+  if (judge) {
+    std::erase_if(built_in, [&](const Choice::Candidate& candidate) {
+      return candidate.seconds.count > at_most_hidden * choice.plan.seconds.count;
     });
+    planned.seconds = judge(planned.strategy);
+    for (Choice::Candidate& candidate : built_in) candidate.seconds = judge(candidate.strategy);
+    std::ranges::stable_sort(built_in, {}, &Choice::Candidate::seconds);
   }
-  if (choice.candidates.empty() || choice.candidates[0].seconds.count > about_equal * planned) {
-    choice.candidates.insert(choice.candidates.begin(), {"", choice.plan.strategy, choice.plan.seconds});
+  if (built_in.empty() || built_in[0].seconds.count > about_equal * planned.seconds.count)
+    choice.candidates.push_back(std::move(planned));
+  for (Choice::Candidate& candidate : built_in) {
+    const bool rival = candidate.seconds.count <= about_equal * built_in[0].seconds.count;
+    (rival ? choice.candidates : choice.others).push_back(candidate);
   }
   return choice;
 }

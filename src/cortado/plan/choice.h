@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,21 +13,30 @@ struct Choice {
   struct Candidate {
     std::string built_in;  // the strategy's name; empty: the plan's own
     Strategy strategy;
-    Seconds seconds;  // of an iteration, by the costs
+    Seconds seconds;  // of an iteration, as judged
   };
   Plan plan;
   std::vector<Candidate> candidates;  // the one to take untried comes first
+  std::vector<Candidate> others;      // built-in strategies that were judged to be too slow to try
   std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
 };
+
+// Seconds of an iteration under a strategy by a better knowledge than Eq. 1's: a simulation, which knows what
+// communication hides behind computing.
+using Judge = std::function<Seconds(const Strategy&)>;
 
 // Costs are true to about a tenth, and a plan is the luckiest of many, which waits for other ranks at more
 // places than a built-in strategy. So the plan is a candidate where it costs this many times less than the
 // best built-in strategy, and built-in strategies are that cost at most this many times more than that.
 inline constexpr double about_equal = 1.1;
+// Who hides communication behind computing ends in half of their sum at best: built-in strategies that cost
+// more than this many times the plan, by Eq. 1, are not judged.
+inline constexpr double at_most_hidden = 2;
 
 // For devices that may each hold so much. What a plan holds is a bound from above (memory.h): where none is
-// sure to fit, the cheapest one may yet.
+// sure to fit, the cheapest one may yet. `judge` is asked about the plan and the built-in strategies; null:
+// Eq. 1 judges.
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
-              const std::vector<int>& node_of_device, Bytes memory);
+              const std::vector<int>& node_of_device, Bytes memory, const Judge& judge = {});
 
 }  // namespace cortado::plan
