@@ -77,9 +77,10 @@ class KernelRun {
 
   // Forward and, where the task has one, the backward pass. `shared`: output 0 uses the memory of input 0,
   // the gradient of input 0 that of output 0.
-  AssertionResult run(Results& results, bool shared = false) {
+  AssertionResult run(Results& results, bool shared = false, bool data_first = false) {
     reset();
     Arguments forward = forward_arguments(), backward = buffers_.arguments();
+    backward.data_first = data_first;
     if (shared) share(forward), share(backward);
     if (kernel_.passes_output_gradient()) pass_output_gradient(backward);
     kernel_.forward(forward);
@@ -87,9 +88,12 @@ class KernelRun {
     results.parameters = canonical_parameters();
     if (task_.has_backward()) {
       hide_what_backward_must_not_read(shared);
-      if (task_.layer().splits_backward()) kernel_.backward_weights(backward);
+      const bool split = task_.layer().splits_backward();
+      if (split && !data_first) kernel_.backward_weights(backward);
       buffers_.scratch.scramble();
       kernel_.backward(backward);
+      buffers_.scratch.scramble();
+      if (split && data_first) kernel_.backward_weights(backward);
       if (auto result = output_gradients_intact(shared); !result) return result;
       if (auto result = collect_gradients(results, backward); !result) return result;
     }
@@ -241,6 +245,11 @@ AssertionResult matches_reference(const Task& task, Kernel& kernel, double toler
   for (const char* pass : {" (first run)", " (second run)"}) {
     if (auto result = run.run(actual); !result) return result << pass;
     if (auto result = close(expected, actual, tolerance); !result) return result << pass;
+  }
+  const bool wants_data = std::ranges::find(task.input_gradients, true) != task.input_gradients.end();
+  if (task.has_backward() && task.layer().splits_backward() && wants_data) {
+    if (auto result = run.run(actual, false, true); !result) return result << " (data first)";
+    if (auto result = close(expected, actual, tolerance); !result) return result << " (data first)";
   }
   if (!kernel.in_place()) return AssertionSuccess();
   if (auto result = run.run(actual, true); !result) return result << " (in place)";

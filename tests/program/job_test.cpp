@@ -87,6 +87,26 @@ TEST(Job, ARankReceivesItsHaloAndNothingElse) {
   EXPECT_EQ(bytes_received(programs[1]), 4 * row + halves + loss);
 }
 
+// What the next layer waits for goes first; the weights' gradient is computed meanwhile.
+TEST(Job, InputGradientsThatAreExchangedComeBeforeWeightGradients) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.h = 2});
+  strategies[net.node("c")] = strategies[net.node("loss")] = {};
+  for (const Program& program : lower_job(net, strategies, 2)) {
+    const auto place = [&](Step::Kind kind, const std::string& work) {
+      const auto step = std::ranges::find_if(program.steps, [&](const Step& s) {
+        return s.kind == kind && s.work >= 0 && name_of(program.works[s.work], net) == work &&
+               (kind != Step::Kind::exchange || s.backward);
+      });
+      return step - program.steps.begin();
+    };
+    using enum Step::Kind;
+    EXPECT_LT(place(backward, "b"), place(exchange, "to b"));
+    EXPECT_LT(place(exchange, "to b"), place(backward_weights, "b"));
+    EXPECT_LT(place(backward_weights, "b"), place(backward_weights, "a"));
+  }
+}
+
 // The patterns of the movements of a layout to another, per rank.
 std::vector<Movement::Pattern> patterns(const Layout& owned, const Layout& needed) {
   std::vector<Movement::Pattern> patterns;

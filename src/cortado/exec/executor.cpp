@@ -154,6 +154,7 @@ void Executor::bind() {
         float* gradient = partial >= 0 ? pointer(partial) : entry.gradient;
         arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
       }
+      arguments.data_first = work.data_first;
       arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved));
       arguments.random = {options_.seed, 0,
                           RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};

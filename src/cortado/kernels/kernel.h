@@ -26,6 +26,7 @@ struct ArgumentsOf {
   std::byte* scratch = nullptr;         // scratch_bytes(), contents undefined between calls
   double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
   RandomStream random;  // owner = layer name; draw per *global* element index (see Task boxes)
+  bool data_first = false;  // backward() runs before backward_weights()
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
@@ -58,7 +59,8 @@ class KernelOf {
   // Gradients of the inputs; for a layer whose backward pass is not split (Layer::splits_backward), also
   // those of the parameters.
   virtual void backward(const ArgumentsOf<T>& arguments) = 0;
-  // Gradients of the parameters, for layers whose backward pass is split. Runs before backward().
+  // Gradients of the parameters, for layers whose backward pass is split. Runs before backward() or, with
+  // arguments.data_first, behind it.
   virtual void backward_weights(const ArgumentsOf<T>&) {}
 
   // Sums over a cut dimension (statistics of batch normalization, labels counted by a loss): where several
@@ -76,7 +78,7 @@ class KernelOf {
   // True when output 0 may use the memory of input 0 (and, backward, gradient of input 0 that of output 0).
   virtual bool in_place() const { return false; }
   // True when a backward step writes into output_gradients (a fused ReLU masks them); then nobody else uses
-  // that memory. Whatever backward_weights() leaves there, backward() finds.
+  // that memory. Whatever the first of backward_weights() and backward() leaves there, the other finds.
   virtual bool overwrites_output_gradients() const { return false; }
   // True when, after backward(), the gradient of every input is what lies in output_gradients[0] (a sum of
   // inputs): then input_gradients point to that same memory and nothing is copied.

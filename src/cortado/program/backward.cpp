@@ -32,9 +32,11 @@ class BackwardBuilder {
   void run() {
     for (int index = static_cast<int>(program_.works.size()) - 1; index >= 0; --index) {
       const Work& work = program_.works[index];
+      if (weights_due_ >= 0 && !only_moves(work.operations.front(), weights_due_)) place_due_weights();
       if (work.kind == Kind::compute && work.task.has_backward()) place_compute(index);
       if (work.kind == Kind::copy || work.kind == Kind::sum) place_movement(index);
     }
+    place_due_weights();
     for (auto* steps : {&replicated_, &updates_})
       std::ranges::move(*steps, std::back_inserter(program_.steps));
   }
@@ -141,10 +143,13 @@ class BackwardBuilder {
       int buffer = reuse && fits ? output : new_gradient(inputs[i], " gradient");
       work.input_gradients.push_back(buffer);
     }
-    for (int buffer : work.output_gradients) --references_[buffer];
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (work.input_gradients[i] >= 0) contribute(inputs[i], work.input_gradients[i]);
     }
+  }
+
+  void release_output_gradients(const Work& work) {
+    for (int buffer : work.output_gradients) --references_[buffer];
   }
 
   Step backward_step(const Work& work, int index, Step::Kind kind) {
@@ -200,35 +205,72 @@ class BackwardBuilder {
     return sums;
   }
 
-  void place_steps(int index) {
-    Work& work = program_.works[index];
-    bool split = work.task.layer().splits_backward();
-    bool weights =
-        std::ranges::find(work.task.parameter_gradients, true) != work.task.parameter_gradients.end();
-    bool data = std::ranges::find(work.task.input_gradients, true) != work.task.input_gradients.end();
-    auto add_partials = [&](Step& step) {
-      for (int buffer : work.partial_gradients)
-        if (buffer >= 0) step.writes.push_back(buffer);
-    };
-    const int sums = work.facts.backward_sums > 0 ? place_sums(index) : -1;
-    if (split && weights) {
-      Step step = backward_step(work, index, Step::Kind::backward_weights);
-      add_partials(step);
-      // Nobody waits for what replicas compute, which meanwhile gathers what it is computed of.
-      (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
-      // Under way while the input gradient is computed.
-      place_gradient_sums(work);
+  static void add_partials(Step& step, const Work& work) {
+    for (int buffer : work.partial_gradients)
+      if (buffer >= 0) step.writes.push_back(buffer);
+  }
+
+  // True when ranks exchange a gradient of this work's inputs. Asked of the placement, so that all ranks
+  // order their messages alike.
+  bool exchanges_input_gradient(const Work& work) const {
+    const auto& inputs = first_of(work).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!first_of(work).input_gradients[i]) continue;
+      const auto& producer = program_.placement.operations[value(inputs[i]).producer];
+      if (producer.kind != Kind::copy && producer.kind != Kind::sum) continue;
+      if (value(producer.inputs[0]).layout != value(inputs[i]).layout) return true;
     }
-    if (data || !split) {
+    return false;
+  }
+
+  void place_weights(int index) {
+    const Work& work = program_.works[index];
+    Step step = backward_step(work, index, Step::Kind::backward_weights);
+    add_partials(step, work);
+    // Nobody waits for what replicas compute, which meanwhile gathers what it is computed of.
+    (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
+    place_gradient_sums(work);
+  }
+
+  // True when nothing from `operation` on is computed, on any rank, before the work.
+  bool only_moves(int operation, int work) const {
+    const auto& operations = program_.placement.operations;
+    return std::all_of(operations.begin() + operation,
+                       operations.begin() + program_.works[work].operations.front(),
+                       [](const auto& each) { return each.kind == Kind::copy || each.kind == Kind::sum; });
+  }
+
+  void place_due_weights() {
+    if (weights_due_ < 0) return;
+    place_weights(weights_due_);
+    release_output_gradients(program_.works[weights_due_]);
+    weights_due_ = -1;
+  }
+
+  static bool any(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
+  static bool has_weights_step(const Work& work) {
+    return work.task.layer().splits_backward() && any(work.task.parameter_gradients);
+  }
+
+  // The sum of the weights' gradient is under way while the input gradient is computed. But where that
+  // gradient is exchanged, which the next layer waits for, it comes first, and the weights' is computed
+  // meanwhile.
+  void place_steps(int index, bool weights_last) {
+    Work& work = program_.works[index];
+    const bool split = work.task.layer().splits_backward();
+    const int sums = work.facts.backward_sums > 0 ? place_sums(index) : -1;
+    if (has_weights_step(work) && !weights_last) place_weights(index);
+    if (any(work.task.input_gradients) || !split) {
       Step step = backward_step(work, index, Step::Kind::backward);
       step.sums = sums;
       if (sums >= 0) step.reads.push_back(sums);
       for (int buffer : work.input_gradients)
         if (buffer >= 0) step.writes.push_back(buffer);
-      if (!split) add_partials(step);
+      if (!split) add_partials(step, work);
       program_.steps.push_back(std::move(step));
       if (!split) place_gradient_sums(work);
     }
+    if (weights_last) weights_due_ = index;
   }
 
   // Once the last layer that uses a parameter has added to its gradient, the gradient is summed over the
@@ -268,14 +310,17 @@ class BackwardBuilder {
 
   void place_compute(int index) {
     Work& work = program_.works[index];
+    const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
+    work.data_first = weights_last && any(work.task.input_gradients);
     for (int output : last_of(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)
                                            : -1);
     }
     place_input_gradients(work);
+    if (!weights_last) release_output_gradients(work);
     place_parameter_gradients(work);
-    place_steps(index);
+    place_steps(index, weights_last);
     place_local_updates();
   }
 
@@ -287,6 +332,7 @@ class BackwardBuilder {
   std::vector<int> users_left_;                  // per parameter
   std::vector<bool> parameter_written_;          // per parameter
   std::vector<Step> replicated_, updates_;       // for the end of the pass
+  int weights_due_ = -1;  // work whose weights' gradient is computed next, behind what exchanges its inputs'
 };
 
 }  // namespace

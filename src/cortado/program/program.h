@@ -57,6 +57,7 @@ struct Work {
   // buffer, when a layer before in backward order already wrote the parameter's own.
   std::vector<int> partial_gradients{};
   int saved = -1;
+  bool data_first = false;  // the gradients of the inputs are computed before those of the parameters
   // copy, sum
   Movement movement{};
 };

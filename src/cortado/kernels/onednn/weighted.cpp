@@ -117,7 +117,7 @@ void WeightedKernel::forward(const Arguments& arguments) {
 
 void WeightedKernel::backward(const Arguments& arguments) {
   if (!passes_.backward_data) return;
-  if (problem_.relu && !problem_.parameter_gradient()) mask_gradient(arguments);
+  if (problem_.relu && (!problem_.parameter_gradient() || arguments.data_first)) mask_gradient(arguments);
   const WeightedPass& pass = *passes_.backward_data;
   run("backward-data pass", pass.primitive,
       {{DNNL_ARG_DIFF_DST, view(problem_.target, arguments.output_gradients[0])},
@@ -128,7 +128,7 @@ void WeightedKernel::backward(const Arguments& arguments) {
 
 void WeightedKernel::backward_weights(const Arguments& arguments) {
   if (!passes_.backward_weights) return;
-  if (problem_.relu) mask_gradient(arguments);
+  if (problem_.relu && !arguments.data_first) mask_gradient(arguments);
   const WeightedPass& pass = *passes_.backward_weights;
   const bool in_copy = !problem_.weight_gradient || pass.weights != stored_;
   float* target = problem_.weight_gradient ? arguments.parameter_gradients[0] : nullptr;
