@@ -18,6 +18,7 @@ struct Trained {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
   int64_t late_updates = 0, late_gradients = 0;       // of rank 0, in an iteration
+  int64_t halves = 0;                                 // compute steps of half of the samples
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -141,6 +142,8 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
       trained.losses = losses;
       for (const Step& step : executor.program().steps)
         if (step.late) ++(step.kind == Step::Kind::update ? trained.late_updates : trained.late_gradients);
+      for (const Step& step : executor.program().steps)
+        if (step.lane == Lane::compute && executor.program().half_of(step) >= 0) ++trained.halves;
     }
     gather(net, executor, store, trained);
   });
@@ -176,8 +179,7 @@ int first_case() {
 
 std::string describe(const Network& net, const Strategy& strategy, int ranks) {
   const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
-  std::string text = fmt::format("chunks {}, updates {}\n", chunks_text(strategy.schedule.chunks),
-                                 strategy.schedule.late_updates ? "late" : "at once");
+  std::string text = schedule_text(strategy.schedule) + "\n";
   for (size_t n = 0; n < net.nodes().size(); ++n) {
     const auto& node = net.nodes()[n];
     text += fmt::format("{} {}: {} {}", node.name, node.layer->type(), strategies[n].config.text(),
@@ -250,6 +252,32 @@ TEST(CutTraining, LateUpdatesChangeNothing) {
     }
   }
   EXPECT_GT(late, 0);
+}
+
+// Halos by halves of the samples: what is computed is the same, to the last bit where sums are exact.
+TEST(CutTraining, HalvesTrainAsOnOneRank) {
+  int64_t halves = 0;
+  for (int seed = first_case(); seed < first_case() + cases(15); ++seed) {
+    for (const bool exact : {true, false}) {
+      const Network net = exact ? testing::random_exact_net(static_cast<uint32_t>(seed))
+                                : testing::random_layers_net(static_cast<uint32_t>(seed));
+      const Trained single = train(net, alone(net), 1, exact, exact ? 1 : 1e-3, "", exact ? 1 : 3);
+      for (int ranks : {2, 3, 4}) {
+        Strategy strategy = built_in_strategy("spatial", net, ranks);
+        strategy.schedule.halves = true;
+        SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+        const Trained cut = train(net, strategy, ranks, exact, exact ? 1 : 1e-3, "", exact ? 1 : 3);
+        if (exact) {
+          EXPECT_EQ(cut.weights, single.weights);
+        } else {
+          expect_same(single, cut, 2e-5);
+        }
+        halves += cut.halves;
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(halves, 100);
 }
 
 // Every layer's gradients by every replica, where they can be: over samples alone, and under any cut.

@@ -40,9 +40,11 @@ Strategy parsed(const std::string& schedule) {
 }
 
 TEST(Schedule, StandsInAStrategyFile) {
-  const Strategy strategy = parsed(R"({"gradient_chunks": "first:2", "late_updates": false})");
+  const Strategy strategy =
+      parsed(R"({"gradient_chunks": "first:2", "late_updates": false, "halves": true})");
   EXPECT_EQ(strategy.schedule.chunks, parse_chunks("first:2", "test"));
   EXPECT_FALSE(strategy.schedule.late_updates);
+  EXPECT_TRUE(strategy.schedule.halves);
   EXPECT_EQ(parse_strategy(strategy_text(strategy), "again"), strategy);
   EXPECT_EQ(parsed("{}").schedule, Schedule{});
   EXPECT_EQ(strategy_text(parsed("{}")).find("schedule"), std::string::npos);
@@ -63,6 +65,7 @@ TEST(Schedule, WrongOnesInAFileAreRefused) {
   expect_refused(R"({"gradient_chunks": 3})", "is not a text");
   expect_refused(R"({"gradient_chunks": "some"})", "'some'");
   expect_refused(R"({"late_updates": "yes"})", "is not true or false");
+  expect_refused(R"({"halves": 1})", "is not true or false");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/program/lower.h"
+#include "cortado/program/volume.h"
 
 #include "tests/program/nets.h"
 
@@ -104,6 +105,46 @@ TEST(Job, InputGradientsThatAreExchangedComeBeforeWeightGradients) {
     EXPECT_LT(place(backward, "b"), place(exchange, "to b"));
     EXPECT_LT(place(exchange, "to b"), place(backward_weights, "b"));
     EXPECT_LT(place(backward_weights, "b"), place(backward_weights, "a"));
+  }
+}
+
+// conv a, halo, conv b: half of a travels while the other half is computed, half of b is computed meanwhile.
+TEST(Job, HalosTravelByHalvesOfTheSamples) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
+  NodeStrategies strategies = all(net, {.h = 2});
+  strategies[net.node("loss")] = {};
+  const auto whole = lower_job(net, strategies, 2),
+             halves = lower_job(net, strategies, 2, false, {.halves = true});
+  ASSERT_NO_THROW(verify_job(halves));
+  for (int rank : {0, 1}) {
+    const Program& program = halves[rank];
+    std::vector<std::string> names;
+    std::map<std::string, const Step*> steps;
+    for (const Step& step : program.steps) {
+      if (program.half_of(step) < 0) continue;
+      names.push_back(name_of(program.works[step.work], net));
+      steps[names.back()] = &step;
+    }
+    EXPECT_THAT(names, ::testing::ElementsAre("a 1/2", "to b 1/2", "a 2/2", "to b 2/2", "b 1/2", "b 2/2"));
+    const auto waits_for = [&](const char* one, const char* other) {
+      const auto& waits = steps.at(one)->waits;
+      return std::ranges::find(waits, steps.at(other) - program.steps.data()) != waits.end();
+    };
+    EXPECT_TRUE(waits_for("to b 1/2", "a 1/2"));
+    EXPECT_FALSE(waits_for("to b 1/2", "a 2/2"));
+    EXPECT_TRUE(waits_for("b 1/2", "to b 1/2"));
+    EXPECT_FALSE(waits_for("b 1/2", "to b 2/2"));
+    EXPECT_TRUE(waits_for("b 2/2", "to b 2/2"));
+    EXPECT_EQ(volumes_of(program).total().sent, volumes_of(whole[rank]).total().sent);
+    EXPECT_EQ(program.steps.size(), whole[rank].steps.size() + 3);
+  }
+  Program broken = halves[0];
+  --broken.works.back().half->samples.end;
+  try {
+    verify(broken, net);
+    FAIL() << "a sample is computed by no half";
+  } catch (const InternalError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("are not all of it"));
   }
 }
 

@@ -58,6 +58,8 @@ void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
       "says, else 1MiB");
   command.add_flag("--no-late-updates", o.no_late_updates,
                    "Wait for all sums of gradients at the end of each iteration");
+  command.add_flag("--halves", o.halves,
+                   "Where halos travel: half of a batch computes while the other half's are under way");
   command
       .add_option("--replicate", o.replicate,
                   "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
@@ -69,6 +71,7 @@ void apply(const ScheduleOptions& o, const Network& network, Strategy& strategy)
   if (!o.gradient_chunks.empty())
     strategy.schedule.chunks = parse_chunks(o.gradient_chunks, "--gradient-chunks");
   if (o.no_late_updates) strategy.schedule.late_updates = false;
+  if (o.halves) strategy.schedule.halves = true;
   for (const std::string& layers : o.replicate) {
     try {
       set_sync(strategy, network, layers, GradientSync::replicate);
@@ -158,6 +161,7 @@ void check_same_start(const MachineOptions& o, Communicator& job, std::vector<St
   facts.push_back({"--fast-math", o.fast_math ? "given" : ""});
   facts.push_back({"--gradient-chunks", o.schedule.gradient_chunks});
   facts.push_back({"--no-late-updates", o.schedule.no_late_updates ? "given" : ""});
+  facts.push_back({"--halves", o.schedule.halves ? "given" : ""});
   facts.push_back({"--replicate", fmt::format("{}", fmt::join(o.schedule.replicate, ","))});
   check_same_start(job, facts);
 }

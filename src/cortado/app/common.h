@@ -23,6 +23,7 @@ CLI::Validator at_least_one();
 struct ScheduleOptions {
   std::string gradient_chunks;  // empty: as the strategy says
   bool no_late_updates = false;
+  bool halves = false;
   std::vector<std::string> replicate;  // layers whose gradients every replica computes
 };
 void add_schedule_options(CLI::App& command, ScheduleOptions& options);

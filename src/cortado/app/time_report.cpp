@@ -83,7 +83,7 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
       if (work >= 0) times.communication[static_cast<size_t>(work)] += seconds;
     } else if (step.work >= 0) {
       const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::forward_partial;
-      (forward ? times.forward : times.backward)[static_cast<size_t>(step.work)] += seconds;
+      (forward ? times.forward : times.backward)[static_cast<size_t>(program.whole_of(step.work))] += seconds;
     }
   }
   return times;
@@ -109,7 +109,7 @@ TimeReport report_of(const Network& network, const Program& program,
       const Shape& batch = network.tensors()[static_cast<size_t>(node.outputs.front())].shape;
       report.images = static_cast<double>(batch[0]);
     }
-    if (work.kind != Work::Kind::compute) continue;
+    if (work.kind != Work::Kind::compute || work.half) continue;
     LayerTimes layer{.name = name_of(work, network)};
     layer.forward = median_of([&](const IterationTimes& t) { return t.forward[w]; });
     layer.backward = median_of([&](const IterationTimes& t) { return t.backward[w]; });
@@ -125,7 +125,7 @@ TimeReport report_of(const Network& network, const Program& program,
 double flops_of(const Network& network, const Program& program) {
   double flops = 0;
   for (const Work& work : program.works)
-    if (work.kind == Work::Kind::compute) flops += flops_of(network, program, work);
+    if (work.kind == Work::Kind::compute && !work.half) flops += flops_of(network, program, work);
   return flops;
 }
 

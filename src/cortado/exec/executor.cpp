@@ -74,13 +74,17 @@ Executor::~Executor() = default;
 
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
   if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
-  return facts_of(*selection.kernel);
+  TaskFacts facts = facts_of(*selection.kernel);
+  for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
+    facts.parameter_order += selection.kernel->parameter_format(static_cast<int>(p)).name + "; ";
+  return facts;
 }
 
 TaskFacts facts_of(const Kernel& kernel) {
   BackwardReads reads = kernel.backward_reads();
   TaskFacts facts;
   facts.saved = kernel.saved_bytes();
+  facts.saved_by_samples = kernel.saves_by_samples();
   facts.scratch = kernel.scratch_bytes();
   facts.backward_reads_inputs = reads.inputs;
   facts.backward_reads_outputs = reads.outputs;
@@ -137,16 +141,22 @@ float* Executor::pointer(int buffer) const {
   return program_.buffers[buffer].offset < 0 ? nullptr : arena_.floats(program_.buffers[buffer].offset);
 }
 
+float* Executor::pointer(const Work& work, int buffer) const {
+  float* whole = pointer(buffer);
+  return whole ? whole + program_.begin_of(work, buffer).count / static_cast<int64_t>(sizeof(float))
+               : nullptr;
+}
+
 void Executor::bind() {
   for (const Work& work : program_.works) {
     Bound bound;
     if (work.facts.kernel >= 0) {
       bound.kernel = selections_[work.facts.kernel].kernel.get();
       Arguments& arguments = bound.arguments;
-      for (int buffer : work.inputs) arguments.inputs.push_back(pointer(buffer));
-      for (int buffer : work.outputs) arguments.outputs.push_back(pointer(buffer));
-      for (int buffer : work.output_gradients) arguments.output_gradients.push_back(pointer(buffer));
-      for (int buffer : work.input_gradients) arguments.input_gradients.push_back(pointer(buffer));
+      for (int buffer : work.inputs) arguments.inputs.push_back(pointer(work, buffer));
+      for (int buffer : work.outputs) arguments.outputs.push_back(pointer(work, buffer));
+      for (int buffer : work.output_gradients) arguments.output_gradients.push_back(pointer(work, buffer));
+      for (int buffer : work.input_gradients) arguments.input_gradients.push_back(pointer(work, buffer));
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
         arguments.parameters.push_back(entry.value);
@@ -156,6 +166,7 @@ void Executor::bind() {
       }
       arguments.data_first = work.data_first;
       arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved));
+      if (arguments.saved) arguments.saved += program_.begin_of(work, work.saved).count;
       arguments.random = {options_.seed, 0,
                           RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
     }
@@ -292,7 +303,7 @@ void Executor::run_work(const Step& step) {
   bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
   bound.arguments.sums = reinterpret_cast<double*>(pointer(step.sums));
   bound.arguments.random.iteration = iteration_;
-  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
+  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work, work.inputs[i]);
   try {
     switch (step.kind) {
       case Step::Kind::forward:

@@ -135,6 +135,7 @@ class Executor {
   void wait_for(int step);
   double loss() const;
   float* pointer(int buffer) const;
+  float* pointer(const Work& work, int buffer) const;  // where the work's samples begin
 
   const Network& network_;
   ParameterStore& parameters_;

@@ -116,8 +116,10 @@ void Executor::bind_messages() {
       const Movement movement = program_.movement_of(step);
       // What it moves from may lie in a reader's memory, known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0]].kind == Buffer::Kind::batch) continue;
-      float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);
-      float* to = step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(step.writes[0]);
+      const Work& work = program_.works[step.work];
+      float* from = step.reads.empty() ? nullptr : pointer(work, step.reads[0]);
+      float* to =
+          step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(work, step.writes[0]);
       messages_[s].exchange =
           std::make_unique<BoundExchange>(movement, from, to, pointer(step.scratch), communicator_, step.tag);
       continue;
@@ -222,8 +224,8 @@ std::string Executor::first_non_finite() {
   run_lanes(0, program_.forward_steps, [&](int s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
-    if (step.kind != Step::Kind::forward || found != "") return;
-    const Work& work = program_.works[step.work];
+    if (step.kind != Step::Kind::forward || found != "" || program_.half_of(step) == 0) return;
+    const Work& work = program_.works[program_.whole_of(step.work)];
     for (size_t i = 0; i < work.outputs.size(); ++i) {
       if (work.outputs[i] < 0) continue;
       const Buffer& buffer = program_.buffers[work.outputs[i]];

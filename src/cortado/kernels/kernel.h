@@ -25,7 +25,7 @@ struct ArgumentsOf {
   std::byte* saved = nullptr;           // saved_bytes(), kept from forward to backward (argmax, dropout mask)
   std::byte* scratch = nullptr;         // scratch_bytes(), contents undefined between calls
   double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
-  RandomStream random;  // owner = layer name; draw per *global* element index (see Task boxes)
+  RandomStream random;      // owner = layer name; draw per *global* element index (see Task boxes)
   bool data_first = false;  // backward() runs before backward_weights()
 };
 
@@ -73,6 +73,8 @@ class KernelOf {
   virtual void backward_partial(const ArgumentsOf<T>&) {}
 
   virtual Bytes saved_bytes() const { return {}; }
+  // True when what is saved of each sample lies by itself, one sample behind the other.
+  virtual bool saves_by_samples() const { return false; }
   virtual Bytes scratch_bytes() const { return {}; }
   virtual BackwardReads backward_reads() const { return {}; }
   // True when output 0 may use the memory of input 0 (and, backward, gradient of input 0 that of output 0).

@@ -154,6 +154,7 @@ Schedule drawn_schedule(Dice& dice) {
   if (chunks.kind == GradientChunks::Kind::first) chunks.layers = 1 + static_cast<int>(dice.below(3));
   if (chunks.kind == GradientChunks::Kind::bytes) chunks.bytes = {int64_t{256} << dice.below(4)};
   schedule.late_updates = dice.below(2) == 0;
+  schedule.halves = dice.below(2) == 0;
   return schedule;
 }
 

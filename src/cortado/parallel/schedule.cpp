@@ -64,7 +64,8 @@ std::string chunks_text(const GradientChunks& chunks) {
 }
 
 std::string schedule_text(const Schedule& schedule) {
-  return chunks_text(schedule.chunks) + (schedule.late_updates ? ", late updates" : ", updates at once");
+  return chunks_text(schedule.chunks) + (schedule.late_updates ? ", late updates" : ", updates at once") +
+         (schedule.halves ? ", halves" : "");
 }
 
 }  // namespace cortado

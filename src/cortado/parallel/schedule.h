@@ -28,6 +28,9 @@ struct Schedule {
   // A parameter whose gradient is summed is updated before the next iteration's first use of it, so that the
   // last sums hide behind that iteration's first layers.
   bool late_updates = true;
+  // Halos travel in two messages, of half of the samples each: while one half is under way, the other is
+  // computed.
+  bool halves = false;
   bool operator==(const Schedule&) const = default;
 };
 
@@ -35,6 +38,6 @@ struct Schedule {
 // `where`.
 GradientChunks parse_chunks(const std::string& text, const std::string& where);
 std::string chunks_text(const GradientChunks& chunks);
-std::string schedule_text(const Schedule& schedule);  // "first:3, late updates"
+std::string schedule_text(const Schedule& schedule);  // "first:3, late updates, halves"
 
 }  // namespace cortado

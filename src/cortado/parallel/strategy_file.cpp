@@ -128,7 +128,7 @@ Json json_of(const Strategy::Rule& rule) {
 }
 
 Schedule schedule_of(const Json& object, const std::string& where) {
-  static constexpr std::string_view known[] = {"gradient_chunks", "late_updates"};
+  static constexpr std::string_view known[] = {"gradient_chunks", "late_updates", "halves"};
   if (!object.is_object()) refuse(where, "schedule", fmt::format("{} is not an object", shown(object)));
   check_keys(object, known, where + ": \"schedule\"");
   Schedule schedule;
@@ -136,17 +136,20 @@ Schedule schedule_of(const Json& object, const std::string& where) {
     const std::string text = text_of(object["gradient_chunks"], where, "gradient_chunks");
     schedule.chunks = parse_chunks(text, where + ": \"gradient_chunks\"");
   }
-  if (object.contains("late_updates")) {
-    const Json& late = object["late_updates"];
-    if (!late.is_boolean())
-      refuse(where, "late_updates", fmt::format("{} is not true or false", shown(late)));
-    schedule.late_updates = late.get<bool>();
+  for (const auto& [key, value] :
+       {std::pair{"late_updates", &schedule.late_updates}, {"halves", &schedule.halves}}) {
+    if (!object.contains(key)) continue;
+    const Json& given = object[key];
+    if (!given.is_boolean()) refuse(where, key, fmt::format("{} is not true or false", shown(given)));
+    *value = given.get<bool>();
   }
   return schedule;
 }
 
 Json json_of(const Schedule& schedule) {
-  return {{"gradient_chunks", chunks_text(schedule.chunks)}, {"late_updates", schedule.late_updates}};
+  Json object = {{"gradient_chunks", chunks_text(schedule.chunks)}, {"late_updates", schedule.late_updates}};
+  if (schedule.halves) object["halves"] = true;
+  return object;
 }
 
 }  // namespace

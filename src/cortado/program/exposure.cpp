@@ -120,7 +120,7 @@ int work_served(const Program& program, const Step& step) {
   if (!step.parameters.empty())
     return computes([&](const Work& work) { return has(work.parameters, step.parameters[0]); });
   const Work& own = program.works[static_cast<size_t>(step.work)];
-  if (own.kind == Work::Kind::compute) return step.work;
+  if (own.kind == Work::Kind::compute) return program.whole_of(step.work);
   if (own.nodes.empty()) return -1;
   return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
 }
@@ -132,7 +132,7 @@ int layer_work(const Program& program, const Step& step) {
     for (size_t w = 0; w < program.works.size(); ++w)
       if (has(program.works[w].parameters, step.parameters[0])) return static_cast<int>(w);
   }
-  return step.work;
+  return program.whole_of(step.work);
 }
 
 std::vector<Exposure> exposures_of(const Program& program, std::span<const TimelineEntry> own,

@@ -25,12 +25,15 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   auto done = [&](std::string_view pass) {
     if (options.after_pass) options.after_pass(pass, program);
   };
-  place_works(program, network, options.keep_tensors ? without_in_place(oracle) : oracle, options.fuse);
+  const TaskOracle tasks = options.keep_tensors ? without_in_place(oracle) : oracle;
+  place_works(program, network, tasks, options.fuse);
   done("place works");
   place_forward(program, network);
   done("place forward");
   if (network.phase() == Phase::train) place_backward(program, network, options.keep_tensors);
   done("place backward");
+  if (options.schedule.halves) halve_halos(program, tasks);
+  done("halve halos");
   chunk_gradients(program, network, options.schedule.chunks);
   done("chunk gradients");
   if (options.schedule.late_updates) delay_updates(program);

@@ -19,6 +19,11 @@ void place_forward(Program& program, const Network& network);
 // another. (backward.cpp)
 void place_backward(Program& program, const Network& network, bool keep_gradients);
 
+// Where tensors travel that ranks hold by the same samples (halos), makes two messages of each, of half the
+// samples, and two steps of what computes them and of what waits for them: half is computed while the other
+// half is under way. (halves.cpp)
+void halve_halos(Program& program, const TaskOracle& oracle);
+
 // Puts sums of gradients over one group together into chunks; a chunk's sum stands where its last one stood.
 // (chunks.cpp)
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);

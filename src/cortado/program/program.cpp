@@ -4,9 +4,27 @@ namespace cortado {
 
 Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
 
+Range half_of(const Range& samples, int which) {
+  const int64_t middle = samples.begin + (samples.size() + 1) / 2;
+  return which == 0 ? Range{samples.begin, middle} : Range{middle, samples.end};
+}
+
 Movement Program::movement_of(const Step& step) const {
   const Movement& movement = works[step.work].movement;
   return step.backward ? adjoint(movement) : movement;
+}
+
+int Program::whole_of(int work) const {
+  return work >= 0 && works[work].half ? works[work].half->whole : work;
+}
+
+int Program::half_of(const Step& step) const {
+  return step.work >= 0 && works[step.work].half ? works[step.work].half->which : -1;
+}
+
+Bytes Program::begin_of(const Work& work, int buffer) const {
+  if (!work.half) return {};
+  return {buffers[buffer].size.count / work.half->of * work.half->samples.begin};
 }
 
 int Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {

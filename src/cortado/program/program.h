@@ -14,8 +14,10 @@ namespace cortado {
 
 // What a Program must know of the kernel that will run a task; asked from whoever owns kernels.
 struct TaskFacts {
-  Bytes saved;    // kept from the forward to the backward step
-  Bytes scratch;  // needed during a step only
+  Bytes saved;                    // kept from the forward to the backward step
+  Bytes scratch;                  // needed during a step only
+  bool saved_by_samples = false;  // what is saved of each sample lies by itself, one sample behind the other
+  std::string parameter_order{};  // in memory: equal texts, equal order
   bool backward_reads_inputs = true;
   bool backward_reads_outputs = true;
   bool in_place = false;                     // output 0 may take the memory of input 0, and so the gradients
@@ -60,6 +62,14 @@ struct Work {
   bool data_first = false;  // the gradients of the inputs are computed before those of the parameters
   // copy, sum
   Movement movement{};
+  // One half of another work's samples (halves.cpp): its forward step is two, in the same buffers.
+  struct Half {
+    int whole = -1;   // the other work
+    int which = 0;    // 0 or 1
+    Range samples{};  // of those that this rank holds, the first being 0
+    int64_t of = 0;   // samples that this rank holds, and each buffer of the work
+  };
+  std::optional<Half> half{};
 };
 
 enum class Lane { compute, communication };
@@ -119,6 +129,13 @@ struct Program {
   // Which part that is.
   std::optional<Box> tensor_box(int tensor) const;
 
+  // The work itself or, of a half, the whole one.
+  int whole_of(int work) const;
+  // 0 or 1 for a step of half of the samples, else -1.
+  int half_of(const Step& step) const;
+  // Where the samples of `work` begin in one of its buffers.
+  Bytes begin_of(const Work& work, int buffer) const;
+
   // What an exchange step moves: the movement of its work, or the adjoint.
   Movement movement_of(const Step& step) const;
 
@@ -127,9 +144,11 @@ struct Program {
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
 };
 
+Range half_of(const Range& samples, int which);  // 0: the first, which has one more of an odd number
+
 std::string_view name_of(Step::Kind kind);
-std::string_view name_of(const Program& program, const Step& step);     // exchange: "allgather", ...
-std::string name_of(const Work& work, const Network& network);          // "conv1+relu1", "to conv2"
+std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
+std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2", "conv3 1/2"
 std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
 
 Bytes bytes_of(const Shape& shape);  // of floats

@@ -51,9 +51,12 @@ std::string name_of(const Work& work, const Network& network) {
   if (work.nodes.empty()) return name + "report";
   if (work.backward_only)
     return (name.empty() ? "" : "to ") + network.nodes()[work.nodes[0]].name + " of all";
-  if (!name.empty()) return name + network.nodes()[work.nodes[0]].name;
-  for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
-  return name;
+  if (name.empty()) {
+    for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
+  } else {
+    name += network.nodes()[work.nodes[0]].name;
+  }
+  return work.half ? fmt::format("{} {}/2", name, work.half->which + 1) : name;
 }
 
 std::string parameters_text(const Network& network, const Step& step) {

@@ -65,23 +65,27 @@ void verify_races(const Program& program) {
   });
   if (!communicates) return;
   const auto before = steps_before(program);
-  auto overlap = [&](int a, int b) {
+  auto overlap = [&](int a, int b, bool unlike_halves) {
     const Buffer &one = program.buffers[a], &other = program.buffers[b];
-    if (a == b) return true;
+    if (a == b) return !unlike_halves;
     if (one.offset < 0 || other.offset < 0) return false;
     return one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
   };
-  auto clash = [&](const std::vector<int>& writes, const std::vector<int>& touches) {
-    return std::ranges::any_of(
-        writes, [&](int a) { return std::ranges::any_of(touches, [&](int b) { return overlap(a, b); }); });
+  auto clash = [&](const std::vector<int>& writes, const std::vector<int>& touches, bool unlike_halves) {
+    return std::ranges::any_of(writes, [&](int a) {
+      return std::ranges::any_of(touches, [&](int b) { return overlap(a, b, unlike_halves); });
+    });
   };
   for (size_t s = 0; s < program.steps.size(); ++s) {
     for (size_t e = 0; e < s; ++e) {
       const Step &step = program.steps[s], &earlier = program.steps[e];
       const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
       if (!together || before[s][e]) continue;
-      const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
-                         clash(earlier.writes, step.reads);
+      const int half = program.half_of(step), earlier_half = program.half_of(earlier);
+      const bool unlike = half >= 0 && earlier_half >= 0 && half != earlier_half;
+      const bool races = clash(step.writes, earlier.writes, unlike) ||
+                         clash(step.writes, earlier.reads, unlike) ||
+                         clash(earlier.writes, step.reads, unlike);
       check(!races, fmt::format("steps {} ({}) and {} ({}) touch the same memory and may run together", e,
                                 name_of(earlier.kind), s, name_of(step.kind)));
     }
@@ -196,6 +200,29 @@ void verify_updates(const Program& program, const Network& network) {
   }
 }
 
+// The halves of a work are all of its samples, and its forward step.
+void verify_halves(const Program& program) {
+  std::vector<std::vector<int>> of_whole(program.works.size());
+  std::vector<int> steps(program.works.size(), 0);
+  for (size_t w = 0; w < program.works.size(); ++w)
+    if (program.works[w].half) of_whole[program.works[w].half->whole].push_back(static_cast<int>(w));
+  for (const Step& step : program.steps) {
+    const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::exchange;
+    if (forward && step.work >= 0 && !step.backward) ++steps[step.work];
+  }
+  for (size_t w = 0; w < of_whole.size(); ++w) {
+    if (of_whole[w].empty()) continue;
+    int64_t next = 0;
+    for (int part : of_whole[w]) {
+      const auto& half = *program.works[part].half;
+      check(half.samples.begin == next && steps[part] == 1, fmt::format("half {} of work {}", half.which, w));
+      next = half.samples.end;
+    }
+    check(next == program.works[of_whole[w][0]].half->of && steps[w] == 0,
+          fmt::format("the halves of work {} are not all of it", w));
+  }
+}
+
 }  // namespace
 
 void verify(const Program& program, const Network& network) {
@@ -206,6 +233,7 @@ void verify(const Program& program, const Network& network) {
   verify_carried(program);
   verify_lasting(program);
   verify_updates(program, network);
+  verify_halves(program);
 }
 
 }  // namespace cortado

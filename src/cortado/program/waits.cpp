@@ -6,8 +6,8 @@
 namespace cortado {
 namespace {
 
-// What a step reads and writes: buffers, and values and gradients of parameters, each under a number of its
-// own.
+// What a step reads and writes: the halves of buffers, and values and gradients of parameters, each under a
+// number of its own.
 struct Touched {
   std::vector<int> reads, writes;
 };
@@ -17,7 +17,7 @@ class Resources {
   explicit Resources(const Program& program) : program_(program) {}
 
   Touched of(const Step& step) const {
-    Touched touched{step.reads, step.writes};
+    Touched touched{halves(step.reads, step), halves(step.writes, step)};
     switch (step.kind) {
       case Step::Kind::forward_partial:
       case Step::Kind::forward:
@@ -48,7 +48,16 @@ class Resources {
   }
 
  private:
-  int weights(int parameter) const { return static_cast<int>(program_.buffers.size()) + 2 * parameter; }
+  // A step of half of the samples touches that half of its buffers.
+  std::vector<int> halves(const std::vector<int>& buffers, const Step& step) const {
+    const int half = program_.half_of(step);
+    std::vector<int> touched;
+    for (int buffer : buffers)
+      for (int which : {0, 1})
+        if (half < 0 || half == which) touched.push_back(2 * buffer + which);
+    return touched;
+  }
+  int weights(int parameter) const { return 2 * (static_cast<int>(program_.buffers.size()) + parameter); }
   int gradient(int parameter) const { return weights(parameter) + 1; }
 
   void add_backward(const Step& step, Touched& touched) const {
@@ -109,28 +118,48 @@ void add_waits(Program& program) {
   }
 }
 
+namespace {
+
+// The first step of `touching` for each half of the samples: two, or one that touches both.
+std::vector<int> first_steps(const Program& program, const std::vector<int>& touching) {
+  std::vector<int> firsts;
+  for (int which : {0, 1}) {
+    const auto first = std::ranges::find_if(touching, [&](int step) {
+      const int half = program.half_of(program.steps[step]);
+      return half < 0 || half == which;
+    });
+    if (first != touching.end()) firsts.push_back(*first);
+  }
+  sort_unique(firsts);
+  return firsts;
+}
+
+}  // namespace
+
 // Where a buffer takes over the memory of one that lived before, its first step waits for the steps of the
-// other lane (or overlapping ones) that touch the former one.
+// other lane (or overlapping ones) that touch the former one; so does the first step of each half.
 void add_memory_waits(Program& program) {
   std::vector<std::vector<int>> touching(program.buffers.size());
   for (size_t s = 0; s < program.steps.size(); ++s) {
     for (int buffer : program.steps[s].reads) touching[buffer].push_back(static_cast<int>(s));
     for (int buffer : program.steps[s].writes) touching[buffer].push_back(static_cast<int>(s));
   }
-  for (const Buffer& later : program.buffers) {
+  for (size_t l = 0; l < program.buffers.size(); ++l) {
+    const Buffer& later = program.buffers[l];
     if (later.offset < 0 || later.first_step < 0) continue;
-    Step& step = program.steps[later.first_step];
+    const std::vector<int> firsts = first_steps(program, touching[l]);
     for (size_t e = 0; e < program.buffers.size(); ++e) {
       const Buffer& earlier = program.buffers[e];
       if (earlier.offset < 0 || earlier.first_step < 0 || earlier.last_step >= later.first_step) continue;
       if (later.offset >= earlier.offset + earlier.size.count ||
           earlier.offset >= later.offset + later.size.count)
         continue;
-      for (int other : touching[e]) {
-        if (!ordered_by_lane(program.steps[other], step)) step.waits.push_back(other);
-      }
+      for (int first : firsts)
+        for (int other : touching[e])
+          if (!ordered_by_lane(program.steps[other], program.steps[first]))
+            program.steps[first].waits.push_back(other);
     }
-    sort_unique(step.waits);
+    for (int first : firsts) sort_unique(program.steps[first].waits);
   }
 }
 

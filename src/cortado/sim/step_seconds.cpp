@@ -87,11 +87,24 @@ Bytes StepSeconds::share_of(const Step& update) const {
   return slice;
 }
 
+namespace {
+
+// What a half moves on every rank.
+Layout samples_of(Layout layout, const Work& work) {
+  for (auto& box : layout)
+    if (box && work.half) (*box)[0] = half_of((*box)[0], work.half->which);
+  return layout;
+}
+
+}  // namespace
+
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[static_cast<size_t>(step.work)];
   const auto& operation = program_.placement.operations[static_cast<size_t>(work.operations[0])];
-  const Layout& from = program_.placement.values[static_cast<size_t>(operation.inputs[0])].layout;
-  const Layout& to = program_.placement.values[static_cast<size_t>(operation.outputs[0])].layout;
+  const auto layout_of = [&](int value) {
+    return samples_of(program_.placement.values[static_cast<size_t>(value)].layout, work);
+  };
+  const Layout from = layout_of(operation.inputs[0]), to = layout_of(operation.outputs[0]);
   if (operation.kind == Placement::Operation::Kind::copy)
     return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_));
   // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.

@@ -87,8 +87,12 @@ class Tuner {
     for (const Schedule& schedule : schedules(static_cast<int>(layers))) {
       Strategy other = start;
       other.schedule = schedule;
+      other.schedule.halves = start.schedule.halves;
       try_out(std::move(other));
     }
+    Strategy other = best_.strategy;
+    other.schedule.halves = !other.schedule.halves;
+    try_out(std::move(other));
   }
 
   // Bytes that a replica's gradients have, and those that it would gather in their place.

@@ -129,6 +129,7 @@ class MaximumKernel : public Kernel {
   std::string name() const override { return "native maximum"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
   Bytes saved_bytes() const override { return {backward_ ? size_ : 0}; }
+  bool saves_by_samples() const override { return true; }
   bool in_place() const override { return true; }
 
   void forward(const Arguments& arguments) override {

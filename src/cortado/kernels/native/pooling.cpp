@@ -170,6 +170,7 @@ class MaxPoolingKernel : public Kernel {
 
   std::string name() const override { return "native max-pooling"; }
   Bytes saved_bytes() const override { return {backward_ ? g_.output_size() * int64_t{sizeof(Tap)} : 0}; }
+  bool saves_by_samples() const override { return true; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
 
   void forward(const Arguments& arguments) override {

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "cortado/program/passes.h"
+
+namespace cortado {
+namespace {
+
+using Kind = Step::Kind;
+using Operation = Placement::Operation;
+
+// True when each rank holds the same samples before and after the movement, two or more, and ranks that
+// share some share all, so that the first halves of all of them are moved by themselves. What is a collective
+// (ranks that need one box) stays whole. Asked of the placement: all ranks agree.
+bool moves_by_samples(const Placement& placement, const Operation& operation) {
+  if (operation.kind != Operation::Kind::copy || operation.gradients != Operation::Gradients::own)
+    return false;
+  if (operation.inputs.size() != 1 || operation.outputs.size() != 1 || operation.node < 0) return false;
+  const auto &from = placement.values[operation.inputs[0]], &to = placement.values[operation.outputs[0]];
+  if (from.partial || placement.operations[from.producer].kind == Operation::Kind::source) return false;
+  std::vector<Range> blocks;
+  for (size_t rank = 0; rank < from.layout.size(); ++rank) {
+    const auto &own = from.layout[rank], &needed = to.layout[rank];
+    if (own.has_value() != needed.has_value()) return false;
+    if (!own) continue;
+    if ((*own)[0] != (*needed)[0] || (*own)[0].size() < 2) return false;
+    if (std::count(to.layout.begin(), to.layout.end(), needed) > 1) return false;
+    blocks.push_back((*own)[0]);
+  }
+  const auto apart = [](const Range& one, const Range& other) {
+    return one == other || one.end <= other.begin || other.end <= one.begin;
+  };
+  return std::ranges::all_of(blocks, [&](const Range& one) {
+    return std::ranges::all_of(blocks, [&](const Range& other) { return apart(one, other); });
+  });
+}
+
+Box with_samples(Box box, const Range& samples) {
+  box[0] = samples;
+  return box;
+}
+
+Movement of_samples(Movement movement, const Range& samples) {
+  for (auto* box : {&movement.from, &movement.to, &movement.local})
+    if (*box) *box = with_samples(**box, samples);
+  for (auto* parts : {&movement.sends, &movement.receives})
+    for (auto& part : *parts) part.box = with_samples(part.box, samples);
+  return movement;
+}
+
+Task of_samples(Task task, const Range& samples) {
+  task.domain_box[0] = samples;
+  for (auto* boxes : {&task.input_boxes, &task.output_boxes})
+    for (Box& box : *boxes) box = with_samples(box, samples);
+  return task;
+}
+
+// True when each sample of the outputs is computed of the same sample of the inputs, and of no other.
+bool computes_by_samples(const Task& task) {
+  const Layer& layer = task.layer();
+  if (!task.cut || task.local_sums || !layer.cuts(task.inputs).n) return false;
+  const Range& samples = task.domain_box[0];
+  for (const auto* boxes : {&task.input_boxes, &task.output_boxes})
+    for (const Box& box : *boxes)
+      if (box.rank() == 0 || box[0] != samples) return false;
+  for (int k = 0; k < static_cast<int>(task.output_boxes.size()); ++k)
+    if (layer.sums(k)) return false;
+  return samples.size() >= 2;
+}
+
+class Halver {
+ public:
+  Halver(Program& program, const TaskOracle& oracle)
+      : program_(program), oracle_(oracle), halves_(program.steps.size()) {}
+
+  void run() {
+    for (int s = 0; s < program_.forward_steps; ++s) {
+      const Step& step = program_.steps[s];
+      if (step.kind != Kind::exchange || !step.group.empty()) continue;
+      const Work& work = program_.works[step.work];
+      if (!moves_by_samples(program_.placement, program_.placement.operations[work.operations[0]])) continue;
+      halve_exchange(s);
+      halve_readers(s);
+      halve_writers(s);
+    }
+    reorder();
+  }
+
+ private:
+  using Pair = std::vector<Step>;  // the two halves of a step; empty: it stays whole
+
+  static bool has(const std::vector<int>& list, int item) {
+    return std::ranges::find(list, item) != list.end();
+  }
+
+  int add_work(Work half, int whole, int which, const Range& all) {
+    const Range own = half_of(all, which);
+    half.half = {.whole = whole,
+                 .which = which,
+                 .samples = {own.begin - all.begin, own.end - all.begin},
+                 .of = all.size()};
+    program_.works.push_back(std::move(half));
+    return static_cast<int>(program_.works.size()) - 1;
+  }
+
+  void halve_exchange(int s) {
+    const Step whole = program_.steps[s];
+    const Movement movement = program_.works[whole.work].movement;
+    const Range all = (*(movement.from ? movement.from : movement.to))[0];
+    const auto buffer_of = [&](const std::vector<int>& buffers) {
+      return buffers.empty() || buffers[0] == whole.scratch ? -1 : buffers[0];
+    };
+    for (int which : {0, 1}) {
+      Work half = program_.works[whole.work];
+      half.movement = of_samples(movement, half_of(all, which));
+      const int work = add_work(std::move(half), whole.work, which, all);
+      halves_[s].push_back(
+          exchange_step(program_, work, false, buffer_of(whole.reads), buffer_of(whole.writes)));
+    }
+  }
+
+  // The first step that reads what `exchange` writes: half of it is computed while the other half travels.
+  void halve_readers(int exchange) {
+    for (int s = exchange + 1; s < program_.forward_steps; ++s) {
+      const Step& step = program_.steps[s];
+      if (step.lane != Lane::compute || !reads_of(step, exchange)) continue;
+      halve_computing(s);
+      return;
+    }
+  }
+  bool reads_of(const Step& step, int exchange) const {
+    return std::ranges::any_of(program_.steps[exchange].writes, [&](int b) { return has(step.reads, b); });
+  }
+
+  // What makes the tensor, back to a layer with weights: half of it travels while the other half is computed.
+  void halve_writers(int exchange) {
+    int s = exchange - 1;
+    const auto& moved = program_.steps[exchange].reads;
+    while (s >= 0 && (moved.empty() || !has(program_.steps[s].writes, moved[0]))) --s;
+    for (; s >= 0 && halve_computing(s); --s)
+      if (!program_.works[program_.steps[s].work].parameters.empty()) return;
+  }
+
+  // False where the step stays whole.
+  bool halve_computing(int s) {
+    if (!halves_[s].empty()) return true;
+    const Step whole = program_.steps[s];
+    if (whole.kind != Kind::forward || whole.sums >= 0) return false;
+    const Work work = program_.works[whole.work];
+    if (!computes_by_samples(work.task) || work.facts.forward_sums > 0 || has(work.inputs, -1) ||
+        has(work.outputs, -1))
+      return false;
+    const Range all = work.task.domain_box[0];
+    Work parts[2] = {work, work};
+    for (int which : {0, 1}) {
+      Work& part = parts[which];
+      part.task = of_samples(work.task, half_of(all, which));
+      const auto facts = oracle_(part.task);
+      if (!facts || !fits(*facts, work.facts, half_of(all, which).size(), all.size())) return false;
+      part.facts = *facts;
+      part.partial_gradients.assign(part.parameters.size(), -1);
+      part.output_gradients.clear();
+      part.input_gradients.clear();
+    }
+    for (int which : {0, 1}) {
+      Step step = whole;
+      step.scratch = -1;
+      std::erase(step.writes, whole.scratch);
+      if (const Bytes scratch = parts[which].facts.scratch; scratch.count > 0) {
+        step.scratch = program_.add_buffer("scratch of a half", Buffer::Kind::scratch, scratch);
+        step.writes.push_back(step.scratch);
+      }
+      step.work = add_work(std::move(parts[which]), whole.work, which, all);
+      halves_[s].push_back(std::move(step));
+    }
+    return true;
+  }
+
+  // True when the halves leave memory as the whole would: weights in one order, the same in place, and what
+  // the backward pass finds saved.
+  static bool fits(const TaskFacts& half, const TaskFacts& whole, int64_t samples, int64_t of) {
+    const bool saves_alike = whole.saved.count == 0 || (whole.saved_by_samples && half.saved_by_samples);
+    return half.parameter_order == whole.parameter_order && half.in_place == whole.in_place && saves_alike &&
+           half.saved.count * of == whole.saved.count * samples;
+  }
+
+  // Halved steps of one run, which ends with what it sends: the first half of all, then the second.
+  void reorder() {
+    std::vector<Step> steps;
+    std::vector<int> together;
+    const auto flush = [&] {
+      for (size_t which : {0, 1})
+        for (int s : together) steps.push_back(halves_[s][which]);
+      together.clear();
+    };
+    int forward_steps = 0;
+    for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
+      if (s == program_.forward_steps) {
+        flush();
+        forward_steps = static_cast<int>(steps.size());
+      }
+      Step& step = program_.steps[s];
+      const bool computes_behind_a_message = step.lane == Lane::compute && !together.empty() &&
+                                             program_.steps[together.back()].lane == Lane::communication;
+      if (halves_[s].empty() || computes_behind_a_message) flush();
+      if (halves_[s].empty()) {
+        steps.push_back(std::move(step));
+      } else {
+        together.push_back(s);
+      }
+    }
+    flush();
+    if (program_.forward_steps == static_cast<int>(program_.steps.size()))
+      forward_steps = static_cast<int>(steps.size());
+    program_.steps = std::move(steps);
+    program_.forward_steps = forward_steps;
+  }
+
+  Program& program_;
+  const TaskOracle& oracle_;
+  std::vector<Pair> halves_;  // per step
+};
+
+}  // namespace
+
+void halve_halos(Program& program, const TaskOracle& oracle) { Halver(program, oracle).run(); }
+
+}  // namespace cortado
