@@ -24,15 +24,22 @@ class Delayer {
     for (Step& step : program_.steps) {
       step.carried = step.kind == Kind::sum_gradient || step.kind == Kind::gather_parameter;
       if (step.kind == Kind::sum_gradient) std::ranges::copy(step.parameters, std::back_inserter(delayed_));
+      if (step.kind == Kind::scatter_gradient) owned_.push_back(step.parameters[0]);
     }
     for (Step& step : program_.steps)
       if (is_replicated(step)) delay_replicated(step);
-    for (Step& step : program_.steps)
-      step.late |= step.kind == Kind::update && has(delayed_, step.parameters[0]);
+    for (Step& step : program_.steps) step.late |= step.kind == Kind::update && may_wait(step.parameters[0]);
     move();
   }
 
  private:
+  // Parameters whose gradients are complete in the next iteration wait for them. Others may wait, too, in a
+  // job: their update is computed while the layer's inputs are under way. What an owner updates, others wait
+  // for.
+  bool may_wait(int parameter) const {
+    return has(delayed_, parameter) || (program_.placement.ranks > 1 && !has(owned_, parameter));
+  }
+
   const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work)]; }
   bool is_replicated(const Step& step) const {
     return step.kind == Kind::backward_weights && work_of(step).backward_only;
@@ -114,6 +121,7 @@ class Delayer {
 
   Program& program_;
   std::vector<int> delayed_;  // parameters whose gradients are complete in the next iteration
+  std::vector<int> owned_;    // parameters that each rank updates a share of
 };
 
 }  // namespace

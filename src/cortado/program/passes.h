@@ -28,8 +28,8 @@ void halve_halos(Program& program, const TaskOracle& oracle);
 // (chunks.cpp)
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);
 
-// Moves the updates of parameters whose gradients are summed, or computed by every replica, to before their
-// first use in the next iteration, and so what computes the latter.
+// Moves the updates of parameters to before their first use in the next iteration, save those that owners
+// send; and so what computes the gradients that every replica computes. On one rank it moves nothing.
 // (late_updates.cpp)
 void delay_updates(Program& program);
 
