@@ -144,7 +144,8 @@ void exchange_arrives_in_order(Communicator& c) {
 }
 
 // Exchanges of different tags and sums of overlapping groups are under way together; half of the ranks test
-// them in the opposite order.
+// them in the opposite order. In the second round every other one gives way, each rank choosing others: none
+// may stand still.
 void many_at_a_time(Communicator& c) {
   const int exchanges = 5;
   int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
@@ -169,6 +170,7 @@ void many_at_a_time(Communicator& c) {
     for (size_t left = all.size(); left > 0;) {
       for (size_t k = 0; k < all.size(); ++k) {
         size_t i = c.rank() % 2 == 0 ? k : all.size() - 1 - k;
+        all[i]->give_way(round == 1 && (i + static_cast<size_t>(c.rank())) % 2 == 0);
         if (done[i] || !all[i]->test()) continue;
         done[i] = true;
         --left;

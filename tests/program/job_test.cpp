@@ -235,6 +235,19 @@ TEST(Job, GradientsAreSummedInChunks) {
   EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 0 1");
 }
 
+std::string order_of(const Network& net, const Program& program) {
+  std::vector<std::string> order;
+  for (const Step& step : program.steps) {
+    std::string text(name_of(program, step));
+    if (step.late) text = "late " + text;
+    if (step.carried) text = "carried " + text;
+    if (step.work >= 0) text += " " + name_of(program.works[step.work], net);
+    for (int parameter : step.parameters) text += fmt::format(" {}", parameter);
+    order.push_back(text);
+  }
+  return fmt::format("{}", fmt::join(order, "\n"));
+}
+
 TEST(Job, LateUpdatesComeBeforeTheFirstUse) {
   const Network net =
       NetBuilder().conv("a", "data", "s").conv("b", "a", "s").conv("c", "b").loss("c", "data").build();
@@ -255,17 +268,37 @@ TEST(Job, LateUpdatesComeBeforeTheFirstUse) {
   for (const Step& step : at_once[0].steps) EXPECT_FALSE(step.late || step.carried);
 }
 
-std::string order_of(const Network& net, const Program& program) {
-  std::vector<std::string> order;
-  for (const Step& step : program.steps) {
-    std::string text(name_of(program, step));
-    if (step.late) text = "late " + text;
-    if (step.carried) text = "carried " + text;
-    if (step.work >= 0) text += " " + name_of(program.works[step.work], net);
-    for (int parameter : step.parameters) text += fmt::format(" {}", parameter);
-    order.push_back(text);
+// What the next iteration needs first is under way last, and goes first.
+TEST(Job, MessagesKnowWhenTheyAreNeeded) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  NodeStrategies strategies = all(net, {.n = 2});
+  strategies[net.node("b")] = all(net, {.c = 2})[0];
+  const Program program = lower_job(net, strategies, 2, false, {.chunks = parse_chunks("layer", "test")})[0];
+  const int end = static_cast<int>(program.steps.size());
+  std::map<std::string, int> needed, place;
+  for (int s = 0; s < end; ++s) {
+    const Step& step = program.steps[s];
+    std::string name(name_of(program, step));
+    if (step.work >= 0) name += " " + name_of(program.works[step.work], net);
+    for (int parameter : step.parameters) name += fmt::format(" {}", parameter);
+    place[name] = s;
+    needed[name] = step.needed;
   }
-  return fmt::format("{}", fmt::join(order, "\n"));
+  EXPECT_EQ(needed["allgather to b"], place["forward b"]);
+  EXPECT_EQ(needed["sum-gradient 0 1"], end + place["update 0"]);
+  EXPECT_EQ(needed["sum-gradient 4 5"], end + place["update 4"]);
+  EXPECT_LT(place["sum-gradient 4 5"], place["sum-gradient 0 1"]);
+  EXPECT_LT(needed["sum-gradient 0 1"], needed["sum-gradient 4 5"]);
+}
+
+// In a job updates wait for their layer: they are computed while its inputs are under way.
+TEST(Job, UpdatesFillTheWaitForInputs) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
+  const Schedule at_once{.late_updates = false};
+  const std::string late = order_of(net, lower_job(net, all(net, {.c = 2}), 2)[0]);
+  EXPECT_THAT(late, HasSubstr("allgather to b\nlate update 2\nlate update 3\nforward b\n"));
+  const std::string early = order_of(net, lower_job(net, all(net, {.c = 2}), 2, false, at_once)[0]);
+  EXPECT_THAT(early, HasSubstr("allgather to b\nforward b\n"));
 }
 
 // Lee et al. 2017, Algorithm 2: what the whole gradient of b is computed of is gathered in both passes, and

@@ -53,6 +53,23 @@ TEST(Flows, TellHowMuchOfThemIsDone) {
   EXPECT_NEAR(flows.done(second), 2.0 / 3, 1e-12);
 }
 
+TEST(Flows, WhatIsNeededSoonerGoesFirst) {
+  Flows flows(2);
+  const int late = flows.start(3, {{0, 1}}, 2), soon = flows.start(1, {{0, 0.75}}, 1),
+            elsewhere = flows.start(4, {{1, 1}}, 3);
+  EXPECT_EQ(flows.speed(soon), 1);
+  EXPECT_NEAR(flows.speed(late), 0.25, 1e-12);
+  EXPECT_EQ(flows.speed(elsewhere), 1);
+  EXPECT_EQ(flows.advance(flows.next_end()), std::vector{soon});
+  EXPECT_EQ(flows.speed(late), 1);
+  EXPECT_NEAR(flows.next_end(), 2.75, 1e-12);
+  // All of the port for one that is needed at once: others stand still, and go on behind it.
+  const int now = flows.start(1, {{0, 1}}, 0);
+  EXPECT_EQ(flows.speed(late), 0);
+  EXPECT_EQ(flows.advance(flows.next_end()), std::vector{now});
+  EXPECT_EQ(flows.speed(late), 1);
+}
+
 // Two flows share port 0, one of them goes on through port 1, which has a third one: that gets all the second
 // one leaves.
 TEST(Flows, SharesAreMaxMinFair) {

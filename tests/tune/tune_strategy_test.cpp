@@ -24,7 +24,9 @@ Network small_net() {
 }
 
 int differences(const Strategy& one, const Strategy& other) {
-  int count = one.schedule == other.schedule ? 0 : 1;
+  Schedule schedule = other.schedule;
+  schedule.halves = one.schedule.halves;
+  int count = (one.schedule != schedule) + (one.schedule.halves != other.schedule.halves);
   for (const auto& rule : one.rules) {
     const LayerStrategy& layer = *other.find(rule.pattern);
     count += (rule.layer.config != layer.config) + (rule.layer.sync != layer.sync);
@@ -37,17 +39,17 @@ TEST(TuneStrategy, FindsWhatEachMoveBringsNearer) {
   const Network net = small_net();
   const Strategy start = built_in_strategy("data", net, 2);
   Strategy goal = start;
-  goal.schedule = {.chunks = parse_chunks("first:2", "test"), .late_updates = false};
+  goal.schedule = {.chunks = parse_chunks("first:2", "test"), .late_updates = false, .halves = true};
   for (auto& rule : goal.rules) {
     if (rule.pattern == "c") rule.layer.sync = GradientSync::replicate;
     if (rule.pattern == "b") rule.layer = *built_in_strategy("model", net, 2).find("b");
   }
-  ASSERT_EQ(differences(start, goal), 3);
+  ASSERT_EQ(differences(start, goal), 4);
   const auto seconds = [&](const Strategy& strategy) { return Seconds{1.0 + differences(strategy, goal)}; };
   const TunedStrategy all = tune_strategy(start, net, 2, seconds);
   EXPECT_EQ(differences(all.strategy, goal), 0);
   EXPECT_EQ(all.seconds, Seconds{1});
-  EXPECT_EQ(all.before, Seconds{4});
+  EXPECT_EQ(all.before, Seconds{5});
   EXPECT_TRUE(all.ended);
   const TunedStrategy uncut = tune_strategy(start, net, 2, seconds, {.cuts = false, .go_on = {}});
   EXPECT_EQ(uncut.seconds, Seconds{2});

@@ -191,8 +191,9 @@ class Ring {
     }
     steps.waits_before.resize(steps.waits.size());
     steps.carried.resize(steps.waits.size());
+    steps.needed.resize(steps.waits.size());
     steps.start = [this](int) { exchange_->start(); };
-    steps.finished = [this](int) {
+    steps.finished = [this](int, bool) {
       const bool over = exchange_->test();
       if (over) ++ended_;
       return over;

@@ -17,6 +17,9 @@ class Transmission {
   virtual ~Transmission() = default;
   virtual void start() = 0;  // what is sent is ready, what is received may be overwritten
   virtual bool test() = 0;   // moves it on; true once complete, until the next start()
+  // Something else under way is needed sooner: from now on it takes as little of the link as keeps it going.
+  // It never stands still, as others may wait for it.
+  virtual void give_way(bool) {}
 };
 
 // Floats that go to or come from one rank. Several parts for one peer arrive in the order they stand in.

@@ -20,6 +20,9 @@ class BoundExchange {
 
   void start();
   bool test();
+  void give_way(bool gives_way) {
+    if (transmission_) transmission_->give_way(gives_way);
+  }
 
  private:
   struct Packed {

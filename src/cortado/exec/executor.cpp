@@ -63,10 +63,11 @@ void Executor::start_lane() {
     steps.waits.push_back(step.waits);
     steps.waits_before.push_back(step.waits_before);
     steps.carried.push_back(step.carried);
+    steps.needed.push_back(step.needed);
     if (step.lane == Lane::communication) steps.order.push_back(static_cast<int>(s));
   }
   steps.start = [this](int step) { start_message(step); };
-  steps.finished = [this](int step) { return message_arrived(step); };
+  steps.finished = [this](int step, bool first) { return message_arrived(step, first); };
   communication_ = std::make_unique<LaneThread>(std::move(steps));
 }
 

@@ -123,7 +123,7 @@ class Executor {
   void start_lane();
   void run_step(int index, const Update& update);
   void start_message(int index);
-  bool message_arrived(int index);
+  bool message_arrived(int index, bool first);  // first: no other is needed sooner
   void bind_batch(int index);
   void run_late(int index);
   void note_messages();

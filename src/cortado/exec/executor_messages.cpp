@@ -170,8 +170,10 @@ void Executor::start_message(int index) {
   }
 }
 
-bool Executor::message_arrived(int index) {
+bool Executor::message_arrived(int index, bool first) {
   BoundMessage& message = messages_[index];
+  if (message.exchange) message.exchange->give_way(!first);
+  if (message.transmission) message.transmission->give_way(!first);
   if (message.exchange && !message.exchange->test()) return false;
   if (message.transmission && !message.transmission->test()) return false;
   std::lock_guard lock(log_->mutex);

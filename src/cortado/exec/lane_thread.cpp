@@ -14,7 +14,10 @@ constexpr std::chrono::microseconds pause{200};
 }  // namespace
 
 LaneThread::LaneThread(Steps steps)
-    : steps_(std::move(steps)), done_(steps_.waits.size(), false), thread_([this] { loop(); }) {}
+    : steps_(std::move(steps)),
+      done_(steps_.waits.size(), false),
+      due_(steps_.waits.size(), 0),
+      thread_([this] { loop(); }) {}
 
 LaneThread::~LaneThread() {
   {
@@ -43,6 +46,7 @@ void LaneThread::start(int begin, int end) {
     auto position = [&](int step) {
       return static_cast<size_t>(std::ranges::lower_bound(steps_.order, step) - steps_.order.begin());
     };
+    if (begin == 0) ++iteration_;
     next_ = position(begin);
     end_ = position(end);
     abandoned_ = false;
@@ -133,9 +137,12 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
 // Starts the next step if it may; it stands in `active_` until it has ended.
 bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
   if (next_ >= end_ || !ready(steps_.order[next_])) return false;
-  active_.push_back(steps_.order[next_++]);
+  const int step = steps_.order[next_++];
+  due_[step] = iteration_ * std::ssize(done_) + steps_.needed[step];
+  active_.insert(std::ranges::upper_bound(active_, due_[step], {}, [&](int other) { return due_[other]; }),
+                 step);
   lock.unlock();
-  steps_.start(active_.back());
+  steps_.start(step);
   lock.lock();
   move_active(lock);
   if (finished()) changed_.notify_all();
@@ -146,7 +153,7 @@ void LaneThread::move_active(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   std::vector<int> ended;
   for (int step : active_) {
-    if (steps_.finished(step)) ended.push_back(step);
+    if (steps_.finished(step, step == active_.front())) ended.push_back(step);
   }
   lock.lock();
   if (ended.empty()) return;

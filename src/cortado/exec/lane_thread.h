@@ -10,9 +10,9 @@
 namespace cortado {
 
 // The communication lane: a progress engine on a thread of its own (Aluminum's design). It starts its steps
-// in order, each as soon as what it waits for has ended, and moves all that are under way until they are
-// complete; the compute lane runs on the caller's thread. Steps of either lane wait for steps of the other
-// here.
+// in order, each as soon as what it waits for has ended, and moves all that are under way, those that are
+// needed soonest first, until they are complete; the compute lane runs on the caller's thread. Steps of
+// either lane wait for steps of the other here.
 class LaneThread {
  public:
   struct Steps {
@@ -21,8 +21,10 @@ class LaneThread {
     // still be under way in the next one.
     std::vector<std::vector<int>> waits, waits_before;
     std::vector<bool> carried;
-    std::function<void(int)> start;     // begins a step
-    std::function<bool(int)> finished;  // moves a step that was started; true when it has ended
+    std::vector<int> needed;         // per step of the program: Step::needed
+    std::function<void(int)> start;  // begins a step
+    // Moves a step that was started; true when it has ended. `first`: none under way is needed sooner.
+    std::function<bool(int, bool first)> finished;
   };
   explicit LaneThread(Steps steps);
   ~LaneThread();
@@ -54,7 +56,10 @@ class LaneThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;
-  std::vector<int> active_;    // started, not yet ended; of carried steps also those of the iteration before
+  // Started, not yet ended, those needed soonest first; of carried steps also those of the iteration before.
+  std::vector<int> active_;
+  std::vector<int64_t> due_;  // per step: when it is needed that was started last, counted over iterations
+  int64_t iteration_ = 0;
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
   bool compute_waits_ = false;  // so that polling is worth the core

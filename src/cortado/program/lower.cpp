@@ -44,6 +44,8 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   done("plan buffers");
   add_memory_waits(program);
   done("add memory waits");
+  find_needs(program);
+  done("find needs");
   verify(program, network);
   return program;
 }

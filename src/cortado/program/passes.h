@@ -43,6 +43,9 @@ void plan_buffers(Program& program, const Network& network, bool keep_tensors);
 // Adds the waits between steps whose buffers take turns in the same memory. (waits.cpp)
 void add_memory_waits(Program& program);
 
+// Finds out when each message is needed (Step::needed). (need.cpp)
+void find_needs(Program& program);
+
 // The step that runs a movement or its adjoint over these buffers (-1: this rank has no part before, after).
 // Shared by the forward and the backward pass. (exchange.cpp)
 Step exchange_step(Program& program, int work, bool backward, int from, int to);

@@ -108,6 +108,9 @@ struct Step {
   bool late = false;         // of the iteration before; not done in the first one
   bool carried = false;      // communication that may go on into the next iteration
   std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
+  // Communication: the first compute step that waits for it, where that is one of the next iteration counted
+  // on from this one's last. What is under way and needed sooner goes first. 0: nobody has found out.
+  int needed = 0;
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,

@@ -12,11 +12,11 @@ constexpr double together = 1e-9;   // of a flow's time: too little to tell its 
 
 }  // namespace
 
-int Flows::start(double seconds, std::vector<Load> loads) {
+int Flows::start(double seconds, std::vector<Load> loads, double needed) {
   for (const Load& load : loads)
     ensure(load.share > 0 && load.share <= 1 + rounding, "a flow alone finds its ports free");
   pass();
-  flows_.emplace(next_, Flow{seconds, seconds, std::move(loads)});
+  flows_.emplace(next_, Flow{seconds, seconds, std::move(loads), needed});
   changed_ = true;
   return next_++;
 }
@@ -36,50 +36,64 @@ double Flows::Port::limit() const {
 void Flows::set_speeds() {
   if (!changed_) return;
   changed_ = false;
-  for (Port& port : ports_) {
-    port.taken = port.waiting = 0;
-    port.flows.clear();
-  }
-  for (auto& [number, flow] : flows_) {
-    flow.speed = 1;
-    flow.open = true;
-    for (const Load& load : flow.loads) {
-      Port& port = ports_[static_cast<size_t>(load.port)];
-      port.waiting += load.share;
-      port.flows.push_back(&flow);
+  for (Port& port : ports_) port.taken = port.waiting = 0;
+  std::vector<Flow*> order;
+  for (auto& [number, flow] : flows_) order.push_back(&flow);
+  std::ranges::stable_sort(order, {}, &Flow::needed);
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last =
+        std::find_if(first, order.end(), [&](Flow* flow) { return flow->needed > (*first)->needed; });
+    std::vector<Port*> ports;  // of those that are needed at one time
+    for (; first != last; ++first) {
+      Flow& flow = **first;
+      flow.speed = 1;
+      flow.open = true;
+      for (const Load& load : flow.loads) {
+        Port& port = ports_[static_cast<size_t>(load.port)];
+        if (port.waiting == 0) {
+          port.flows.clear();
+          ports.push_back(&port);
+        }
+        port.waiting += load.share;
+        port.flows.push_back(&flow);
+      }
     }
+    fill(ports);
   }
-  fill_ports();
   first_end_ = std::numeric_limits<double>::infinity();
   for (const auto& [number, flow] : flows_) first_end_ = std::min(first_end_, flow.left / flow.speed);
 }
 
-// All flows speed up together until a port is full; those that use it stay at that speed; and so on.
-void Flows::fill_ports() {
+// All flows that wait speed up together until a port is full; those that use it stay at that speed; and so
+// on. At the end none waits.
+void Flows::fill(const std::vector<Port*>& ports) {
+  const auto settle = [&](Port& port, double speed) {
+    for (Flow* flow : port.flows) {
+      if (!flow->open) continue;
+      flow->open = false;
+      flow->speed = speed;
+      for (const Load& load : flow->loads) {
+        Port& other = ports_[static_cast<size_t>(load.port)];
+        other.taken += speed * load.share;
+        other.waiting -= load.share;
+      }
+    }
+  };
   double speed = 0;
   while (true) {
     double least = 1;
-    for (const Port& port : ports_) least = std::min(least, port.limit());
-    if (least >= 1 - rounding) return;
+    for (const Port* port : ports) least = std::min(least, port->limit());
+    if (least >= 1 - rounding) break;
     speed = std::max(speed, least);  // less is but rounding
     std::vector<Port*> full;
-    for (Port& port : ports_)
-      if (port.limit() <= speed * (1 + rounding)) full.push_back(&port);
-    for (const Port* port : full) {
-      for (Flow* flow : port->flows) {
-        if (!flow->open) continue;
-        flow->open = false;
-        flow->speed = speed;
-        for (const Load& load : flow->loads) {
-          Port& other = ports_[static_cast<size_t>(load.port)];
-          other.taken += speed * load.share;
-          other.waiting -= load.share;
-        }
-      }
-    }
+    for (Port* port : ports)
+      if (port->limit() <= speed * (1 + rounding)) full.push_back(port);
+    for (Port* port : full) settle(*port, speed);
     // What rounding left of their sums.
     for (Port* port : full) port->waiting = 0;
   }
+  for (Port* port : ports) settle(*port, 1);
+  for (Port* port : ports) port->waiting = 0;
 }
 
 double Flows::speed(int flow) {

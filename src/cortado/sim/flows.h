@@ -9,8 +9,10 @@ namespace cortado {
 
 // Transfers under way that share ports: what a device, a network interface or a bus can send or receive.
 // Alone a flow takes so many seconds and meanwhile uses up such a share of each port. Where the flows under
-// way would use more than the whole of a port they slow down, max-min fair: none could go faster without
-// slowing one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2).
+// way would use more than the whole of a port they slow down: those that are needed sooner take what they
+// want, others share what is left. Those needed at the same time are max-min fair: none could go faster
+// without slowing one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks,
+// 6.5.2).
 class Flows {
  public:
   struct Load {
@@ -19,7 +21,8 @@ class Flows {
   };
   explicit Flows(int ports) : ports_(static_cast<size_t>(ports)) {}
 
-  int start(double seconds, std::vector<Load> loads);  // its number, counted up
+  // Its number, counted up. `needed`: the less, the sooner.
+  int start(double seconds, std::vector<Load> loads, double needed = 0);
   bool idle() const { return flows_.empty(); }
   double speed(int flow);       // relative to what it has alone
   double done(int flow) const;  // share of it, in [0, 1]
@@ -32,12 +35,14 @@ class Flows {
   struct Flow {
     double whole, left;  // seconds, alone; left: when `passed_` was 0
     std::vector<Load> loads;
+    double needed = 0;
     double speed = 1;
     bool open = false;  // its speed is not set yet
   };
   void pass();
   void set_speeds();
-  void fill_ports();
+  struct Port;
+  void fill(const std::vector<Port*>& ports);
 
   struct Port {
     double taken = 0;          // by flows whose speed is set

@@ -243,7 +243,8 @@ class Simulator {
     const int tag = rank(number).program.steps[static_cast<size_t>(index)].tag;
     come({{from, to}, tag}, 2, number, index, [&] {
       const Bytes bytes = bytes_of(part.box.shape());
-      const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to));
+      const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
+                                    needed(rank(number), index));
       for (int end : {from, to}) add_loss(end, flow, ports_.message_overhead(from, to, bytes));
       return flow;
     });
@@ -257,11 +258,18 @@ class Simulator {
     come({step.group, nth}, step.group.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
-      const int flow = flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone));
+      const int flow =
+          flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone), needed(of, index));
       for (int member : step.group)
         add_loss(member, flow, ports_.collective_overhead(kind, step.group, bytes, member));
       return flow;
     });
+  }
+
+  // In iterations: programs of unlike ranks have unlike many steps.
+  static double needed(const Rank& of, int step) {
+    const double needed = of.program.steps[static_cast<size_t>(step)].needed;
+    return needed > 0 ? of.iteration + needed / static_cast<double>(of.program.steps.size()) : 0;
   }
 
   void add_loss(int number, int flow, Seconds loss) {

@@ -22,8 +22,9 @@ struct Simulation {
 // (docs/design.md, section 5). Compute steps follow one another; communication steps start in order, as soon
 // as what each waits for has ended, and overlap. A message begins when both its ends have come to it, a
 // collective when all of its group have. What is under way at one time shares the ports of devices, network
-// interfaces and buses (flows.h); alone it takes what `costs` says. Computing takes longer by what the bytes
-// that move meanwhile cost its device (MessageOverhead). Batches are there when they are wanted.
+// interfaces and buses, what is needed soonest first (flows.h); alone it takes what `costs` says. Computing
+// takes longer by what the bytes that move meanwhile cost its device (MessageOverhead). Batches are there
+// when they are wanted.
 //
 // `programs` are those of all ranks, in order, lowered from one placement; rank i runs on device i.
 Simulation simulate(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine);

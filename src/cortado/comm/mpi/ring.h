@@ -18,6 +18,7 @@ template <typename T>
 class MpiRing : public Transmission {
  public:
   static constexpr size_t window = 4;
+  static constexpr size_t kept = 2;  // while it gives way: one segment arrives, one is on its way
 
   // `tag` tells apart the rings of one group that are under way together.
   MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, T* values,
@@ -38,6 +39,7 @@ class MpiRing : public Transmission {
 
   void start() override {
     sent_ = sending_ = received_ = receiving_ = 0;
+    gives_way_ = false;
     world_->traffic().add(volume_);
     post();
   }
@@ -49,6 +51,8 @@ class MpiRing : public Transmission {
     post();
     return sent_ == schedule_.sends.size() && received_ == schedule_.receives.size();
   }
+
+  void give_way(bool gives_way) override { gives_way_ = gives_way; }
 
  private:
   static bool complete(MPI_Request& request) {
@@ -81,7 +85,9 @@ class MpiRing : public Transmission {
 
   bool may_send() const {
     if (sending_ == schedule_.sends.size() || sending_ == sent_ + window) return false;
-    if (sending_ > sent_ && !world_->may_send_more()) return false;
+    const size_t under_way = sending_ - sent_;
+    if (under_way > 0 && !world_->may_send_more()) return false;
+    if (gives_way_ && under_way == kept) return false;
     return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
   }
 
@@ -109,6 +115,7 @@ class MpiRing : public Transmission {
   Traffic volume_;
   std::vector<T> arrived_;  // segments to be summed
   std::array<MPI_Request, window> sends_{}, receives_{};
+  bool gives_way_ = false;
   size_t sent_ = 0, sending_ = 0;        // complete and posted sends
   size_t received_ = 0, receiving_ = 0;  // complete and posted receives
 };

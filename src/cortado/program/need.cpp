@@ -1,0 +1,29 @@
+#include <algorithm>
+
+#include "cortado/program/passes.h"
+
+namespace cortado {
+
+// From the last step to the first: who waits for a step stands behind it or, where it is carried, begins in
+// the next iteration. What nobody waits for is needed when the iteration ends. A communication step that
+// waits hands on when it is needed itself.
+void find_needs(Program& program) {
+  const int end = static_cast<int>(program.steps.size());
+  for (Step& step : program.steps) step.needed = step.carried ? 2 * end : end;
+  const auto need = [&](int step, int when) {
+    int& needed = program.steps[static_cast<size_t>(step)].needed;
+    needed = std::min(needed, when);
+  };
+  for (const bool before : {true, false}) {
+    for (int s = end - 1; s >= 0; --s) {
+      const Step& step = program.steps[static_cast<size_t>(s)];
+      const int when = step.lane == Lane::compute ? s : step.needed;
+      if (before)
+        for (int other : step.waits_before) need(other, end + when);
+      else
+        for (int other : step.waits) need(other, when);
+    }
+  }
+}
+
+}  // namespace cortado
