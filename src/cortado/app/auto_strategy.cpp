@@ -71,10 +71,11 @@ double times_faster_than(std::string_view name, const plan::Choice& choice, size
   }
   for (const plan::Choice::Candidate& other : choice.others)
     if (other.built_in == name) return other.seconds.count / chosen.seconds.count;
-  const auto cost_of = [&](std::string_view built_in) {
-    return std::ranges::find(choice.plan.baselines, built_in, &plan::Assignment::name)->seconds.count;
-  };
-  return cost_of(name) / (chosen.built_in.empty() ? choice.plan.seconds.count : cost_of(chosen.built_in));
+  const auto& baselines = choice.plan.baselines;
+  const auto own = std::ranges::find(baselines, chosen.built_in, &plan::Assignment::name);
+  const Seconds judged = chosen.built_in.empty() ? choice.plan.seconds : chosen.seconds;
+  return std::ranges::find(baselines, name, &plan::Assignment::name)->seconds.count /
+         (own == baselines.end() ? judged : own->seconds).count;
 }
 
 // "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt"

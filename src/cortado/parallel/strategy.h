@@ -56,6 +56,18 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
 // Why the layer's gradients cannot be computed by every device; "" where they can (GradientSync::replicate).
 std::string replicate_refusal(const Network& network, int node);
 
+// What a replica of a layer sums of gradients under such degrees, and what it would gather to compute them
+// whole (GradientSync::replicate). Nothing where there is no other replica, or it cannot.
+struct ReplicateBytes {
+  Bytes summed, gathered;
+  int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
+};
+std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees);
+
+// The strategy, which has a rule for each layer, with whole gradients computed by every replica wherever that
+// spares bytes (Lee et al. 2017, section III.C.2).
+Strategy with_replicated_gradients(Strategy strategy, const Network& network);
+
 // What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
 // weight 64x3x11x11, bias 64".
 std::string identity_of(const Network& network, int node);

@@ -95,32 +95,12 @@ class Tuner {
     try_out(std::move(other));
   }
 
-  // Bytes that a replica's gradients have, and those that it would gather in their place.
-  std::optional<std::pair<Bytes, Bytes>> bytes_of(size_t rule) const {
-    const auto& node = node_of(rule);
-    const Degrees& degrees = best_.strategy.rules[rule].layer.config.degrees;
-    const int replicas = degrees.n * degrees.d * degrees.h * degrees.w;
-    if (replicas == 1 || node.parameters.empty() ||
-        !replicate_refusal(network_, network_.node(node.name)).empty())
-      return std::nullopt;
-    int64_t gradients = 0;
-    for (int parameter : node.parameters)
-      gradients += network_.parameters()[static_cast<size_t>(parameter)].spec.shape.size();
-    const auto floats = [&](int tensor) {
-      return network_.tensors()[static_cast<size_t>(tensor)].shape.size();
-    };
-    const auto size = static_cast<int64_t>(sizeof(float));
-    return std::pair(
-        Bytes{size * gradients / (degrees.c * degrees.r)},
-        Bytes{size * (floats(node.inputs[0]) / degrees.r + floats(node.outputs[0]) / degrees.c)});
-  }
-
-  // A sum sends its bytes twice, a gather once.
   bool tune_sums() {
     std::vector<std::pair<int64_t, size_t>> by_spared;
     for (size_t rule = 0; rule < best_.strategy.rules.size(); ++rule) {
-      const auto bytes = bytes_of(rule);
-      const int64_t spared = bytes ? 2 * bytes->first.count - bytes->second.count : 0;
+      const auto bytes = replicate_bytes(network_, network_.node(best_.strategy.rules[rule].pattern),
+                                         best_.strategy.rules[rule].layer.config.degrees);
+      const int64_t spared = bytes ? bytes->spared() : 0;
       if (spared > 0) by_spared.push_back({-spared, rule});
     }
     std::ranges::sort(by_spared);

@@ -86,8 +86,7 @@ class MpiRing : public Transmission {
   bool may_send() const {
     if (sending_ == schedule_.sends.size() || sending_ == sent_ + window) return false;
     const size_t under_way = sending_ - sent_;
-    if (under_way > 0 && !world_->may_send_more()) return false;
-    if (gives_way_ && under_way == kept) return false;
+    if (gives_way_ && (under_way == kept || (under_way > 0 && !world_->may_send_more()))) return false;
     return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
   }
 

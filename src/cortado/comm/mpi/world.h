@@ -53,8 +53,9 @@ class MpiWorld {
   // over a network shorter ones keep both directions of a link busy.
   int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 17; }
   // What all rings together have under way: over a network no more than keeps the link busy, so that a small
-  // message that somebody waits for does not queue behind megabytes that nobody does. A ring that has nothing
-  // under way may always send, so rings never wait for one another.
+  // message that somebody waits for does not queue behind megabytes that nobody does. The ring that is needed
+  // soonest need not ask, and one that has nothing under way may always send, so rings never wait for one
+  // another.
   bool may_send_more() const { return one_host_ || under_way_ < 4 * segment_bytes(); }
   void send_begins(int64_t bytes) { under_way_ += bytes; }
   void send_ended(int64_t bytes) { under_way_ -= bytes; }
