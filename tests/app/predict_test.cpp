@@ -27,9 +27,9 @@ LayerPtr convolution(int64_t outputs) {
 Network chain() {
   SourceOptions data;
   data.kind = SourceOptions::Kind::input;
-  data.shapes = {Shape{8, 4, 16, 16}, Shape{8, 4}};
+  data.shapes = {Shape{8, 4, 16, 16}, Shape{8, 20}};
   InnerProductOptions product;
-  product.num_output = 4;
+  product.num_output = 20;  // whose gradients are worth replicating
   std::vector<LayerDeclaration> layers;
   layers.push_back(testing::declared("data", std::make_shared<Source>(data), {}, {"x", "y"}));
   layers.push_back(testing::declared("a", convolution(8), {"x"}, {"a"}));
@@ -67,6 +67,8 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   const plan::PlanGraph graph = plan::make_plan_graph(net, {.devices = 2}, costs, {0, 0});
   const Strategy strategy = built_in_strategy(GetParam(), net, 2);
   const double planned = graph.costs.seconds(graph.assignment(net, strategy));
+  const bool replicates = strategy.find("f")->sync == GradientSync::replicate;
+  EXPECT_EQ(replicates, GetParam() == "replicated");
   const Prediction prediction = predict(net, resolve(strategy, net, 2, "test"), {}, "", costs, {0, 0});
   EXPECT_NEAR(sum(prediction.steps), planned, 1e-3 * planned);
   // Layers and parts hold every step once.
@@ -81,7 +83,7 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   EXPECT_EQ(measured, static_cast<double>(std::ssize(prediction.steps) - loads));
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, Predicted,
-                         ::testing::Values("single", "data", "model", "owt", "spatial"));
+                         ::testing::Values("single", "data", "model", "owt", "spatial", "replicated"));
 
 // Where updates are slow, devices own shares of parameters; and still steps are what the plan adds up.
 TEST(Predicted, StepsOfOwnersAddUpToThePlan) {

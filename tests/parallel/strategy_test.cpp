@@ -83,6 +83,21 @@ TEST(Strategy, BuiltInOnesHoldForEveryNumberOfRanks) {
   }
 }
 
+// A product of 20736 weights that reads and writes 288 numbers, behind a convolution of 144 that reads and
+// writes 576; where nothing is learned there is nothing to replicate.
+TEST(Strategy, ReplicatedIsDataWithWholeGradientsWhereThatSparesBytes) {
+  const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 144});
+  const NetBuilder builder =
+      NetBuilder().conv("a", "data").declare("b", product, {"a"}, {"b"}).loss("b", "data");
+  const Network net = builder.build();
+  Strategy expected = built_in_strategy("data", net, 2);
+  set_sync(expected, net, "b", GradientSync::replicate);
+  EXPECT_EQ(built_in_strategy("replicated", net, 2), expected);
+  const Network test_net = builder.build(Phase::test);
+  EXPECT_EQ(built_in_strategy("replicated", test_net, 2), built_in_strategy("data", test_net, 2));
+  EXPECT_EQ(built_in_strategy("replicated", net, 1), built_in_strategy("data", net, 1));
+}
+
 TEST(Strategy, RefusesToReplicateGradientsThatAreNotComputedApart) {
   const Network net = NetBuilder()
                           .conv("a", "data", "s")

@@ -81,14 +81,14 @@ TEST(Choice, FollowsTheJudge) {
   EXPECT_GT(left_out, 5);
 }
 
-// Whole gradients by every replica are judged, too: Eq. 1 has no cost for them.
+// Whole gradients by every replica are judged, too.
 TEST(Choice, JudgesReplicatedGradients) {
   FakeCosts costs;
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 144});
   const Network net =
       testing::NetBuilder().conv("a", "data").declare("b", product, {"a"}, {"b"}).loss("b", "data").build();
   const Strategy data = built_in_strategy("data", net, 2);
-  const Strategy replicated = with_replicated_gradients(data, net);
+  const Strategy replicated = built_in_strategy("replicated", net, 2);
   // The convolution's weights are fewer than what it reads and writes.
   EXPECT_EQ(replicated.find("a")->sync, GradientSync::allreduce);
   EXPECT_EQ(replicated.find("b")->sync, GradientSync::replicate);
@@ -97,7 +97,7 @@ TEST(Choice, JudgesReplicatedGradients) {
   };
   const plan::Choice choice = plan::choose(net, {.devices = 2}, costs, one_node(2), {}, judge);
   ASSERT_EQ(choice.candidates.size(), 1u);
-  EXPECT_EQ(choice.candidates[0].built_in, plan::replicated_data);
+  EXPECT_EQ(choice.candidates[0].built_in, "replicated");
   EXPECT_EQ(choice.candidates[0].strategy, replicated);
   EXPECT_TRUE(std::ranges::any_of(choice.others, [](const auto& other) { return other.built_in == "data"; }));
 }

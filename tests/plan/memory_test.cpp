@@ -30,15 +30,6 @@ Bytes held_by_programs(const Network& net, const NodeStrategies& strategies, int
   return most;
 }
 
-std::vector<int> candidates_of(const PlanGraph& graph, const Network& net, const Strategy& strategy) {
-  std::vector<int> assignment;
-  for (size_t v = 0; v < graph.groups.size(); ++v) {
-    const auto& first = net.nodes()[static_cast<size_t>(graph.groups[v].nodes[0])];
-    assignment.push_back(graph.candidate(static_cast<int>(v), strategy.find(first.name)->config));
-  }
-  return assignment;
-}
-
 // What kernels keep beside tensors, and the padding of buffers, is not of the plan.
 int64_t beside_tensors(const Network& net) { return static_cast<int64_t>(net.nodes().size()) * 100; }
 
@@ -56,7 +47,7 @@ TEST(Memory, BoundsWhatProgramsHold) {
       for (size_t s = 0; s < strategies.size(); ++s) {
         SCOPED_TRACE(fmt::format("net {} on {} devices, strategy {}", seed, devices, s));
         const auto resolved = resolve(strategies[s], net, devices, "test");
-        const std::vector<int> assignment = candidates_of(graph, net, strategies[s]);
+        const std::vector<int> assignment = graph.assignment(net, strategies[s]);
         const Bytes peak = peak_bytes(graph, assignment);
         EXPECT_GE(peak.count + beside_tensors(net), held_by_programs(net, resolved, devices).count);
         EXPECT_GE(peak, graph.costs.bytes(assignment));
@@ -102,7 +93,7 @@ TEST(Memory, IsNotFarAboveWhatProgramsHold) {
       SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices));
       const Strategy strategy = built_in_strategy(name, net, devices);
       const Bytes held = held_by_programs(net, resolve(strategy, net, devices, "test"), devices);
-      const Bytes peak = peak_bytes(graph, candidates_of(graph, net, strategy));
+      const Bytes peak = peak_bytes(graph, graph.assignment(net, strategy));
       EXPECT_LT(static_cast<double>(peak.count), 1.3 * static_cast<double>(held.count));
     }
   }

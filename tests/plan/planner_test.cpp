@@ -68,7 +68,7 @@ TEST(Planner, PlansRunAndNoBaselineIsFaster) {
       for (size_t g = 0; g < plan.groups.size(); ++g) {
         EXPECT_GE(plan.runners_up[g].adds.count, -1e-12);
         // The second-best is no worse than the cut by sample, unless that is the best.
-        const bool by_sample = plan.by_sample[g].config == plan.groups[g].strategy.config;
+        const bool by_sample = plan.by_sample[g].strategy == plan.groups[g].strategy;
         if (by_sample) {
           EXPECT_EQ(plan.by_sample[g].adds.count, 0);
         } else {
@@ -129,13 +129,37 @@ TEST(Planner, OwnersAreTakenWhereTheySaveMoreThanTheyShow) {
   EXPECT_GT(owned, 10);
 }
 
+// Over a slow network gathers of what a large product reads and writes take less than the sum of its
+// gradient; where there is no memory for them, the gradient is summed.
+TEST(Planner, GradientsAreReplicatedWhereThatIsCheaper) {
+  FakeCosts costs;
+  const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 144});
+  const Network net =
+      testing::NetBuilder().conv("a", "data").declare("b", product, {"a"}, {"b"}).loss("b", "data").build();
+  const plan::PricingOptions by_sample{.devices = 2, .dimensions = "n"};
+  const auto sync_of = [](const plan::Plan& plan, std::string_view layer) {
+    return plan.strategy.find(layer)->sync;
+  };
+  const plan::Plan plan = plan::make_plan(net, by_sample, costs, one_node(2));
+  EXPECT_EQ(sync_of(plan, "a"), GradientSync::allreduce);  // fewer weights than what it reads and writes
+  EXPECT_EQ(sync_of(plan, "b"), GradientSync::replicate);
+  const auto replicated = std::ranges::find(plan.baselines, "replicated", &plan::Assignment::name);
+  EXPECT_NEAR(plan.seconds.count, replicated->seconds.count, 1e-9 * plan.seconds.count);
+  EXPECT_EQ(plan.bytes, replicated->bytes);
+  const plan::Plan held =
+      plan::make_plan(net, by_sample, costs, one_node(2), {.memory = {plan.memory.count - 1}});
+  EXPECT_EQ(sync_of(held, "b"), GradientSync::allreduce);
+  EXPECT_GT(held.seconds, plan.seconds);
+  EXPECT_LT(held.memory, plan.memory);
+}
+
 TEST(Planner, CountsTheBytesThatProgramsSend) {
   FakeCosts costs;
   SourceOptions data;
   data.kind = SourceOptions::Kind::input;
-  data.shapes = {Shape{8, 3, 12, 12}, Shape{8, 4}};
+  data.shapes = {Shape{8, 3, 12, 12}, Shape{8, 16}};
   InnerProductOptions product;
-  product.num_output = 4;
+  product.num_output = 16;  // which spares bytes where gradients are replicated
   std::vector<LayerDeclaration> layers;
   layers.push_back(testing::declared("data", std::make_shared<Source>(data), {}, {"x", "y"}));
   layers.push_back(testing::declared("a", convolution(8), {"x"}, {"a"}));
@@ -151,6 +175,7 @@ TEST(Planner, CountsTheBytesThatProgramsSend) {
     for (std::string_view name : built_in_strategies()) {
       SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices));
       const Strategy strategy = built_in_strategy(name, net, devices);
+      EXPECT_EQ(strategy.find("f")->sync == GradientSync::replicate, name == "replicated");
       const NodeStrategies strategies = resolve(strategy, net, devices, "test");
       int64_t sent = 0, predicted = 0;
       for (int rank = 0; rank < devices; ++rank) {
@@ -162,7 +187,7 @@ TEST(Planner, CountsTheBytesThatProgramsSend) {
       std::vector<int> assignment;
       for (size_t v = 0; v < graph.groups.size(); ++v) {
         const auto& first = net.nodes()[static_cast<size_t>(graph.groups[v].nodes[0])];
-        assignment.push_back(graph.candidate(static_cast<int>(v), strategy.find(first.name)->config));
+        assignment.push_back(graph.candidate(static_cast<int>(v), *strategy.find(first.name)));
         const plan::Priced& priced = graph.candidates[v][static_cast<size_t>(assignment.back())];
         predicted += priced.sums_bytes + priced.sync_bytes;
       }

@@ -67,8 +67,7 @@ TEST(PlanGraph, CostsWhatEachGroupAndEdgeCostsByItself) {
   for (size_t v = 0; v < graph.groups.size(); ++v) {
     for (size_t c = 0; c < graph.candidates[v].size(); ++c) {
       const plan::Priced& priced = graph.candidates[v][c];
-      const plan::Priced alone =
-          plan::price(network, graph.groups[v], priced.strategy.config, options, costs);
+      const plan::Priced alone = plan::price(network, graph.groups[v], priced.strategy, options, costs);
       ASSERT_EQ(priced.total().count, alone.total().count);
       ASSERT_EQ(priced.memory, alone.memory);
       ASSERT_EQ(priced.sync_bytes + priced.sums_bytes, alone.sync_bytes + alone.sums_bytes);

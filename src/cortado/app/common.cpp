@@ -86,7 +86,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_option(
       "--strategy", o.strategy,
       "How layers are cut over the ranks: auto (the cheapest way, by costs measured here), single, data, "
-      "model, owt, spatial, random:SEED or a file (.json); default: auto");
+      "model, owt, spatial, replicated, random:SEED or a file (.json); default: auto");
   command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "

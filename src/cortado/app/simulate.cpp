@@ -148,10 +148,10 @@ Command add_simulate_command(CLI::App& app) {
   command
       ->add_option("--devices", a->devices, "Run on the first so many devices of the machine (default: all)")
       ->check(at_least_one());
-  command->add_option(
-      "--strategy", a->strategy,
-      "auto (default: planned for the machine), single, data, model, owt, spatial, random:SEED or "
-      "a file (.json)");
+  command->add_option("--strategy", a->strategy,
+                      "auto (default: planned for the machine), single, data, model, owt, spatial, "
+                      "replicated, random:SEED or "
+                      "a file (.json)");
   add_schedule_options(*command, a->schedule);
   auto* tune = command->add_flag(
       "--tune", a->tune,

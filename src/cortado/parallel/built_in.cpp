@@ -81,6 +81,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"model", by_channel},
       {"owt", one_weird_trick},
       {"spatial", by_space},
+      {"replicated", by_sample},
   };
   return rules;
 }
@@ -95,6 +96,14 @@ Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
     strategy.rules.push_back({node.name, strategy_of_layer});
   }
   return strategy;
+}
+
+// With whole gradients computed by every replica wherever that spares bytes.
+void replicate_gradients(Strategy& strategy, const Network& network) {
+  for (Strategy::Rule& rule : strategy.rules) {
+    const auto bytes = replicate_bytes(network, network.node(rule.pattern), rule.layer.config.degrees);
+    if (bytes && bytes->spared() > 0) rule.layer.sync = GradientSync::replicate;
+  }
 }
 
 // Draws small numbers, one after the other.
@@ -135,12 +144,16 @@ std::optional<ParallelConfig> drawn(Dice& dice, const Cuttable& layer) {
 
 }  // namespace
 
-std::vector<std::string_view> built_in_strategies() { return {"single", "data", "model", "owt", "spatial"}; }
+std::vector<std::string_view> built_in_strategies() {
+  return {"single", "data", "model", "owt", "spatial", "replicated"};
+}
 
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks) {
   auto rule = rules().find(name);
   ensure(rule != rules().end(), "there is no built-in strategy of that name");
-  return strategy_by(network, ranks, rule->second);
+  Strategy strategy = strategy_by(network, ranks, rule->second);
+  if (name == "replicated") replicate_gradients(strategy, network);
+  return strategy;
 }
 
 namespace {

@@ -137,7 +137,9 @@ std::string replicate_refusal(const Network& network, int node) {
 
 std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees) {
   const Network::Node& of = network.nodes()[node];
-  if (degrees.n * degrees.d * degrees.h * degrees.w == 1 || of.parameters.empty() ||
+  const bool wanted = std::ranges::any_of(
+      of.parameters, [&](int parameter) { return network.parameters()[parameter].wants_gradient; });
+  if (!wanted || network.phase() != Phase::train || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
       !replicate_refusal(network, node).empty())
     return std::nullopt;
   const auto size = static_cast<int64_t>(sizeof(float));
@@ -147,14 +149,6 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
   return ReplicateBytes{
       .summed = {size * parameters / (degrees.c * degrees.r)},
       .gathered = {size * (floats(of.inputs[0]) / degrees.r + floats(of.outputs[0]) / degrees.c)}};
-}
-
-Strategy with_replicated_gradients(Strategy strategy, const Network& network) {
-  for (Strategy::Rule& rule : strategy.rules) {
-    const auto bytes = replicate_bytes(network, network.node(rule.pattern), rule.layer.config.degrees);
-    if (bytes && bytes->spared() > 0) rule.layer.sync = GradientSync::replicate;
-  }
-  return strategy;
 }
 
 std::string identity_of(const Network& network, int node) {

@@ -57,16 +57,13 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
 std::string replicate_refusal(const Network& network, int node);
 
 // What a replica of a layer sums of gradients under such degrees, and what it would gather to compute them
-// whole (GradientSync::replicate). Nothing where there is no other replica, or it cannot.
+// whole (GradientSync::replicate). Nothing where there is no other replica, it
+// cannot, or no gradient is wanted.
 struct ReplicateBytes {
   Bytes summed, gathered;
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
 };
 std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees);
-
-// The strategy, which has a rule for each layer, with whole gradients computed by every replica wherever that
-// spares bytes (Lee et al. 2017, section III.C.2).
-Strategy with_replicated_gradients(Strategy strategy, const Network& network);
 
 // What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
 // weight 64x3x11x11, bias 64".
@@ -86,12 +83,15 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
                               int ranks);
 
 // Built-in strategies.
-//   single   every layer on device 0
-//   data     every layer by sample
-//   model    every layer by output channel where it can be, else by sample
-//   owt      convolutions and what follows them by sample, inner products and what follows them by channel
-//            (Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014)
-//   spatial  every layer by rows and columns where it can be, else by sample
+//   single      every layer on device 0
+//   data        every layer by sample
+//   model       every layer by output channel where it can be, else by sample
+//   owt         convolutions and what follows them by sample, inner products and what follows them by channel
+//               (Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014)
+//   spatial     every layer by rows and columns where it can be, else by sample
+//   replicated  every layer by sample, and whole gradients computed by every replica wherever that spares
+//   bytes
+//               (Lee et al. 2017, section III.C.2)
 // A layer with fewer samples, channels or rows than devices is cut over fewer.
 std::vector<std::string_view> built_in_strategies();
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);

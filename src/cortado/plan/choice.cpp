@@ -20,10 +20,6 @@ std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Netwo
   return candidates;
 }
 
-bool has_memory_for_data(const Plan& plan) {
-  return plan.fits(std::ranges::find(plan.baselines, "data", &Assignment::name)->memory);
-}
-
 }  // namespace
 
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
@@ -42,11 +38,6 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
       return candidate.built_in != "data" &&
              candidate.seconds.count > at_most_hidden * choice.plan.seconds.count;
     });
-    // Eq. 1 knows nothing of it.
-    const Strategy data = built_in_strategy("data", network, pricing.devices);
-    Strategy replicated = with_replicated_gradients(data, network);
-    if (!(replicated == data) && has_memory_for_data(choice.plan))
-      built_in.push_back({replicated_data, std::move(replicated), {}});
     planned.seconds = judge(planned.strategy);
     for (Choice::Candidate& candidate : built_in) candidate.seconds = judge(candidate.strategy);
     std::ranges::stable_sort(built_in, {}, &Choice::Candidate::seconds);

@@ -11,7 +11,7 @@ namespace cortado::plan {
 // Strategies for `--strategy auto`: which one it is must be tried where there are several.
 struct Choice {
   struct Candidate {
-    std::string built_in;  // the strategy's name, or `replicated_data`; empty: the plan's own
+    std::string built_in;  // the strategy's name; empty: the plan's own
     Strategy strategy;
     Seconds seconds;  // of an iteration, as judged
   };
@@ -20,9 +20,6 @@ struct Choice {
   std::vector<Candidate> others;      // built-in strategies that were judged to be too slow to try
   std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
 };
-
-// By sample, and whole gradients computed by every replica where that spares bytes. Judged, not planned for.
-inline constexpr const char* replicated_data = "data with replicated gradients";
 
 // Seconds of an iteration under a strategy by a better knowledge than Eq. 1's: a simulation, which knows what
 // communication hides behind computing.
@@ -37,8 +34,8 @@ inline constexpr double about_equal = 1.1;
 inline constexpr double at_most_hidden = 2;
 
 // For devices that may each hold so much. What a plan holds is a bound from above (memory.h): where none is
-// sure to fit, the cheapest one may yet. `judge` is asked about the plan, the built-in strategies and
-// `replicated_data`; null: Eq. 1 judges, without the last.
+// sure to fit, the cheapest one may yet. `judge` is asked about the plan and the built-in strategies; null:
+// Eq. 1 judges.
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
               const std::vector<int>& node_of_device, Bytes memory, const Judge& judge = {});
 

@@ -145,8 +145,12 @@ LayerGrid::LayerGrid(const Layer& layer, std::span<const Shape> inputs, std::spa
                        const ParallelConfig& config) { return LayerCutter(layer, inputs, outputs, config); },
                    std::move(box_of), ranks);
   };
-  domain_ = std::make_unique<BoxGrid>(
-      grid([](const LayerCutter& cutter, int index) { return cutter.domain(index); }));
+  const auto one = [&grid](BoxGrid::BoxOf box_of) {
+    return std::make_unique<BoxGrid>(grid(std::move(box_of)));
+  };
+  domain_ = one([](const LayerCutter& cutter, int index) { return cutter.domain(index); });
+  replicas_domain_ = one([](const LayerCutter& cutter, int index) { return cutter.replicas_domain(index); });
+  replicas_reads_ = one([](const LayerCutter& cutter, int index) { return cutter.replicas_reads(index); });
   for (int i = 0; i < static_cast<int>(inputs.size()); ++i)
     reads_.push_back(grid([i](const LayerCutter& cutter, int index) { return cutter.reads(i, index); }));
   for (int k = 0; k < static_cast<int>(outputs.size()); ++k) {

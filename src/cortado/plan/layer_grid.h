@@ -66,6 +66,9 @@ class LayerGrid {
   GridLayout slices(int parameter, const ParallelConfig& config) {
     return of(slices_, parameter).layout(config);
   }
+  // Of layers with parameters (LayerCut).
+  GridLayout replicas_domain(const ParallelConfig& config) { return replicas_domain_->layout(config); }
+  GridLayout replicas_reads(const ParallelConfig& config) { return replicas_reads_->layout(config); }
 
  private:
   static BoxGrid& of(std::vector<BoxGrid>& list, int i) { return list[static_cast<size_t>(i)]; }
@@ -73,7 +76,7 @@ class LayerGrid {
   const Layer& layer_;
   std::span<const Shape> outputs_;
   int ranks_;
-  std::unique_ptr<BoxGrid> domain_;
+  std::unique_ptr<BoxGrid> domain_, replicas_domain_, replicas_reads_;
   std::vector<BoxGrid> reads_, computes_, owns_, slices_;
 };
 

@@ -50,7 +50,7 @@ class Measurer {
 
   void set(int vertex, int candidate, CostModel& costs) {
     Priced& one = priced(vertex, candidate);
-    one = price(network_, graph_.groups[static_cast<size_t>(vertex)], one.strategy.config, options_, costs);
+    one = price(network_, graph_.groups[static_cast<size_t>(vertex)], one.strategy, options_, costs);
     graph_.costs.set_seconds(vertex, candidate, one.total().count);
   }
 

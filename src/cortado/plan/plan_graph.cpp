@@ -130,6 +130,10 @@ class GraphMaker {
       Kind& kind = kinds_[static_cast<size_t>(k)];
       GroupPricer pricer(network_, kind.group, options_, costs_);
       for (const ParallelConfig& config : kind.configs) kind.priced.push_back(pricer.price(config));
+      for (const ParallelConfig& config : kind.configs) {
+        if (std::optional<Priced> other = pricer.price_replicated(config))
+          kind.priced.push_back(std::move(*other));
+      }
     });
     for (Kind& kind : kinds_) {
       for (size_t i = 0; i < kind.priced[0].reads.size(); ++i)
@@ -259,10 +263,13 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
                          node_of_device);
 }
 
-int PlanGraph::candidate(int vertex, const ParallelConfig& config) const {
+int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {
+  const auto replicates = [](const LayerStrategy& one) { return one.sync == GradientSync::replicate; };
   const auto& list = candidates[static_cast<size_t>(vertex)];
-  const auto found = std::ranges::find_if(
-      list, [&](const Priced& candidate) { return candidate.strategy.config == config; });
+  const auto found = std::ranges::find_if(list, [&](const Priced& candidate) {
+    return candidate.strategy.config == strategy.config &&
+           replicates(candidate.strategy) == replicates(strategy);
+  });
   return found == list.end() ? -1 : static_cast<int>(found - list.begin());
 }
 
@@ -270,8 +277,8 @@ std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& s
   std::vector<int> assignment;
   for (size_t v = 0; v < groups.size(); ++v) {
     const auto& first = network.nodes()[groups[v].nodes[0]];
-    assignment.push_back(candidate(static_cast<int>(v), strategy.find(first.name)->config));
-    ensure(assignment.back() >= 0, "the built-in strategies' configurations are candidates");
+    assignment.push_back(candidate(static_cast<int>(v), *strategy.find(first.name)));
+    ensure(assignment.back() >= 0, "the built-in strategies' layers are candidates");
   }
   return assignment;
 }

@@ -25,8 +25,10 @@ struct PlanGraph {
 
   // What moves along an edge when its ends take these candidates.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
-  int candidate(int vertex, const ParallelConfig& config) const;  // -1: it is none
-  // The candidates of a strategy whose configurations are candidates (the built-in ones').
+  // With that configuration, and whole gradients computed by every replica where the strategy says so. -1: it
+  // is none.
+  int candidate(int vertex, const LayerStrategy& strategy) const;
+  // The candidates of a strategy whose layers' are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;
   int64_t sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
 };

@@ -46,7 +46,7 @@ class PlanMaker {
     plan.search = best.search;
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     add_alternatives(plan, best);
-    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(by_allreduce(name, chosen));
+    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(without_owners(name, chosen));
     add_best_of_each(plan);
     if (options_.frontier_points > 0) add_frontier(plan);
     return plan;
@@ -70,12 +70,13 @@ class PlanMaker {
     return result;
   }
 
-  // Of a built-in strategy, or one made of them: all gradients are summed by allreduce.
-  Assignment by_allreduce(std::string_view name, const std::vector<int>& candidates) const {
+  // Of a built-in strategy, or one made of them: no gradients are summed by owners.
+  Assignment without_owners(std::string_view name, const std::vector<int>& candidates) const {
     Assignment result = assignment(name, candidates);
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       const Priced& priced = chosen(v, candidates);
       PlannedGroup& group = result.groups[v];
+      if (priced.strategy.sync != GradientSync::owner) continue;
       group.strategy.sync = GradientSync::allreduce;
       group.update += priced.more_by_allreduce;
       group.memory += priced.more_parameters_by_allreduce;
@@ -130,7 +131,7 @@ class PlanMaker {
       if (candidate < 0) return {{}, {infinity}};
       const double adds = marginals[v][static_cast<size_t>(candidate)] - best.seconds;
       const Priced& priced = graph_.candidates[v][static_cast<size_t>(candidate)];
-      return {priced.strategy.config, {best.limited ? std::max(adds, 0.0) : adds}, priced.compute.bound};
+      return {priced.strategy, {best.limited ? std::max(adds, 0.0) : adds}, priced.compute.bound};
     };
     for (size_t v = 0; v < plan.groups.size(); ++v) {
       int second = -1;
@@ -142,7 +143,7 @@ class PlanMaker {
       plan.runners_up.push_back(alternative(v, second));
       const int by_sample = baseline("data")[v];
       plan.by_sample.push_back(by_sample == best.assignment[v]
-                                   ? Alternative{chosen(v, best.assignment).strategy.config, {0}}
+                                   ? Alternative{chosen(v, best.assignment).strategy, {0}}
                                    : alternative(v, by_sample));
     }
   }
@@ -175,7 +176,7 @@ class PlanMaker {
     } catch (const NothingFits&) {
       best = search(costs).assignment;
     }
-    plan.baselines.push_back(by_allreduce("best-of-each", original(best)));
+    plan.baselines.push_back(without_owners("best-of-each", original(best)));
   }
 
   void add_frontier(Plan& plan) const {
@@ -206,6 +207,7 @@ class PlanMaker {
       for (int node : graph_.groups[v].nodes) {
         strategy.rules.push_back({network_.nodes()[node].name, layer, identity_of(network_, node)});
         layer.config = following(layer.config);
+        if (layer.sync == GradientSync::replicate) layer.sync = GradientSync::allreduce;
       }
     }
     return strategy;

@@ -28,7 +28,7 @@ struct PlannedGroup {
 // What another configuration of a group would cost: how much longer an iteration takes with it when all
 // others are chosen anew for it.
 struct Alternative {
-  ParallelConfig config;
+  LayerStrategy strategy;
   Seconds adds;        // infinite: there is no such configuration
   bool bound = false;  // it takes at least that much longer (its tasks were not measured)
 };

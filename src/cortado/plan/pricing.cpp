@@ -27,13 +27,21 @@ RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
 // One configuration.
 class GroupPricer::Run {
  public:
-  Run(GroupPricer& group, const ParallelConfig& config)
-      : group_(group), config_(config), behind_(following(config)), costs_(group.costs_) {}
+  Run(GroupPricer& group, const ParallelConfig& config, bool replicated)
+      : group_(group),
+        config_(config),
+        behind_(following(config)),
+        replicated_(replicated),
+        costs_(group.costs_) {}
 
   Priced run() {
     priced_.strategy.config = config_;
     for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
-    if (cheaper_by_owners()) {
+    if (replicated_) {
+      priced_.strategy.sync = GradientSync::replicate;
+      gather_for_gradients();
+      take(by_allreduce_);
+    } else if (cheaper_by_owners()) {
       priced_.strategy.sync = GradientSync::owner;
       priced_.more_by_allreduce = {(by_allreduce_.seconds() - by_owners_.seconds()).count};
       priced_.more_parameters_by_allreduce = {by_allreduce_.parameters.count - by_owners_.parameters.count};
@@ -62,7 +70,7 @@ class GroupPricer::Run {
         priced_.owns.push_back(member.grid.owns(k, config));
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
-      price_parameter(member, p, member.grid.slices(static_cast<int>(p), config));
+      price_parameter(member, p, member.grid.slices(static_cast<int>(p), config), replicated_ && i == 0);
     price_statistics(i);
   }
 
@@ -93,22 +101,37 @@ class GroupPricer::Run {
   // nothing hides it. So they are taken where they save more than that takes.
   bool cheaper_by_owners() const { return by_allreduce_.update - by_owners_.update > gathers_; }
 
-  void price_parameter(Member& member, size_t p, const GridLayout& slices) {
+  void price_parameter(Member& member, size_t p, const GridLayout& slices, bool replicated) {
     const Bytes slice = float_bytes(slices.most_elements());
     by_allreduce_.parameters += slice;
     by_owners_.parameters += slice;
     if (!member.parameters[p]->wants_gradient) return;
-    const GradientSum& sum = sum_of(member.sums[p], slices, slice);
-    const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
     const int history = group_.options_.history;
     by_allreduce_.parameters += {slice.count * (1 + history)};
+    by_allreduce_.update += costs_.update(slice, slowest_device());
+    if (replicated) return;
+    const GradientSum& sum = sum_of(member.sums[p], slices, slice);
+    const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
     by_owners_.parameters += {slice.count + share.count * history};
     by_allreduce_.sync += sum.allreduce;
     by_owners_.sync += sum.scatter + sum.gather;
     gathers_ += sum.gather;
-    by_allreduce_.update += costs_.update(slice, slowest_device());
     by_owners_.update += costs_.update(share, slowest_device());
     priced_.sync_bytes += sum.bytes;
+  }
+
+  // Instead of a sum each replica gathers what all of them read, unless that is samples, of which it reads
+  // more, and the gradients of what they computed.
+  void gather_for_gradients() {
+    Member& member = group_.members_[0];
+    const RankGroups replicas = member.grid.slices(0, config_).replicas();
+    const Bytes inputs = float_bytes(member.grid.replicas_reads(config_).most_elements());
+    const Bytes gradients = float_bytes(member.grid.replicas_domain(config_).most_elements());
+    const auto& read = group_.network_.tensors()[static_cast<size_t>(member.node.inputs[0])];
+    const auto& producer = group_.network_.nodes()[static_cast<size_t>(read.producer)];
+    for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
+      by_allreduce_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
+    by_allreduce_.parameters += {inputs.count + gradients.count};
   }
 
   int slowest_device() const {
@@ -156,7 +179,10 @@ class GroupPricer::Run {
   // A chain's prototype on the slowest rank; of equal ones, that with the largest share of its first layer,
   // layer i.
   TaskTime slowest(const Task& whole, size_t i) {
-    const GridLayout domain = group_.members_[i].grid.domain(config_of(i));
+    return slowest(whole, i, group_.members_[i].grid.domain(config_of(i)));
+  }
+
+  TaskTime slowest(const Task& whole, size_t i, const GridLayout& domain) {
     const int most = domain.first_with_most();
     ensure(most >= 0, "a layer has a device");
     if (group_.options_.weights.empty()) return time_on(most, whole, i, domain);
@@ -181,17 +207,24 @@ class GroupPricer::Run {
   }
 
   void price_tasks() {
-    if (config_.degrees.r == 1) {
+    if (!replicated_ && config_.degrees.r == 1) {
       priced_.compute = slowest(group_.whole_, 0);
       return;
     }
-    priced_.compute = slowest(*group_.summed_, 0);
-    if (!group_.behind_) return;
-    const TaskTime behind = slowest(*group_.behind_, 1);
-    priced_.compute.forward += behind.forward;
-    priced_.compute.backward += behind.backward;
-    priced_.compute.backward_weights += behind.backward_weights;
-    priced_.compute.bound |= behind.bound;
+    priced_.compute = slowest(replicated_ ? *group_.here_ : *group_.summed_, 0);
+    if (replicated_) {
+      TaskTime whole = slowest(*group_.elsewhere_, 0, group_.members_[0].grid.replicas_domain(config_));
+      whole.forward = whole.backward = {};
+      add(whole);
+    }
+    if (group_.behind_) add(slowest(*group_.behind_, 1));
+  }
+
+  void add(const TaskTime& time) {
+    priced_.compute.forward += time.forward;
+    priced_.compute.backward += time.backward;
+    priced_.compute.backward_weights += time.backward_weights;
+    priced_.compute.bound |= time.bound;
   }
 
   // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the
@@ -214,6 +247,7 @@ class GroupPricer::Run {
   GroupPricer& group_;
   const ParallelConfig& config_;
   const ParallelConfig behind_;  // of the layers behind the first
+  const bool replicated_;        // gradients of the first layer's parameters
   CostModel& costs_;
   Gradients by_allreduce_, by_owners_;
   Seconds gathers_;  // of owners
@@ -235,9 +269,15 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
   for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
-  if (!first->cuts(members_[0].inputs).r) return;
-  const LayerPtr bare = first->without_bias();
-  summed_ = chain(0, 1, bare ? bare : first);
+  if (!members_[0].parameters.empty()) {
+    here_ = elsewhere_ = chain(0, 1, first);
+    here_->parameter_gradients.assign(here_->parameter_gradients.size(), false);
+    elsewhere_->input_gradients.assign(elsewhere_->input_gradients.size(), false);
+  }
+  if (first->cuts(members_[0].inputs).r) {
+    const LayerPtr bare = first->without_bias();
+    summed_ = chain(0, 1, bare ? bare : first);
+  }
   if (members_.size() > 1) behind_ = chain(1, members_.size(), members_[1].node.layer);
 }
 
@@ -259,11 +299,22 @@ PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensio
   return {.devices = machine.devices(), .dimensions = std::string(dimensions), .weights = machine.weights()};
 }
 
-Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config).run(); }
+Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config, false).run(); }
 
-Priced price(const Network& network, const Group& group, const ParallelConfig& config,
+std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config) {
+  if (config.degrees.r > 1) return std::nullopt;
+  const auto bytes = replicate_bytes(network_, of_.nodes[0], config.degrees);
+  if (!bytes || bytes->spared() <= 0) return std::nullopt;
+  return Run(*this, config, true).run();
+}
+
+Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,
              const PricingOptions& options, CostModel& costs) {
-  return GroupPricer(network, group, options, costs).price(config);
+  GroupPricer pricer(network, group, options, costs);
+  if (strategy.sync != GradientSync::replicate) return pricer.price(strategy.config);
+  std::optional<Priced> replicated = pricer.price_replicated(strategy.config);
+  ensure(replicated.has_value(), "a layer that replicates gradients can");
+  return std::move(*replicated);
 }
 
 }  // namespace cortado::plan

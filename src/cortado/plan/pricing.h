@@ -16,16 +16,18 @@ namespace cortado::plan {
 // What a group costs under one configuration: the terms of Eq. 1 that need no neighbour (layer-wise
 // parallelism, section 4), of the slowest device.
 struct Priced {
-  LayerStrategy strategy;  // of the first layer; sync is chosen (cheaper_by_owners)
+  LayerStrategy strategy;  // of the first layer
   TaskTime compute;
   Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
   Seconds sync;    // of the gradients
   Seconds update;  // of the parameters
   int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  Bytes parameters;  // on the device that holds most: with their gradients and the solver's history
-  Bytes memory;      // what the search counts for it (memory.h)
+  // On the device that holds most: with their gradients, the solver's history, and what is gathered for whole
+  // gradients, which lies there until the next iteration.
+  Bytes parameters;
+  Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
-  // What another way to sum the gradients, allreduce, would take more; 0: it is the one.
+  // Where owners sum the gradients: what allreduce would take more.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }
@@ -47,7 +49,11 @@ PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensio
 class GroupPricer {
  public:
   GroupPricer(const Network& network, const Group& group, const PricingOptions& options, CostModel& costs);
+  // Gradients are summed by owners or allreduce, whichever takes less.
   Priced price(const ParallelConfig& config);
+  // Every replica of the first layer computes its whole gradients (GradientSync::replicate). None: it cannot,
+  // or that spares no bytes, in which case it takes longer. Not for layers cut along r.
+  std::optional<Priced> price_replicated(const ParallelConfig& config);
 
  private:
   class Run;
@@ -76,10 +82,13 @@ class GroupPricer {
   Phase phase_;
   std::deque<Member> members_;
   Task whole_;
-  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it
+  // Where r is cut or gradients are replicated the first layer runs by itself: without bias where r is cut;
+  // without the gradients of its parameters, and for these alone, where they are replicated.
+  std::optional<Task> summed_, here_, elsewhere_, behind_;
 };
 
-Priced price(const Network& network, const Group& group, const ParallelConfig& config,
+// What a candidate with this strategy costs; of it, only whether gradients are replicated is heeded.
+Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,
              const PricingOptions& options, CostModel& costs);
 
 }  // namespace cortado::plan

@@ -22,8 +22,9 @@ Json number_or_null(double number) { return std::isfinite(number) ? Json(number)
 
 Json alternative_json(const plan::Alternative& other) {
   if (std::isinf(other.adds.count)) return {};
-  return {{"config", degrees_json(other.config.degrees)},
-          {"devices", other.config.devices},
+  return {{"config", degrees_json(other.strategy.config.degrees)},
+          {"devices", other.strategy.config.devices},
+          {"sync", std::string(name_of(other.strategy.sync))},
           {"adds_seconds", other.adds.count}};
 }
 

@@ -17,12 +17,13 @@ std::string added(const plan::Plan& plan, const plan::Alternative& other) {
 
 std::string next_best(const plan::Plan& plan, const plan::Alternative& other) {
   if (std::isinf(other.adds.count)) return "none";
-  return fmt::format("<b>{}</b> {}", other.config.text(), added(plan, other));
+  return fmt::format("<b>{}{}</b> {}", other.strategy.config.text(), sync_text(other.strategy.sync),
+                     added(plan, other));
 }
 
 std::string by_sample(const plan::Plan& plan, const plan::PlannedGroup& group,
                       const plan::Alternative& other) {
-  if (other.config == group.strategy.config) return "is cut so";
+  if (other.strategy.config == group.strategy.config) return "is cut so";
   if (std::isinf(other.adds.count)) return "impossible";
   return added(plan, other);
 }
@@ -31,7 +32,7 @@ std::string row(const PlanPage& page, size_t g) {
   const plan::Plan& plan = page.plan();
   const plan::PlannedGroup& group = plan.groups[g];
   return fmt::format("<tr id=\"layer-{}\"><th scope=\"row\">{}</th>", g, page.name(group)) +
-         cell("cut", page.chip(group.strategy.config)) +
+         cell("cut", fmt::format("{}{}", page.chip(group.strategy.config), sync_text(group.strategy.sync))) +
          cell("computing, ms", short_milliseconds(compute_of(group))) +
          cell("sums, ms", short_milliseconds(sync_of(group))) +
          cell("transfers, ms", short_milliseconds(transfer_of(group))) +

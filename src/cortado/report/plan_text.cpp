@@ -15,8 +15,7 @@ std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * s
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
 
 std::string cut_text(const LayerStrategy& strategy) {
-  constexpr std::string_view syncs[] = {"", ", owners", ", replicated"};
-  return fmt::format("{}{}", strategy.config.text(), syncs[static_cast<size_t>(strategy.sync)]);
+  return fmt::format("{}{}", strategy.config.text(), sync_text(strategy.sync));
 }
 
 std::string layers_text(const Network& network, const Plan& plan) {
@@ -36,7 +35,7 @@ std::string layers_text(const Network& network, const Plan& plan) {
     const bool any = std::isfinite(other.adds.count);
     table.add({name_of(network, group), cut_text(group.strategy), milliseconds(compute_of(group)),
                milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
-               mebibytes(group.memory.count), any ? other.config.text() : "",
+               mebibytes(group.memory.count), any ? cut_text(other.strategy) : "",
                any ? (other.bound ? "at least " : "") + milliseconds(other.adds) : ""});
   }
   table.add_rule();
@@ -90,6 +89,11 @@ Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const Planned
   Seconds sum;
   for (const PlannedGroup& group : assignment.groups) sum += part(group);
   return sum;
+}
+
+std::string_view sync_text(GradientSync sync) {
+  constexpr std::string_view texts[] = {"", ", owners", ", replicated"};
+  return texts[static_cast<size_t>(sync)];
 }
 
 std::string name_of(const Network& network, const PlannedGroup& group) {
