@@ -81,6 +81,7 @@ TaskTime fake_time(const Task& task) {
 class AllMeasured : public MeasuredCosts {
  public:
   using MeasuredCosts::MeasuredCosts;
+  bool concurrent() const override { return false; }  // as others are while they measure
   TaskTime task(const Task& task, int device) override { return measure(task, device); }
 };
 

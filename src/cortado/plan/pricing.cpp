@@ -207,24 +207,27 @@ class GroupPricer::Run {
   }
 
   void price_tasks() {
-    if (!replicated_ && config_.degrees.r == 1) {
+    if (replicated_) return price_replicated_tasks();
+    if (config_.degrees.r == 1) {
       priced_.compute = slowest(group_.whole_, 0);
       return;
     }
-    priced_.compute = slowest(replicated_ ? *group_.here_ : *group_.summed_, 0);
-    if (replicated_) {
-      TaskTime whole = slowest(*group_.elsewhere_, 0, group_.members_[0].grid.replicas_domain(config_));
-      whole.forward = whole.backward = {};
-      add(whole);
-    }
-    if (group_.behind_) add(slowest(*group_.behind_, 1));
+    priced_.compute = slowest(*group_.summed_, 0);
+    if (!group_.behind_) return;
+    const TaskTime behind = slowest(*group_.behind_, 1);
+    priced_.compute.forward += behind.forward;
+    priced_.compute.backward += behind.backward;
+    priced_.compute.backward_weights += behind.backward_weights;
+    priced_.compute.bound |= behind.bound;
   }
 
-  void add(const TaskTime& time) {
-    priced_.compute.forward += time.forward;
-    priced_.compute.backward += time.backward;
-    priced_.compute.backward_weights += time.backward_weights;
-    priced_.compute.bound |= time.bound;
+  // Passes of tasks that other candidates have, too, so that nothing more is measured. The layers behind the
+  // first are priced as of its kernel, though they run by themselves.
+  void price_replicated_tasks() {
+    priced_.compute = slowest(group_.whole_, 0);
+    const TaskTime whole = slowest(group_.whole_, 0, group_.members_[0].grid.replicas_domain(config_));
+    priced_.compute.backward_weights = whole.backward_weights;
+    priced_.compute.bound |= whole.bound;
   }
 
   // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the
@@ -269,15 +272,9 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
   for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
-  if (!members_[0].parameters.empty()) {
-    here_ = elsewhere_ = chain(0, 1, first);
-    here_->parameter_gradients.assign(here_->parameter_gradients.size(), false);
-    elsewhere_->input_gradients.assign(elsewhere_->input_gradients.size(), false);
-  }
-  if (first->cuts(members_[0].inputs).r) {
-    const LayerPtr bare = first->without_bias();
-    summed_ = chain(0, 1, bare ? bare : first);
-  }
+  if (!first->cuts(members_[0].inputs).r) return;
+  const LayerPtr bare = first->without_bias();
+  summed_ = chain(0, 1, bare ? bare : first);
   if (members_.size() > 1) behind_ = chain(1, members_.size(), members_[1].node.layer);
 }
 

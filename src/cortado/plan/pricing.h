@@ -82,9 +82,7 @@ class GroupPricer {
   Phase phase_;
   std::deque<Member> members_;
   Task whole_;
-  // Where r is cut or gradients are replicated the first layer runs by itself: without bias where r is cut;
-  // without the gradients of its parameters, and for these alone, where they are replicated.
-  std::optional<Task> summed_, here_, elsewhere_, behind_;
+  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it
 };
 
 // What a candidate with this strategy costs; of it, only whether gradients are replicated is heeded.
