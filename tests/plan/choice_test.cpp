@@ -100,6 +100,13 @@ TEST(Choice, JudgesReplicatedGradients) {
   EXPECT_EQ(choice.candidates[0].built_in, "replicated");
   EXPECT_EQ(choice.candidates[0].strategy, replicated);
   EXPECT_TRUE(std::ranges::any_of(choice.others, [](const auto& other) { return other.built_in == "data"; }));
+  // Not where devices round otherwise, though the judge would have it.
+  const plan::Choice unlike =
+      plan::choose(net, {.devices = 2, .replicate = false}, costs, one_node(2), {}, judge);
+  for (const auto* list : {&unlike.candidates, &unlike.others}) {
+    for (const auto& candidate : *list)
+      EXPECT_EQ(candidate.strategy.find("b")->sync, GradientSync::allreduce) << candidate.built_in;
+  }
 }
 
 // With a little less memory than a choice holds another one is made that holds less.

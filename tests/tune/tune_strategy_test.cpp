@@ -54,6 +54,9 @@ TEST(TuneStrategy, FindsWhatEachMoveBringsNearer) {
   const TunedStrategy uncut = tune_strategy(start, net, 2, seconds, {.cuts = false, .go_on = {}});
   EXPECT_EQ(uncut.seconds, Seconds{2});
   EXPECT_EQ(uncut.strategy.find("b")->config, start.find("b")->config);
+  const TunedStrategy summed = tune_strategy(start, net, 2, seconds, {.replicate = false, .go_on = {}});
+  EXPECT_EQ(summed.seconds, Seconds{2});
+  EXPECT_EQ(summed.strategy.find("c")->sync, GradientSync::allreduce);
 }
 
 TEST(TuneStrategy, NothingIsTriedTwiceAndEqualsStayAsTheyWere) {

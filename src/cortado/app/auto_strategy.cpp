@@ -97,18 +97,24 @@ struct Tuned {
   Strategy strategy;
   std::string told;  // "", or what was gained
 };
-Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs) {
+Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs, bool replicate) {
   constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
                    strategy.schedule, costs.costs(), costs.machine());
   const Seconds computing = std::ranges::max(job.simulation.computing);
   if (job.simulation.iteration.count < worth * computing.count) return {strategy, ""};
-  TunedStrategy found =
-      tune_on(costs.machine(), costs.costs(), network, strategy, {.cuts = false, .go_on = {}});
+  TunedStrategy found = tune_on(costs.machine(), costs.costs(), network, strategy,
+                                {.cuts = false, .replicate = replicate, .go_on = {}});
   const double gained = found.before.count / found.seconds.count;
   if (gained < worth) return {strategy, ""};
   return {std::move(found.strategy), fmt::format("; {:.2f}x faster by its schedule", gained)};
+}
+
+// Whether replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
+bool round_alike(Communicator& job) {
+  const std::vector<RankFacts> ranks = facts_of_job(job);
+  return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
 }
 
 // Why the job cannot be planned for; empty: it can.
@@ -131,15 +137,17 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   }
   const auto begin = std::chrono::steady_clock::now();
   JobCosts costs(job, kernels);
-  const plan::Choice choice = plan::choose(network, plan::pricing_for(costs.machine()), costs.costs(),
-                                           costs.machine().node_of_devices(), costs.machine().least_memory(),
+  plan::PricingOptions pricing = plan::pricing_for(costs.machine());
+  pricing.replicate = round_alike(job);
+  const plan::Choice choice = plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
+                                           costs.machine().least_memory(),
                                            simulated_seconds(network, costs.costs(), costs.machine()));
   const Trial trial = tried(choice, network, job, costs, kernels);
   const size_t taken =
       trial.seconds.empty()
           ? 0
           : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
-  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs);
+  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing.replicate);
   costs.save();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const bool cached = costs.measurements() == 0 && trial.fresh == 0 && !costs.machine_measured();

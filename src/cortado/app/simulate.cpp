@@ -150,8 +150,7 @@ Command add_simulate_command(CLI::App& app) {
       ->check(at_least_one());
   command->add_option("--strategy", a->strategy,
                       "auto (default: planned for the machine), single, data, model, owt, spatial, "
-                      "replicated, random:SEED or "
-                      "a file (.json)");
+                      "replicated, random:SEED or a file (.json)");
   add_schedule_options(*command, a->schedule);
   auto* tune = command->add_flag(
       "--tune", a->tune,

@@ -57,8 +57,8 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
 std::string replicate_refusal(const Network& network, int node);
 
 // What a replica of a layer sums of gradients under such degrees, and what it would gather to compute them
-// whole (GradientSync::replicate). Nothing where there is no other replica, it
-// cannot, or no gradient is wanted.
+// whole (GradientSync::replicate). Nothing where there is no other replica, it cannot, or no gradient is
+// wanted.
 struct ReplicateBytes {
   Bytes summed, gathered;
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
@@ -90,8 +90,7 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
 //               (Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014)
 //   spatial     every layer by rows and columns where it can be, else by sample
 //   replicated  every layer by sample, and whole gradients computed by every replica wherever that spares
-//   bytes
-//               (Lee et al. 2017, section III.C.2)
+//               bytes (Lee et al. 2017, section III.C.2)
 // A layer with fewer samples, channels or rows than devices is cut over fewer.
 std::vector<std::string_view> built_in_strategies();
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);

@@ -6,11 +6,12 @@ namespace cortado::plan {
 namespace {
 
 // Those that fit and are possible, the fastest first; of equal strategies the first one alone.
-std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Network& network, int devices) {
+std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Network& network,
+                                                   const PricingOptions& pricing) {
   std::vector<Choice::Candidate> candidates;
-  for (std::string_view name : built_in_strategies()) {
+  for (std::string_view name : compared_strategies(pricing)) {
     const Assignment& one = *std::ranges::find(plan.baselines, name, &Assignment::name);
-    Strategy strategy = built_in_strategy(name, network, devices);
+    Strategy strategy = built_in_strategy(name, network, pricing.devices);
     const bool known = std::ranges::any_of(
         candidates, [&](const Choice::Candidate& other) { return other.seconds == one.seconds; });
     if (plan.fits(one.memory) && !known)
@@ -32,7 +33,7 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
     choice.plan = make_plan(network, pricing, costs, node_of_device);
   }
   Choice::Candidate planned{"", choice.plan.strategy, choice.plan.seconds};
-  std::vector<Choice::Candidate> built_in = built_in_candidates(choice.plan, network, pricing.devices);
+  std::vector<Choice::Candidate> built_in = built_in_candidates(choice.plan, network, pricing);
   if (judge) {
     std::erase_if(built_in, [&](const Choice::Candidate& candidate) {
       return candidate.built_in != "data" &&

@@ -28,7 +28,7 @@ class PlanMaker {
         options_(options),
         graph_(std::move(graph)),
         held_(held_graph(graph_)) {
-    for (std::string_view name : built_in_strategies())
+    for (std::string_view name : compared_strategies(pricing))
       baselines_.push_back(
           {name, graph_.assignment(network, built_in_strategy(name, network, pricing.devices))});
   }
@@ -236,7 +236,7 @@ void measure(const Network& network, const PricingOptions& options, CostModel& c
   });
   if (!bounds) return;
   std::vector<std::vector<int>> baselines;
-  for (std::string_view name : built_in_strategies())
+  for (std::string_view name : compared_strategies(options))
     baselines.push_back(graph.assignment(network, built_in_strategy(name, network, options.devices)));
   measure_optimum(network, options, costs, graph, baselines);
 }

@@ -296,10 +296,16 @@ PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensio
   return {.devices = machine.devices(), .dimensions = std::string(dimensions), .weights = machine.weights()};
 }
 
+std::vector<std::string_view> compared_strategies(const PricingOptions& options) {
+  std::vector<std::string_view> names = built_in_strategies();
+  if (!options.replicate) std::erase(names, "replicated");
+  return names;
+}
+
 Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config, false).run(); }
 
 std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config) {
-  if (config.degrees.r > 1) return std::nullopt;
+  if (!options_.replicate || config.degrees.r > 1) return std::nullopt;
   const auto bytes = replicate_bytes(network_, of_.nodes[0], config.degrees);
   if (!bytes || bytes->spared() <= 0) return std::nullopt;
   return Run(*this, config, true).run();

@@ -41,7 +41,10 @@ struct PricingOptions {
   int history = 1;
   std::string dimensions{all_dimensions};
   std::vector<double> weights{};
+  bool replicate = true;  // replicas may compute whole gradients: all devices round alike
 };
+// The built-in strategies that plans are compared with: all, or without those that replicate gradients.
+std::vector<std::string_view> compared_strategies(const PricingOptions& options);
 // All devices of a machine.
 PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions = all_dimensions);
 

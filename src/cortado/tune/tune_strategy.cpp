@@ -96,6 +96,7 @@ class Tuner {
   }
 
   bool tune_sums() {
+    if (!options_.replicate) return false;
     std::vector<std::pair<int64_t, size_t>> by_spared;
     for (size_t rule = 0; rule < best_.strategy.rules.size(); ++rule) {
       const auto bytes = replicate_bytes(network_, network_.node(best_.strategy.rules[rule].pattern),

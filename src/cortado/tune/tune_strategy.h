@@ -16,6 +16,7 @@ struct TunedStrategy {
 
 struct TuneOptions {
   bool cuts = true;               // also try how layers are cut
+  bool replicate = true;          // also try gradients whole on every replica: all ranks round alike
   std::function<bool()> go_on{};  // asked before each trial; null: to the end
 };
 
