@@ -6,6 +6,7 @@
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/inner_product.h"
+#include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/plan_graph.h"
@@ -130,27 +131,40 @@ TEST(Planner, OwnersAreTakenWhereTheySaveMoreThanTheyShow) {
 }
 
 // Over a slow network gathers of what a large product reads and writes take less than the sum of its
-// gradient; where there is no memory for them, the gradient is summed.
+// gradient; where there is no memory for them, or devices round otherwise, the gradient is summed.
 TEST(Planner, GradientsAreReplicatedWhereThatIsCheaper) {
   FakeCosts costs;
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 144});
-  const Network net =
-      testing::NetBuilder().conv("a", "data").declare("b", product, {"a"}, {"b"}).loss("b", "data").build();
+  const Network net = testing::NetBuilder()
+                          .conv("a", "data")
+                          .declare("b", product, {"a"}, {"b"})
+                          .declare("relu", std::make_shared<Pointwise>(ReluOptions{}), {"b"}, {"relu"})
+                          .loss("relu", "data")
+                          .build();
   const plan::PricingOptions by_sample{.devices = 2, .dimensions = "n"};
   const auto sync_of = [](const plan::Plan& plan, std::string_view layer) {
     return plan.strategy.find(layer)->sync;
   };
   const plan::Plan plan = plan::make_plan(net, by_sample, costs, one_node(2));
-  EXPECT_EQ(sync_of(plan, "a"), GradientSync::allreduce);  // fewer weights than what it reads and writes
+  EXPECT_NO_THROW(resolve(plan.strategy, net, 2, "the plan"));
+  EXPECT_EQ(sync_of(plan, "a"), GradientSync::allreduce);     // fewer weights than what it reads and writes
+  EXPECT_EQ(sync_of(plan, "relu"), GradientSync::allreduce);  // none, of the product's group
   EXPECT_EQ(sync_of(plan, "b"), GradientSync::replicate);
-  const auto replicated = std::ranges::find(plan.baselines, "replicated", &plan::Assignment::name);
-  EXPECT_NEAR(plan.seconds.count, replicated->seconds.count, 1e-9 * plan.seconds.count);
-  EXPECT_EQ(plan.bytes, replicated->bytes);
+  const auto baseline = [&](const char* name) {
+    return *std::ranges::find(plan.baselines, name, &plan::Assignment::name);
+  };
+  const plan::Assignment replicated = baseline("replicated"), data = baseline("data");
+  EXPECT_NEAR(plan.seconds.count, replicated.seconds.count, 1e-9 * plan.seconds.count);
+  EXPECT_EQ(plan.bytes, replicated.bytes);
+  const int64_t gathered = 2 * 144 + 2 * 144;  // floats: of both samples what the product reads and writes
+  EXPECT_EQ(replicated.memory.count - data.memory.count, gathered * static_cast<int64_t>(sizeof(float)));
   const plan::Plan held =
       plan::make_plan(net, by_sample, costs, one_node(2), {.memory = {plan.memory.count - 1}});
   EXPECT_EQ(sync_of(held, "b"), GradientSync::allreduce);
   EXPECT_GT(held.seconds, plan.seconds);
-  EXPECT_LT(held.memory, plan.memory);
+  const plan::Plan unlike =
+      plan::make_plan(net, {.devices = 2, .dimensions = "n", .replicate = false}, costs, one_node(2));
+  EXPECT_EQ(sync_of(unlike, "b"), GradientSync::allreduce);
 }
 
 TEST(Planner, CountsTheBytesThatProgramsSend) {

@@ -139,7 +139,7 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
   const Network::Node& of = network.nodes()[node];
   const bool wanted = std::ranges::any_of(
       of.parameters, [&](int parameter) { return network.parameters()[parameter].wants_gradient; });
-  if (!wanted || network.phase() != Phase::train || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
+  if (!wanted || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
       !replicate_refusal(network, node).empty())
     return std::nullopt;
   const auto size = static_cast<int64_t>(sizeof(float));

@@ -70,7 +70,7 @@ class GroupPricer::Run {
         priced_.owns.push_back(member.grid.owns(k, config));
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
-      price_parameter(member, p, member.grid.slices(static_cast<int>(p), config), replicated_ && i == 0);
+      price_parameter(member, p, member.grid.slices(static_cast<int>(p), config));
     price_statistics(i);
   }
 
@@ -101,7 +101,7 @@ class GroupPricer::Run {
   // nothing hides it. So they are taken where they save more than that takes.
   bool cheaper_by_owners() const { return by_allreduce_.update - by_owners_.update > gathers_; }
 
-  void price_parameter(Member& member, size_t p, const GridLayout& slices, bool replicated) {
+  void price_parameter(Member& member, size_t p, const GridLayout& slices) {
     const Bytes slice = float_bytes(slices.most_elements());
     by_allreduce_.parameters += slice;
     by_owners_.parameters += slice;
@@ -109,7 +109,7 @@ class GroupPricer::Run {
     const int history = group_.options_.history;
     by_allreduce_.parameters += {slice.count * (1 + history)};
     by_allreduce_.update += costs_.update(slice, slowest_device());
-    if (replicated) return;
+    if (replicated_) return;  // those behind such a layer have none
     const GradientSum& sum = sum_of(member.sums[p], slices, slice);
     const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
     by_owners_.parameters += {slice.count + share.count * history};
