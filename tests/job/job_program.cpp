@@ -65,6 +65,10 @@ int run_rank(const std::string& what, int number, int milliseconds) {
     if (what == "refuse" && me) throw UserError("there is no such file");
     if (what == "snapshot" && me) job->report_snapshot("/a/b c.safetensors");
     if (what == "snapshot" && me) die_later(milliseconds);
+    if (what == "forever") {
+      communicator->barrier();
+      if (communicator->rank() == 0) fmt::print("all ready\n"), std::fflush(stdout);
+    }
     int64_t left = what == "end" ? 20 : -1;
     sum_on(*communicator, job.get(), [&] { return left-- == 0 || asked != 0; });
     if (asked != 0 && communicator->rank() == 0) fmt::print("stopped by a signal\n");

@@ -58,6 +58,10 @@ class Job {
     while (outcome_.ranks.size() < ranks && read_more(20000)) find_ranks();
   }
 
+  void wait_for(const std::string& text) {
+    while (outcome_.output.find(text) == std::string::npos && read_more(20000)) continue;
+  }
+
   Outcome finish() {
     while (read_more(60000)) continue;
     find_ranks();
@@ -188,8 +192,7 @@ TEST(Job, RanksEndWhenTheParentIsKilled) {
 
 TEST(Job, PassesSignalsOnToTheRanks) {
   Job job({"forever", "2", "0", "0"});
-  job.wait_for_ranks(2);
-  std::this_thread::sleep_for(1500ms);
+  job.wait_for("all ready");
   kill(job.pid(), SIGTERM);
   Outcome outcome = job.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.output;
