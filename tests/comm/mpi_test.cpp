@@ -1,7 +1,9 @@
-// Run by an MPI launcher: every rank runs all checks; the first fault of any rank is the program's.
+// Run by an MPI launcher: every rank runs all checks, with --apart as if each were on a host of its own; the
+// first fault of any rank is the program's.
 #include "cortado/comm/mpi.h"
 
 #include <gtest/gtest.h>
+#include <string_view>
 
 #include "cortado/comm/processors.h"
 
@@ -32,7 +34,8 @@ TEST(Mpi, ProcessorsAreShared) {
 
 int main(int count, char** words) {
   testing::InitGoogleTest(&count, words);
-  cortado::ranks = cortado::make_mpi_communicator();
+  const bool apart = count > 1 && std::string_view(words[1]) == "--apart";
+  cortado::ranks = cortado::make_mpi_communicator(apart);
   int result = RUN_ALL_TESTS();
   cortado::ranks.reset();
   return result;

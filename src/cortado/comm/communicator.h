@@ -17,8 +17,8 @@ class Transmission {
   virtual ~Transmission() = default;
   virtual void start() = 0;  // what is sent is ready, what is received may be overwritten
   virtual bool test() = 0;   // moves it on; true once complete, until the next start()
-  // Something else under way is needed sooner: from now on it takes as little of the link as keeps it going.
-  // It never stands still, as others may wait for it.
+  // Something else under way is needed sooner: from now on it takes what that leaves of the link. Ranks may
+  // differ in what they need soonest; all that is under way ends all the same.
   virtual void give_way(bool) {}
 };
 

@@ -23,8 +23,8 @@ bool built_with_mpi();
 std::string mpi_launcher();
 // Initializes MPI; the communicator and its transmissions own it, and the last of them ends it. Once a
 // process. Throws UserError without MPI, with one that allows no threads, or under the launcher of another
-// MPI.
-std::unique_ptr<Communicator> make_mpi_communicator();
+// MPI. `apart`: ranks of one host speak as those of several do, for tests.
+std::unique_ptr<Communicator> make_mpi_communicator(bool apart = false);
 // Ends all ranks of the job with this exit code, if MPI runs.
 void abort_mpi_job(int code);
 

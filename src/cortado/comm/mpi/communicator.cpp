@@ -98,6 +98,8 @@ class MpiAllreduce : public Transmission {
 
 class MpiCommunicator : public Communicator {
  public:
+  explicit MpiCommunicator(bool apart) : world_(std::make_shared<MpiWorld>(apart)) {}
+
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
 
@@ -144,7 +146,7 @@ class MpiCommunicator : public Communicator {
     return ring(group, values, balanced_chunks(count, group.size), {});
   }
 
-  std::shared_ptr<MpiWorld> world_ = std::make_shared<MpiWorld>();
+  std::shared_ptr<MpiWorld> world_;
 };
 
 std::vector<std::vector<std::byte>> MpiCommunicator::all_to_all_bytes(std::span<const std::byte> mine) {
@@ -189,6 +191,8 @@ double MpiCommunicator::sum(double mine) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+std::unique_ptr<Communicator> make_mpi_communicator(bool apart) {
+  return std::make_unique<MpiCommunicator>(apart);
+}
 
 }  // namespace cortado

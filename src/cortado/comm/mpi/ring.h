@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mpi.h>
+#include <utility>
 #include <vector>
 
 #include "cortado/comm/mpi/world.h"
@@ -46,13 +47,19 @@ class MpiRing : public Transmission {
 
   bool test() override {
     take_receives();
-    for (; sent_ < sending_ && complete(sends_[sent_ % window]); ++sent_)
-      world_->send_ended(bytes_of_send(sent_));
+    for (; sent_ < sending_ && complete(sends_[sent_ % window]); ++sent_) {
+      under_way_ -= bytes_of_send(sent_);
+      if (answered()) world_->under_way().arrived(begun_[sent_ % window]);
+    }
+    tell_world();
     post();
     return sent_ == schedule_.sends.size() && received_ == schedule_.receives.size();
   }
 
-  void give_way(bool gives_way) override { gives_way_ = gives_way; }
+  void give_way(bool gives_way) override {
+    if (gives_way && !gives_way_) world_->under_way().urgent_waits(false);
+    gives_way_ = gives_way;
+  }
 
  private:
   static bool complete(MPI_Request& request) {
@@ -76,6 +83,13 @@ class MpiRing : public Transmission {
     }
   }
 
+  bool answered() const { return sent_ > 0; }  // the neighbour has begun, too
+
+  void tell_world() {
+    const int64_t counts = answered() ? under_way_ : 0;
+    world_->under_way().add(counts - std::exchange(counted_, counts));
+  }
+
   // An allgather's segment comes over what the reduce-scatter sent; that has to be gone.
   bool may_receive() const {
     if (receiving_ == schedule_.receives.size() || receiving_ == received_ + window) return false;
@@ -83,11 +97,18 @@ class MpiRing : public Transmission {
     return sent_ > receiving_ - schedule_.summed;
   }
 
-  bool may_send() const {
-    if (sending_ == schedule_.sends.size() || sending_ == sent_ + window) return false;
+  // As far as this ring's own state goes.
+  bool can_send() const {
     const size_t under_way = sending_ - sent_;
-    if (gives_way_ && (under_way == kept || (under_way > 0 && !world_->may_send_more()))) return false;
+    if (sending_ == schedule_.sends.size() || under_way >= (gives_way_ ? kept : window)) return false;
     return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
+  }
+
+  // The first segments go at once: of the ring that is needed soonest, so that rings never wait for one
+  // another, and of others so that they count.
+  bool may_send() const {
+    if (sending_ == sent_ && !(gives_way_ && answered())) return true;
+    return gives_way_ ? world_->under_way().others_may_send() : world_->under_way().may_send();
   }
 
   void post() {
@@ -97,12 +118,15 @@ class MpiRing : public Transmission {
       check_mpi(MPI_Irecv(memory, static_cast<int>(message.count), mpi_type<T>(), previous_, tag_, comm_,
                           &receives_[receiving_ % window]));
     }
-    for (; may_send(); ++sending_) {
+    for (; can_send() && may_send(); ++sending_) {
       const RingMessage& message = schedule_.sends[sending_];
       check_mpi(MPI_Issend(values_ + message.offset, static_cast<int>(message.count), mpi_type<T>(), next_,
                            tag_, comm_, &sends_[sending_ % window]));
-      world_->send_begins(bytes_of_send(sending_));
+      begun_[sending_ % window] = UnderWay::Clock::now();
+      under_way_ += bytes_of_send(sending_);
+      tell_world();
     }
+    if (!gives_way_) world_->under_way().urgent_waits(can_send());
   }
 
   std::shared_ptr<MpiWorld> world_;
@@ -114,9 +138,11 @@ class MpiRing : public Transmission {
   Traffic volume_;
   std::vector<T> arrived_;  // segments to be summed
   std::array<MPI_Request, window> sends_{}, receives_{};
+  std::array<UnderWay::Clock::time_point, window> begun_{};  // sends
   bool gives_way_ = false;
   size_t sent_ = 0, sending_ = 0;        // complete and posted sends
   size_t received_ = 0, receiving_ = 0;  // complete and posted receives
+  int64_t under_way_ = 0, counted_ = 0;  // bytes sent that have not arrived, and those that the rank counts
 };
 
 }  // namespace cortado

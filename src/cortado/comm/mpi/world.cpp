@@ -100,7 +100,7 @@ void check_mpi(int code) {
   throw PeerError("a peer failed: " + text);
 }
 
-MpiWorld::MpiWorld() : exceptions_(std::uncaught_exceptions()) {
+MpiWorld::MpiWorld(bool apart) : exceptions_(std::uncaught_exceptions()) {
   tune_ucx_for_tcp();
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
@@ -110,7 +110,8 @@ MpiWorld::MpiWorld() : exceptions_(std::uncaught_exceptions()) {
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
   check_launcher(size_);
-  one_host_ = all_on_one_host(size_);
+  one_host_ = !apart && all_on_one_host(size_);
+  if (!one_host_) under_way_.limit(segment_bytes());
   exchanges_ = duplicate(MPI_COMM_WORLD);
   blocking_ = duplicate(MPI_COMM_WORLD);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mpi.h>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "cortado/comm/traffic_count.h"
+#include "cortado/comm/under_way.h"
 
 namespace cortado {
 
@@ -37,7 +37,8 @@ struct MpiGroup {
 // for the other ranks.
 class MpiWorld {
  public:
-  MpiWorld();
+  // `apart`: as if each rank had a host of its own.
+  explicit MpiWorld(bool apart = false);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -52,13 +53,7 @@ class MpiWorld {
   // Measured with bench/comm_bench.cpp: over shared memory long segments save handing over between processes,
   // over a network shorter ones keep both directions of a link busy.
   int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 17; }
-  // What all rings together have under way: over a network no more than keeps the link busy, so that a small
-  // message that somebody waits for does not queue behind megabytes that nobody does. The ring that is needed
-  // soonest need not ask, and one that has nothing under way may always send, so rings never wait for one
-  // another.
-  bool may_send_more() const { return one_host_ || under_way_ < 4 * segment_bytes(); }
-  void send_begins(int64_t bytes) { under_way_ += bytes; }
-  void send_ended(int64_t bytes) { under_way_ -= bytes; }
+  UnderWay& under_way() { return under_way_; }
 
  private:
   int rank_ = 0, size_ = 1;
@@ -67,7 +62,7 @@ class MpiWorld {
   MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
   std::map<std::vector<int>, MpiGroup> groups_;
   TrafficCount traffic_;
-  std::atomic<int64_t> under_way_ = 0;  // bytes
+  UnderWay under_way_;
 };
 
 }  // namespace cortado
