@@ -101,7 +101,8 @@ std::string totals_part(const PlanPage& page) {
   return text +
          "</ul>\n<p class=\"note\"><b>single</b>: all on one device; <b>data</b>: every layer by samples; "
          "<b>model</b>: by output channels; <b>owt</b>: convolutions by samples, inner products by channels; "
-         "<b>spatial</b>: by rows and columns; <b>best-of-each</b>: each layer as one of these cuts it, "
+         "<b>spatial</b>: by rows and columns; <b>replicated</b>: as data, each device computing whole "
+         "gradients where that sends less; <b>best-of-each</b>: each layer as one of these cuts it, "
          "whichever together are cheapest.</p>\n</section>\n";
 }
 
