@@ -35,7 +35,8 @@ from compare_torch import TUNING
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Of a sample; of nets that are not named here, 3x224x224.
 SHAPES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32", "cifar10_full": "3x32x32", "caffenet": "3x227x227",
-          "inception-v3": "3x299x299", "u-net": "3x256x256,256x256", "u-net-3d": "1x32x64x64,32x64x64"}
+          "inception-v3": "3x299x299", "inception-v3-aux": "3x299x299", "u-net": "3x256x256,256x256",
+          "u-net-3d": "1x32x64x64,32x64x64"}
 BURSTS = [(5e9, "256kb limit 8mb"), (5e8, "128kb limit 1mb"), (0, "64kb limit 512kb")]  # reach 0.95 of the rate
 # Packets are work for the cores here, which cards and switches do in a cluster: with 1500 bytes, 12 % of their time.
 MTU = 9000

@@ -86,6 +86,15 @@ bool near(const std::vector<double>& now, const std::vector<double>& before) {
   return true;
 }
 
+// Another look where one tells something else: it may be chance.
+template <typename Look>
+bool agrees_in_some_look(Look&& look) {
+  constexpr int looks = 3;
+  for (int i = 0; i < looks; ++i)
+    if (look()) return true;
+  return false;
+}
+
 // Times of one task at each rank.
 struct RankTime {
   uint64_t problem = 0;
@@ -116,38 +125,38 @@ void JobCosts::find_fast_ranks() {
   alone_ = static_cast<int>(std::ranges::max_element(weights) - weights.begin());
 }
 
-// Within factors that quick measurements of one link differ by.
+// Within factors that quick measurements of one link differ by. Links within a host are what they were: they
+// differ by much more, by where the system lets ranks run, and little depends on them.
 bool JobCosts::links_agree(const DeviceGraph& kept) const {
   constexpr double bandwidths = 1.5, latencies = 4;
-  const int ranks = job_.size();
-  if (kept.devices() != ranks) return false;
-  if (ranks == 1) return true;
-  const std::vector<Link> now = measure_pairs(job_, kept.node_of_devices(), {look_seconds});
+  const std::vector<int> nodes = kept.node_of_devices();
+  if (nodes.back() == 0) return true;
+  const size_t ranks = nodes.size();
+  const std::vector<Link> now = measure_pairs(job_, nodes, {look_seconds});
   auto near = [](double a, double b, double factor) { return a <= b * factor && b <= a * factor; };
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      if (from == to) continue;
-      const Link &one = now[static_cast<size_t>(from * ranks + to)], other = kept.link(from, to);
-      if (!near(one.bandwidth.bytes_per_second, other.bandwidth.bytes_per_second, bandwidths) ||
-          !near(one.latency.count, other.latency.count, latencies))
-        return false;
-    }
+  for (size_t pair = 0; pair < now.size(); ++pair) {
+    const size_t from = pair / ranks, to = pair % ranks;
+    if (nodes[from] == nodes[to]) continue;
+    const Link &one = now[pair], other = kept.link(static_cast<int>(from), static_cast<int>(to));
+    if (!near(one.bandwidth.bytes_per_second, other.bandwidth.bytes_per_second, bandwidths) ||
+        !near(one.latency.count, other.latency.count, latencies))
+      return false;
   }
   return true;
 }
 
-// What ranks compute in a second against the one that computes most, all of them at the same time. Another
-// look where one tells something else: it may be chance.
+// What ranks compute in a second against the one that computes most, all of them at the same time.
 bool JobCosts::rates_agree(const DeviceGraph& kept) const {
-  constexpr int looks = 3;
-  if (job_.size() == 1) return true;
   std::vector<double> before = kept.weights();
   if (before.empty()) before.assign(static_cast<size_t>(job_.size()), 1);
-  for (int look = 0; look < looks; ++look) {
-    job_.barrier();
-    if (near(values_of_ranks(job_, measure_compute_rate({rate_seconds}).sustained), before)) return true;
-  }
-  return false;
+  job_.barrier();
+  return near(values_of_ranks(job_, measure_compute_rate({rate_seconds}).sustained), before);
+}
+
+bool JobCosts::agrees(const DeviceGraph& kept) const {
+  if (kept.devices() != job_.size()) return false;
+  return job_.size() == 1 || (agrees_in_some_look([&] { return links_agree(kept); }) &&
+                              agrees_in_some_look([&] { return rates_agree(kept); }));
 }
 
 std::optional<Seconds> JobCosts::known(const std::string& what) const {
@@ -183,7 +192,7 @@ void JobCosts::find_machine() {
   if (!kept.empty()) {
     try {
       DeviceGraph graph = parse_machine(kept, cache_folder() + "/" + machine_file_);
-      if (links_agree(graph) && rates_agree(graph)) {
+      if (agrees(graph)) {
         machine_ = std::make_unique<DeviceGraph>(std::move(graph));
         return;
       }

@@ -39,6 +39,7 @@ class JobCosts {
   std::string on_machine(const std::string& what) const;
   void find_machine();
   void find_times();
+  bool agrees(const DeviceGraph& kept) const;  // with the machine as it is
   bool links_agree(const DeviceGraph& kept) const;
   bool rates_agree(const DeviceGraph& kept) const;
   void find_fast_ranks();

@@ -40,11 +40,8 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
   SolverOptions solver;
   solver.update.momentum = 0.9;
   Optimizer optimizer(solver, parameters, parameter_cut_of(executor, &job));
-  std::vector<double> seconds;
-  for (const IterationTimes& times : run_iterations(executor, optimizer, iterations))
-    seconds.push_back(times.step);
-  std::ranges::sort(seconds);
-  return {std::ranges::max(values_of_ranks(job, seconds[iterations / 2]))};
+  const auto times = run_iterations(executor, optimizer, iterations);
+  return {std::ranges::max(values_of_ranks(job, std::ranges::min(times, {}, &IterationTimes::step).step))};
 }
 
 }  // namespace cortado

@@ -14,8 +14,8 @@ namespace cortado {
 inline constexpr int warm_up_iterations = 2;
 std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count);
 
-// Seconds of an iteration of the job under a strategy, on random data: the median of a few, of the slowest
-// rank, the same at every rank. All ranks call it.
+// Seconds of an iteration of the job under a strategy, on random data: the least of a few, as what else runs
+// on a machine only ever makes them longer, of the slowest rank, the same at every rank. All ranks call it.
 Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy,
                      const std::string& kernels);
 
