@@ -30,7 +30,7 @@ TEST(Choice, LeavesABuiltInStrategyForATenthAlone) {
       const plan::Choice choice = plan::choose(net, {.devices = devices}, costs, one_node(devices), {});
       EXPECT_TRUE(choice.misfit.empty()) << choice.misfit;
       const plan::Assignment& best = fastest_built_in(choice.plan);
-      const bool takes_plan = best.seconds.count > 1.1 * choice.plan.seconds.count;
+      const bool takes_plan = best.seconds.count > plan::clearly_less * choice.plan.seconds.count;
       const auto& first = choice.candidates[0];
       if (takes_plan) {
         ++planned;
@@ -45,7 +45,7 @@ TEST(Choice, LeavesABuiltInStrategyForATenthAlone) {
       // Besides, built-in strategies about as fast as the best of them, each once.
       std::set<Seconds> rivals;
       for (const plan::Assignment& one : choice.plan.baselines)
-        if (one.name != "best-of-each" && one.seconds.count <= 1.1 * best.seconds.count)
+        if (one.name != "best-of-each" && one.seconds.count <= plan::worth_trying * best.seconds.count)
           rivals.insert(one.seconds);
       EXPECT_EQ(choice.candidates.size(), rivals.size() + (takes_plan ? 1 : 0));
     }

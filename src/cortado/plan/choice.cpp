@@ -43,10 +43,10 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
     for (Choice::Candidate& candidate : built_in) candidate.seconds = judge(candidate.strategy);
     std::ranges::stable_sort(built_in, {}, &Choice::Candidate::seconds);
   }
-  if (built_in.empty() || built_in[0].seconds.count > about_equal * planned.seconds.count)
+  if (built_in.empty() || built_in[0].seconds.count > clearly_less * planned.seconds.count)
     choice.candidates.push_back(std::move(planned));
   for (Choice::Candidate& candidate : built_in) {
-    const bool rival = candidate.seconds.count <= about_equal * built_in[0].seconds.count;
+    const bool rival = candidate.seconds.count <= worth_trying * built_in[0].seconds.count;
     (rival ? choice.candidates : choice.others).push_back(candidate);
   }
   return choice;

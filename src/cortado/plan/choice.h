@@ -27,8 +27,12 @@ using Judge = std::function<Seconds(const Strategy&)>;
 
 // Costs are true to about a tenth, and a plan is the luckiest of many, which waits for other ranks at more
 // places than a built-in strategy. So the plan is a candidate where it costs this many times less than the
-// best built-in strategy, and built-in strategies are that cost at most this many times more than that.
-inline constexpr double about_equal = 1.1;
+// best built-in strategy.
+inline constexpr double clearly_less = 1.1;
+// Built-in strategies are candidates that cost at most this many times more than the best one: on a machine
+// that others use, too, a task of one strategy may be measured too dear, and trying takes less than
+// measuring.
+inline constexpr double worth_trying = 1.25;
 // Who hides communication behind computing ends in half of their sum at best: built-in strategies that cost
 // more than this many times the plan, by Eq. 1, are not judged, save "data", which all is compared with.
 inline constexpr double at_most_hidden = 2;
