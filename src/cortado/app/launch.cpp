@@ -84,9 +84,10 @@ std::optional<int> start_job(int count, const char* const* words) {
   return run_job(start);
 }
 
+// A rank is told by the command that started the job: its own output may be a pipe to a terminal (MPICH) or a
+// terminal to a file (OpenMPI).
 bool writes_to_terminal() {
-  const bool told = watched_rank != nullptr && std::getenv(terminal_variable) != nullptr;
-  return told || isatty(STDOUT_FILENO) != 0;
+  return launched_rank() ? std::getenv(terminal_variable) != nullptr : isatty(STDOUT_FILENO) != 0;
 }
 
 namespace {

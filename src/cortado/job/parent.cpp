@@ -247,6 +247,7 @@ class Parent {
     told_ = true;
     if (failure_->message.empty()) return;
     std::fflush(stdout);
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // of a progress bar that is left
     fmt::print(stderr, "cortado: error: {}{}\n", failure_->message,
                failure_->lost_progress ? "; the job was stopped; " + advice() : "");
   }
