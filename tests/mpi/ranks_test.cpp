@@ -212,6 +212,18 @@ TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
   }
 }
 
+// As OpenMPI's: a rank's output is a terminal, the job's is none.
+TEST_F(Ranks, PrintLinesWhereOnlyTheLauncherGivesThemATerminal) {
+  folder_.write("typed.sh", "exec script -qec \"$*\" /dev/null\n");
+  folder_.write("launch.sh", "#!/bin/sh\nranks=$2\nshift 2\nexec " CORTADO_RANK_LAUNCHER
+                             " -n $ranks sh typed.sh \"$@\"\n");
+  std::filesystem::permissions(folder_.file("launch.sh"), std::filesystem::perms::owner_all);
+  const CommandResult result = train("--set max_iter=2 --ranks 2 --strategy data --launch ./launch.sh");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("Iteration 0, Testing net (#0)"));
+  EXPECT_THAT(result.output, Not(HasSubstr("\x1b")));
+}
+
 TEST_F(Ranks, SnapshotsResumeUnderOtherStrategiesAndRanks) {
   ASSERT_EQ(train("--set max_iter=12 --log one.jsonl").exit_code, 0);
   auto whole = read_safetensors(folder_.file("s_iter_12.safetensors"));
@@ -244,6 +256,7 @@ TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
   CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash interrupt.sh; true ||");
   EXPECT_THAT(result.output, HasSubstr("Optimization stopped early."));
   EXPECT_THAT(result.output, Not(HasSubstr("error")));
+  ASSERT_THAT(result.output, HasSubstr("Snapshotting solver state to "));
   std::string last = result.output.substr(result.output.rfind("Snapshotting solver state to "));
   last = last.substr(29, last.find('\n') - 29);
   CommandResult resumed = train("--ranks 2 --snapshot " + last + " --set test_interval=0 --set max_iter=1");
