@@ -11,9 +11,9 @@ import argparse
 import pathlib
 import sys
 
-from generator import classic, densenet, inception, resnet, unet, vgg
+from generator import classic, densenet, googlenet, inception, resnet, unet, vgg
 
-FAMILIES = (classic, vgg, inception, resnet, densenet, unet)
+FAMILIES = (classic, vgg, googlenet, inception, resnet, densenet, unet)
 
 
 def main():

@@ -40,11 +40,16 @@ TEST_F(Arguments, UnknownOnesAreRefusedWithTheNearest) {
       {"train -solver solver.prototxt -sigint_effect explode", "--sigint-effect"},
       {"train -solver solver.prototxt --threads 0", "--threads"},
       {"train -solver solver.prototxt --strategy datta", "no strategy 'datta'; did you mean 'data'?"},
-      {"train -solver solver.prototxt --ranks 0", "--ranks: 0 is not a whole number of 1 or more"},
+      {"train -solver solver.prototxt --ranks 0", "--ranks: 0 is not a whole number from 1 to 10000"},
       {"train -solver solver.prototxt --ranks many", "--ranks"},
-      {"train -solver solver.prototxt --gpu all", "--gpu: this version computes on the CPU"},
+      {"train -solver solver.prototxt --gpu all",
+       "--gpu all: this version has no GPU support; leave it out or, where it cannot be, add --cpu-instead "
+       "or set "
+       "CORTADO_CPU_INSTEAD=1"},
       {"train -solver solver.prototxt --set base_rl=1", "did you mean 'base_lr'?"},
-      {"", "give a command"},
+      {"",
+       "give a command: train, test, classify, extract, time, verify, plan, machine, simulate, show, data, "
+       "device_query ("},
   };
   for (const Case& c : cases) {
     CommandResult result = cortado(c.arguments);

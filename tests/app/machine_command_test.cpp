@@ -39,12 +39,10 @@ TEST_F(MachineCommand, JsonIsTheFile) {
 }
 
 TEST_F(MachineCommand, WrongInputIsRefusedBeforeMeasuring) {
-  expect_error(
-      "--out nowhere/m.json",
-      "--out nowhere/m.json: there is no folder nowhere that can be written; make it or give another");
+  expect_error("--out nowhere/m.json", "--out nowhere/m.json: there is no folder 'nowhere'; make it first");
   expect_error("--seconds 0", "--seconds: 0 is not a number from 0.1 to 3600");
   expect_error("--seconds soon", "--seconds: soon is not a number from 0.1 to 3600");
-  expect_error("--ranks 0", "--ranks: 0 is not a whole number of 1 or more");
+  expect_error("--ranks 0", "--ranks: 0 is not a whole number from 1 to 10000");
   expect_error("--oud m.json", "'cortado machine' has no option --oud; did you mean '--out'?");
   expect_error("m.json", "'cortado machine' does not take 'm.json'");
 }

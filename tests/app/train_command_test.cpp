@@ -29,14 +29,60 @@ TEST_F(TrainCommand, PrintsCaffesLinesWhenPiped) {
   folder_.write("solver.prototxt", small_solver("test_iter: 2 test_interval: 10"));
   CommandResult result = cortado("train -threads 1 -solver solver.prototxt");
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  for (const char* line : {"Iteration 0, Testing net (#0)",
-                           "    Test net output #0: loss = ", "Test net output #1: accuracy = 1",
-                           "Iteration 10 (", "/10 iters), loss = ", "    Train net output #0: loss = ",
-                           "Iteration 10, lr = 0.05", "Iteration 20 (", "Optimization Done."}) {
+  for (const char* line : {"Iteration 0, Testing net (#0)", "    Test net output #0: accuracy = 1",
+                           "    Test net output #1: loss = ", "Iteration 10 (", "/10 iters), loss = ",
+                           "    Train net output #0: loss = ", "Iteration 10, lr = 0.05",
+                           "Iteration 20, loss = ", "Optimization Done."}) {
     EXPECT_NE(result.output.find(line), std::string::npos) << line << "\n" << result.output;
   }
   EXPECT_TRUE(folder_.has("small_iter_20.caffemodel"));
   EXPECT_TRUE(folder_.has("small_iter_20.solverstate"));
+}
+
+// Caffe: --level stands in place of all levels of the training net's state, also where it is not given.
+TEST_F(TrainCommand, StatesDecideTheNets) {
+  const std::string extra = "layer { name: 'extra' type: 'ReLU' bottom: 'score' top: 'extra' include { ";
+  auto has_extra = [&](const std::string& command) {
+    const std::string output = cortado(command).output;
+    const bool told =
+        output.find("Solving small") != std::string::npos || output.find("conv") != std::string::npos;
+    EXPECT_TRUE(told) << output;
+    return output.find("6 layers") != std::string::npos || output.find("extra") != std::string::npos;
+  };
+  const std::string train = "train --threads 1 --solver solver.prototxt --set max_iter=1";
+  const std::string show = "show --model net.prototxt --phase TRAIN";
+  folder_.write("net.prototxt", "state { stage: 's' level: 2 }" + small_net() + extra + "min_level: 1 } }");
+  folder_.write("solver.prototxt", small_solver("train_state { level: 1 }"));
+  EXPECT_FALSE(has_extra(train));
+  EXPECT_TRUE(has_extra(train + " --level 1"));
+  EXPECT_FALSE(has_extra(show));
+  EXPECT_TRUE(has_extra(show + " --level 1"));
+
+  folder_.write("net.prototxt", "state { stage: 's' }" + small_net() + extra + "stage: 's' stage: 't' } }");
+  folder_.write("solver.prototxt", small_solver("train_state { stage: 't' }"));
+  EXPECT_TRUE(has_extra(train));
+  EXPECT_FALSE(has_extra(show));
+  EXPECT_TRUE(has_extra(show + " --stage t"));
+}
+
+TEST_F(TrainCommand, WarnsOnceOfFieldsWithoutEffect) {
+  folder_.write("net.prototxt",
+                small_net() +
+                    "layer { name: 'd' type: 'Data' top: 'd' include { stage: 'never' } data_param "
+                    "{ crop_size: 5 } }");
+  folder_.write("solver.prototxt", small_solver("test_iter: 1 test_iter: 1 test_interval: 10"));
+  const std::string warning =
+      "warning: net.prototxt:13: layer 'd': data_param.crop_size has no effect, as in Caffe; set it in "
+      "transform_param\n";
+  for (const char* command : {"train --threads 1 --solver solver.prototxt", "show --model net.prototxt",
+                              "test --model net.prototxt --iterations 1 --weights small_iter_20.caffemodel",
+                              "time --model net.prototxt --iterations 1"}) {
+    const CommandResult result = cortado(command);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    const size_t at = result.output.find(warning);
+    ASSERT_NE(at, std::string::npos) << result.output;
+    EXPECT_EQ(result.output.find(warning, at + 1), std::string::npos) << result.output;
+  }
 }
 
 TEST_F(TrainCommand, LogsEachIterationAsJson) {
@@ -142,7 +188,8 @@ TEST_F(TrainCommand, WeightsAreReadFromEveryFormat) {
   int index = 0;
   for (const char* file :
        {"small_iter_20.safetensors", "small_iter_20.caffemodel", "small_iter_20.caffemodel.h5"}) {
-    CommandResult result = cortado("test -model net.prototxt -iterations 3 -weights " + std::string(file));
+    CommandResult result =
+        cortado("test -model net.prototxt -iterations 3 -log-format plain -weights " + std::string(file));
     ASSERT_EQ(result.exit_code, 0) << result.output;
     losses[index++] = result.output.substr(0, result.output.find("images/s"));
     losses[index - 1].erase(losses[index - 1].rfind('\n'));

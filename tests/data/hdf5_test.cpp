@@ -31,7 +31,7 @@ void write_hdf5(const std::string& path, int rows, int first) {
 }
 
 struct Hdf5Case {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source;
   ReaderOptions options;
   Hdf5Case() {
@@ -79,7 +79,7 @@ TEST(Hdf5Reader, ShufflesRowsWithinFiles) {
 
 TEST(Hdf5Reader, NamesWhatIsWrong) {
   Hdf5Case test;
-  auto opening = [&] { return user_error([&] { open_reader(test.source, test.options); }); };
+  auto opening = [&] { return error_of([&] { open_reader(test.source, test.options); }); };
   test.options.top_names = {"data", "labels"};
   EXPECT_NE(opening().find("a.h5 has no dataset 'labels'"), std::string::npos);
   test.options.top_names = {"data", "label"};

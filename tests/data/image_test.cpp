@@ -59,7 +59,7 @@ TEST(Image, DamagedEntropyDataIsRefusedOrDecoded) {
 
 TEST(Image, OtherFormatsAreNamed) {
   const std::string text = "GIF89a";
-  std::string message = user_error([&] {
+  std::string message = error_of([&] {
     decode_image({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, ColorMode::native);
   });
   EXPECT_EQ(message, "neither a JPEG nor a PNG image; convert it to one of these");

@@ -18,7 +18,7 @@ caffe::Datum datum_at(LmdbReader& reader, int64_t index) {
 }
 
 TEST(Import, ImagesRawAndEncoded) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   const std::vector<ListedImage> list{{"rgb.png", 4}, {"orientation6.jpg", 9}};
   const std::string root = test_image("");
   EXPECT_EQ(import_images(root, list, folder / "raw", {.resize_height = 6, .resize_width = 10}), 2);
@@ -36,21 +36,20 @@ TEST(Import, ImagesRawAndEncoded) {
   EXPECT_EQ(datum_at(encoded, 0).data(), std::string(file.begin(), file.end()))
       << "a file that fits stays as it is";
 
-  EXPECT_NE(user_error([&] {
+  EXPECT_NE(error_of([&] {
               import_images(root, list, folder / "sized", {.check_size = true});
             }).find("--check-size"),
             std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "sized"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "sized.partial"));
   const std::vector<ListedImage> broken{{"rgb.png", 0}, {"expected.txt", 1}};
   EXPECT_NE(
-      user_error([&] { import_images(root, broken, folder / "broken", {}); }).find("expected.txt: neither"),
+      error_of([&] { import_images(root, broken, folder / "broken", {}); }).find("expected.txt: neither"),
       std::string::npos);
   EXPECT_EQ(import_images(root, broken, folder / "skipped", {.skip_corrupt = true}), 1);
 }
 
 TEST(Import, Folders) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   for (const char* name : {"images/b", "images/a"}) std::filesystem::create_directories(folder / name);
   std::filesystem::copy(test_image("rgb.png"), folder / "images/b/1.png");
   std::filesystem::copy(test_image("gray.png"), folder / "images/a/2.png");
@@ -61,7 +60,7 @@ TEST(Import, Folders) {
 }
 
 TEST(Import, CifarAndMnist) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   auto record = [](int label) {
     std::string bytes(3073, '\0');
     for (int i = 0; i < 3073; ++i) bytes[i] = static_cast<char>(i + label);
@@ -77,9 +76,14 @@ TEST(Import, CifarAndMnist) {
   EXPECT_EQ(datum_at(train, 3).label(), 7);
   EXPECT_EQ(datum_at(train, 3).data(), record(7).substr(1));
   write_bytes(folder / "test_batch.bin", record(3).substr(1));
-  EXPECT_NE(user_error([&] {
-              import_cifar(folder / "", folder / "out2", {});
-            }).find("not a whole number of records"),
+  EXPECT_NE(
+      error_of([&] { import_cifar(folder / "", folder / "out2", {}); }).find("not a whole number of records"),
+      std::string::npos);
+
+  write_bytes(folder / "test_batch.bin", record(3) + record(255));
+  EXPECT_NE(error_of([&] {
+              import_cifar(folder / "", folder / "out3", {});
+            }).find("test_batch.bin: record 1 has label 255; labels of CIFAR-10 are 0 to 9"),
             std::string::npos);
 
   const std::string two("\0\0\0\2", 4), side("\0\0\0\3", 4);
@@ -92,14 +96,14 @@ TEST(Import, CifarAndMnist) {
   EXPECT_EQ(datum_at(mnist, 1).label(), 6);
   EXPECT_EQ(datum_at(mnist, 1).data(), pixels.substr(16 + 9));
   write_bytes(folder / "images", pixels.substr(0, 30));
-  EXPECT_NE(user_error([&] {
+  EXPECT_NE(error_of([&] {
               import_mnist(folder / "images", folder / "labels", folder / "m2", {});
             }).find("truncated"),
             std::string::npos);
 }
 
 TEST(Import, MeanOfADatabase) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   {
     LmdbWriter writer(folder / "db", false);
     for (int i = 0; i < 4; ++i)
@@ -127,7 +131,7 @@ TEST(Shapes, AreDeterministicBalancedAndDistinct) {
     EXPECT_NE(a.image, draw_shape({.seed = 4}, i).image);
   }
   EXPECT_EQ(count, std::vector<int>(10, 5));
-  EXPECT_EQ(user_error([] { check_shapes_options({.classes = 13}); }),
+  EXPECT_EQ(error_of([] { check_shapes_options({.classes = 13}); }),
             "13 classes of shapes are not available; choose 2 to 12");
 }
 
@@ -135,7 +139,7 @@ TEST(Shapes, AreDeterministicBalancedAndDistinct) {
 TEST(Import, Photographs) {
   const std::string data = real_data();
   if (data.empty()) GTEST_SKIP() << "photos-50.tar is not there; name its folder in CORTADO_DATA";
-  TemporaryFolder folder;
+  ScratchFolder folder;
   std::filesystem::create_directories(folder / "photos/all");
   ASSERT_EQ(std::system(fmt::format("tar xf {}/photos-50.tar -C {}", data, folder / "photos/all").c_str()),
             0);

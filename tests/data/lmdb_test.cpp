@@ -18,7 +18,7 @@ void write_numbers(const std::string& path, int count) {
 
 // More than the first map of 64 MiB, so that it must grow.
 TEST(Lmdb, RoundTripInAnyOrder) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   const int count = 16000;
   write_numbers(folder / "db", count);
   EXPECT_GT(fs::file_size(folder / "db/data.mdb"), size_t{64} << 20);
@@ -33,15 +33,15 @@ TEST(Lmdb, RoundTripInAnyOrder) {
 }
 
 TEST(Lmdb, OverwritesOnlyWhenAsked) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_numbers(folder / "db", 3);
-  EXPECT_NE(user_error([&] { LmdbWriter(folder / "db", false); }).find("--force"), std::string::npos);
+  EXPECT_NE(error_of([&] { LmdbWriter(folder / "db", false); }).find("--force"), std::string::npos);
   {
     LmdbWriter writer(folder / "db", true);
     writer.put("one", "value");
   }
   EXPECT_EQ(LmdbReader(folder / "db").size(), 3) << "an unfinished writer leaves the old database";
-  EXPECT_FALSE(fs::exists(folder / "db.partial"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / ""), {}), 1);
   LmdbWriter writer(folder / "db", true);
   writer.put("one", "value");
   writer.finish();
@@ -49,10 +49,8 @@ TEST(Lmdb, OverwritesOnlyWhenAsked) {
 }
 
 TEST(Lmdb, BadDatabasesAreRefused) {
-  TemporaryFolder folder;
-  auto opening = [&](const std::string& name) {
-    return user_error([&] { LmdbReader reader(folder / name); });
-  };
+  ScratchFolder folder;
+  auto opening = [&](const std::string& name) { return error_of([&] { LmdbReader reader(folder / name); }); };
   EXPECT_NE(opening("absent").find("does not exist"), std::string::npos);
   fs::create_directory(folder / "leveldb");
   EXPECT_NE(opening("leveldb").find("holds no data.mdb"), std::string::npos);

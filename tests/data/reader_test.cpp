@@ -61,7 +61,7 @@ std::vector<int> labels(Reader& reader, int batches) {
 }
 
 TEST(DataReader, ShapesValuesAndWrapAround) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_images(folder / "db", 5);
   auto reader = open_reader(database(folder / "db", 3), options());
   EXPECT_EQ(reader->shapes(), (std::vector<Shape>{{3, 3, 8, 8}, {3}}));
@@ -79,11 +79,10 @@ TEST(DataReader, ShapesValuesAndWrapAround) {
 }
 
 TEST(DataReader, ThreadsChangeNothing) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_images(folder / "db", 50, {4, 5, 31});
   SourceOptions source = database(folder / "db", 16);
   source.skip_corrupt = true;
-  source.rand_skip = 20;
   source.transform = {.mirror = true, .crop_size = 5, .brightness = 0.3, .contrast = 0.3, .mixup_alpha = 0.5};
   auto one = open_reader(source, options(1, 4)), three = open_reader(source, options(3, 4));
   auto expected = values(*one, 12);
@@ -95,12 +94,12 @@ TEST(DataReader, ThreadsChangeNothing) {
 }
 
 TEST(DataReader, BrokenRecordIsFatalOrReplacedByTheNext) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_images(folder / "db", 6, {2, 3});
   SourceOptions source = database(folder / "db", 6);
   auto strict = open_reader(source, options(2));
   EXPECT_EQ(
-      user_error([&] { strict->next(); }),
+      error_of([&] { strict->next(); }),
       fmt::format(
           "{} key '00000002_image': not a Datum; repair or remove it, or set skip_corrupt to leave such "
           "records out",
@@ -112,21 +111,21 @@ TEST(DataReader, BrokenRecordIsFatalOrReplacedByTheNext) {
 }
 
 TEST(DataReader, WrongInputIsRefused) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_images(folder / "db", 3);
   SourceOptions source = database(folder / "db", 2);
   source.leveldb = true;
-  EXPECT_NE(user_error([&] { open_reader(source, options()); }).find("LevelDB"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_reader(source, options()); }).find("LevelDB"), std::string::npos);
   source.leveldb = false;
   source.transform.mixup_alpha = 0.2;
-  EXPECT_EQ(user_error([&] { open_reader(source, options()); }),
+  EXPECT_EQ(error_of([&] { open_reader(source, options()); }),
             "mixup_alpha needs four tops: data, label, the partner's label and lambda; there are 2");
   source = database(folder / "db", 0);
-  EXPECT_EQ(user_error([&] { open_reader(source, options()); }), "batch_size is 0; it must be at least 1");
+  EXPECT_EQ(error_of([&] { open_reader(source, options()); }), "batch_size is 0; it must be at least 1");
 }
 
 TEST(DataReader, ClosesWhileThreadsWork) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_images(folder / "db", 20);
   for (int i = 0; i < 20; ++i) {
     auto reader = open_reader(database(folder / "db", 8), options(4));
@@ -136,7 +135,7 @@ TEST(DataReader, ClosesWhileThreadsWork) {
 }
 
 // Ten PNG files and a list of them.
-SourceOptions image_list(const TemporaryFolder& folder) {
+SourceOptions image_list(const ScratchFolder& folder) {
   std::string list;
   for (int i = 0; i < 10; ++i) {
     auto file = encode_image(pattern(6, 8, 3, i), "png");
@@ -151,7 +150,7 @@ SourceOptions image_list(const TemporaryFolder& folder) {
 }
 
 TEST(ImageDataReader, ReadsResizesAndShufflesEachEpoch) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source = image_list(folder);
   EXPECT_EQ(labels(*open_reader(source, options()), 2), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   source.shuffle = true;
@@ -168,14 +167,14 @@ TEST(ImageDataReader, ReadsResizesAndShufflesEachEpoch) {
 }
 
 TEST(ImageDataReader, NamesWhatIsWrong) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source = image_list(folder);
   std::filesystem::remove(folder / "image 7.png");
   auto reader = open_reader(source, options());
   reader->next();
-  EXPECT_NE(user_error([&] { reader->next(); }).find("image 7.png (image 8 of"), std::string::npos);
+  EXPECT_NE(error_of([&] { reader->next(); }).find("image 7.png (image 8 of"), std::string::npos);
   write_bytes(folder / "list.txt", "a.png 1\nb.png two\n");
-  EXPECT_NE(user_error([&] { open_reader(source, options()); }).find("list.txt:2: expected \"PATH LABEL\""),
+  EXPECT_NE(error_of([&] { open_reader(source, options()); }).find("list.txt:2: expected \"PATH LABEL\""),
             std::string::npos);
 }
 
@@ -190,7 +189,7 @@ TEST(MemoryReaders, GiveWhatIsSet) {
   for (int i = 0; i < 12; ++i) data[i] = static_cast<float>(i);
   memory.set(data, classes);
   EXPECT_EQ(labels(memory, 3), (std::vector<int>{1, 2, 3, 4, 1, 2}));
-  EXPECT_NE(user_error([&] { memory.set(data, std::span(classes).first(3)); }), "");
+  EXPECT_NE(error_of([&] { memory.set(data, std::span(classes).first(3)); }), "");
 
   source.kind = SourceOptions::Kind::input;
   source.shapes = {{2, 2}};

@@ -73,7 +73,7 @@ ReaderOptions options(int tops, int threads = 2) {
 }
 
 // 10 images, so that batches of 7 wrap around; records 4 and 9 hold no Datum when `broken`.
-SourceOptions database(const TemporaryFolder& folder, bool broken) {
+SourceOptions database(const ScratchFolder& folder, bool broken) {
   LmdbWriter writer(folder / "db", false);
   for (int i = 0; i < 10; ++i)
     writer.put(fmt::format("{:08}_image", i),
@@ -88,21 +88,20 @@ SourceOptions database(const TemporaryFolder& folder, bool broken) {
 }
 
 TEST(RestrictedReader, DataGivesTheSamplesOfTheWholeBatch) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source = database(folder, false);
-  source.rand_skip = 5;
   expect_same_samples([&] { return open_reader(source, options(2)); });
   expect_same_samples([&] { return open_reader(source, options(1, 5)); });
 }
 
 TEST(RestrictedReader, DataPassesOverTheSameBrokenRecords) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source = database(folder, true);
   expect_same_samples([&] { return open_reader(source, options(2)); });
 }
 
 TEST(RestrictedReader, MixUpFindsItsPartners) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   SourceOptions source = database(folder, false);
   source.transform.mixup_alpha = 0.4;
   source.transform.brightness = 0.2;
@@ -113,7 +112,7 @@ TEST(RestrictedReader, MixUpFindsItsPartners) {
 }
 
 TEST(RestrictedReader, ImageDataGivesTheSamplesOfTheWholeBatch) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   std::string list;
   for (int i = 0; i < 9; ++i) {
     auto file = encode_image(pattern(6, 8, 3, i), "png");
@@ -127,12 +126,13 @@ TEST(RestrictedReader, ImageDataGivesTheSamplesOfTheWholeBatch) {
   source.root_folder = folder / "";
   source.batch_size = batch;
   source.shuffle = true;
+  source.rand_skip = 5;
   source.transform = {.mirror = true, .crop_size = 4};
   expect_same_samples([&] { return open_reader(source, options(2)); });
 }
 
 TEST(RestrictedReader, ReadsNoImageOfOtherRanks) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   auto file = encode_image(pattern(6, 8, 3), "png");
   write_bytes(folder / "there.png", {reinterpret_cast<char*>(file.data()), file.size()});
   std::string list = "there.png 1\n";
@@ -148,11 +148,11 @@ TEST(RestrictedReader, ReadsNoImageOfOtherRanks) {
   EXPECT_EQ(first->next().tensors[1][2], 2);
   auto second = open_reader(source, options(2));
   second->restrict_to({2, 4});
-  EXPECT_NE(user_error([&] { second->next(); }).find("absent.png (image 4 of"), std::string::npos);
+  EXPECT_NE(error_of([&] { second->next(); }).find("absent.png (image 4 of"), std::string::npos);
 }
 
 TEST(RestrictedReader, Hdf5DataGivesTheSamplesOfTheWholeBatch) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   for (int f = 0; f < 3; ++f) {
     std::vector<float> values(5 * 6);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(100 * f + i);

@@ -9,32 +9,9 @@
 #include "cortado/base/error.h"
 #include "cortado/data/image.h"
 
+#include "tests/base/scratch_folder.h"
+
 namespace cortado {
-
-// A folder of its own, removed with all it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "cortado_data_XXXXXX").string();
-    path_ = mkdtemp(path.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-// The message of the UserError that `action` throws; "" when it throws none.
-template <typename Action>
-std::string user_error(Action&& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 inline std::string test_image(const std::string& name) {
   return std::string(CORTADO_SOURCE_DIR) + "/tests/data/images/" + name;
@@ -42,6 +19,11 @@ inline std::string test_image(const std::string& name) {
 
 inline void write_bytes(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // A picture in which every pixel and channel differs from its neighbours.

@@ -36,7 +36,7 @@ TEST(Transform, CentreCropInTestingIsCaffes) {
 // Every offset, mirrored or not, occurs; each result is exactly one crop with the mean image of the same
 // place.
 TEST(Transform, RandomCropMirrorAndMeanImage) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   MeanImage mean{3, 4, 5, {}};
   for (int i = 0; i < 60; ++i) mean.values.push_back(static_cast<float>(i) / 4);
   write_mean(folder / "mean.binaryproto", mean);
@@ -85,7 +85,7 @@ TEST(Transform, PlanarBytesAndFloatsAreTheSamePixels) {
 
 TEST(Transform, WrongOptionsAreRefused) {
   auto make = [](const TransformOptions& options) {
-    return user_error([&] { Transformer(options, Phase::train, stream, 3, 8, 9); });
+    return error_of([&] { Transformer(options, Phase::train, stream, 3, 8, 9); });
   };
   EXPECT_EQ(make({.crop_size = 10}), "crop_size 10 is larger than the image of 8x9 (height x width)");
   EXPECT_EQ(make({.mean_values = {1, 2}}), "2 mean_value fields for images of 3 channels; give one or 3");
@@ -93,12 +93,12 @@ TEST(Transform, WrongOptionsAreRefused) {
             "force_color and force_gray exclude each other; drop one");
   EXPECT_EQ(make({.mean_file = "absent"}), "cannot open mean file absent; check mean_file");
   EXPECT_EQ(make({.random_resized_crop = true}), "random_resized_crop needs a crop_size");
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_mean(folder / "mean", {3, 8, 8, std::vector<float>(192)});
   EXPECT_NE(make({.mean_file = folder / "mean"}).find("is 3x8x8, the images are 3x8x9"), std::string::npos);
   Transformer transformer({}, Phase::train, stream, 3, 8, 9);
   std::vector<float> output(216);
-  EXPECT_NE(user_error([&] { transformer.apply(pattern(8, 8, 3), 0, output.data()); }).find("3x8x8"),
+  EXPECT_NE(error_of([&] { transformer.apply(pattern(8, 8, 3), 0, output.data()); }).find("3x8x8"),
             std::string::npos);
 }
 

@@ -34,6 +34,7 @@ ZOO = {
     "vgg-128": (47_609_192, None),
     "vgg-256": (76_400_360, None),
     "vgg-512": (140_175_848, None),
+    "googlenet": (13_378_280, None),  # torchvision's has batch norm, and 3x3 where the paper has 5x5
     "inception-v3": (23_834_568, lambda: tv.inception_v3(dropout=0, aux_logits=False, init_weights=False)),
     "inception-v3-aux": (27_161_264, lambda: tv.inception_v3(dropout=0, aux_logits=True, init_weights=False)),
     "resnet-50": (25_557_032, tv.resnet50),

@@ -1,5 +1,6 @@
 // Every net of the zoo loads in both forms and has its published number of learnable parameters.
 #include <gtest/gtest.h>
+#include <map>
 
 #include "cortado/net/net_file.h"
 
@@ -25,6 +26,7 @@ const ZooModel zoo[] = {
     {"vgg-128", 47'609'192, {1000}},
     {"vgg-256", 76'400'360, {1000}},
     {"vgg-512", 140'175'848, {1000}},
+    {"googlenet", 13'378'280, {1000}},
     {"inception-v3", 23'834'568, {1000}},
     {"inception-v3-aux", 27'161'264, {1000}},
     {"resnet-50", 25'557'032, {1000}},
@@ -34,7 +36,8 @@ const ZooModel zoo[] = {
     {"u-net", 31'037'698, {2, 256, 256}},
     {"u-net-3d", 5'601'187, {3, 64, 64, 64}},
 };
-constexpr int64_t auxiliary_head_parameters = 3'326'696;  // deploy nets leave it out
+// Learnable parameters of auxiliary heads, which deploy nets leave out.
+const std::map<std::string, int64_t> auxiliary = {{"googlenet", 6'379'728}, {"inception-v3-aux", 3'326'696}};
 
 Network load(const std::string& model, const std::string& file, Phase phase,
              const Network::SourceShapes& source_shapes) {
@@ -46,8 +49,9 @@ class Zoo : public testing::TestWithParam<ZooModel> {};
 
 TEST_P(Zoo, DeployNetGivesTheScores) {
   Network network = load(GetParam().name, "deploy.prototxt", Phase::test, declared_source_shapes);
-  int64_t auxiliary = GetParam().name == "inception-v3-aux" ? auxiliary_head_parameters : 0;
-  EXPECT_EQ(network.parameter_count(), GetParam().parameters - auxiliary);
+  const auto heads = auxiliary.find(GetParam().name);
+  EXPECT_EQ(network.parameter_count(),
+            GetParam().parameters - (heads == auxiliary.end() ? 0 : heads->second));
   Shape scores{1};
   for (int64_t extent : GetParam().scores) scores.append(extent);
   ASSERT_EQ(network.outputs().size(), 1u);

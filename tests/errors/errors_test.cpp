@@ -129,6 +129,43 @@ TEST_F(Errors, NonFiniteLossNamesTheLayerAndKeepsTheSnapshot) {
   expect_error(train_, {"iteration 0: the loss is", "layer 'conv", "no snapshot was made yet"});
 }
 
+TEST_F(Errors, NothingToLearn) {
+  write_net_with(
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"score\" bottom: \"label\" top: \"loss\" }",
+      "");
+  expect_error(train_, {"net.prototxt: nothing can be learned", "no loss"});
+  write_net_with("top: \"loss\"", "top: \"loss\" loss_weight: 0");
+  expect_error(train_, {"net.prototxt: nothing can be learned", "no loss"});
+  folder_.write("net.prototxt",
+                "name: 'deploy'\nlayer { name: 'data' type: 'Input' top: 'data' input_param { "
+                "shape { dim: 2 dim: 4 } } }\nlayer { name: 'ip' type: 'InnerProduct' bottom: "
+                "'data' top: 'ip' inner_product_param { num_output: 2 } }\n");
+  expect_error(train_, {"net.prototxt: nothing can be learned", "no loss", "deploy"});
+  std::string net = small_net();
+  for (const char* name : {"convolution_param", "inner_product_param"})
+    net.insert(net.find(name), "param { lr_mult: 0 } param { lr_mult: 0 } ");
+  folder_.write("net.prototxt", net);
+  expect_error(train_, {"net.prototxt: nothing can be learned", "lr_mult of all weights is 0"});
+  folder_.write("net.prototxt", R"(layer { name: "data" type: "DummyData" top: "data" top: "target"
+  dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 3 } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "data" bottom: "target" top: "loss" })");
+  expect_error(train_, {"net.prototxt: nothing can be learned", "has weights"});
+  folder_.write("net.prototxt", folder_.read("net.prototxt") + R"(
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2 } })");
+  expect_error(train_, {"net.prototxt: nothing can be learned", "no loss depends on weights"});
+}
+
+TEST_F(Errors, NetsWithoutLayers) {
+  ASSERT_EQ(run_cortado(folder_.path(), train_ + " --set max_iter=1").exit_code, 0);
+  folder_.write("net.prototxt", "");
+  for (const std::string& command :
+       {train_, std::string("show --model net.prototxt"), std::string("time --model net.prototxt"),
+        std::string("test --model net.prototxt --weights small_iter_1.caffemodel")})
+    expect_error(command, {"net.prototxt: there is no layer in it"});
+  folder_.write("net.prototxt", "layer { name: 'ip' type: 'InnerProduct' include { phase: TEST } }");
+  expect_error(train_, {"net.prototxt: none of its layers is of phase TRAIN"});
+}
+
 TEST_F(Errors, TruncatedDatabase) {
   ASSERT_EQ(run_cortado(folder_.path(), "data generate shapes --samples 200").exit_code, 0);
   std::string net = small_net();

@@ -67,6 +67,15 @@ class RankErrors : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(RankErrors, NetsAreAppliedByOneRank) {
+  const std::string net = "--model net.prototxt --weights none.caffemodel ";
+  for (const std::string& command :
+       {"classify " + net + "none.jpg", "extract " + net + "--blobs conv --out out"}) {
+    expect_error(command, {"one rank", "started 2"}, CORTADO_PLAIN_LAUNCHER " -n 2");
+    expect_error(command + " --ranks 2", {"no option --ranks"});
+  }
+}
+
 TEST_F(RankErrors, AStrategyThatDoesNotFit) {
   struct Case {
     std::string layers, head;
@@ -92,7 +101,7 @@ TEST_F(RankErrors, AStrategyThatDoesNotFit) {
     write_strategy(c.layers, c.head);
     expect_error(train_ + "--strategy s.json", c.parts);
   }
-  EXPECT_EQ(folder_.count("small_iter"), 0);
+  EXPECT_EQ(folder_.count("small_iter_"), 0);
 }
 
 TEST_F(RankErrors, AStrategyFileThatIsNone) {
@@ -137,7 +146,7 @@ TEST_F(RankErrors, RanksThatHaveOtherFilesAreRefused) {
                {"rank 1 does not have the --strategy s.json of rank 0"});
   std::filesystem::remove(folder_.file("other/net.prototxt"));
   expect_error(other_, {"net.prototxt", "No such file", "(rank 1 on "});
-  EXPECT_EQ(folder_.count("small_iter"), 0);
+  EXPECT_EQ(folder_.count("small_iter_"), 0);
 }
 
 // The second half of the batch is rank 1's alone.
@@ -159,7 +168,7 @@ TEST_F(RankErrors, AFullDiskWhileSnapshotting) {
   for (std::string format : {"cortado", "caffe", "hdf5"}) {
     expect_error(train_ + "--set max_iter=2 --strategy model --snapshot-format " + format, {"small_iter_2"},
                  "ulimit -f 40000; trap '' XFSZ;");
-    EXPECT_EQ(folder_.count("small_iter"), 0) << format;
+    EXPECT_EQ(folder_.count("small_iter_"), 0) << format;
   }
 }
 

@@ -107,7 +107,7 @@ class RandomLayersNet {
       options.pad.push_back(pick(0, static_cast<int>(kernel - 1)));
       options.stride.push_back(pick(1, 3));
     }
-    options.rounding = pick(0, 1) == 0 ? Rounding::up : Rounding::down;
+    options.rounding = pick(0, 1) == 0 ? Rounding::up_inside : Rounding::down;
     append(std::make_shared<Pooling>(options), from);
   }
 

@@ -1,5 +1,7 @@
 // A small program on ranks for the tests: its first argument says what it does as a rank, its second how many
-// ranks it starts when it is not one. Every rank prints its process id.
+// ranks it starts when it is not one, its fifth by which launcher (else this build's), its sixth the seconds
+// until a job that stands still is ended, its seventh those until a host is given up. Every rank prints its
+// process id.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +12,10 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
+#include "cortado/job/launcher_words.h"
 #include "cortado/job/parent.h"
 #include "cortado/job/rank.h"
 
@@ -30,6 +34,7 @@ void sum_on(Communicator& communicator, JobRank* job, Until until) {
   auto sum = communicator.allreduce(group, values.data(), static_cast<int64_t>(values.size()) - 1);
   for (int64_t iteration = 0; communicator.sum(until() ? 1 : 0) == 0; ++iteration) {
     std::fill(values.begin(), values.end(), 1.0f);
+    const ActivityScope waiting("the sum of many values");
     sum->start();
     while (!sum->test()) std::this_thread::yield();
     if (job != nullptr) job->report_iteration(iteration);
@@ -44,12 +49,23 @@ void die_later(int milliseconds, int signal = SIGKILL) {
   }).detach();
 }
 
+// Each waits for the message of the next.
+void wait_in_a_circle(Communicator& communicator) {
+  float value = 0;
+  communicator.receive((communicator.rank() + 1) % communicator.size(), {&value, 1});
+}
+
 int run_rank(const std::string& what, int number, int milliseconds) {
   fmt::print("pid {}\n", getpid());
   std::fflush(stdout);
   LaunchedRank launched = launched_rank().value();
   if (what == "absent" && launched.rank == number) pause();  // until a signal
   std::unique_ptr<JobRank> job = JobRank::join(launched.rank);
+  if (what == "idle") {  // without MPI
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    job->goodbye(0);
+    return 0;
+  }
   if (what == "early" && launched.rank == number) _exit(5);
   int code = 0;
   std::string message;
@@ -63,13 +79,19 @@ int run_rank(const std::string& what, int number, int milliseconds) {
     if (what == "shove" && !me) die_later(milliseconds - 200, SIGSTOP);
     std::signal(SIGTERM, [](int) { asked = 1; });
     if (what == "refuse" && me) throw UserError("there is no such file");
+    if (what == "wordy" && me) throw UserError(std::string(5 << 20, 'w'));
+    if (what == "circle") wait_in_a_circle(*communicator);
+    // "compute 1 4000": rank 1 works for four seconds.
+    if (what == "compute" && me) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    if (what == "stop" && me) die_later(milliseconds, SIGSTOP);
+    if (what == "die" && me) fmt::print(stderr, "rank {} is to die\n", number);
     if (what == "snapshot" && me) job->report_snapshot("/a/b c.safetensors");
     if (what == "snapshot" && me) die_later(milliseconds);
     if (what == "forever") {
       communicator->barrier();
       if (communicator->rank() == 0) fmt::print("all ready\n"), std::fflush(stdout);
     }
-    int64_t left = what == "end" ? 20 : -1;
+    int64_t left = what == "end" || what == "compute" ? 20 : -1;
     sum_on(*communicator, job.get(), [&] { return left-- == 0 || asked != 0; });
     if (asked != 0 && communicator->rank() == 0) fmt::print("stopped by a signal\n");
   } catch (const UserError& error) {
@@ -92,7 +114,9 @@ int main(int count, char** words) {
   std::string what = words[1];
   if (started_by_mpi()) return run_rank(what, std::atoi(words[3]), std::atoi(words[4]));
   JobStart start{.ranks = std::atoi(words[2]),
-                 .launcher = split_words(count > 5 ? words[5] : mpi_launcher())};
+                 .launcher = split_words(count > 5 && *words[5] ? words[5] : mpi_launcher()),
+                 .stall_seconds = count > 6 ? std::atoi(words[6]) : 60,
+                 .peer_seconds = count > 7 ? std::atoi(words[7]) : 60};
   start.command.assign(words, words + 5);
   try {
     return run_job(start);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -12,13 +13,16 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cortado/job/launcher_words.h"
 #include "cortado/job/parent.h"
 
 namespace cortado {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 struct Outcome {
   int code = -1;
@@ -27,7 +31,16 @@ struct Outcome {
   std::vector<pid_t> ranks;
 };
 
-bool alive(pid_t pid) { return kill(pid, 0) == 0; }
+// What a process's status says of `field`.
+std::string status_of(pid_t pid, const std::string& field) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field + ":\t")) return line.substr(field.size() + 2);
+  return "";
+}
+
+bool alive(pid_t pid) { return kill(pid, 0) == 0 && !status_of(pid, "State").starts_with("Z"); }
+pid_t parent_of(pid_t pid) { return std::atoi(status_of(pid, "PPid").c_str()); }
 
 // The job program, run by fork and exec with its output in a pipe.
 class Job {
@@ -52,9 +65,11 @@ class Job {
   }
 
   pid_t pid() const { return pid_; }
+  const std::vector<pid_t>& ranks() const { return outcome_.ranks; }
 
   // Until all ranks have told their process ids.
   void wait_for_ranks(size_t ranks) {
+    find_ranks();
     while (outcome_.ranks.size() < ranks && read_more(20000)) find_ranks();
   }
 
@@ -63,10 +78,16 @@ class Job {
   }
 
   Outcome finish() {
-    while (read_more(60000)) continue;
+    while (read_more(20000)) continue;
     find_ranks();
     int status = 0;
-    waitpid(pid_, &status, 0);
+    for (int tries = 0; tries < 50 && waitpid(pid_, &status, WNOHANG) == 0; ++tries)
+      std::this_thread::sleep_for(100ms);
+    if (alive(pid_)) {  // it does not end
+      for (pid_t pid : outcome_.ranks) kill(pid, SIGKILL);
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &status, 0);
+    }
     outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     outcome_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     close(output_);
@@ -174,7 +195,8 @@ TEST(Job, NoticesARankThatEndsBeforeMpiBegins) {
 TEST(Job, GivesUpARankThatDoesNotComeThoughAllOthersHave) {
   Outcome outcome = run({"absent", "3", "1", "0"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("rank 1 did not start, though all others have"));
+  EXPECT_THAT(outcome.output, HasSubstr("a rank did not start, though all others have: 2 of 3 ranks"));
+  EXPECT_THAT(outcome.output, HasSubstr("; not rank 1"));
   expect_nobody_left(outcome);
 }
 
@@ -207,6 +229,98 @@ TEST(Job, RefusesALauncherThatCannotBeRunOrStartsNothing) {
   Outcome nothing = run({"end", "2", "0", "0", "/bin/true"});
   EXPECT_EQ(nothing.code, 3);
   EXPECT_THAT(nothing.output, HasSubstr("0 of 2 ranks have started (launcher '/bin/true'"));
+}
+
+// The launcher's own words about an end that the parent tells.
+void expect_no_noise(const Outcome& outcome) {
+  for (const char* word : {"BAD TERMINATION", "YOUR APPLICATION", "[mpiexec@", "[proxy:", "-----", "mpirun"})
+    EXPECT_THAT(outcome.output, Not(HasSubstr(word)));
+}
+
+TEST(Job, PassesOnWhatRanksSayButNotTheLaunchersWordsAboutTheEnd) {
+  const Outcome outcome = run({"die", "2", "1", "300"});
+  EXPECT_THAT(outcome.output, HasSubstr("rank 1 is to die\n"));
+  expect_no_noise(outcome);
+}
+
+TEST(Job, CutsAMessageThatIsTooLong) {
+  const Outcome outcome = run({"wordy", "2", "1", "0"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("cortado: error: wwwwwwwwww"));
+  EXPECT_THAT(outcome.output, HasSubstr("www... (rank 1 on "));
+  EXPECT_LT(outcome.output.size(), 10000u);
+  expect_nobody_left(outcome);
+}
+
+// Stopped for good: the others wait for it.
+TEST(Job, EndsWhenARankStandsStill) {
+  for (const char* victim : {"0", "2"}) {
+    const Outcome outcome = run({"stop", "3", victim, "500", "", "2"});
+    EXPECT_EQ(outcome.code, 3) << outcome.output;
+    EXPECT_THAT(outcome.output, ContainsRegex(fmt::format(
+                                    "cortado: error: rank {} on .* \\(pid [0-9]+\\) has not answered for 2 s "
+                                    "\\(last iteration [0-9]+\\); ranks [0-2], [0-2] wait for it in ",
+                                    victim)));
+    EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+    expect_no_noise(outcome);
+    expect_nobody_left(outcome);
+  }
+}
+
+TEST(Job, EndsWhenRanksWaitForEachOther) {
+  const Outcome outcome = run({"circle", "2", "0", "0", "", "2"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_THAT(
+      outcome.output,
+      ContainsRegex("all ranks have waited for each other for 2 s .before its first iteration.; rank 0 on .* "
+                    "waits for rank 1 in receiving values; rank 1 on .* waits for rank 0 in "));
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, LeavesARankTheTimeThatItsWorkTakes) {
+  const Outcome outcome = run({"compute", "2", "1", "3500", "", "1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+TEST(Job, GoesOnAfterARankOrTheParentStoodStillForAWhile) {
+  Job job({"forever", "2", "0", "0", "", "3"});
+  job.wait_for("all ready");
+  job.wait_for_ranks(2);
+  kill(job.ranks()[1], SIGSTOP);
+  std::this_thread::sleep_for(1s);
+  kill(job.ranks()[1], SIGCONT);
+  std::this_thread::sleep_for(300ms);
+  for (pid_t pid : {job.pid(), job.ranks()[0]}) kill(pid, SIGSTOP);  // as a machine that sleeps
+  std::this_thread::sleep_for(4s);
+  kill(job.pid(), SIGCONT);
+  std::this_thread::sleep_for(500ms);
+  kill(job.ranks()[0], SIGCONT);
+  std::this_thread::sleep_for(500ms);
+  kill(job.pid(), SIGTERM);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("stopped by a signal"));
+}
+
+// The launcher itself, and its process that started the ranks and takes their output.
+TEST(Job, EndsWhenTheLauncherIsGone) {
+  for (const bool itself : {true, false}) {
+    Job job({"forever", "2", "0", "0"});
+    job.wait_for("all ready");
+    job.wait_for_ranks(2);
+    const pid_t process = parent_of(job.ranks()[0]), launcher = parent_of(process);
+    if (launcher == job.pid()) GTEST_SKIP() << "this launcher starts ranks itself";
+    std::this_thread::sleep_for(800ms);
+    kill(itself ? launcher : process, SIGKILL);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.code, 3) << outcome.output;
+    EXPECT_THAT(outcome.output,
+                ContainsRegex(itself ? "the launcher '.*' was killed by signal 9 though ranks were running "
+                                     : "the launcher's process that started rank [01] on .* is gone "));
+    EXPECT_THAT(outcome.output, HasSubstr("(last iteration "));
+    EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+    expect_nobody_left(outcome);
+  }
 }
 
 TEST(SplitWords, KeepsQuotedWordsTogether) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 #include "cortado/kernels/reference/reference.h"
 
@@ -100,7 +101,32 @@ class KernelRun {
     return intact();
   }
 
+  bool finite_outputs() {
+    reset();
+    kernel_.forward(forward_arguments());
+    return finite(buffers_.outputs);
+  }
+  bool finite_gradients() {
+    if (!finite_outputs()) return false;
+    Arguments backward = buffers_.arguments();
+    if (kernel_.passes_output_gradient()) pass_output_gradient(backward);
+    if (task_.layer().splits_backward()) kernel_.backward_weights(backward);
+    kernel_.backward(backward);
+    if (kernel_.passes_output_gradient()) return finite(buffers_.output_gradients);
+    return finite(buffers_.input_gradients, task_.input_gradients) &&
+           finite(buffers_.parameter_gradients, task_.parameter_gradients);
+  }
+
  private:
+  static bool finite(const std::vector<Buffer<float>>& buffers, const std::vector<bool>& which = {}) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (!which.empty() && !which[i]) continue;
+      for (float value : buffers[i].values())
+        if (!std::isfinite(value)) return false;
+    }
+    return true;
+  }
+
   // Only a kernel that says so may write into the output gradients.
   AssertionResult output_gradients_intact(bool shared) const {
     if (shared || kernel_.overwrites_output_gradients()) return AssertionSuccess();
@@ -255,6 +281,42 @@ AssertionResult matches_reference(const Task& task, Kernel& kernel, double toler
   if (auto result = run.run(actual, true); !result) return result << " (in place)";
   auto result = close(expected, actual, tolerance);
   return result ? result : result << " (in place)";
+}
+
+AssertionResult carries(const Task& task, Kernel& kernel, float value, const CheckOptions& options) {
+  TaskData<float> data(task, options);
+  KernelRun run(task, kernel, data);
+  const bool backward = task.has_backward();
+  if (!(backward ? run.finite_gradients() : run.finite_outputs()))
+    return AssertionFailure() << "not finite from finite values";
+  // Whether `finite` notices each element.
+  auto lost = [&](std::vector<float>& tensor, auto finite) -> int64_t {
+    const int64_t size = static_cast<int64_t>(tensor.size()), step = std::max<int64_t>(1, size / 5);
+    for (int64_t i = 0; i < size; i += step) {
+      const float before = std::exchange(tensor[i], value);
+      const bool unseen = finite();
+      tensor[i] = before;
+      if (unseen) return i;
+    }
+    return -1;
+  };
+  auto outputs = [&] { return run.finite_outputs(); };
+  auto gradients = [&] { return run.finite_gradients(); };
+  auto failure = [&](const char* what, size_t number, int64_t element) {
+    return AssertionFailure() << fmt::format("{} at element {} of {} {} is lost", value, element, what,
+                                             number);
+  };
+  for (size_t i = 0; i < data.inputs.size(); ++i) {
+    if (i < options.inputs.size() && options.inputs[i].integers) continue;
+    if (const int64_t at = lost(data.inputs[i], outputs); at >= 0) return failure("input", i, at);
+  }
+  for (size_t p = 0; p < data.parameters.size(); ++p) {
+    if (backward && !task.parameter_gradients[p]) continue;
+    if (const int64_t at = lost(data.parameters[p], outputs); at >= 0) return failure("parameter", p, at);
+  }
+  if (!backward) return AssertionSuccess();
+  const int64_t at = lost(data.output_gradients[0], gradients);
+  return at < 0 ? AssertionSuccess() : failure("output gradient", 0, at);
 }
 
 }  // namespace cortado::check

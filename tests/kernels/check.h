@@ -37,6 +37,13 @@ inline testing::AssertionResult matches_reference(const Task& task, Kernel& kern
   return matches_reference(task, kernel, tolerance, CheckOptions{.data = data});
 }
 
+// That what is not finite is carried on: with one element of an input or a parameter replaced by `value`,
+// some output is not finite; with one of output gradient 0, some gradient. A few elements of each tensor are
+// tried; inputs of integers (labels) and, in training, parameters that are not learned (running statistics)
+// are left alone.
+testing::AssertionResult carries(const Task& task, Kernel& kernel, float value,
+                                 const CheckOptions& options = {});
+
 // Compares the gradients of the double reference kernel with central finite differences of
 // sum over outputs of weight * output, for every wanted input and parameter: within 1e-3 of the larger.
 // Elements at a kink (one-sided differences that disagree) are passed over; more than 5 % of them fail the

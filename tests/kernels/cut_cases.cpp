@@ -170,6 +170,8 @@ CutCase pooling(Draw& draw) {
     options.kernel = draw.each(axes, 2, 3);
     options.stride = draw.each(axes, 1, draw.one_in(3) ? 4 : 2);
     if (options.method != Method::stochastic) options.pad = draw.each(axes, 0, 1);
+    if (options.method != Method::max && options.rounding == Rounding::up)
+      options.rounding = Rounding::up_inside;  // no windows outside the image: they have no value
   }
   CutCase cut{.layers = {layer<Pooling>(options)}, .inputs = {draw.image(axes)}};
   if (options.method == Method::stochastic) {

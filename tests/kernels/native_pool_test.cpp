@@ -3,6 +3,7 @@
 #include "cortado/layers/pooling.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/largest_allocation.h"
 #include "tests/kernels/native_task.h"
 
 namespace cortado::check {
@@ -27,7 +28,7 @@ void expect_equal(const Task& task, double tolerance, DataKind data) {
 }
 
 void expect_equal_max_and_average(PoolingOptions options, const Shape& shape) {
-  for (Rounding rounding : {Rounding::up, Rounding::down}) {
+  for (Rounding rounding : {Rounding::up_inside, Rounding::down}) {
     options.rounding = rounding;
     options.method = PoolingOptions::Method::max;
     Task task = chain_task({std::make_shared<Pooling>(options)}, shape);
@@ -47,6 +48,11 @@ TEST(NativePooling, EqualsReference) {
   }
 }
 
+TEST(NativePooling, LeavesWindowsOutsideTheImageToTheReference) {
+  Task task = chain_task({std::make_shared<Pooling>(window({1}, {2}, {0}))}, {1, 3, 8, 8});
+  EXPECT_EQ(make_native_pooling(task).refusal, "a window outside the image");
+}
+
 TEST(NativePooling, EqualsReferenceOnUnequalAxes) {
   expect_equal_max_and_average(window({2, 3}, {1, 2}, {1, 0}), {2, 12, 9, 10});
   expect_equal_max_and_average(window({1, 3, 2}, {1, 2, 3}, {0, 1, 1}), {2, 8, 4, 7, 8});
@@ -56,7 +62,34 @@ TEST(NativePooling, EqualsReferenceOnWholeImages) {
   PoolingOptions options;
   options.global_pooling = true;
   expect_equal_max_and_average(options, {2, 20, 7, 7});
-  expect_equal_max_and_average(options, {1, 8, 17, 19});  // more taps than a byte counts
+  expect_equal_max_and_average(options, {1, 8, 17, 19});    // more taps than a byte counts
+  expect_equal_max_and_average(options, {2, 11, 90, 110});  // more than a list of positions holds
+}
+
+// A list of all positions of the image took four times the image's memory.
+TEST(NativePooling, WholeImagesTakeNoMemoryOfTheirSize) {
+  PoolingOptions options;
+  options.global_pooling = true;
+  for (const auto method : {PoolingOptions::Method::max, PoolingOptions::Method::average}) {
+    options.method = method;
+    const Shape shape{1, 1, 1024, 1024};
+    const KernelOffer offer = make_native_pooling(chain_task({std::make_shared<Pooling>(options)}, shape));
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    std::vector<float> input(shape.size(), 0.5F), input_gradient(shape.size());
+    std::vector<std::byte> saved(offer.kernel->saved_bytes().count + 1);
+    float output = 0, output_gradient = 1;
+    largest_allocation = 0;
+    Arguments arguments;
+    arguments.inputs = {input.data()};
+    arguments.outputs = {&output};
+    arguments.output_gradients = {&output_gradient};
+    arguments.input_gradients = {input_gradient.data()};
+    arguments.saved = saved.data();
+    offer.kernel->forward(arguments);
+    offer.kernel->backward(arguments);
+    EXPECT_LT(largest_allocation + offer.kernel->scratch_bytes().count, size_t{1} << 19);
+    EXPECT_EQ(output, 0.5F);
+  }
 }
 
 TEST(NativePooling, EqualsReferenceInTesting) {

@@ -190,8 +190,7 @@ TEST(ReferenceGradients, PReluDropoutAndMvn) {
     EXPECT_TRUE(gradients_match_differences(prelu));
     EXPECT_TRUE(input_boxes_hold(prelu, true));
     for (bool variance : {false, true}) {
-      MvnOptions options{
-          .normalize_variance = variance, .across_channels = shared, .eps = variance ? 0.1 : 1e-9};
+      MvnOptions options{.normalize_variance = variance, .across_channels = shared};
       Task mvn = training(std::make_shared<Mvn>(options), {{2, 3, 4, 3}});
       EXPECT_TRUE(gradients_match_differences(mvn));
       EXPECT_TRUE(input_boxes_hold(mvn, true));

@@ -1,6 +1,7 @@
 // Forward values of the reference kernels against values worked out otherwise: by hand, by the plain formula
 // on one sample, or by a property that defines the layer.
 #include <cmath>
+#include <limits>
 
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
@@ -36,6 +37,21 @@ class Layered {
     std::vector<double> result;
     for_each_index(out.box(), [&](const Index& index) {
       result.push_back(buffers_.outputs[output].data()[out(index)]);
+    });
+    return result;
+  }
+
+  // The gradient of the input, after forward().
+  std::vector<double> backward(const std::vector<double>& spoken) {
+    Place out = tensor_place(task_.output_boxes[0]);
+    for_each_index(out.box(), [&](const Index& index) {
+      buffers_.output_gradients[0].data()[out(index)] = spoken[spoken_number(task_.outputs[0], index)];
+    });
+    kernel_->backward(buffers_.arguments());
+    Place place = tensor_place(task_.input_boxes[0]);
+    std::vector<double> result;
+    for_each_index(place.box(), [&](const Index& index) {
+      result.push_back(buffers_.input_gradients[0].data()[place(index)]);
     });
     return result;
   }
@@ -115,6 +131,22 @@ TEST(ReferenceValues, MaxPoolingAndItsMask) {
   std::vector<double> x{1, 2, 5, 2, 3, 9, 4, 1, 4, 8, 1, 2, 5, 2, 3};
   expect_near(layer.forward(x), {9, 5, 5, 8, 9, 5, 5, 8});
   expect_near(layer.forward(x, 1), {5, 2, 2, 9, 5, 12, 12, 9});
+}
+
+// Caffe's values of windows that start outside the input: the lowest float and index -1, or 0 as an average.
+TEST(ReferenceValues, PoolingOfWindowsOutsideTheImage) {
+  const double lowest = -std::numeric_limits<float>::max();
+  Layered max(std::make_shared<Pooling>(PoolingOptions{.kernel = {1}, .stride = {2}}), Phase::train,
+              {1, 1, 2, 4}, 2);
+  const std::vector<double> x{1, 2, 3, 4, 5, 6, 7, 8};
+  expect_near(max.forward(x), {1, 3, lowest, lowest, lowest, lowest});
+  expect_near(max.forward(x, 1), {0, 2, -1, -1, -1, -1});
+  expect_near(max.backward({10, 20, 30, 40, 50, 60}), {10, 0, 20, 0, 0, 0, 0, 0});
+  Layered average(std::make_shared<Pooling>(PoolingOptions{
+                      .method = PoolingOptions::Method::average, .kernel = {1}, .stride = {3}}),
+                  Phase::train, {1, 1, 2, 4});
+  expect_near(average.forward(x), {1, 4, 0, 0});
+  expect_near(average.backward({10, 20, 30, 40}), {10, 0, 0, 20, 0, 0, 0, 0});
 }
 
 TEST(ReferenceValues, MaxPoolingDoesNotHideNan) {
@@ -216,6 +248,39 @@ TEST(ReferenceValues, MvnGivesMeanZeroAndDeviationOne) {
   }
   Layered eps(std::make_shared<Mvn>(MvnOptions{.eps = 1}), Phase::train, {1, 1, 2});
   expect_near(eps.forward({2, 6}), {-2.0 / 3, 2.0 / 3});  // eps is added to the deviation, 2
+}
+
+// Caffe's backward pass of `count` elements that share a mean, in its order: the sum of dy * y, times y, plus
+// the sum of dy; dy less that over the count; all over sqrt(variance) + eps.
+std::vector<double> caffe_mvn_gradient(std::span<const double> x, std::span<const double> dy, double eps) {
+  const auto count = static_cast<double>(x.size());
+  double mean = 0, variance = 0, product = 0, sum = 0;
+  for (double value : x) mean += value / count;
+  for (double value : x) variance += (value - mean) * (value - mean) / count;
+  std::vector<double> y, dx;
+  for (double value : x) y.push_back((value - mean) / (std::sqrt(variance) + eps));
+  for (size_t i = 0; i < y.size(); ++i) product += dy[i] * y[i], sum += dy[i];
+  for (size_t i = 0; i < y.size(); ++i)
+    dx.push_back((dy[i] - (y[i] * product + sum) / count) / (std::sqrt(variance) + eps));
+  return dx;
+}
+
+TEST(ReferenceValues, MvnHasCaffesGradientForAnyEps) {
+  const std::vector<double> x = varied(48), dy = varied(48);
+  for (double eps : {1e-9, 0.1, 1.0, 30.0}) {
+    for (bool across : {false, true}) {
+      Layered mvn(std::make_shared<Mvn>(MvnOptions{.across_channels = across, .eps = eps}), Phase::train,
+                  {2, 3, 2, 4});
+      std::vector<double> expected, scaled(dy);
+      for (size_t i = 0; i < scaled.size(); ++i) scaled[i] *= static_cast<double>(i % 5) - 1;
+      const size_t group = across ? 24 : 8;
+      for (size_t first = 0; first < 48; first += group)
+        for (double dx : caffe_mvn_gradient({&x[first], group}, {&scaled[first], group}, eps))
+          expected.push_back(dx);
+      mvn.forward(x);
+      expect_near(mvn.backward(scaled), expected);
+    }
+  }
 }
 
 TEST(ReferenceValues, PointwiseFormulas) {

@@ -103,7 +103,8 @@ TEST(Eltwise, ComputesEachOperation) {
   LayerRun product(layer<Eltwise>(EltwiseOptions{.operation = EltwiseOptions::Operation::prod}), shapes, 1);
   product.forward(inputs);
   EXPECT_TRUE(same(product.output(), {-4, -20, 9}));
-  EXPECT_THROW(Eltwise({.operation = EltwiseOptions::Operation::max, .coeff = {1}}), UserError);
+  EXPECT_THROW(Eltwise({.operation = EltwiseOptions::Operation::prod, .coeff = {1}}), UserError);
+  EXPECT_NO_THROW(Eltwise({.operation = EltwiseOptions::Operation::max, .coeff = {1}}));  // passed over
 }
 
 TEST(Eltwise, SendsTheGradientOfTiesWhereCaffeDoes) {
@@ -173,7 +174,7 @@ TEST(Silence, HasNoGradient) {
   EXPECT_FALSE(Silence().differentiable(0));
 }
 
-TEST(Hdf5Output, AppendsBatchesInSpokenOrder) {
+TEST(Hdf5Output, AppendsBatchesInSpokenOrderAsFourAxes) {
   std::string file = testing::TempDir() + "cortado_hdf5_output.h5";
   {
     LayerRun run(layer<Hdf5Output>(Hdf5OutputOptions{.file_name = file}), {{2, 2, 3}, {2}}, 0);
@@ -181,8 +182,15 @@ TEST(Hdf5Output, AppendsBatchesInSpokenOrder) {
   }
   hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   ASSERT_GE(id, 0);
-  for (auto [name, once] : {std::pair{"data", 12}, std::pair{"label", 2}}) {
+  using Extents = std::vector<hsize_t>;
+  for (const auto& [name, once, extents] :
+       {std::tuple{"data", 12, Extents{4, 2, 3, 1}}, std::tuple{"label", 2, Extents{4, 1, 1, 1}}}) {
     hid_t data = H5Dopen2(id, name, H5P_DEFAULT);
+    hid_t space = H5Dget_space(data);
+    Extents found(static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
+    H5Sget_simple_extent_dims(space, found.data(), nullptr);
+    EXPECT_EQ(found, extents) << name;
+    H5Sclose(space);
     std::vector<double> values(2 * once), expected;
     ASSERT_GE(H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
     for (int i = 0; i < 2 * once; ++i) expected.push_back(once == 2 ? 5 + i % 2 : i % once);

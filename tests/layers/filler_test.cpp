@@ -1,5 +1,6 @@
 #include "cortado/layers/filler.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -59,6 +60,21 @@ TEST(Filler, RowsOfTheUnitBallSumToOne) {
   }
   fill({.type = Type::constant, .value = 4}, Shape{}, {.seed = 1}, lone.data());
   EXPECT_EQ(lone[0], 4);
+}
+
+// A tent over the middle of the kernel, (k - 1) / 2, that falls by one over ceil(k / 2) positions.
+TEST(Filler, BilinearWeightsAreSymmetricTents) {
+  for (int64_t k = 1; k <= 16; ++k) {
+    std::vector<float> values(static_cast<size_t>(2 * k * k));
+    fill({.type = Type::bilinear}, {2, 1, k, k}, {.seed = 1}, values.data());
+    const double middle = (static_cast<double>(k) - 1) / 2, slope = static_cast<double>(k - k / 2);
+    auto tent = [&](int64_t at) { return 1 - std::abs(static_cast<double>(at) - middle) / slope; };
+    for (int64_t i = 0; i < 2 * k * k; ++i)
+      EXPECT_NEAR(values[static_cast<size_t>(i)], tent(i / k % k) * tent(i % k), 1e-6) << k << ", " << i;
+  }
+  std::vector<float> three(9);
+  fill({.type = Type::bilinear}, {1, 1, 3, 3}, {.seed = 1}, three.data());
+  EXPECT_EQ(three, (std::vector<float>{.25, .5, .25, .5, 1, .5, .25, .5, .25}));
 }
 
 }  // namespace

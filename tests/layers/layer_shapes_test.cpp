@@ -1,4 +1,5 @@
 // Shapes of outputs and parameters, refusals and costs, against values worked out by hand from Caffe's rules.
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
@@ -91,6 +92,44 @@ TEST(Pooling, HasCaffesShapes) {
   EXPECT_EQ(Pooling({.kernel = {2}}).output_shapes(Shapes{{1, 2, 4, 4}}, 2).size(), 2u);
 }
 
+// Caffe rounds (image + 2 pad - kernel) / stride up and, where any axis is padded, leaves out a last window
+// that starts at the image's end or after it.
+TEST(Pooling, CountsWindowsAsCaffe) {
+  auto caffes = [](int64_t image, int64_t kernel, int64_t stride, int64_t pad, bool padded) {
+    auto room = static_cast<float>(image + 2 * pad - kernel);
+    int64_t count = static_cast<int>(std::ceil(room / static_cast<float>(stride))) + 1;
+    if (padded && (count - 1) * stride >= image + pad) --count;
+    return count;
+  };
+  for (int64_t kernel = 1; kernel <= 4; ++kernel) {
+    for (int64_t stride = 1; stride <= 5; ++stride) {
+      for (int64_t pad = 0; pad < kernel; ++pad) {
+        Pooling pooling({.kernel = {kernel, 4}, .stride = {stride, 1}, .pad = {0, pad}});
+        Pooling other({.kernel = {4, kernel}, .stride = {1, stride}, .pad = {0, pad}});
+        for (int64_t image = 4; image < 20; ++image) {
+          EXPECT_EQ(output(pooling, {{1, 1, image, 5}})[2], caffes(image, kernel, stride, 0, pad > 0));
+          EXPECT_EQ(output(other, {{1, 1, 5, image}})[3], caffes(image, kernel, stride, pad, pad > 0));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(output(Pooling({.kernel = {1}, .stride = {2}}), {{1, 3, 8, 8}}), (Shape{1, 3, 5, 5}));
+}
+
+TEST(Pooling, RefusesToAverageAnEmptyWindow) {
+  PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {1}, .stride = {2}};
+  EXPECT_EQ(message_of([&] {
+              output(Pooling(average), {{1, 3, 8, 7}});
+            }),
+            "the last of 5 windows (kernel 1, stride 2) starts at 8, outside an input of 8, where average "
+            "pooling has no value; use round_mode: FLOOR, or max pooling");
+  EXPECT_EQ(output(Pooling(average), {{1, 3, 7, 9}}), (Shape{1, 3, 4, 5}));
+  average.stride = {3};  // the last window starts at 9 of 8: Caffe divides 0 by -1
+  EXPECT_EQ(output(Pooling(average), {{1, 3, 8, 8}}), (Shape{1, 3, 4, 4}));
+  average.method = PoolingOptions::Method::stochastic;
+  EXPECT_NE(message_of([&] { output(Pooling(average), {{1, 3, 8, 8}}); }), "no error");
+}
+
 TEST(Pooling, RefusesWhatDoesNotFit) {
   Shapes in{{1, 6, 4, 4}};
   EXPECT_EQ(message_of([&] { output(Pooling({.kernel = {2}, .pad = {2}}), in); }),
@@ -149,13 +188,14 @@ TEST(Refusals, OfOptionsOutsideTheirRange) {
   Shapes in{{2, 3, 4, 4}};
   EXPECT_EQ(message_of([&] { output(Lrn({.local_size = 4}), in); }),
             "local_size is 4, must be odd and positive");
-  EXPECT_EQ(message_of([&] { Dropout({.ratio = 1}); }), "dropout_ratio is 1, must be in [0, 1)");
+  EXPECT_EQ(message_of([&] { Dropout({.ratio = 1.5}); }), "dropout_ratio is 1.5, must be in [0, 1]");
   EXPECT_EQ(message_of([&] { Pointwise(LogOptions{.base = 1}); }),
             "base is 1, must be positive and not 1, or -1 for e");
   EXPECT_EQ(message_of([&] { Pointwise(ExpOptions{.base = -2}); }),
             "base is -2, must be positive, or -1 for e");
   EXPECT_THROW(output(Mvn({}), {{2}}), UserError);
-  EXPECT_THROW(output(BatchNorm({.eps = 0}), in), UserError);
+  EXPECT_THROW(output(BatchNorm({.eps = -1}), in), UserError);
+  EXPECT_EQ(output(BatchNorm({.eps = 0}), in), in[0]);  // as in Caffe
 }
 
 TEST(Lists, NameTheTypeOfEveryPointwiseFunction) {

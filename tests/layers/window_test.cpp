@@ -33,16 +33,18 @@ TEST(Window, CountsTheWindowsInsideThePaddedImage) {
   });
 }
 
-TEST(Window, RoundsUpAsCaffeDoes) {
+TEST(Window, RoundsUp) {
   EXPECT_EQ(window_count(24, {2, 2}, Rounding::up), 12);
   EXPECT_EQ(window_count(32, {3, 2}, Rounding::up), 16);  // cifar10_full's pool1; 15 rounded down
   EXPECT_EQ(window_count(32, {3, 2}, Rounding::down), 15);
   EXPECT_EQ(window_count(112, {3, 2}, Rounding::up), 56);  // resnet-50's pool1
-  EXPECT_EQ(window_count(5, {3, 2, 1}, Rounding::up), 3);
-  EXPECT_EQ(window_count(4, {3, 2, 1}, Rounding::up), 3);  // 2.5 windows: the third starts at 3, inside
-  EXPECT_EQ(window_count(3, {2, 2, 1}, Rounding::up), 2);  // a third would start at 3, behind the image
-  EXPECT_EQ(window_count(6, {1, 2}, Rounding::up), 3);     // a fourth would be empty
-  EXPECT_EQ(window_count(2, {3, 2}, Rounding::up), 1);     // larger than the image by less than a stride
+  EXPECT_EQ(window_count(5, {3, 2, 1}, Rounding::up_inside), 3);
+  EXPECT_EQ(window_count(4, {3, 2, 1}, Rounding::up_inside), 3);  // the third starts at 3, inside
+  EXPECT_EQ(window_count(3, {2, 2, 1}, Rounding::up_inside), 2);  // a third would start at 3, outside
+  EXPECT_EQ(window_count(3, {2, 2, 1}, Rounding::up), 3);
+  EXPECT_EQ(window_count(6, {1, 2}, Rounding::up_inside), 3);
+  EXPECT_EQ(window_count(6, {1, 2}, Rounding::up), 4);  // the fourth is empty
+  EXPECT_EQ(window_count(2, {3, 2}, Rounding::up), 1);  // larger than the image by less than a stride
   EXPECT_THROW(window_count(1, {3, 2}, Rounding::up), UserError);
 }
 

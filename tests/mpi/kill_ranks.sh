@@ -64,7 +64,7 @@ for ((round = 1; round <= count; ++round)); do
     --strategy "$strategy" --snapshot-format cortado "${launch[@]}" >out.txt 2>&1 &
   job=$!
   for ((i = 0; i < 600; ++i)); do
-    grep -q '^Solving' out.txt && break
+    grep -q '\] Solving ' out.txt && break
     sleep 0.1
   done
   sleep "$((RANDOM % 3)).$((RANDOM % 10))"
@@ -99,7 +99,7 @@ for ((round = 1; round <= count; ++round)); do
   done
   [[ -z $left ]] || fail "processes are left: $left"
   snapshot=$(sed -n 's/.*resume with --snapshot //p' out.txt)
-  written=$(sed -n 's/^Snapshotting solver state to //p' out.txt | tail -1)
+  written=$(sed -n 's/.*\] Snapshotting solver state to //p' out.txt | tail -1)
   [[ -n $snapshot || -z $written ]] || fail "the message names no snapshot, but $written was written"
   told=-
   if [[ -n $snapshot ]]; then

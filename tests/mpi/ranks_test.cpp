@@ -199,8 +199,9 @@ TEST_F(Ranks, ATraceOfATrainingHasAllRanks) {
 }
 
 TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
-  CommandResult one = train("--set display=4 --set max_iter=4");
-  CommandResult three = train("--set display=4 --set max_iter=4 --ranks 3 --strategy model");
+  CommandResult one = train("--set display=4 --set max_iter=4 --log-format plain");
+  CommandResult three =
+      train("--set display=4 --set max_iter=4 --log-format plain --ranks 3 --strategy model");
   ASSERT_EQ(three.exit_code, 0) << three.output;
   EXPECT_EQ(without_times(one.output).size(), without_times(three.output).size())
       << one.output << three.output;
@@ -262,6 +263,63 @@ TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
   CommandResult resumed = train("--ranks 2 --snapshot " + last + " --set test_interval=0 --set max_iter=1");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr("Resuming from " + last));
+}
+
+// A script that trains on ranks in the background and, while it does, does `then` with the process ids of the
+// first rank ($0), the last ($1) and of the launcher's process that started it ($2).
+std::string while_training(const std::string& options, const std::string& then) {
+  return "rm -f s_iter*\n" CORTADO_COMMAND
+         " train --solver solver.prototxt --threads 1 --set display=0 --set snapshot=5 --set test_interval=0 "
+         "--snapshot-format cortado --strategy data " +
+         options +
+         " &\njob=$!\nfor i in $(seq 600); do [ -e s_iter_10.safetensors ] && break; sleep 0.1; done\n"
+         "for process in /proc/[0-9]*; do\n"
+         "  [ \"$(readlink $process/cwd)\" = \"$PWD\" ] && [ \"$(cat $process/comm)\" = cortado ] || "
+         "continue\n"
+         "  rank=$(tr '\\0' '\\n' <$process/environ | sed -nE 's/^(PMI_RANK|OMPI_COMM_WORLD_RANK)=//p')\n"
+         "  [ \"$rank\" = 0 ] && rank0=${process#/proc/}\n  [ \"$rank\" = 1 ] && rank1=${process#/proc/}\n"
+         "done\nproxy=$(sed -n 's/^PPid:\\s*//p' /proc/$rank1/status)\n" +
+         then +
+         "\nfor i in $(seq 600); do kill -0 $job 2>/dev/null || break; sleep 0.1; done\n"
+         "kill -KILL $job $rank0 $rank1 2>/dev/null\nwait $job\necho \"exit $?\"\n";
+}
+
+TEST_F(Ranks, ARankThatIsStoppedForGoodEndsTheJob) {
+  folder_.write("stop.sh",
+                while_training("--set max_iter=100000000 --ranks 3 --stall-timeout 3", "kill -STOP $rank1"));
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash stop.sh; true ||");
+  EXPECT_THAT(result.output, HasSubstr("exit 3\n"));
+  EXPECT_THAT(
+      result.output,
+      testing::ContainsRegex("cortado: error: rank 1 on [^ ]+ .pid [0-9]+. has not answered for 3 s .last "
+                             "iteration [0-9]+.; ranks? [02].* waits? for it in .*; the job was stopped; "
+                             "resume with --snapshot s_iter_[0-9]+.safetensors\n"));
+}
+
+TEST_F(Ranks, ARankThatIsStoppedForAMomentChangesNothing) {
+  ASSERT_EQ(
+      train("--set max_iter=400 --set test_interval=0 --strategy data --ranks 2 --log one.jsonl").exit_code,
+      0);
+  folder_.write("stop.sh", while_training("--set max_iter=400 --ranks 2 --stall-timeout 3 --log two.jsonl",
+                                          "kill -STOP $rank1; sleep 1; kill -CONT $rank1"));
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash stop.sh; true ||");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_EQ(logged("one.jsonl"), logged("two.jsonl"));
+}
+
+TEST_F(Ranks, TheEndOfTheProcessThatStartedThemEndsTheJob) {
+  folder_.write("kill.sh", while_training("--set max_iter=100000000 --ranks 2", "kill -KILL $proxy"));
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash kill.sh; true ||");
+  EXPECT_THAT(result.output, HasSubstr("exit 3\n"));
+  EXPECT_THAT(
+      result.output,
+      testing::ContainsRegex("cortado: error: the launcher.* .last iteration [0-9]+.; the job was stopped; "
+                             "resume with --snapshot s_iter_[0-9]+.safetensors\n"));
+  // The newest that is there.
+  const size_t at = result.output.find("s_iter_", result.output.find("resume with"));
+  const int told = std::stoi(result.output.substr(at + 7));
+  EXPECT_EQ(folder_.count(fmt::format("s_iter_{}.safetensors", told + 5)), 0);
+  EXPECT_THAT(result.output, Not(HasSubstr("[mpiexec@")));
 }
 
 TEST_F(Ranks, TestScoresAsOneRank) {

@@ -33,7 +33,7 @@ TEST(TextFormat, NamesWrongValuesAndUnfinishedBlocks) {
 }
 
 TEST(TextFormat, RoundTripsThroughAFile) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   caffe::NetParameter net, back;
   parse_text("name: 'n' layer { name: 'c' type: 'Convolution' convolution_param { pad: 1 pad: 2 } }", "",
              net);
@@ -43,7 +43,7 @@ TEST(TextFormat, RoundTripsThroughAFile) {
 }
 
 TEST(BinaryFormat, RefusesTruncatedFiles) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   caffe::NetParameter net;
   net.add_layer()->set_name("a layer with a name");
   std::string bytes = net.SerializeAsString();
@@ -54,49 +54,8 @@ TEST(BinaryFormat, RefusesTruncatedFiles) {
   }
 }
 
-TEST(File, MissingFileAndFolderAreNamed) {
-  EXPECT_EQ(error_of([] { read_file("/no/such/file"); }),
-            "cannot read /no/such/file: No such file or directory");
-  EXPECT_NE(error_of([] { read_file("/tmp"); }).find("it is a folder"), std::string::npos);
-}
-
-TEST(File, AFailedWriteLeavesTheOldFileAndNoOther) {
-  TemporaryFolder folder;
-  std::string path = folder.file("snapshot");
-  write_file_atomically(path, "old");
-  std::string message = error_of([&] {
-    write_file_atomically(path, [](const std::string& temporary) {
-      std::ofstream(temporary) << "half";
-      throw UserError("the disk is full");
-    });
-  });
-  EXPECT_EQ(message, "the disk is full");
-  EXPECT_EQ(read_file(path), "old");
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST(File, AFullDiskIsAUserError) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
-  // The temporary name is taken by a link to a device that is always full.
-  TemporaryFolder folder;
-  std::string path = folder.file("snapshot");
-  std::filesystem::create_symlink("/dev/full", path + "." + std::to_string(getpid()) + ".tmp");
-  EXPECT_EQ(error_of([&] { write_file_atomically(path, "content"); }),
-            "cannot write " + path + "." + std::to_string(getpid()) + ".tmp: No space left on device");
-  EXPECT_EQ(folder.entries(), 0u);
-}
-
-TEST(File, AReplacedFileIsWhole) {
-  TemporaryFolder folder;
-  std::string path = folder.file("f"), big(1 << 20, 'x');
-  write_file_atomically(path, "old");
-  write_file_atomically(path, big);
-  EXPECT_EQ(read_file(path), big);
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
 TEST(Solver, OldTypeBecomesTheNewOne) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   write_file_atomically(folder.file("s"), "base_lr: 0.1 solver_type: ADADELTA");
   caffe::SolverParameter solver = read_solver(folder.file("s"));
   EXPECT_EQ(solver.type(), "AdaDelta");

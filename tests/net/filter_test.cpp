@@ -54,6 +54,17 @@ TEST(Filter, BothKindsOfRulesAreRefused) {
             "n:1: layer 'x' has include and exclude rules; give only one kind");
 }
 
+// Caffe sets phase and level of the net's own state and adds the stages.
+TEST(Filter, ACommandsStateStandsOverTheFiles) {
+  const NetFile file = parse_net("state { phase: TRAIN level: 3 stage: 'a' }", "n");
+  const caffe::NetState state = net_state(file, Phase::test, 0, {"b"});
+  EXPECT_EQ(state.phase(), caffe::TEST);
+  EXPECT_EQ(state.level(), 0);
+  ASSERT_EQ(state.stage_size(), 2);
+  EXPECT_EQ(state.stage(0), "a");
+  EXPECT_EQ(state.stage(1), "b");
+}
+
 TEST(Filter, LinesStayWithTheirLayers) {
   NetFile file = parse_net("layer { name: 'a' include { phase: TEST } }\n\nlayer { name: 'b' }\n", "n");
   NetFile kept = filter_net(file, net_state(Phase::train));

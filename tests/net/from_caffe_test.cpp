@@ -68,6 +68,12 @@ TEST(FromCaffe, ConvolutionOptions) {
   EXPECT_EQ(pair.pad, (std::vector<int64_t>{0, 3}));
 }
 
+TEST(FromCaffe, WeightsInAModelFileAreRefused) {
+  EXPECT_EQ(load_error("layer { name: 'i' type: 'ReLU' blobs { data: 1 } }"),
+            "net.prototxt:1: layer 'i': weights (blobs) within a model file are not read; keep them in a "
+            "caffemodel and give --weights");
+}
+
 TEST(FromCaffe, WrongOptionsAreRefused) {
   auto convolution = [](const std::string& options) {
     return declare_error("type: 'Convolution' convolution_param { " + options + " }");
@@ -81,6 +87,14 @@ TEST(FromCaffe, WrongOptionsAreRefused) {
   EXPECT_NE(convolution("num_output: 1 kernel_size: 1 weight_filler { type: 'xavie' }")
                 .find("did you mean 'xavier'"),
             std::string::npos);
+  const auto filled = [&](const std::string& filler) {
+    return convolution("num_output: 1 kernel_size: 1 weight_filler { " + filler + " }");
+  };
+  EXPECT_NE(filled("type: 'uniform' min: 2 max: 1").find("min 2 is more than max 1"), std::string::npos);
+  EXPECT_EQ(filled("type: 'uniform' min: 1 max: 1"), "");
+  EXPECT_NE(filled("type: 'gaussian' std: 0").find("std is 0, must be positive"), std::string::npos);
+  EXPECT_NE(filled("type: 'gaussian' sparse: -2").find("sparse is -2"), std::string::npos);
+  EXPECT_NE(filled("type: 'xavier' sparse: 1").find("sparse is for type 'gaussian'"), std::string::npos);
   EXPECT_NE(declare_error("type: 'Concat' concat_param { axis: 1 concat_dim: 1 }").find("concat_dim"),
             std::string::npos);
 }

@@ -74,7 +74,23 @@ TEST(NetworkBuild, BranchesWithoutALossHaveNoBackward) {
   Network n = load(input + ip("a", "x") + ip("side", "a") + ip("b", "a") + loss("b")).network;
   EXPECT_FALSE(node(n, "side").has_backward);
   EXPECT_TRUE(node(n, "a").has_backward);
-  EXPECT_EQ(n.outputs(), (std::vector<int>{n.tensor("side"), n.tensor("loss")}));
+  EXPECT_EQ(n.outputs(), (std::vector<int>{n.tensor("loss"), n.tensor("side")}));
+}
+
+// Caffe's: the blobs that are left in a set of names.
+TEST(NetworkBuild, OutputsStandInOrderOfTheirNames) {
+  auto names = [](const std::string& text) {
+    const Network network = load(text).network;
+    std::vector<std::string> names;
+    for (int output : network.outputs()) names.push_back(network.tensors()[static_cast<size_t>(output)].name);
+    return names;
+  };
+  EXPECT_EQ(names(input + ip("b", "x") + ip("a", "x") + ip("C", "x") + ip("a10", "x") + ip("a9", "x")),
+            (std::vector<std::string>{"C", "a", "a10", "a9", "b", "y"}));
+  // The top that Caffe adds to a loss layer without one is no output, nor can a layer read it.
+  const std::string bare = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x' bottom: 'x' }";
+  EXPECT_EQ(names(input + bare + ip("a", "x")), (std::vector<std::string>{"a", "y"}));
+  EXPECT_NE(load_error(input + bare + ip("a", "l")).find("that no layer makes"), std::string::npos);
 }
 
 TEST(NetworkBuild, PropagateDownOverrules) {
@@ -103,6 +119,36 @@ TEST(NetworkBuild, ForceBackwardReachesTheInput) {
 TEST(NetworkBuild, TestingHasNoGradients) {
   Network n = load(input + ip("a", "x") + loss("a"), Phase::test).network;
   for (const Network::Node& each : n.nodes()) EXPECT_FALSE(each.has_backward);
+}
+
+TEST(NetworkBuild, ALayerKeepsThePhaseItNames) {
+  const std::string net =
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } }"
+      "layer { name: 'a' type: 'Dropout' bottom: 'x' top: 'a' }"
+      "layer { name: 'b' type: 'Dropout' bottom: 'a' top: 'b' phase: TEST }"
+      "layer { name: 'c' type: 'Dropout' bottom: 'b' top: 'c' phase: TRAIN }";
+  for (Phase phase : {Phase::train, Phase::test}) {
+    const LoadedNetwork loaded = load(net, phase);
+    const auto& nodes = loaded.network.nodes();
+    EXPECT_EQ(nodes[1].phase, phase);
+    EXPECT_EQ(nodes[2].phase, Phase::test);
+    EXPECT_EQ(nodes[3].phase, Phase::train);
+    EXPECT_EQ(loaded.net.layer(1).phase(), phase == Phase::train ? caffe::TRAIN : caffe::TEST);
+    EXPECT_EQ(loaded.net.layer(3).phase(), caffe::TRAIN);
+  }
+}
+
+TEST(NetworkBuild, StochasticPoolingOfTestingHasNoGradient) {
+  const std::string net =
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }"
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 1 "
+      "kernel_size: 1 } }"
+      "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' phase: TEST pooling_param { pool: STOCHASTIC "
+      "kernel_size: 2 stride: 2 } }"
+      "layer { name: 'loss' type: 'Reduction' bottom: 'p' loss_weight: 1 top: 'l' }";
+  EXPECT_EQ(
+      load_error(net),
+      "net.prototxt:1: layer 'p': stochastic pooling of phase TEST has no gradient; train it in phase TRAIN");
 }
 
 TEST(NetworkBuild, LossWeights) {
@@ -154,7 +200,10 @@ TEST(NetworkBuild, SharedParametersMustFit) {
   strict.replace(strict.find("MODE"), 4, "");
   permissive.replace(permissive.find("MODE"), 4, "share_mode: PERMISSIVE");
   EXPECT_NE(load_error(strict), "");
-  EXPECT_EQ(load_error(permissive), "");
+  Network n = load(permissive).network;
+  EXPECT_FALSE(n.parameters()[0].one_shape);
+  EXPECT_EQ(node(n, "a").parameter_shapes[0], (Shape{5, 3}));
+  EXPECT_EQ(node(n, "b").parameter_shapes[0], (Shape{3, 5}));
 }
 
 TEST(NetworkErrors, UnknownBlobs) {
@@ -173,9 +222,65 @@ TEST(NetworkErrors, CyclesAndWrongOrder) {
       "net.prototxt:3: layer 'b' reads blob 'a' before layer 'a' (line 4) makes it; move that layer up");
 }
 
-TEST(NetworkErrors, DuplicateNames) {
-  EXPECT_EQ(load_error(input + ip("a", "x") + relu("a", "a", "b")),
-            "net.prototxt:4: layer 'a' has the name of the layer of line 3; name it otherwise");
+// In a network each node has its own name, "a#2" unless a layer of the file is named so.
+TEST(NetworkBuild, LayersOfOneNameAreNodesOfSeveral) {
+  LoadedNetwork loaded = load(input + ip("a", "x") + relu("a", "a", "b") + relu("a#2", "b", "c") +
+                              "layer { name: 'a' type: 'InnerProduct' bottom: 'c' top: 'd'"
+                              " inner_product_param { num_output: 2 } }\n");
+  const Network& n = loaded.network;
+  std::vector<std::string> names, file_names, parameters;
+  for (const auto& node : n.nodes()) {
+    names.push_back(node.name);
+    file_names.push_back(node.file_name);
+  }
+  for (const auto& parameter : n.parameters()) parameters.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"in", "a", "a#3", "a#2", "a#4"}));
+  EXPECT_EQ(file_names, (std::vector<std::string>{"in", "a", "a", "a#2", "a"}));
+  EXPECT_EQ(parameters, (std::vector<std::string>{"a/weight", "a/bias", "a#4/weight", "a#4/bias"}));
+  EXPECT_EQ(loaded.net.layer(4).name(), "a");
+}
+
+TEST(NetworkBuild, AParameterNamedLikeAnothersOwnIsAnother) {
+  Network n = load(input + ip("a", "x") + ip("b", "a", "param { name: 'a/weight' }")).network;
+  ASSERT_EQ(n.parameters().size(), 4u);
+  EXPECT_EQ(n.parameters()[0].name, "a/weight");
+  EXPECT_NE(n.parameters()[2].name, "a/weight");
+}
+
+TEST(NetworkBuild, PartsOfAConvolutionHaveItsParameters) {
+  Network n = load(
+                  "layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param {\n"
+                  " shape { dim: 4 dim: 3 dim: 5 dim: 5 } } }\n"
+                  "layer { name: 'c' type: 'Convolution' bottom: 'x' bottom: 'y' top: 'a' top: 'b'\n"
+                  " convolution_param { num_output: 2 kernel_size: 3 } }\n"
+                  "layer { name: 'c#2' type: 'ReLU' bottom: 'b' top: 'r' }\n")
+                  .network;
+  ASSERT_EQ(n.nodes().size(), 4u);
+  const Network::Node &first = n.nodes()[1], &second = n.nodes()[2];
+  EXPECT_EQ(first.name, "c");
+  EXPECT_EQ(second.name, "c#2'");
+  EXPECT_EQ(second.part_of, "c");
+  EXPECT_EQ(second.parameters, first.parameters);
+  EXPECT_EQ(n.parameters()[0].users, (std::vector<int>{1, 2}));
+}
+
+TEST(NetworkErrors, ConvolutionsOfSeveralBottoms) {
+  auto error = [](const std::string& tops, const std::string& options) {
+    return load_error(
+        "layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param {\n"
+        " shape { dim: 4 dim: 3 dim: 5 dim: 5 } shape { dim: 4 dim: 3 dim: 5 dim: 6 } } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' bottom: 'y' " +
+        tops + " convolution_param { num_output: 2 kernel_size: 3 " + options + " } }\n");
+  };
+  EXPECT_NE(error("top: 'a'", "").find("2 bottoms and 1 tops"), std::string::npos);
+  EXPECT_NE(error("top: 'a' top: 'b'", "").find("shapes 4x3x5x5 and 4x3x5x6; all must have one"),
+            std::string::npos);
+  EXPECT_NE(error("top: 'a' top: 'b' loss_weight: 1", "").find("1 loss_weight for 2 tops"),
+            std::string::npos);
+  EXPECT_NE(error("top: 'a' top: 'b'", "axis: 7").find("axis"), std::string::npos);
+}
+
+TEST(NetworkErrors, DuplicateBlobs) {
   EXPECT_EQ(
       load_error(input + ip("a", "x") + relu("r", "x", "a")),
       "net.prototxt:4: layer 'r' makes blob 'a', which layer 'a' (line 3) makes as well; name one otherwise");

@@ -1,5 +1,6 @@
 #include "cortado/net/upgrade.h"
 
+#include "cortado/layers/source.h"
 #include "cortado/net/text_format.h"
 
 #include "tests/net/net_testing.h"
@@ -59,11 +60,44 @@ TEST(Upgrade, V0LayersAndPaddingLayers) {
 }
 
 TEST(Upgrade, TransformsLeaveTheDataParameters) {
-  expect_upgrade("layer { type: 'Data' data_param { source: 'db' scale: 0.5 mean_file: 'm' mirror: true } }",
+  expect_upgrade("layers { type: DATA data_param { source: 'db' scale: 0.5 mean_file: 'm' mirror: true } }",
                  "layer { type: 'Data' data_param { source: 'db' }"
                  "  transform_param { scale: 0.5 mean_file: 'm' mirror: true } }");
-  expect_upgrade("layer { type: 'ImageData' image_data_param { crop_size: 5 } }",
+  expect_upgrade("layers { type: IMAGE_DATA image_data_param { crop_size: 5 } }",
                  "layer { type: 'ImageData' image_data_param { } transform_param { crop_size: 5 } }");
+}
+
+// Caffe upgrades the transformations of V1 layers alone, and reads those of no data parameter.
+TEST(Upgrade, TransformsInDataParametersOfCurrentLayersHaveNoEffect) {
+  const NetFile file = parse_net(
+      "layer { name: 'd' type: 'Data' data_param { source: 'db' batch_size: 1 scale: 0.5 mean_file: 'm'\n"
+      "  crop_size: 5 mirror: true rand_skip: 9 force_encoded_color: true } transform_param { scale: 3 } }\n"
+      "layer { name: 'i' type: 'ImageData' image_data_param { batch_size: 1 crop_size: 5 rand_skip: 7 } }",
+      "n");
+  EXPECT_EQ(
+      file.warnings,
+      (std::vector<std::string>{
+          "n:1: layer 'd': data_param.scale has no effect, as in Caffe; set it in transform_param",
+          "n:1: layer 'd': data_param.mean_file has no effect, as in Caffe; set it in transform_param",
+          "n:1: layer 'd': data_param.crop_size has no effect, as in Caffe; set it in transform_param",
+          "n:1: layer 'd': data_param.mirror has no effect, as in Caffe; set it in transform_param",
+          "n:1: layer 'd': data_param.force_encoded_color has no effect, as in Caffe; set force_color in "
+          "transform_param",
+          "n:1: layer 'd': data_param.rand_skip has no effect, as in Caffe; remove it",
+          "n:3: layer 'i': image_data_param.crop_size has no effect, as in Caffe; set it in "
+          "transform_param"}));
+  const DeclaredNet net = declare_net(file, net_state(Phase::train));
+  const SourceOptions& data = dynamic_cast<const Source&>(*net.layers[0].layer).options();
+  EXPECT_EQ(data.transform.scale, 3);
+  EXPECT_EQ(data.transform.mean_file, "");
+  EXPECT_EQ(data.transform.crop_size, 0);
+  EXPECT_FALSE(data.transform.mirror);
+  EXPECT_FALSE(data.transform.force_color);
+  EXPECT_EQ(data.rand_skip, 0);
+  const SourceOptions& images = dynamic_cast<const Source&>(*net.layers[1].layer).options();
+  EXPECT_EQ(images.transform.crop_size, 0);
+  EXPECT_EQ(images.rand_skip, 7);
+  EXPECT_TRUE(parse_net("layers { type: DATA data_param { crop_size: 5 } }", "n").warnings.empty());
 }
 
 TEST(Upgrade, InputFieldsBecomeAnInputLayerInFront) {
@@ -76,6 +110,12 @@ TEST(Upgrade, InputFieldsBecomeAnInputLayerInFront) {
   expect_upgrade("input: 'x' input_shape { dim: 7 }",
                  "layer { name: 'input' type: 'Input' top: 'x' input_param { shape { dim: 7 } } }");
   EXPECT_NE(error_of([] { parse_net("input: 'x' input_dim: 3", "n"); }).find("four"), std::string::npos);
+  // More shapes than inputs are passed over; without any there is nothing to make a layer of.
+  expect_upgrade("input: 'x' input_shape { dim: 7 } input_shape { dim: 8 }",
+                 "layer { name: 'input' type: 'Input' top: 'x' input_param { shape { dim: 7 } } }");
+  expect_upgrade("input: 'x' input: 'y' layer { name: 'r' type: 'ReLU' }",
+                 "layer { name: 'r' type: 'ReLU' }");
+  EXPECT_EQ(parse_net("input: 'x' input: 'y'", "n").shapeless_inputs, (std::vector<std::string>{"x", "y"}));
 }
 
 TEST(Upgrade, BatchNormMultipliersBecomeZero) {

@@ -1,6 +1,9 @@
 #include "cortado/net/weights.h"
 
+#include <chrono>
 #include <numeric>
+#include <thread>
+#include <utility>
 
 #include "cortado/base/file.h"
 #include "cortado/net/solver_state.h"
@@ -29,7 +32,7 @@ Weights weights_of(const Network& network) {
 }
 
 TEST(Weights, CaffemodelAndHdf5RoundTrip) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   LoadedNetwork loaded = load(net_text);
   Weights weights = weights_of(loaded.network);
   ASSERT_EQ(weights.size(), 2u);
@@ -37,11 +40,12 @@ TEST(Weights, CaffemodelAndHdf5RoundTrip) {
   write_weights_hdf5(folder.file("w.caffemodel.h5"), weights);
   EXPECT_EQ(read_weights(folder.file("w.caffemodel")), weights);
   Weights by_name = read_weights(folder.file("w.caffemodel.h5"));  // sorted by name
+  for (LayerWeights& layer : by_name) EXPECT_EQ(std::exchange(layer.number, 0), LayerWeights::last);
   EXPECT_EQ(by_name, (Weights{weights[1], weights[0]}));
 }
 
 TEST(Weights, ACaffemodelHoldsTheLayersOfTheNet) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   LoadedNetwork loaded = load(net_text);
   write_caffemodel(folder.file("w"), loaded.net, weights_of(loaded.network));
   caffe::NetParameter net;
@@ -57,7 +61,7 @@ TEST(Weights, ACaffemodelHoldsTheLayersOfTheNet) {
 }
 
 TEST(Weights, LegacyShapesAndDoublesFit) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   LoadedNetwork loaded = load(net_text);
   caffe::NetParameter old;
   caffe::V1LayerParameter& fc = *old.add_layers();
@@ -98,8 +102,100 @@ TEST(Weights, OtherNetsWeightsAreRefusedOrReported) {
             std::string::npos);
 }
 
+// A caffemodel's layers go to the net's first layer of their name, as in Caffe; those of a snapshot each to
+// its own.
+TEST(Weights, LayersOfOneName) {
+  ScratchFolder folder;
+  auto product = [](const std::string& bottom, const std::string& top) {
+    return "layer { name: 'a' type: 'InnerProduct' bottom: '" + bottom + "' top: '" + top +
+           "' inner_product_param { num_output: 4 bias_term: false } }\n";
+  };
+  LoadedNetwork loaded = load(
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 } } }\n"
+      "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'r' }\n" +
+      product("r", "s") + product("s", "t"));
+  Weights weights = weights_of(loaded.network);
+  weights[1].blobs[0].values[0] = 17;
+  write_caffemodel(folder.file("w"), loaded.net, weights);
+  const Weights read = read_weights(folder.file("w"));
+  EXPECT_EQ(read, weights);
+  WeightMatch first = match_weights(loaded.network, read, "w");
+  EXPECT_EQ(first.of_parameter, (std::vector<const Blob*>{&read[1].blobs[0], nullptr}));
+  EXPECT_EQ(first.unmatched_layers, std::vector<std::string>{"a#3"});
+  WeightMatch each = match_weights(loaded.network, read, "w", SameName::each);
+  EXPECT_EQ(each.of_parameter, (std::vector<const Blob*>{&read[0].blobs[0], &read[1].blobs[0]}));
+  EXPECT_NE(error_of([&] { write_weights_hdf5(folder.file("h"), weights); }).find("two layers"),
+            std::string::npos);
+}
+
+TEST(Weights, Hdf5HasTheSameBytesWheneverItIsWritten) {
+  ScratchFolder folder;
+  const Weights weights{{"fc", {counting({2, 3})}}};
+  write_weights_hdf5(folder.file("first"), weights);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // HDF5 counts in seconds
+  write_weights_hdf5(folder.file("second"), weights);
+  EXPECT_EQ(read_file(folder.file("first")), read_file(folder.file("second")));
+}
+
+// Caffe's HDF5 has a shared parameter once, with its owner; a caffemodel has it with each layer.
+TEST(Weights, Hdf5HasSharedParametersOnce) {
+  ScratchFolder folder;
+  auto product = [](const std::string& name) {
+    return "layer { name: '" + name + "' type: 'InnerProduct' bottom: 'x' top: '" + name +
+           "' param { name: 'w' } inner_product_param { num_output: 2 } }\n";
+  };
+  LoadedNetwork loaded =
+      load("layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n" +
+           product("a") + product("b"));
+  const auto values = [](int p) { return std::vector<float>(p == 0 ? 6 : 2, static_cast<float>(p)); };
+  write_weights_hdf5(folder.file("w.h5"), collect_weights(loaded.network, values, /*once=*/true));
+  Weights read = read_weights(folder.file("w.h5"));
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].blobs.size(), 2u);
+  EXPECT_TRUE(read[1].blobs[0].values.empty());
+  WeightMatch match = match_weights(loaded.network, read, "w.h5");
+  EXPECT_EQ(match.of_parameter,
+            (std::vector<const Blob*>{&read[0].blobs[0], &read[0].blobs[1], &read[1].blobs[1]}));
+  EXPECT_TRUE(match.unmatched_layers.empty());
+  // What its owner lacks is missing.
+  read[0].blobs.erase(read[0].blobs.begin());
+  read[0].blobs.insert(read[0].blobs.begin(), Blob{});
+  EXPECT_NE(error_of([&] { match_weights(loaded.network, read, "w.h5"); }).find("layer 'a' has 1 blobs"),
+            std::string::npos);
+}
+
+// A layer's group may have been made on the way to another layer's.
+TEST(Weights, Hdf5HasLayersWithinTheNamesOfOthers) {
+  ScratchFolder folder;
+  const Weights weights{{"a/b", {counting({2})}}, {"a", {counting({3})}}};
+  write_weights_hdf5(folder.file("w.h5"), weights);
+  Weights read = read_weights(folder.file("w.h5"));
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].layer, "a");
+  EXPECT_EQ(read[0].blobs, weights[1].blobs);
+  EXPECT_EQ(read[1].blobs, weights[0].blobs);
+}
+
+// Caffe writes the inputs of a deploy into its caffemodels by name alone.
+TEST(Weights, BareInputsNeedNoShape) {
+  ScratchFolder folder;
+  LoadedNetwork loaded = load(net_text);
+  Weights weights = weights_of(loaded.network);
+  write_caffemodel(folder.file("w"), loaded.net, weights);
+  caffe::NetParameter net;
+  read_binary(folder.file("w"), net);
+  net.mutable_layer()->DeleteSubrange(0, 1);
+  net.add_input("x");
+  write_binary(folder.file("bare"), net);
+  EXPECT_EQ(read_weights(folder.file("bare")), weights);
+  EXPECT_NE(error_of([&] {
+              load_network(net_of_message(net, "bare"), net_state(Phase::test), declared_source_shapes);
+            }).find("input 'x' has no shape"),
+            std::string::npos);
+}
+
 TEST(Weights, BrokenFilesAreRefused) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   caffe::NetParameter net;
   caffe::BlobProto& blob = *net.add_layer()->add_blobs();
   blob.mutable_shape()->add_dim(3);
@@ -116,8 +212,9 @@ TEST(Weights, BrokenFilesAreRefused) {
 }
 
 TEST(SolverStates, RoundTripInBothFormats) {
-  TemporaryFolder folder;
-  SolverStateFile state{1200, 3, "nets/a.caffemodel", {counting({2, 3}), counting({4}), counting({})}};
+  ScratchFolder folder;
+  SolverStateFile state{
+      1200, 3, "nets/a.caffemodel", "AdaGrad", {counting({2, 3}), counting({4}), counting({})}};
   write_solver_state(folder.file("s"), state);
   write_solver_state_hdf5(folder.file("s.h5"), state);
   EXPECT_EQ(read_solver_state(folder.file("s")), state);

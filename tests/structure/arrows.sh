@@ -22,7 +22,8 @@ declare -A uses=(
   [tune]="base layers net parallel"
   [report]="base layers net parallel program machine cost plan"
   [train]="base proto layers net parallel program kernels comm exec data report machine"
-  [app]="base proto layers net parallel program kernels comm exec data train report job machine cost plan sim tune"
+  [apply]="base proto layers net exec data train"
+  [app]="base proto layers net parallel program kernels comm exec data train apply report job machine cost plan sim tune"
 )
 
 bad=0

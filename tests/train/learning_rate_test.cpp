@@ -26,6 +26,17 @@ TEST(LearningRate, MultistepFallsAtItsValues) {
   EXPECT_EQ(learning_rate_step(o, 700), 2);
 }
 
+// Caffe passes over at most one value an iteration, in the order of the file.
+TEST(LearningRate, MultistepTakesOneStepAnIteration) {
+  const LearningRateOptions equal{.policy = Policy::multistep, .stepvalues = {5, 5}};
+  EXPECT_EQ(learning_rate_step(equal, 5), 1);
+  EXPECT_EQ(learning_rate_step(equal, 6), 2);
+  const LearningRateOptions falling{.policy = Policy::multistep, .stepvalues = {8, 3}};
+  EXPECT_EQ(learning_rate_step(falling, 7), 0);
+  EXPECT_EQ(learning_rate_step(falling, 8), 1);
+  EXPECT_EQ(learning_rate_step(falling, 9), 2);
+}
+
 TEST(LearningRate, Exp) {
   EXPECT_DOUBLE_EQ(learning_rate({.policy = Policy::exp, .base = 2, .gamma = 0.5}, 3), 0.25);
 }

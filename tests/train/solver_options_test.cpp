@@ -47,13 +47,11 @@ TEST(SolverOptions, ComplaintsNameFileFieldAndRemedy) {
   const Case cases[] = {
       {"type=Adm", "type: 'Adm' is unknown; did you mean 'Adam'?"},
       {"lr_policy=steps", "lr_policy: 'steps' is unknown; did you mean 'step'?"},
-      {"lr_policy=multistep", "stepvalue: missing; lr_policy \"multistep\" needs it"},
       {"stepsize=0", "stepsize: 0 is less than 1"},
-      {"momentum=1.5", "momentum: 1.5 is not in [0, 1)"},
+      {"gamma=-1", "gamma: -1 is less than 0"},
       {"iter_size=0", "iter_size: 0 is less than 1"},
       {"delta=0", "delta: 0 is not above 0"},
-      {"test_interval=10", "test_iter: missing"},
-      {"clip_gradients=0", "clip_gradients: 0 would erase"},
+      {"test_iter=-1", "test_iter: -1 is less than 0"},
       {"regularization_type=L3", "regularization_type: 'L3' is unknown"},
   };
   for (const Case& c : cases) {
@@ -65,11 +63,23 @@ TEST(SolverOptions, ComplaintsNameFileFieldAndRemedy) {
 }
 
 TEST(SolverOptions, MissingFieldsAreNamed) {
-  for (const char* field : {"base_lr", "lr_policy", "max_iter"}) {
+  for (const char* field : {"lr_policy", "stepsize"}) {
     caffe::SolverParameter solver = small_solver();
     solver.GetReflection()->ClearField(&solver, solver.GetDescriptor()->FindFieldByName(field));
     EXPECT_NE(complaint_about(solver).find(std::string(field) + ": missing"), std::string::npos) << field;
   }
+}
+
+TEST(SolverOptions, WhatCaffeHasDefaultsForMayBeLeftOut) {
+  caffe::SolverParameter solver;
+  solver.set_lr_policy("inv");
+  const SolverOptions o = solver_options(solver, "kept/my_solver.prototxt");
+  EXPECT_EQ(o.learning_rate.base, 0);
+  EXPECT_EQ(o.learning_rate.gamma, 0);
+  EXPECT_EQ(o.learning_rate.power, 0);
+  EXPECT_EQ(o.max_iterations, 0);
+  EXPECT_EQ(o.snapshot_prefix, "kept/my_solver");
+  EXPECT_EQ(weight_files(" a.caffemodel,b ,, c d"), (std::vector<std::string>{"a.caffemodel", "b", "c d"}));
 }
 
 TEST(OverrideField, SetsEveryKindOfField) {

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <fmt/format.h>
 #include <optional>
 #include <ranges>
 
 #include "cortado/app/job_costs.h"
 #include "cortado/app/job_machine.h"
+#include "cortado/app/log_lines.h"
 #include "cortado/app/simulated.h"
 #include "cortado/app/trial.h"
 #include "cortado/app/tuning.h"
+#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 #include "cortado/plan/choice.h"
-#include "cortado/train/same_start.h"
 
 namespace cortado {
 namespace {
@@ -28,9 +28,12 @@ size_t not_by_sample(const plan::Plan& plan, int ranks) {
 
 // What identifies a trial.
 std::string trial_of(const Network& network, const Strategy& strategy, const std::string& kernels) {
-  std::string net = network.phase() == Phase::train ? "train\n" : "test\n";
-  for (int node = 0; node < static_cast<int>(network.nodes().size()); ++node)
-    net += network.nodes()[static_cast<size_t>(node)].name + " " + identity_of(network, node) + "\n";
+  std::string net = network.learns() ? "train\n" : "test\n";
+  for (int index = 0; index < static_cast<int>(network.nodes().size()); ++index) {
+    const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
+    net += fmt::format("{} {}{}\n", node.name, identity_of(network, index),
+                       network.learns() == (node.phase == Phase::train) ? "" : " in the other phase");
+  }
   return fmt::format("iteration of net '{}' {:016x} under strategy {:016x} by {} kernels", network.name(),
                      digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);
 }
@@ -145,7 +148,7 @@ std::string obstacle(Communicator& job) {
 Strategy auto_strategy(const Network& network, Communicator& job, const std::string& kernels) {
   if (job.size() == 1) return built_in_strategy("single", network, 1);
   if (const std::string reason = obstacle(job); !reason.empty()) {
-    fmt::print("strategy auto: as data; no plan: {}\n", reason);
+    log_line(our_line, fmt::format("strategy auto: as data; no plan: {}", reason));
     return built_in_strategy("data", network, job.size());
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -164,11 +167,12 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   costs.save();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const bool cached = costs.measurements() == 0 && trial.fresh == 0 && !costs.machine_measured();
-  if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
-  fmt::print("strategy auto: {}{}; planned in {:.1f} s ({})\n",
-             told(choice, taken, trial.seconds, job.size()), refined.told, seconds.count(),
-             cached ? "cached" : fmt::format("{} tasks measured", costs.measurements()));
-  std::fflush(stdout);
+  if (!choice.misfit.empty())
+    log_line(our_line, fmt::format("strategy auto: {}; planned without that limit", choice.misfit));
+  log_line(our_line,
+           fmt::format("strategy auto: {}{}; planned in {:.1f} s ({})",
+                       told(choice, taken, trial.seconds, job.size()), refined.told, seconds.count(),
+                       cached ? "cached" : fmt::format("{} tasks measured", costs.measurements())));
   return parse_strategy(from_first_rank(job, strategy_text(refined.strategy)), "strategy auto");
 }
 

@@ -16,6 +16,8 @@ struct Command {
 // ("-sighup_effect").
 Command add_train_command(CLI::App& app);
 Command add_test_command(CLI::App& app);
+Command add_classify_command(CLI::App& app);
+Command add_extract_command(CLI::App& app);
 Command add_time_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
@@ -23,5 +25,6 @@ Command add_simulate_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
 Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);
+Command add_device_query_command(CLI::App& app);
 
 }  // namespace cortado

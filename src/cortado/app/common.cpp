@@ -1,17 +1,23 @@
 #include "cortado/app/common.h"
 
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cortado/app/algorithms.h"
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/launch.h"
+#include "cortado/app/log_lines.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
+#include "cortado/net/source_override.h"
 
 namespace cortado {
 namespace {
@@ -26,28 +32,27 @@ void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shap
 
 }  // namespace
 
-CLI::Validator at_least_one() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        int64_t value = 0;
-        bool good = CLI::detail::lexical_cast(text, value) && value >= 1;
-        return good ? std::string() : fmt::format("{} is not a whole number of 1 or more", text);
-      },
-      "NUMBER");
+void add_rank_options(CLI::App& command, MachineOptions& o) {
+  add_number(command, "--threads", o.threads, 1, most_threads,
+             "Compute threads of each rank; default: its share of the cores it may use");
+  command.add_flag("--no-bind", o.no_bind, "Leave it to the system where ranks of one machine run");
+  add_number(
+      command, "--ranks", o.ranks, 1, most_ranks,
+      "Start this many ranks (processes) that share the work; default: as many as the launcher that this "
+      "command runs under, else 1");
+  add_launch_options(command, o);
 }
 
-void add_rank_options(CLI::App& command, MachineOptions& o) {
-  command
-      .add_option("--threads", o.threads,
-                  "Compute threads of each rank; default: its share of the cores it may use")
-      ->check(at_least_one());
-  command.add_flag("--no-bind", o.no_bind, "Leave it to the system where ranks of one machine run");
-  command.add_option("--ranks", o.ranks, "Start this many ranks (processes) that share the work")
-      ->check(at_least_one());
+void add_launch_options(CLI::App& command, MachineOptions& o) {
   command.add_option(
       "--launch", o.launch,
       "Command that starts the ranks, before '-n RANKS': \"mpiexec -hosts a,b\", \"srun\"; default: "
       "this build's mpiexec on this host");
+  add_number(command, "--stall-timeout", o.stall_timeout, 0, longest_time_limit,
+             "On several ranks: end the job (exit code 3) when a rank's process has not answered for so many "
+             "seconds, or all ranks have waited for each other so long; 0: never");
+  add_number(command, "--peer-timeout", o.peer_timeout, 1, longest_time_limit,
+             "On several ranks: end the job (exit code 3) when a host cannot be reached for so many seconds");
 }
 
 void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
@@ -87,7 +92,7 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
       "--strategy", o.strategy,
       "How layers are cut over the ranks: auto (the cheapest way, by costs measured here), single, data, "
       "model, owt, spatial, replicated, random:SEED or a file (.json); default: auto");
-  command.add_option("--gpu", o.gpu, "Refused: this version computes on the CPU");
+  add_gpu_options(command, o);
   command.add_option("--kernels", o.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
@@ -98,8 +103,30 @@ void add_machine_options(CLI::App& command, MachineOptions& o) {
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
+void add_gpu_options(CLI::App& command, MachineOptions& o) {
+  command.add_option("--gpu", o.gpu,
+                     "Caffe's: all, or numbers as in 0,1. This version has no GPU support: refused without "
+                     "--cpu-instead");
+  command.add_flag(
+      "--cpu-instead", o.cpu_instead,
+      "Compute on the CPU where --gpu asks for a GPU; so does CORTADO_CPU_INSTEAD=1 in the environment");
+}
+
+std::string refusal_of_gpu(const MachineOptions& o) {
+  if (o.gpu.empty()) return "";
+  if (o.gpu != "all" && o.gpu.find_first_not_of("0123456789,") != std::string::npos)
+    throw UserError(fmt::format("--gpu {}: give all, or numbers as in 0,1", o.gpu));
+  const char* variable = std::getenv("CORTADO_CPU_INSTEAD");
+  if (!o.cpu_instead && (variable == nullptr || std::string_view(variable) != "1"))
+    throw UserError(
+        fmt::format("--gpu {}: this version has no GPU support; leave it out or, where it cannot be, add "
+                    "--cpu-instead or set CORTADO_CPU_INSTEAD=1 in the environment to compute on the CPU",
+                    o.gpu));
+  return fmt::format("--gpu {}: this version has no GPU support, it computes on the CPU instead", o.gpu);
+}
+
 std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
-  if (!o.gpu.empty()) throw UserError("--gpu: this version computes on the CPU; leave it out");
+  const std::string no_gpu = refusal_of_gpu(o);
   if (o.fast_math && !o.kernels.empty())
     throw UserError(
         fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
@@ -107,11 +134,14 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
                     o.kernels));
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
   const ProcessorShare share = processors_of_rank(*job);
-  set_compute_threads(o.threads > 0 ? o.threads : share.threads);
+  const int threads = o.threads > 0 ? o.threads : share.threads;
+  require_threads(threads);
+  set_compute_threads(threads);
   if (!o.no_bind && o.threads <= share.threads) bind_to(share.processors);
   if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
     throw UserError("/dev/null cannot be opened");
   }
+  if (!no_gpu.empty()) log_line(our_line, no_gpu);
   return job;
 }
 
@@ -183,11 +213,26 @@ ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, co
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
   command.add_option("--model", o.model, "Model file (prototxt)")->required();
-  command.add_option("--phase", o.phase, "TRAIN or TEST")
+  command.add_option("--phase", o.phase, "TRAIN or TEST; default: TEST for test and show, else TRAIN")
       ->check(CLI::IsMember({"TRAIN", "TEST"}, CLI::ignore_case));
-  command.add_option("--level", o.level, "Level of the net state");
-  command.add_option("--stage", o.stages, "Stages of the net state: a,b");
-  command.add_option("--batch", o.batch, "Batch size in place of the model file's")->check(at_least_one());
+  add_number(command, "--level", o.level, INT_MIN, INT_MAX,
+             "Level of the net state, in place of the model file's; default: 0");
+  command.add_option("--stage", o.stages, "Stages of the net state, besides the model file's: a,b");
+  add_number(command, "--batch", o.batch, 1, most_samples_of_batch,
+             "Batch size of all source layers; default: the model file's");
+  add_source_option(command, "--source", o.sources, "the net");
+}
+
+void add_source_option(CLI::App& command, const std::string& name, std::vector<std::string>& sources,
+                       const std::string& net) {
+  command
+      .add_option(
+          name, sources,
+          fmt::format("Data of {} (LMDB, image list or list of HDF5 files) in place of what its file names: "
+                      "PATH, or LAYER=PATH where several layers have a source (repeatable)",
+                      net))
+      ->type_name("PATH")
+      ->allow_extra_args(false);
 }
 
 void add_shape_option(CLI::App& command, ModelOptions& o) {
@@ -197,9 +242,14 @@ void add_shape_option(CLI::App& command, ModelOptions& o) {
       "1x64x64,64x64, where each position has one");
 }
 
-caffe::NetState net_state_of(const ModelOptions& o, Phase otherwise) {
+caffe::NetState net_state_of(const ModelOptions& o, const NetFile& file, Phase otherwise) {
   Phase phase = o.phase.empty() ? otherwise : (std::toupper(o.phase[1]) == 'R' ? Phase::train : Phase::test);
-  return net_state(phase, o.level, split_list(o.stages));
+  return net_state(file, phase, o.level, split_list(o.stages));
+}
+
+void print_warnings(const std::vector<std::string>& lines) {
+  if (launched_rank().value_or(LaunchedRank{}).rank > 0) return;
+  for (const std::string& line : lines) fmt::print(stderr, "warning: {}\n", line);
 }
 
 void override_batch(caffe::NetParameter& net, int batch) {
@@ -220,6 +270,11 @@ void override_batch(caffe::NetParameter& net, int batch) {
   }
 }
 
+void apply(const ModelOptions& o, const caffe::NetState& state, NetFile& file) {
+  if (o.batch > 0) override_batch(file.net, o.batch);
+  for (const std::string& source : o.sources) override_source(file, state, source, "--source");
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin < text.size();) {
@@ -232,9 +287,9 @@ std::vector<std::string> split_list(const std::string& text) {
 
 void print_passed_over(const std::string& file, const PassedOver& layers) {
   for (const std::string& layer : layers.of_network)
-    fmt::print("  layer '{}' is not in {}: it keeps the values it had\n", layer, file);
+    log_line(our_line, fmt::format("  layer '{}' is not in {}: it keeps the values it had", layer, file));
   for (const std::string& layer : layers.of_file)
-    fmt::print("  layer '{}' of {} is not in the net\n", layer, file);
+    log_line(our_line, fmt::format("  layer '{}' of {} is not in the net", layer, file));
 }
 
 void print_kernels(const Executor& executor, const std::string& title) {

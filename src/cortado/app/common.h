@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/app/number_option.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
@@ -14,9 +15,6 @@
 #include "cortado/train/trainer.h"
 
 namespace cortado {
-
-// Check of a whole number of 1 or more.
-CLI::Validator at_least_one();
 
 // Options that say how to compute.
 // In place of what a strategy says of its schedule.
@@ -34,13 +32,17 @@ struct MachineOptions {
   bool no_bind = false;
   std::string strategy;  // empty: auto on several ranks, single on one
   int ranks = 0;         // 0: as many as the launcher started
-  std::string launch;    // used by start_job() (app/launch.h)
-  std::string gpu;
-  std::string kernels;     // only this implementation; or `measured`, see measured_kernels()
-  bool fast_math = false;  // kernels with larger rounding errors, too: not with `kernels`
+  std::string launch;    // this and what follows: used by start_job() (app/launch.h)
+  int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
+  std::string gpu;           // refused, or with `cpu_instead` a wish that is not met
+  bool cpu_instead = false;  // see also CORTADO_CPU_INSTEAD
+  std::string kernels;       // only this implementation; or `measured`, see measured_kernels()
+  bool fast_math = false;    // kernels with larger rounding errors, too: not with `kernels`
   ScheduleOptions schedule;
   bool verbose = false;
 };
+// How ranks are started and watched.
+void add_launch_options(CLI::App& command, MachineOptions& options);
 // Threads and ranks alone.
 void add_rank_options(CLI::App& command, MachineOptions& options);
 void add_machine_options(CLI::App& command, MachineOptions& options);
@@ -70,17 +72,32 @@ struct ModelOptions {
   std::string model;
   std::string phase;
   int level = 0;
-  std::string stages;       // "a,b"
-  int batch = 0;            // 0: as the file says
-  std::string input_shape;  // "3x227x227", where the data are not at hand
+  std::string stages;                // "a,b"
+  int batch = 0;                     // 0: as the file says
+  std::string input_shape;           // "3x227x227", where the data are not at hand
+  std::vector<std::string> sources;  // PATH or LAYER=PATH
 };
 void add_model_options(CLI::App& command, ModelOptions& options);
+// --source, or another name, of "the net".
+void add_source_option(CLI::App& command, const std::string& name, std::vector<std::string>& sources,
+                       const std::string& net);
 // --input-shape, for the commands that need no data.
 void add_shape_option(CLI::App& command, ModelOptions& options);
-caffe::NetState net_state_of(const ModelOptions& options, Phase otherwise);
+// The state of the net of `file`, the model.
+caffe::NetState net_state_of(const ModelOptions& options, const NetFile& file, Phase otherwise);
+
+// Prints what the user should know of a file, on stderr of the first rank.
+void print_warnings(const std::vector<std::string>& lines);
 
 // Sets the batch size of every source layer.
 void override_batch(caffe::NetParameter& net, int batch);
+// What the options say in place of the file: batch size and sources of the net of that state.
+void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& file);
+
+// --gpu and --cpu-instead. This version has no GPU support: without the latter the former is refused. Gives
+// the line that says so; empty without --gpu.
+void add_gpu_options(CLI::App& command, MachineOptions& options);
+std::string refusal_of_gpu(const MachineOptions& options);
 
 // "a,b" to its parts; nothing for "".
 std::vector<std::string> split_list(const std::string& text);

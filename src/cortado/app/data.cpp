@@ -1,16 +1,25 @@
 #include <cstdio>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <memory>
 #include <unistd.h>
 
 #include "cortado/app/commands.h"
+#include "cortado/app/help.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
+#include "cortado/data/database_folder.h"
 #include "cortado/data/import.h"
 
 namespace cortado {
 
 namespace {
+
+constexpr int most_pixels = 65'535;  // of a side of an image, as in JPEG files
+constexpr int64_t most_images = 1'000'000'000'000;
 
 struct DataArguments {
   std::string first, second, output;  // positional
@@ -32,16 +41,17 @@ void print_written(int64_t records, const std::string& where) {
 }
 
 void add_force(CLI::App& verb, DataArguments& arguments) {
-  verb.add_flag("--force", arguments.import.force, "replace an existing database");
+  verb.add_flag("--force", arguments.import.force, "replace a database that cortado data made");
 }
 
 // The options of Caffe's convert_imageset.
 void add_image_options(CLI::App& verb, DataArguments& arguments) {
   ImportOptions& import = arguments.import;
-  verb.add_option("--resize-height", import.resize_height, "height to resize to; 0: as it is");
-  verb.add_option("--resize-width", import.resize_width, "width to resize to; 0: as it is");
+  add_number(verb, "--resize-height", import.resize_height, 0, most_pixels,
+             "height to resize to; 0: as it is");
+  add_number(verb, "--resize-width", import.resize_width, 0, most_pixels, "width to resize to; 0: as it is");
   verb.add_flag("--shuffle", import.shuffle, "store in random order");
-  verb.add_option("--seed", import.seed, "seed of --shuffle");
+  add_number(verb, "--seed", import.seed, 0, UINT64_MAX, "seed of --shuffle");
   verb.add_flag("--gray", import.gray, "store grey images");
   verb.add_flag("--encoded", import.encoded, "store compressed images (a file that fits is stored as it is)");
   verb.add_option("--encode-type", import.encode_type, "jpg or png: compress so; implies --encoded");
@@ -51,6 +61,10 @@ void add_image_options(CLI::App& verb, DataArguments& arguments) {
 }
 
 void write_mean_file(const DataArguments& arguments) {
+  CommandFiles files;
+  files.reads({arguments.first, (std::filesystem::path(arguments.first) / DatabaseFolder::data).string()});
+  files.writes("mean file", arguments.output);
+  files.check();
   const MeanImage mean = compute_mean(arguments.first, arguments.import);
   write_mean(arguments.output, mean);
   fmt::print("Wrote the mean of {} ({}x{}x{}) to {}\n", arguments.first, mean.channels, mean.height,
@@ -68,6 +82,7 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
   auto add = [&](const char* name, const char* description, DataAction action) {
     CLI::App* verb = data.add_subcommand(name, description);
     verb->allow_extras();
+    verb->footer(help_footer());
     actions[verb] = std::move(action);
     return verb;
   };
@@ -76,7 +91,9 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
   };
   CLI::App* images =
       add("images", "an image list (PATH LABEL a line) to an LMDB", [](const DataArguments& a) {
-        print_written(import_images(a.first, read_image_list(a.second), a.output, a.import), a.output);
+        ImportOptions options = a.import;
+        options.inputs = {a.second};
+        print_written(import_images(a.first, read_image_list(a.second), a.output, options), a.output);
       });
   positional(images, "root", arguments.first, "folder before each path, with its closing slash");
   positional(images, "list", arguments.second, "image list");
@@ -109,15 +126,20 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
     print_written(import_shapes(a.shapes, a.samples, a.output, a.import), a.output);
   });
   positional(generate, "out", arguments.output, "database to make");
-  generate->add_option("--samples", arguments.samples, "number of images")->capture_default_str();
-  generate->add_option("--seed", arguments.shapes.seed, "another seed, other images")->capture_default_str();
-  generate->add_option("--classes", arguments.shapes.classes, "number of shapes")->capture_default_str();
-  generate->add_option("--size", arguments.shapes.size, "pixels a side")->capture_default_str();
+  add_number(*generate, "--samples", arguments.samples, 1, most_images, "number of images");
+  add_number(*generate, "--seed", arguments.shapes.seed, 0, UINT64_MAX, "another seed, other images");
+  add_number(*generate, "--classes", arguments.shapes.classes, 2, static_cast<int>(shape_names().size()),
+             "number of shapes");
+  add_number(*generate, "--size", arguments.shapes.size, 16, 512, "pixels a side");
   add_force(*generate, arguments);
 
+  refuse_empty_names(*folders, {"dir", "out"});
+  refuse_empty_names(*cifar, {"dir", "out"});
+  refuse_empty_names(*mnist, {"images", "labels", "out"});
   CLI::App* mean = add("mean", "the mean image of an LMDB", write_mean_file);
   positional(mean, "db", arguments.first, "database");
   positional(mean, "out", arguments.output, "binaryproto file to write");
+  refuse_empty_names(*mean, {"db", "out"});
   return actions;
 }
 
@@ -125,6 +147,11 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
 
 Command add_data_command(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "make an LMDB or a mean file");
+  data->footer(help_footer(
+      {"cortado data generate shapes_lmdb --samples 1000",
+       "cortado data folders photographs/ photographs_lmdb --resize-height 256 --resize-width 256 --shuffle",
+       "cortado data mnist train-images-idx3-ubyte train-labels-idx1-ubyte mnist_train_lmdb",
+       "cortado data mean photographs_lmdb mean.binaryproto"}));
   auto arguments = std::make_shared<DataArguments>();
   arguments->import.progress = show_progress;
   auto actions = add_verbs(*data, *arguments);

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <hwloc.h>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -53,19 +55,44 @@ Bytes usable_memory() {
   return {std::min(static_cast<int64_t>(system.totalram) * system.mem_unit, least_group_limit())};
 }
 
-std::string processor_name() {
+// What /proc/cpuinfo says of the first processor: "model name", "flags".
+std::string processor_fact(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "";
+}
+
+std::vector<std::string> instruction_sets() {
+  const std::set<std::string> known{"sse4_1",   "sse4_2",   "avx",         "f16c",        "fma",
+                                    "avx2",     "avx512f",  "avx512bw",    "avx512dq",    "avx512vl",
+                                    "avx_vnni", "amx_tile", "avx512_vnni", "avx512_bf16", "amx_bf16"};
+  std::vector<std::string> found;
+  std::istringstream flags(processor_fact("flags"));
+  for (std::string flag; flags >> flag;)
+    if (known.contains(flag)) found.push_back(flag);
+  return found;
+}
+
+std::vector<HostFacts::Cache> data_caches(hwloc_topology_t topology) {
+  std::vector<HostFacts::Cache> caches;
+  for (hwloc_obj_type_t type : {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE}) {
+    const int count = hwloc_get_nbobjs_by_type(topology, type);
+    if (count < 1) continue;
+    const auto& cache = hwloc_get_obj_by_type(topology, type, 0)->attr->cache;
+    caches.push_back({static_cast<int>(cache.depth), count, {static_cast<int64_t>(cache.size)}});
+  }
+  return caches;
 }
 
 }  // namespace
 
 HostFacts host_facts() {
-  HostFacts facts{.processor = processor_name(), .memory = usable_memory()};
+  HostFacts facts{.processor = processor_fact("model name"),
+                  .instruction_sets = instruction_sets(),
+                  .memory = usable_memory()};
   char name[HOST_NAME_MAX + 1] = "";
   gethostname(name, HOST_NAME_MAX);
   facts.name = name;
@@ -74,6 +101,8 @@ HostFacts host_facts() {
   if (hwloc_topology_load(topology) == 0) {
     facts.sockets = std::max(0, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE));
     facts.cores = std::max(0, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
+    facts.threads = std::max(0, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU));
+    facts.caches = data_caches(topology);
   }
   hwloc_topology_destroy(topology);
   return facts;

@@ -14,6 +14,7 @@
 #include "cortado/app/measure.h"
 #include "cortado/app/values_of_ranks.h"
 #include "cortado/app/version.h"
+#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/task_key.h"
@@ -21,7 +22,6 @@
 #include "cortado/exec/time_task.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
-#include "cortado/train/same_start.h"
 #include "cortado/train/update.h"
 
 namespace cortado {

@@ -1,10 +1,5 @@
 #include "cortado/app/job_trace.h"
 
-#include <filesystem>
-#include <fmt/format.h>
-
-#include "cortado/base/error.h"
-
 namespace cortado {
 
 std::vector<TraceSlice> slices_of_job(const Executor& executor, const Timeline& mine, Communicator& job) {
@@ -28,13 +23,6 @@ std::vector<TraceSlice> slices_of_job(const SimulatedJob& job, const Network& ne
     next = end;
   }
   return slices;
-}
-
-void check_folder_of(const std::string& option, const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder)) return;
-  throw UserError(
-      fmt::format("{} {}: there is no folder '{}'; make it first", option, path, folder.string()));
 }
 
 }  // namespace cortado

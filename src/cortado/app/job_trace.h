@@ -31,8 +31,4 @@ class LastTimeline : public TrainingObserver {
   Timeline timeline_;
 };
 
-// Throws UserError, naming the option, unless the folder of `path` is there: before hours of work, not behind
-// them. An empty path is none.
-void check_folder_of(const std::string& option, const std::string& path);
-
 }  // namespace cortado

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "cortado/app/arguments.h"
+#include "cortado/app/number_option.h"
+#include "cortado/app/terminal.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
+#include "cortado/job/launcher_words.h"
 #include "cortado/job/parent.h"
 
 namespace cortado {
 namespace {
-
-// Set for the ranks by a process whose standard output is a terminal.
-constexpr const char* terminal_variable = "CORTADO_TERMINAL";
 
 // The rank that a parent watches, for the observers of this process.
 JobRank* watched_rank = nullptr;
@@ -40,6 +40,15 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
+// In seconds.
+int time_limit(const std::vector<std::string>& words, const std::string& option, int otherwise) {
+  const std::string text = option_value(words, option).value_or("");
+  int seconds = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool good = error == std::errc() && end == text.data() + text.size() && seconds >= 0;
+  return good ? std::min(seconds, longest_time_limit) : otherwise;  // the command's parser refuses others
+}
+
 // A plan for this machine is made on as many ranks as it is for.
 int ranks_asked(const std::vector<std::string>& words) {
   const bool plan = !words.empty() && words.front() == "plan";
@@ -48,7 +57,7 @@ int ranks_asked(const std::vector<std::string>& words) {
   int ranks = 1;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   bool good = error == std::errc() && end == text.data() + text.size();
-  return good ? ranks : 1;  // the command's parser refuses it
+  return good && ranks <= most_ranks ? ranks : 1;  // the command's parser refuses others
 }
 
 std::vector<std::string> launcher(const std::vector<std::string>& words) {
@@ -56,6 +65,16 @@ std::vector<std::string> launcher(const std::vector<std::string>& words) {
   if (launcher.empty())
     throw UserError("--launch: give the command that starts ranks, as in \"mpiexec -hosts a,b\"");
   return launcher;
+}
+
+// UCX, which carries MPICH's messages, reads these as it is loaded in the ranks: no page of addresses when a
+// peer is gone, and a connection at rest is kept until the parent, which says more about it, has ended the
+// job.
+void set_ucx(int peer_seconds) {
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_TCP_KEEPIDLE", fmt::format("{}s", peer_seconds).c_str(), 0);
+  setenv("UCX_TCP_KEEPINTVL", fmt::format("{}s", std::max(1, peer_seconds / 4)).c_str(), 0);
+  setenv("UCX_TCP_KEEPCNT", "4", 0);
 }
 
 }  // namespace
@@ -71,23 +90,15 @@ std::optional<int> start_job(int count, const char* const* words) {
                     "-DCORTADO_MPI=mpich",
                     ranks));
   }
-  JobStart start{.ranks = ranks, .launcher = launcher(normalized)};
+  JobStart start{.ranks = ranks,
+                 .launcher = launcher(normalized),
+                 .stall_seconds = time_limit(normalized, "--stall-timeout", default_time_limit),
+                 .peer_seconds = std::max(1, time_limit(normalized, "--peer-timeout", default_time_limit))};
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
-  if (isatty(STDOUT_FILENO) != 0)
-    setenv(terminal_variable, "1", 1);
-  else
-    unsetenv(terminal_variable);
-  // UCX, which carries MPICH's messages, reads this as it is loaded: no page of addresses when a peer is
-  // gone.
-  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  tell_ranks_of_terminal();
+  set_ucx(start.peer_seconds);
   return run_job(start);
-}
-
-// A rank is told by the command that started the job: its own output may be a pipe to a terminal (MPICH) or a
-// terminal to a file (OpenMPI).
-bool writes_to_terminal() {
-  return launched_rank() ? std::getenv(terminal_variable) != nullptr : isatty(STDOUT_FILENO) != 0;
 }
 
 namespace {
@@ -98,7 +109,8 @@ void print_message(const std::string& message) {
   using namespace std::chrono_literals;
   const std::optional<LaunchedRank> launched = launched_rank();
   if (launched && launched->rank > 0) std::this_thread::sleep_for(2s);
-  fmt::print(stderr, "cortado: error: {}\n", message);
+  std::fputs(fmt::format("cortado: error: {}\n", message).c_str(),
+             stderr);  // fmt::print would throw where it cannot
   std::fflush(stderr);
   if (launched) std::this_thread::sleep_for(500ms);
 }

@@ -15,9 +15,6 @@ namespace cortado {
 // alone.
 std::optional<int> start_job(int count, const char* const* words);
 
-// True when standard output is a terminal, or that of the process that started this rank is.
-bool writes_to_terminal();
-
 // This process's part in a job, from the start of the command to its end.
 class JobMembership {
  public:

@@ -1,12 +1,13 @@
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
-#include <unistd.h>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
 #include "cortado/app/job_machine.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/machine/file.h"
@@ -21,16 +22,6 @@ struct MachineArguments {
   double seconds = 10;
   bool json = false;
 };
-
-CLI::Validator seconds_to_measure() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        double value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value >= 0.1 && value <= 3600;
-        return good ? std::string() : fmt::format("{} is not a number from 0.1 to 3600", text);
-      },
-      "NUMBER");
-}
 
 void print_devices(const DeviceGraph& graph) {
   Table table({{"rank"},
@@ -94,19 +85,11 @@ void print_links(const DeviceGraph& graph) {
   fmt::print("{}\n", sums.text());
 }
 
-// Measuring takes its time: what cannot be written is refused before.
-void check_folder(const std::string& out) {
-  std::string folder = std::filesystem::path(out).parent_path().string();
-  if (folder.empty()) folder = ".";
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw UserError(fmt::format(
-        "--out {}: there is no folder {} that can be written; make it or give another", out, folder));
-  }
-}
-
 void run_machine(const MachineArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.options);
-  if (job->rank() == 0 && !a.out.empty()) check_folder(a.out);
+  CommandFiles files;
+  files.writes("--out", a.out);
+  check(files, *job);
   check_same_start(a.options, *job, {{"--seconds", std::to_string(a.seconds)}});
   const DeviceGraph graph(measure_machine(*job, a.seconds));
   if (job->rank() > 0) return;
@@ -132,10 +115,11 @@ Command add_machine_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("machine", "Measure this machine or, on ranks, this cluster; write its file");
   command->add_option("--out", a->out, "Write the machine file (JSON, docs/machines.md)");
-  command->add_option("--seconds", a->seconds, "About how long to measure; default: 10")
-      ->check(seconds_to_measure());
+  add_number(*command, "--seconds", a->seconds, 0.1, 3600, "About how long to measure");
   command->add_flag("--json", a->json, "Print the machine file in place of tables");
   add_rank_options(*command, a->options);
+  command->footer(help_footer({"cortado machine --ranks 2 --out here.json"}));
+  refuse_empty_names(*command, {"--out"});
   return {command, [a] { run_machine(*a); }};
 }
 

@@ -11,10 +11,6 @@
 namespace cortado {
 namespace {
 
-[[noreturn]] void refuse(const std::string& folder, const std::error_code& error) {
-  throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
-}
-
 LayerParts parts_of(const double (&seconds)[std::size(step_parts)]) {
   LayerParts parts;
   for (StepPart part : step_parts) {
@@ -28,23 +24,13 @@ LayerParts parts_of(const double (&seconds)[std::size(step_parts)]) {
 
 }  // namespace
 
-void check_page_folder(const std::string& folder) {
-  if (folder.empty()) return;
-  std::error_code error;
-  std::filesystem::path there = std::filesystem::absolute(folder, error);
-  while (!error && !std::filesystem::exists(std::filesystem::symlink_status(there, error)) &&
-         there.has_relative_path())
-    there = there.parent_path(), error.clear();
-  if (!std::filesystem::is_directory(there, error))
-    refuse(folder, std::make_error_code(std::errc::not_a_directory));
-}
-
 void write_page(const std::string& folder, const std::string& page) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error && !std::filesystem::is_directory(folder))
     error = std::make_error_code(std::errc::not_a_directory);
-  if (error) refuse(folder, error);
+  if (error)
+    throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
   write_file_atomically(folder + "/index.html", page);
 }
 

@@ -10,10 +10,6 @@
 
 namespace cortado {
 
-// Throws UserError where write_page() could not make the folder of --report; makes nothing. An empty one is
-// none.
-void check_page_folder(const std::string& folder);
-
 // Writes index.html into the folder of --report, which is made where it is missing. Throws UserError.
 void write_page(const std::string& folder, const std::string& page);
 

@@ -5,7 +5,10 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
 #include "cortado/app/job_costs.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/base/error.h"
@@ -29,16 +32,6 @@ struct PlanArguments {
 };
 
 constexpr int frontier_points = 12;
-
-CLI::Validator above_zero() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        double value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
-        return good ? std::string() : text + " is not a number above 0";
-      },
-      "NUMBER");
-}
 
 Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
   if (a.memory_gib > 0) return {static_cast<int64_t>(a.memory_gib * (1 << 30))};
@@ -70,9 +63,20 @@ void tell(const PlanArguments& a, const PlanReport& report) {
   fmt::print("{}", plan_text(report));
 }
 
+CommandFiles files_of(const PlanArguments& a) {
+  CommandFiles files;
+  add_inputs(files, a.model);
+  files.reads(a.machine);
+  files.writes("--out", a.out);
+  files.writes("--json", a.json);
+  files.writes_page("--report", a.report);
+  return files;
+}
+
 // For the ranks of this job, by costs measured on them.
 void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
+  check(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "");
   const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
@@ -85,6 +89,7 @@ void plan_here(const PlanArguments& a) {
 
 void run_plan(const PlanArguments& a) {
   if (a.machine == "local") return plan_here(a);
+  files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -113,13 +118,12 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--machine", a->machine,
                    "Machine: a file (.json), the name of a ready one, or local: this one, measured")
       ->required();
-  command
-      ->add_option("--devices", a->devices, "Use the first so many devices; of local: plan for so many ranks")
-      ->check(at_least_one());
-  command->add_option("--threads", a->here.threads, "With --machine local: compute threads of each rank")
-      ->check(at_least_one());
-  command->add_option("--launch", a->here.launch,
-                      "With --machine local: command that starts the ranks, as for training");
+  add_number(*command, "--devices", a->devices, 1, most_ranks,
+             "Use the first so many devices; of local: plan for so many ranks; default: all, of local: 1");
+  add_number(
+      *command, "--threads", a->here.threads, 1, most_threads,
+      "With --machine local: compute threads of each rank; default: its share of the cores it may use");
+  add_launch_options(*command, a->here);
   command
       ->add_option("--dimensions", a->dimensions,
                    "Cut layers along these alone, of ncdhwr (default: all); the built-in strategies stay")
@@ -129,14 +133,16 @@ Command add_plan_command(CLI::App& app) {
                                           : fmt::format("there is no dimension '{}'; give letters of {}",
                                                         letters[other], plan::all_dimensions);
       });
-  command
-      ->add_option("--memory", a->memory_gib,
-                   "GiB that a device may hold; default: as the machine says, of the smallest device")
-      ->check(above_zero());
+  add_number(*command, "--memory", a->memory_gib, 1e-6, 1e6,
+             "GiB that a device may hold; default: as the machine says, of the smallest device");
   command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");
+  command->footer(
+      help_footer({"cortado plan --model models/vgg-16/train_val.prototxt --machine layer-wise-p100 "
+                   "--devices 4 --batch 128 --out plan.json"}));
+  refuse_empty_names(*command, {"--model", "--machine", "--out", "--json", "--report"});
   return {command, [a] { run_plan(*a); }};
 }
 

@@ -1,5 +1,6 @@
 #include "cortado/app/resident_data.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t
   return shapes;
 }
 
-std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptions& options, Phase phase) {
+std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptions& options) {
   using Kind = SourceOptions::Kind;
   const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
   bool declared =
@@ -59,7 +60,7 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptio
   if (!options.input_shape.empty()) {
     return parse_input_shapes(options.input_shape, source.batch_size, layer.tops.size());
   }
-  ReaderOptions reader{.phase = phase,
+  ReaderOptions reader{.phase = layer.phase.value(),
                        .tops = static_cast<int>(layer.tops.size()),
                        .top_names = layer.tops,
                        .layer_name = layer.name};
@@ -91,11 +92,16 @@ int64_t label_classes(const Network& network, int index) {
 
 LoadedNetwork load_without_data(const ModelOptions& options, Phase otherwise) {
   NetFile file = read_net(options.model);
-  if (options.batch > 0) override_batch(file.net, options.batch);
-  caffe::NetState state = net_state_of(options, otherwise);
-  Phase phase = state.phase() == caffe::TRAIN ? Phase::train : Phase::test;
+  print_warnings(file.warnings);
+  if (!options.input_shape.empty()) {
+    give_input_shapes(file, [&](size_t blobs) {
+      return parse_input_shapes(options.input_shape, std::max(1, options.batch), blobs);
+    });
+  }
+  caffe::NetState state = net_state_of(options, file, otherwise);
+  apply(options, state, file);
   return load_network(file, state,
-                      [&](const LayerDeclaration& layer) { return source_shapes(layer, options, phase); });
+                      [&](const LayerDeclaration& layer) { return source_shapes(layer, options); });
 }
 
 ResidentData::ResidentData(const Network& network) {

@@ -4,6 +4,8 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
+#include "cortado/app/named_files.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/base/file.h"
 #include "cortado/report/table.h"
@@ -117,6 +119,12 @@ std::string dot_text(const Network& network, const std::vector<LayerSummary>& la
 }
 
 void run_show(const ShowArguments& a) {
+  CommandFiles files;
+  add_inputs(files, a.model);
+  files.writes("--json", a.json);
+  files.writes("--dot", a.dot);
+  files.writes("--prototxt", a.prototxt);
+  files.check();
   LoadedNetwork loaded = load_without_data(a.model, Phase::test);
   const Network& network = loaded.network;
   std::vector<LayerSummary> layers;
@@ -138,6 +146,9 @@ Command add_show_command(CLI::App& app) {
   command->add_option("--json", a->json, "Write the table as JSON");
   command->add_option("--dot", a->dot, "Write the graph for Graphviz");
   command->add_option("--prototxt", a->prototxt, "Write the model file, old generations as the current one");
+  command->footer(help_footer({"cortado show --model models/vgg-16/deploy.prototxt",
+                               "cortado show --model old.prototxt --prototxt new.prototxt"}));
+  refuse_empty_names(*command, {"--model", "--json", "--dot", "--prototxt"});
   return {command, [a] { run_show(*a); }};
 }
 

@@ -6,7 +6,10 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
 #include "cortado/app/job_trace.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
@@ -84,8 +87,10 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
       1e3 * tuned.seconds.count, 1e3 * tuned.before.count, schedule_text(tuned.strategy.schedule),
       schedule_text(strategy.schedule), tuned.tried, since(),
       tuned.ended ? "" : ", then time was up (--tune-seconds)");
+  const RuleFinder rules(strategy);
   for (const auto& rule : tuned.strategy.rules) {
-    const LayerStrategy& before = *strategy.find(rule.pattern);
+    const LayerStrategy& before =
+        *rules.find(network.nodes()[static_cast<size_t>(network.node(rule.pattern))]);
     if (rule.layer == before) continue;
     fmt::print("  {}: {}, {} in place of {}, {}\n", rule.pattern, rule.layer.config.text(),
                name_of(rule.layer.sync), before.config.text(), name_of(before.sync));
@@ -104,8 +109,14 @@ RunReport page_report(const SimulateArguments& a, const TimeReport& times, const
 }
 
 void run_simulate(const SimulateArguments& a) {
-  check_page_folder(a.report);
-  check_folder_of("--trace", a.trace);
+  CommandFiles files;
+  add_inputs(files, a.model);
+  files.reads({a.machine, a.strategy});
+  files.writes("--out", a.out);
+  files.writes("--json", a.json);
+  files.writes("--trace", a.trace);
+  files.writes_page("--report", a.report);
+  files.check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -145,9 +156,8 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--machine", a->machine,
                    "A machine file (docs/machines.md), or the name of one in machines/")
       ->required();
-  command
-      ->add_option("--devices", a->devices, "Run on the first so many devices of the machine (default: all)")
-      ->check(at_least_one());
+  add_number(*command, "--devices", a->devices, 1, most_ranks,
+             "Run on the first so many devices of the machine; default: all");
   command->add_option("--strategy", a->strategy,
                       "auto (default: planned for the machine), single, data, model, owt, spatial, "
                       "replicated, random:SEED or a file (.json)");
@@ -158,15 +168,17 @@ Command add_simulate_command(CLI::App& app) {
       "faster");
   command->add_flag("--keep-cuts", a->keep_cuts, "With --tune: leave how layers are cut as it is")
       ->needs(tune);
-  command
-      ->add_option("--tune-seconds", a->tune_seconds,
-                   "With --tune: begin no simulation after so long; default: 60")
-      ->needs(tune)
-      ->check(CLI::PositiveNumber);
+  add_number(*command, "--tune-seconds", a->tune_seconds, 1e-3, 1e6,
+             "With --tune: begin no simulation after so long")
+      ->needs(tune);
   command->add_option("--out", a->out, "Write the strategy, with its schedule");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace, "Write all ranks' steps, for Perfetto or chrome://tracing");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");
+  command->footer(
+      help_footer({"cortado simulate --model models/vgg-16/train_val.prototxt --machine layer-wise-p100 "
+                   "--devices 4 --batch 128"}));
+  refuse_empty_names(*command, {"--model", "--machine", "--out", "--json", "--trace", "--report"});
   return {command, [a] { run_simulate(*a); }};
 }
 

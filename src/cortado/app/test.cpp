@@ -5,6 +5,10 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
+#include "cortado/app/log_lines.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/training_lines.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -17,7 +21,7 @@ namespace {
 struct TestArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string weights, json;
+  std::string weights, json, log_format;
   int iterations = 50;
   int reader_threads = 1;
 };
@@ -37,13 +41,22 @@ void write_test_json(const TestArguments& a, const std::vector<OutputValue>& out
 }
 
 void run_test(const TestArguments& a) {
+  set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.machine);
   NetFile file = read_net(a.model.model);
-  if (a.model.batch > 0) override_batch(file.net, a.model.batch);
-  const caffe::NetState state = net_state_of(a.model, Phase::test);
+  CommandFiles files;
+  add_inputs(files, a.model);
+  add_inputs(files, a.machine);
+  files.reads(split_list(a.weights));
+  files.writes("--json", a.json);
+  print_warnings(file.warnings);
+  const caffe::NetState state = net_state_of(a.model, file, Phase::test);
+  apply(a.model, state, file);
+  add_files(files, file);
+  check(files, *job);
   check_same_start(a.machine, *job,
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
-  DataNetwork data(file, state, {.seed = 1, .reader_threads = a.reader_threads});
+  DataNetwork data(file, state, {.seed = 1, .reader_threads = a.reader_threads, .learns = false});
   ParameterStore parameters;
   Executor executor(data.network(), parameters, data.sources(),
                     execution_options(a.machine, *job, data.network()));
@@ -53,26 +66,31 @@ void run_test(const TestArguments& a) {
   for (const std::string& path : split_list(a.weights))
     print_passed_over(path, load_weights(path, executor, parameters));
 
+  log_line("caffe.cpp:281", "Use CPU.");
+  log_line("caffe.cpp:285", fmt::format("Running for {} iterations.", a.iterations));
   auto start = std::chrono::steady_clock::now();
   std::vector<OutputValue> means;
   double loss = 0;
   for (int batch = 0; batch < a.iterations; ++batch) {
-    loss += executor.run(static_cast<uint64_t>(batch)) / a.iterations;
+    const double batch_loss = executor.run(static_cast<uint64_t>(batch));
+    require_finite(executor, batch_loss, fmt::format("batch {}", batch));
+    loss += batch_loss / a.iterations;
     std::vector<OutputValue> values = output_values(executor);
     if (batch == 0) means.assign(values.size(), {});
     for (size_t i = 0; i < values.size(); ++i) {
       means[i].name = values[i].name;
       means[i].loss_weight = values[i].loss_weight;
       means[i].value += values[i].value / a.iterations;
-      fmt::print("Batch {}, {} = {:.6g}\n", batch, values[i].name, values[i].value);
+      log_line("caffe.cpp:308", fmt::format("Batch {}, {} = {:.6g}", batch, values[i].name, values[i].value));
     }
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   double speed = static_cast<double>(data.batch_size()) * a.iterations / seconds;
-  fmt::print("Loss: {:.6g}\n{}", loss, output_lines("Test", means));
-  fmt::print("{:.1f} images/s\n", speed);
+  log_line("caffe.cpp:313", fmt::format("Loss: {:.6g}", loss));
+  for (const OutputValue& mean : means) log_line("caffe.cpp:325", output_text(mean));
+  log_line(our_line, fmt::format("{:.1f} images/s", speed));
   if (const int64_t skipped = count_over_ranks(job.get(), data.skipped_records()))
-    fmt::print("Broken records skipped: {}\n", skipped);
+    log_line(our_line, fmt::format("Broken records skipped: {}", skipped));
   if (!a.json.empty() && first) write_test_json(a, means, loss, seconds, speed);
 }
 
@@ -84,11 +102,16 @@ Command add_test_command(CLI::App& app) {
   add_model_options(*command, a->model);
   command->add_option("--weights", a->weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b")
       ->required();
-  command->add_option("--iterations", a->iterations, "Batches")->check(at_least_one());
+  add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Batches");
   command->add_option("--json", a->json, "Write the means as JSON");
-  command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
-      ->check(at_least_one());
+  add_number(*command, "--reader-threads", a->reader_threads, 1, most_threads,
+             "Decoding threads of each source layer");
+  add_log_format_option(*command, a->log_format);
   add_machine_options(*command, a->machine);
+  command->footer(
+      help_footer({"cortado test --model examples/shapes/train_val.prototxt --weights "
+                   "demo/shapes_iter_2000.caffemodel --iterations 40"}));
+  refuse_empty_names(*command, {"--model", "--weights", "--json"});
   return {command, [a] { run_test(*a); }};
 }
 

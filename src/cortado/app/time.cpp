@@ -9,12 +9,17 @@
 #include "cortado/app/algorithm_report.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
 #include "cortado/app/job_costs.h"
 #include "cortado/app/job_trace.h"
+#include "cortado/app/log_lines.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
 #include "cortado/app/predict.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/simulated.h"
+#include "cortado/app/time_lines.h"
 #include "cortado/app/time_report.h"
 #include "cortado/app/trial.h"
 #include "cortado/app/values_of_ranks.h"
@@ -38,7 +43,7 @@ using Json = nlohmann::ordered_json;
 struct TimeArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string json, trace, report, predict_out, compute = "kernels", modelled_machine;
+  std::string json, trace, report, predict_out, compute = "kernels", modelled_machine, log_format;
   int iterations = 50;
   bool predict = false, algorithms = false;
 };
@@ -218,7 +223,10 @@ Run run_of(const TimeArguments& a, Executor& executor, Optimizer& optimizer, Com
   Run run;
   const double peak = measure_peak();
   const Traffic before = job.traffic();
-  run.times = run_iterations(executor, optimizer, a.iterations);
+  TimeLines lines(writes_lines(a.log_format), a.iterations);
+  run.times = run_iterations(executor, optimizer, a.iterations,
+                             [&](const IterationTimes& times) { lines.iteration(times); });
+  lines.end(executor.network(), executor.program(), run.times);
   TimeReport& report = run.report = report_of(executor.network(), executor.program(), run.times);
   report.bytes =
       job.sum(static_cast<double>(job.traffic().sent - before.sent)) / (a.iterations + warm_up_iterations);
@@ -257,12 +265,17 @@ void tell(const TimeArguments& a, const Run& run, const std::optional<PredictedT
 }
 
 void run_time(const TimeArguments& a) {
+  set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.machine);
-  at_first_rank(job.get(), [&] {
-    check_page_folder(a.report);
-    check_folder_of("--trace", a.trace);
-    return std::string();
-  });
+  CommandFiles files;
+  add_inputs(files, a.model);
+  add_inputs(files, a.machine);
+  files.reads(a.modelled_machine);
+  files.writes("--json", a.json);
+  files.writes("--trace", a.trace);
+  files.writes("--predict-out", a.predict_out);
+  files.writes_page("--report", a.report);
+  check(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   check_same_start(a.machine, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},
@@ -298,7 +311,7 @@ Command add_time_command(CLI::App& app) {
       app.add_subcommand("time", "Time a model layer by layer on random data that stay in memory");
   add_model_options(*command, a->model);
   add_shape_option(*command, a->model);
-  command->add_option("--iterations", a->iterations, "Iterations to take medians of")->check(at_least_one());
+  add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Iterations to take medians of");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace,
                       "Write the last iteration's steps, for Perfetto or chrome://tracing");
@@ -313,10 +326,17 @@ Command add_time_command(CLI::App& app) {
   command
       ->add_option("--compute", a->compute,
                    "kernels, or model: steps wait as long as --machine says in place of computing")
-      ->check(CLI::IsMember({"kernels", "model"}));
+      ->check(CLI::IsMember({"kernels", "model"}))
+      ->capture_default_str();
   command->add_option("--machine", a->modelled_machine,
                       "For --compute model: a machine file, or the name of one in machines/");
+  add_log_format_option(*command, a->log_format);
   add_machine_options(*command, a->machine);
+  command->footer(
+      help_footer({"cortado time --model models/alexnet/train_val.prototxt --batch 16 --iterations 10",
+                   "cortado time --model models/alexnet/train_val.prototxt --batch 16 --ranks 2 --strategy "
+                   "owt --trace trace.json"}));
+  refuse_empty_names(*command, {"--model", "--json", "--trace", "--report", "--predict-out", "--machine"});
   return {command, [a] { run_time(*a); }};
 }
 

@@ -1,29 +1,39 @@
-#include <filesystem>
+#include <climits>
 #include <fmt/format.h>
 #include <memory>
+#include <set>
 
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
 #include "cortado/app/job_trace.h"
 #include "cortado/app/launch.h"
+#include "cortado/app/log_lines.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
+#include "cortado/app/progress_bar.h"
 #include "cortado/app/training_lines.h"
 #include "cortado/app/training_log.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/net/solver_state.h"
+#include "cortado/net/source_override.h"
 #include "cortado/train/gather.h"
+#include "cortado/train/snapshot_names.h"
 #include "cortado/train/trainer.h"
+#include "cortado/train/warnings.h"
 
 namespace cortado {
 namespace {
 
 struct TrainArguments {
-  std::string solver, weights, snapshot, log, plot, trace, snapshot_format;
+  std::string solver, weights, snapshot, log, plot, trace, snapshot_format, log_format;
   int level = 0;
   std::string stages;
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, sources, test_sources;
+  int batch = 0, test_batch = 0;  // 0: as the net file says
   int reader_threads = 1;
   MachineOptions machine;
 };
@@ -37,29 +47,57 @@ void apply_snapshot_options(const TrainArguments& a, SolverOptions& options) {
   if (a.snapshot_format == "cortado") options.snapshot_format = SnapshotFormat::cortado;
   if (a.snapshot_format == "caffe") options.snapshot_format = SnapshotFormat::caffe;
   if (a.snapshot_format == "hdf5") options.snapshot_format = SnapshotFormat::hdf5;
-  if (!options.snapshot_prefix.empty()) return;
-  options.snapshot_prefix = std::filesystem::path(a.solver).replace_extension().string();
 }
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
   caffe::SolverParameter solver = read_solver(a.solver);
   for (const std::string& assignment : a.overrides) override_field(solver, assignment);
-  if (a.level != 0) solver.mutable_train_state()->set_level(a.level);
+  solver.mutable_train_state()->set_level(a.level);
   for (const std::string& stage : split_list(a.stages)) solver.mutable_train_state()->add_stage(stage);
   return solver;
 }
 
-// Weights to start from: the command line's, else the solver file's.
-void start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer) {
-  if (!a.snapshot.empty()) {
-    trainer.restore(a.snapshot);
-    fmt::print("Resuming from {} at iteration {}\n", a.snapshot, trainer.iteration());
-    return;
+// With the sources and batch sizes that the command line says.
+SolverNets nets_of(const TrainArguments& a, const caffe::SolverParameter& solver) {
+  SolverNets nets = solver_nets(solver, a.solver);
+  if (nets.tests.empty() && (!a.test_sources.empty() || a.test_batch > 0))
+    throw UserError(fmt::format("{}: {} has no test net; leave it out",
+                                a.test_batch > 0 ? "--test-batch" : "--test-source", a.solver));
+  if (a.batch > 0) override_batch(nets.train.file.net, a.batch);
+  for (const std::string& source : a.sources)
+    override_source(nets.train.file, nets.train.state, source, "--source");
+  for (SolverNet& test : nets.tests) {
+    if (a.test_batch > 0) override_batch(test.file.net, a.test_batch);
+    for (const std::string& source : a.test_sources)
+      override_source(test.file, test.state, source, "--test-source");
   }
-  for (const std::string& path : a.weights.empty() ? options.weights : split_list(a.weights)) {
-    fmt::print("Finetuning from {}\n", path);
+  return nets;
+}
+
+// Weights to start from: the command line's, else the solver file's.
+std::vector<std::string> weights_of(const TrainArguments& a, const SolverOptions& options) {
+  if (!a.snapshot.empty()) return {};
+  return a.weights.empty() ? options.weights : weight_files(a.weights);
+}
+
+// Gives the files that the training starts from.
+std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer,
+                                    bool first) {
+  if (!a.snapshot.empty()) {
+    const auto [path, fault] = trainer.restore(a.snapshot);
+    if (!fault.empty() && first)
+      fmt::print(stderr, "cortado: warning: {}; going on from {}, the newest sound one before it\n",
+                 fault.substr(0, fault.find(';')), path);
+    log_line("caffe.cpp:241", fmt::format("Resuming from {}", path));
+    log_line(our_line, fmt::format("{} iterations are done", trainer.iteration()));
+    return {path};
+  }
+  const std::vector<std::string> weights = weights_of(a, options);
+  for (const std::string& path : weights) {
+    log_line("caffe.cpp:155", fmt::format("Finetuning from {}", path));
     print_passed_over(path, trainer.load_weights(path));
   }
+  return weights;
 }
 
 // Throws UserError unless all ranks train the same nets alike.
@@ -75,12 +113,48 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
   check_same_start(a.machine, job, std::move(facts));
 }
 
-void print_start(const Trainer& trainer, const SolverOptions& options) {
+CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
+  CommandFiles files;
+  files.reads({a.solver, a.snapshot});
+  files.reads(weights_of(a, options));
+  add_inputs(files, a.machine);
+  files.writes("--log", a.log);
+  files.writes("--plot", a.plot);
+  files.writes("--trace", a.trace);
+  add_files(files, nets.train.file);
+  std::set<std::string> added = {nets.train.file.path};
+  for (const SolverNet& test : nets.tests)
+    if (added.insert(test.file.path).second) add_files(files, test.file);
+  return files;
+}
+
+// A terminal gets it in a line.
+void print_start(const Trainer& trainer, const SolverOptions& options, const std::string& lr_policy,
+                 bool lines) {
   const Network& network = trainer.train_net().network();
-  fmt::print("Solving {}: {} layers, {} parameters, solver {}, batch {}\n", network.name(),
-             network.nodes().size(), network.parameter_count(), solver_name(options.update.solver),
-             trainer.train_net().batch_size() * options.iter_size);
-  std::fflush(stdout);
+  const std::string size = fmt::format(
+      "{} layers, {} parameters, solver {}, batch {}", network.nodes().size(), network.parameter_count(),
+      solver_name(options.update.solver), trainer.train_net().batch_size() * options.iter_size);
+  if (!lines) return log_line(our_line, fmt::format("Solving {}: {}", network.name(), size));
+  log_line("caffe.cpp:211", "Use CPU.");
+  log_line(our_line, size);
+  log_line("solver.cpp:56", "Solver scaffolding done.");
+  log_line("caffe.cpp:249", "Starting Optimization");
+  log_line("solver.cpp:272", fmt::format("Solving {}", network.name()));
+  log_line("solver.cpp:273", fmt::format("Learning Rate Policy: {}", lr_policy));
+}
+
+void print_end(const Trainer& trainer, bool stopped) {
+  if (const int64_t skipped = trainer.skipped_records())
+    log_line(our_line, fmt::format("Broken records skipped: {}", skipped));
+  log_line(stopped ? "solver.cpp:295" : "caffe.cpp:259",
+           stopped ? "Optimization stopped early." : "Optimization Done.");
+}
+
+std::unique_ptr<TrainingObserver> display_of(const TrainArguments& a, const SolverOptions& options,
+                                             const Trainer& trainer, bool first) {
+  if (first && !writes_lines(a.log_format)) return std::make_unique<ProgressBar>(trainer.iteration());
+  return std::make_unique<TrainingLines>(options);
 }
 
 // All ranks call it; the first one writes.
@@ -99,32 +173,32 @@ void run_train(const TrainArguments& a) {
   if (!a.plot.empty() && !a.plot.ends_with(".svg")) {
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
   }
+  set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.machine);
-  at_first_rank(job.get(), [&] {
-    check_folder_of("--trace", a.trace);
-    return std::string();
-  });
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   apply_snapshot_options(a, options);
-  const SolverNets nets = solver_nets(message, a.solver);
+  const SolverNets nets = nets_of(a, message);
+  print_warnings(fields_without_effect(message, a.solver));
+  print_warnings(warnings_of(nets));
+  const CommandFiles files = files_of(a, options, nets);
+  check(files, *job);
   check_same_training(a, message, nets, *job);
   Trainer trainer(options, nets,
                   {only_kernel(a.machine), a.reader_threads, strategy_of(a.machine, *job), job.get(),
                    [&](const Network& network) { return strategy_for_job(a.machine, network, *job); },
                    measured_kernels(a.machine, *job)});
+  print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
-  start_from(a, options, trainer);
+  const std::vector<std::string> started_from = start_from(a, options, trainer, first);
+  at_first_rank(job.get(), [&] {
+    check_snapshots_spare(options, trainer.iteration(), started_from);
+    return std::string();
+  });
   check_same_start(a.machine, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
 
-  std::unique_ptr<TrainingObserver> display;
-  const bool terminal = first && writes_to_terminal();
-  if (terminal) {
-    display = std::make_unique<ProgressBar>(trainer.iteration());
-  } else {
-    display = std::make_unique<TrainingLines>(options);
-  }
+  std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   JobObserver parent;
   trainer.watch(parent);
   trainer.watch(*display);
@@ -138,15 +212,14 @@ void run_train(const TrainArguments& a) {
   LastTimeline last(trainer.executor());
   if (!a.trace.empty()) trainer.watch(last);
 
-  print_start(trainer, options);
+  print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
   SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop});
   trainer.run(signals);
   display.reset();
   if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
   if (!a.trace.empty()) write_trace(a.trace, trainer.executor(), last.timeline(), *job);
-  if (const int64_t skipped = trainer.skipped_records()) fmt::print("Broken records skipped: {}\n", skipped);
-  fmt::print("{}\n", signals.stop_asked() ? "Optimization stopped early." : "Optimization Done.");
+  print_end(trainer, signals.stop_asked());
 }
 
 }  // namespace
@@ -158,10 +231,17 @@ Command add_train_command(CLI::App& app) {
   command->add_option("--weights", a->weights, "Start from these weights: a.caffemodel,b.h5,c.safetensors");
   command->add_option("--snapshot", a->snapshot,
                       "Go on from a .solverstate, .solverstate.h5 or .safetensors");
-  command->add_option("--level", a->level, "Level of the training net's state");
-  command->add_option("--stage", a->stages, "Stages of the training net's state: a,b");
+  add_number(*command, "--level", a->level, INT_MIN, INT_MAX,
+             "Level of the training net's state, in place of the files'; default: 0");
+  command->add_option("--stage", a->stages, "Stages of the training net's state, besides the files': a,b");
   command->add_option("--set", a->overrides,
                       "Override a field of the solver file: base_lr=0.02 (repeatable)");
+  add_number(*command, "--batch", a->batch, 1, most_samples_of_batch,
+             "Batch size of the training net; default: its file's");
+  add_number(*command, "--test-batch", a->test_batch, 1, most_samples_of_batch,
+             "Batch size of the test nets; default: their files'");
+  add_source_option(*command, "--source", a->sources, "the training net");
+  add_source_option(*command, "--test-source", a->test_sources, "the test nets");
   command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");
   command->add_option("--plot", a->plot, "Draw the loss and test curves (SVG) at the end");
   command->add_option("--trace", a->trace,
@@ -174,13 +254,23 @@ Command add_train_command(CLI::App& app) {
   auto effects = CLI::IsMember({"snapshot", "stop", "none"});
   command
       ->add_option("--sigint-effect", a->sigint_effect, "On SIGINT: snapshot, stop (with a snapshot) or none")
-      ->check(effects);
+      ->check(effects)
+      ->capture_default_str();
   command
       ->add_option("--sighup-effect", a->sighup_effect, "On SIGHUP: snapshot, stop (with a snapshot) or none")
-      ->check(effects);
-  command->add_option("--reader-threads", a->reader_threads, "Decoding threads of each source layer")
-      ->check(at_least_one());
+      ->check(effects)
+      ->capture_default_str();
+  add_number(*command, "--reader-threads", a->reader_threads, 1, most_threads,
+             "Decoding threads of each source layer");
+  add_log_format_option(*command, a->log_format);
   add_machine_options(*command, a->machine);
+  command->footer(help_footer(
+      {"cortado train --solver examples/shapes/solver.prototxt",
+       "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 --log shapes.jsonl --plot "
+       "shapes.svg",
+       "cortado train --solver examples/shapes/solver.prototxt --snapshot demo/shapes_iter_2000.solverstate",
+       "cortado train --solver examples/shapes/solver.prototxt --ranks 2"}));
+  refuse_empty_names(*command, {"--solver", "--weights", "--snapshot", "--log", "--plot", "--trace"});
   return {command, [a] { run_train(*a); }};
 }
 

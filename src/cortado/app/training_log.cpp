@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cortado/base/error.h"
@@ -19,11 +20,20 @@ void add_point(std::vector<Curve>& curves, const std::string& name, Curve::Point
   known->points.push_back(point);
 }
 
+// As a training leaves it that was killed while it wrote.
+bool ends_within_a_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const int last = file.get();
+  return file && last != '\n';
+}
+
 }  // namespace
 
 TrainingLog::TrainingLog(const std::string& path, bool append)
     : path_(path), file_(std::fopen(path.c_str(), append ? "a" : "w"), std::fclose) {
   if (!file_) throw UserError(fmt::format("--log {}: cannot write: {}", path, std::strerror(errno)));
+  if (append && ends_within_a_line(path)) write("");
 }
 
 void TrainingLog::write(const std::string& line) {

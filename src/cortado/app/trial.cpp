@@ -8,7 +8,8 @@
 
 namespace cortado {
 
-std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count) {
+std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count,
+                                           const std::function<void(const IterationTimes&)>& each) {
   std::vector<IterationTimes> times;
   for (int i = -warm_up_iterations; i < count; ++i) {
     const int iteration = i + warm_up_iterations;
@@ -20,6 +21,7 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
     if (i < 0) continue;
     times.push_back(times_of(executor.program(), executor.timeline(), seconds.count(),
                              executor.exposed_communication().count, executor.data_wait().count));
+    if (each) each(times.back());
   }
   executor.settle();
   return times;

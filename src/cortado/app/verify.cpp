@@ -6,6 +6,9 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
+#include "cortado/app/help.h"
+#include "cortado/app/named_files.h"
+#include "cortado/app/number_option.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -103,6 +106,11 @@ ComparedData resident_data(const Network& network) {
 
 void run_verify(const VerifyArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
+  CommandFiles files;
+  add_inputs(files, a.model);
+  add_inputs(files, a.machine);
+  files.writes("--json", a.json);
+  check(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const ComparedTraining training{.network = loaded.network,
                                   .cut = execution_options(a.machine, *job, loaded.network),
@@ -135,11 +143,14 @@ Command add_verify_command(CLI::App& app) {
       "verify", "Train a model cut by a strategy and uncut, on the same random data, and compare");
   add_model_options(*command, a->model);
   add_shape_option(*command, a->model);
-  command->add_option("--iterations", a->iterations, "Iterations to train, default 3")->check(at_least_one());
-  command->add_option("--rate", a->rate, "Learning rate, default 0.001; momentum is 0.9")
-      ->check(CLI::PositiveNumber);
+  add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Iterations to train");
+  add_number(*command, "--rate", a->rate, 1e-12, 1e6, "Learning rate; momentum is 0.9");
   command->add_option("--json", a->json, "Write the differences as JSON");
   add_machine_options(*command, a->machine);
+  command->footer(
+      help_footer({"cortado verify --model models/lenet/train_val.prototxt --input-shape 1x28x28 --ranks 2 "
+                   "--strategy model"}));
+  refuse_empty_names(*command, {"--model", "--json"});
   return {command, [a] { run_verify(*a); }};
 }
 

@@ -1,15 +1,18 @@
 #include "cortado/base/file.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <memory>
+#include <random>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cortado/base/error.h"
+#include <utility>
 
 namespace cortado {
 namespace {
@@ -18,47 +21,33 @@ namespace {
   throw UserError(fmt::format("cannot {} {}: {}", action, path, std::strerror(errno)));
 }
 
-// An open file descriptor; close() reports what a destructor cannot.
+// An open file, closed with its owner.
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags, std::string_view action)
-      : fd_(open(path.c_str(), flags, 0666)) {
+  Descriptor(const std::string& path, int flags, std::string_view action) : fd_(open(path.c_str(), flags)) {
     if (fd_ < 0) fail(action, path);
   }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  ~Descriptor() { close(fd_); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  void close(const std::string& path) {
-    int fd = fd_;
-    fd_ = -1;
-    if (::close(fd) != 0) fail("write", path);
-  }
 
  private:
   int fd_;
 };
 
-void sync(const std::string& path, int flags) {
-  Descriptor file(path, flags, "write");
-  // A file system without this operation (EINVAL) keeps what it can.
-  if (fsync(file.get()) != 0 && errno != EINVAL) fail("write", path);
-  file.close(path);
+// A file system without this operation (EINVAL) keeps what it can.
+bool sync(int file) { return fsync(file) == 0 || errno == EINVAL; }
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
 }
 
-void write_all(const std::string& path, std::string_view content) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, "write");
-  while (!content.empty()) {
-    ssize_t written = ::write(file.get(), content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      fail("write", path);
-    }
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  file.close(path);
+// Where links lead; `path` itself where nothing is there.
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), std::free);
+  return real ? real.get() : path;
 }
 
 }  // namespace
@@ -82,23 +71,74 @@ std::string read_file(const std::string& path) {
   return content;
 }
 
-void write_file_atomically(const std::string& path,
-                           const std::function<void(const std::string& temporary)>& write) {
-  std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  try {
-    write(temporary);
-    sync(temporary, O_RDONLY | O_CLOEXEC);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("write", path);
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
+std::string temporary_name(const std::string& path) {
+  constexpr size_t longest_name = 200;  // leaves room below the 255 bytes that file systems allow
+  const std::filesystem::path whole(path);
+  std::random_device random;
+  const uint64_t number = uint64_t{random()} << 32 | random();
+  return (whole.parent_path() / fmt::format("{}.{}-{:016x}.tmp",
+                                            whole.filename().string().substr(0, longest_name), getpid(),
+                                            number))
+      .string();
+}
+
+FileWriter::FileWriter(const std::string& path) : path_(path), target_(resolved(path)) {
+  struct stat status {};
+  const bool there = stat(path.c_str(), &status) == 0;
+  if (there && S_ISDIR(status.st_mode)) throw UserError(fmt::format("cannot write {}: it is a folder", path));
+  // /dev/stdout may be a file that others hold open.
+  const bool as_it_is = there && (!S_ISREG(status.st_mode) || path.starts_with("/dev/"));
+  if (as_it_is)
+    file_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  else
+    open_temporary(there ? status.st_mode & 0777 : 0);
+  if (file_ < 0) fail();
+}
+
+// With the permissions that the replaced file has; 0: those of a new one.
+void FileWriter::open_temporary(unsigned mode) {
+  do {
+    temporary_ = temporary_name(target_);
+    file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file_ < 0 && errno == EEXIST);
+  if (file_ >= 0 && mode != 0) (void)!fchmod(file_, mode);  // where that is not to be had, the usual ones do
+}
+
+FileWriter::~FileWriter() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void FileWriter::fail() const { cortado::fail("write", path_); }
+
+void FileWriter::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail();
+    bytes.remove_prefix(static_cast<size_t>(written));
   }
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  sync(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void FileWriter::finish() {
+  if (!temporary_.empty() && !sync(file_)) fail();
+  const int file = std::exchange(file_, -1);
+  if (close(file) != 0) fail();
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail();
+  temporary_.clear();
+  sync_folder(folder_of(target_));
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  write_file_atomically(path, [&](const std::string& temporary) { write_all(temporary, content); });
+  FileWriter file(path);
+  file.write(content);
+  file.finish();
+}
+
+void sync_folder(const std::string& folder) {
+  const Descriptor open_folder(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, "write");
+  if (!sync(open_folder.get())) fail("write", folder);
 }
 
 }  // namespace cortado

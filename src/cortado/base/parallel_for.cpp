@@ -1,10 +1,35 @@
 #include "cortado/base/parallel_for.h"
 
+#include <fmt/format.h>
+#include <latch>
 #include <omp.h>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "cortado/base/error.h"
 
 namespace cortado {
 
 int compute_threads() { return omp_get_max_threads(); }
 void set_compute_threads(int threads) { omp_set_num_threads(threads); }
+
+void require_threads(int threads) {
+  std::latch all_are_there(1);
+  std::vector<std::thread> started;
+  std::string refusal;
+  try {
+    while (std::ssize(started) < threads) started.emplace_back([&] { all_are_there.wait(); });
+  } catch (const std::system_error& error) {
+    refusal = error.code().message();
+  }
+  all_are_there.count_down();
+  for (std::thread& thread : started) thread.join();
+  if (!refusal.empty())
+    throw UserError(
+        fmt::format("the system gives this process {} of {} threads: {}; give fewer --threads, or "
+                    "raise `ulimit -u`",
+                    started.size(), threads, refusal));
+}
 
 }  // namespace cortado

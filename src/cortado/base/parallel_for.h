@@ -7,6 +7,9 @@ namespace cortado {
 // Number of compute threads (OpenMP); set once at start from --threads.
 int compute_threads();
 void set_compute_threads(int threads);
+// Throws UserError with the system's reason unless this process may run so many threads at once: OpenMP would
+// end it without a word of ours.
+void require_threads(int threads);
 
 // Calls work(begin, end) on each compute thread for a balanced contiguous share of [0, count).
 // Shares depend only on `count` and the number of threads. `work` must not throw.

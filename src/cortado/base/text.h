@@ -16,4 +16,11 @@ inline std::string joined(std::span<const std::string_view> words, std::string_v
   return text;
 }
 
+// Text of a file, or of another file's names, as a terminal shows it and does not obey it: on one line, with
+// control characters and bytes that are no UTF-8 as \n, \t or \x1b.
+std::string printable(std::string_view text);
+
+// A message about such text, so printed; of a very long one the beginning and the end.
+std::string message_line(std::string_view message);
+
 }  // namespace cortado

@@ -4,8 +4,8 @@
 
 namespace cortado {
 
-// Largest image that is decoded; more is taken for corrupt data.
-constexpr int64_t max_image_pixels = int64_t{1} << 28;
+// Largest image that is decoded (some 400 MiB in colour); more is taken for corrupt data.
+constexpr int64_t max_image_pixels = int64_t{1} << 27;
 
 Image decode_jpeg(std::span<const uint8_t> file, ColorMode mode);
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality);

@@ -8,11 +8,11 @@ namespace cortado {
 
 namespace {
 
-// Records in key order, from a random first one when rand_skip is set; after the last comes the first.
+// Records in key order; after the last comes the first.
 class DatabaseSource : public ImageSource {
  public:
   DatabaseSource(const SourceOptions& source, const ReaderOptions& options)
-      : ImageSource(source, options), database_(source.source), first_(skip()) {
+      : ImageSource(source, options), database_(source.source) {
     caffe::Datum datum;
     DatumPixels pixels;
     read_first_good(datum, pixels);
@@ -20,9 +20,9 @@ class DatabaseSource : public ImageSource {
   }
 
   int64_t records() const override { return database_.size(); }
-  int64_t record_at(int64_t position) override { return (first_ + position) % database_.size(); }
+  int64_t record_at(int64_t position) override { return position % database_.size(); }
   std::string record_name(int64_t record) override {
-    return fmt::format("{} key '{}'", source_.source, database_.at(record).key);
+    return fmt::format("{} key '{}'", source_.source, database_.key(record));
   }
 
   void load(int64_t record, int64_t position, std::span<float* const> tops) override {
@@ -48,7 +48,6 @@ class DatabaseSource : public ImageSource {
   }
 
   LmdbReader database_;
-  int64_t first_;
 };
 
 }  // namespace

@@ -19,8 +19,7 @@ void datum_pixels(const caffe::Datum& datum, ColorMode mode, DatumPixels& pixels
   const int64_t channels = datum.channels(), height = datum.height(), width = datum.width();
   const bool has_bytes = !datum.data().empty();
   const auto values = static_cast<int64_t>(has_bytes ? datum.data().size() : datum.float_data_size());
-  const bool sane = channels > 0 && height > 0 && width > 0 && height <= values && width <= values / height;
-  if (!sane || values % (height * width) != 0 || values / (height * width) != channels)
+  if (!is_one_image(values, channels, height, width))
     throw BrokenRecord(fmt::format("a Datum of {} values is not {}x{}x{} (channels, height, width)", values,
                                    channels, height, width));
   PixelView& view = pixels.view;

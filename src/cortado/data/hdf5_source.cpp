@@ -7,6 +7,7 @@
 #include <list>
 #include <optional>
 
+#include "cortado/base/crash_guard.h"
 #include "cortado/data/image.h"
 #include "cortado/data/shuffle.h"
 
@@ -41,6 +42,7 @@ class Hdf5File {
  public:
   explicit Hdf5File(const std::string& path)
       : path_(path),
+        guard_(path),
         file_(
             (H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)),
             H5Fclose) {
@@ -59,6 +61,7 @@ class Hdf5File {
     H5Sget_simple_extent_dims(space.id, extents.data(), nullptr);
     Shape shape;
     for (hsize_t extent : extents) shape.append(static_cast<int64_t>(extent));
+    check_size(name, shape);
     return shape;
   }
 
@@ -72,6 +75,16 @@ class Hdf5File {
   }
 
  private:
+  // A corrupt file may claim any extent. What it has of bytes tells, even compressed, how much there can be.
+  void check_size(const std::string& name, const Shape& shape) const {
+    constexpr int64_t best_compression = 1024;
+    hsize_t bytes = 0;
+    if (H5Fget_filesize(file_.id, &bytes) < 0 ||
+        shape.size() / best_compression > static_cast<int64_t>(bytes))
+      throw UserError(fmt::format("{}: dataset '{}' of {} cannot be in a file of {} bytes; make it again",
+                                  path_, name, shape.text(), bytes));
+  }
+
   Hdf5Handle open(const std::string& name) const {
     const hid_t id = H5Dopen2(file_.id, name.c_str(), H5P_DEFAULT);
     if (id < 0)
@@ -81,6 +94,7 @@ class Hdf5File {
   }
 
   std::string path_;
+  CrashGuard guard_;  // libhdf5 trusts what is in a file
   Hdf5Handle file_;
 };
 
@@ -135,6 +149,8 @@ class Hdf5Source : public SampleSource {
       if (shape[0] != rows)
         throw UserError(fmt::format("{}: dataset '{}' has {} rows, '{}' has {}; they must agree", files_[f],
                                     names_[t], shape[0], names_[0], rows));
+      if (shape.size() == 0)
+        throw UserError(fmt::format("{}: dataset '{}' of {} is empty", files_[f], names_[t], shape.text()));
       if (f == 0) rows_.push_back(shape);
       Shape same = shape;
       same.set(0, rows_[t][0]);
@@ -142,7 +158,6 @@ class Hdf5Source : public SampleSource {
         throw UserError(fmt::format("{}: dataset '{}' is {}, but {} in {}; only the first extent may differ",
                                     files_[f], names_[t], shape.text(), rows_[t].text(), files_[0]));
     }
-    if (rows == 0) throw UserError(fmt::format("{}: dataset '{}' is empty", files_[f], names_[0]));
     first_row_.push_back(first_row_.back() + rows);
   }
 

@@ -32,6 +32,12 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 
+// True when so many values are one image of these extents; any number may be wrong.
+inline bool is_one_image(int64_t values, int64_t channels, int64_t height, int64_t width) {
+  if (channels < 1 || height < 1 || width < 1 || height > values || width > values / height) return false;
+  return values % (height * width) == 0 && values / (height * width) == channels;
+}
+
 // Which channels a decoder gives: those of the file (1 grey, 3 colour, 4 colour and alpha), always 3, or
 // always 1.
 enum class ColorMode { native, color, gray };

@@ -3,32 +3,65 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <fstream>
+#include <optional>
 
 #include "cortado/data/image_source.h"
 #include "cortado/data/shuffle.h"
 
 namespace cortado {
 
-std::vector<ListedImage> read_image_list(const std::string& path) {
+namespace {
+
+// Calls visit(number, line) for each line that is not blank, without the blanks at its end.
+template <typename Visit>
+void for_each_line(const std::string& path, Visit&& visit) {
   std::ifstream file(path);
   if (!file) throw UserError(fmt::format("cannot open image list {}; check the path", path));
-  std::vector<ListedImage> images;
   std::string line;
+  int64_t lines = 0;
   for (int number = 1; std::getline(file, line); ++number) {
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (line.empty()) continue;
-    const size_t space = line.find_last_of(" \t");
-    int label = 0;
-    const char* const end = line.data() + line.size();
-    const char* const begin = space == std::string::npos ? end : line.data() + space + 1;
-    const auto parsed = std::from_chars(begin, end, label);
-    if (parsed.ec != std::errc() || parsed.ptr != end)
+    visit(number, line);
+    ++lines;
+  }
+  if (lines == 0) throw UserError(fmt::format("image list {} is empty", path));
+}
+
+// "PATH LABEL"; nothing where the last word is not a whole number, or stands alone.
+std::optional<ListedImage> labelled_image(const std::string& line) {
+  const size_t space = line.find_last_of(" \t");
+  if (space == std::string::npos) return std::nullopt;
+  ListedImage image;
+  const char* const end = line.data() + line.size();
+  const auto parsed = std::from_chars(line.data() + space + 1, end, image.label);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  image.path = line.substr(0, line.find_last_not_of(" \t", space) + 1);
+  return image;
+}
+
+}  // namespace
+
+std::vector<ListedImage> read_image_list(const std::string& path) {
+  std::vector<ListedImage> images;
+  for_each_line(path, [&](int number, const std::string& line) {
+    const std::optional<ListedImage> image = labelled_image(line);
+    if (!image)
       throw UserError(fmt::format("{}:{}: expected \"PATH LABEL\" with a whole number as label, found \"{}\"",
                                   path, number, line));
-    const size_t name_end = line.find_last_not_of(" \t", space);
-    images.push_back({line.substr(0, name_end + 1), label});
-  }
-  if (images.empty()) throw UserError(fmt::format("image list {} is empty", path));
+    images.push_back(*image);
+  });
+  return images;
+}
+
+std::vector<NamedImage> read_named_images(const std::string& path) {
+  std::vector<NamedImage> images;
+  for_each_line(path, [&](int, const std::string& line) {
+    if (const std::optional<ListedImage> image = labelled_image(line))
+      images.push_back({image->path, image->label});
+    else
+      images.push_back({line, std::nullopt});
+  });
   return images;
 }
 

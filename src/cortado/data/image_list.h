@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,5 +14,12 @@ struct ListedImage {
 
 // Throws UserError naming file and line: missing file, no label, empty list. Blank lines are passed over.
 std::vector<ListedImage> read_image_list(const std::string& path);
+
+// The same where labels may be missing: a line that does not end in a whole number is a path.
+struct NamedImage {
+  std::string path;
+  std::optional<int> label;
+};
+std::vector<NamedImage> read_named_images(const std::string& path);
 
 }  // namespace cortado

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
+#include <initializer_list>
+#include <map>
 #include <mutex>
 #include <optional>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/text.h"
 #include "cortado/data/datum.h"
+#include "cortado/data/image_files.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/data/shuffle.h"
 
@@ -28,11 +30,17 @@ struct NewRecord {
 // Makes record i; nothing when it is left out. Called from several threads.
 using MakeRecord = std::function<std::optional<NewRecord>(int64_t)>;
 
+// The options with more files and folders that are read; an empty name is none.
+ImportOptions reading(ImportOptions options, std::initializer_list<std::string> inputs) {
+  for (const std::string& input : inputs)
+    if (!input.empty()) options.inputs.push_back(input);
+  return options;
+}
+
 // Records are made in parallel, block by block, and written in order.
-int64_t write_database(const std::string& path, int64_t count, const ImportOptions& options,
-                       const MakeRecord& make) {
+int64_t fill_database(LmdbWriter& writer, const std::string& path, int64_t count,
+                      const ImportOptions& options, const MakeRecord& make) {
   constexpr int64_t block = 256;
-  LmdbWriter writer(path, options.force);
   int64_t written = 0;
   for (int64_t begin = 0; begin < count; begin += block) {
     const int64_t size = std::min(block, count - begin);
@@ -56,15 +64,17 @@ int64_t write_database(const std::string& path, int64_t count, const ImportOptio
     options.progress(begin + size, count);
   }
   if (written == 0) throw UserError(fmt::format("there is no record to write into {}", path));
-  writer.finish();
   return written;
 }
 
-std::string file_format(const std::string& path) {
-  std::string extension = fs::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpeg" || extension == ".jpg" ? "jpg" : extension == ".png" ? "png" : "";
+// `texts`: files that go with the database, by name.
+int64_t write_database(const std::string& path, int64_t count, const ImportOptions& options,
+                       const MakeRecord& make, const std::map<std::string, std::string>& texts = {}) {
+  LmdbWriter writer(path, options.force, options.inputs);
+  const int64_t written = fill_database(writer, path, count, options, make);
+  for (const auto& [name, text] : texts) writer.add_file(name, text);
+  writer.finish();
+  return written;
 }
 
 NewRecord image_record(const std::string& path, const ListedImage& listed, const ImportOptions& options) {
@@ -79,8 +89,8 @@ NewRecord image_record(const std::string& path, const ListedImage& listed, const
     record.datum = raw_datum(image, listed.label);
     return record;
   }
-  const std::string format = options.encode_type.empty() ? file_format(path) : options.encode_type;
-  const bool as_it_is = !resized && !options.gray && format == file_format(path);
+  const std::string format = options.encode_type.empty() ? image_format_of(path) : options.encode_type;
+  const bool as_it_is = !resized && !options.gray && format == image_format_of(path);
   const std::vector<uint8_t> bytes = as_it_is ? file : encode_image(image, format.empty() ? "jpg" : format);
   record.datum.set_encoded(true);
   record.datum.set_label(listed.label);
@@ -89,23 +99,6 @@ NewRecord image_record(const std::string& path, const ListedImage& listed, const
   record.datum.set_height(image.height);
   record.datum.set_width(image.width);
   return record;
-}
-
-std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
-  std::error_code error;
-  std::vector<fs::path> entries;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (folders ? entry.is_directory() : !file_format(entry.path().string()).empty())
-      entries.push_back(entry.path());
-  if (error) throw UserError(fmt::format("cannot read folder {}: {}", folder.string(), error.message()));
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
-void write_lines(const fs::path& path, const std::vector<std::string>& lines) {
-  std::ofstream file(path);
-  for (const std::string& line : lines) file << line << '\n';
-  if (!file.flush()) throw UserError(fmt::format("cannot write {}", path.string()));
 }
 
 std::vector<uint8_t> read_input(const std::string& path) {
@@ -128,10 +121,9 @@ caffe::Datum planar_datum(const uint8_t* planes, int channels, int height, int w
   return datum;
 }
 
-}  // namespace
-
-int64_t import_images(const std::string& root, std::vector<ListedImage> images, const std::string& database,
-                      const ImportOptions& options) {
+int64_t import_images_with(const std::map<std::string, std::string>& texts, const std::string& root,
+                           std::vector<ListedImage> images, const std::string& database,
+                           const ImportOptions& options) {
   if (!options.encode_type.empty() && options.encode_type != "jpg" && options.encode_type != "png")
     throw UserError(fmt::format("encode_type is '{}'; use jpg or png", options.encode_type));
   const auto count = static_cast<int64_t>(images.size());
@@ -160,33 +152,55 @@ int64_t import_images(const std::string& root, std::vector<ListedImage> images, 
       if (!options.skip_corrupt)
         throw UserError(fmt::format(
             "{}: {}; repair or remove it, or leave such images out with --skip-corrupt", path, error.what()));
-      fmt::print(stderr, "warning: skipped {}: {}\n", path, error.what());
+      fmt::print(stderr, "warning: skipped {}\n", message_line(fmt::format("{}: {}", path, error.what())));
       return std::nullopt;
     }
   };
-  return write_database(database, count, options, make);
+  return write_database(database, count, options, make, texts);
+}
+
+}  // namespace
+
+int64_t import_images(const std::string& root, std::vector<ListedImage> images, const std::string& database,
+                      const ImportOptions& options) {
+  return import_images_with({}, root, std::move(images), database, reading(options, {root}));
 }
 
 int64_t import_folders(const std::string& folder, const std::string& database, const ImportOptions& options) {
-  const std::vector<fs::path> classes = sorted_entries(folder, true);
+  const std::vector<fs::path> classes = folders_in(folder);
   if (classes.empty())
     throw UserError(
         fmt::format("{} holds no class folders; expected {}/CLASS/*.jpg or *.png", folder, folder));
   std::vector<ListedImage> images;
-  std::vector<std::string> names, lines;
+  std::string names, lines;
+  int label = 0;
   for (const fs::path& path : classes) {
-    const int label = static_cast<int>(names.size());
-    names.push_back(path.filename().string());
-    for (const fs::path& file : sorted_entries(path, false)) {
-      images.push_back({names.back() + "/" + file.filename().string(), label});
-      lines.push_back(fmt::format("{} {}", images.back().path, label));
+    const std::string name = path.filename().string();
+    names += name + '\n';
+    for (const fs::path& file : image_files_in(path)) {
+      images.push_back({name + "/" + file.filename().string(), label});
+      lines += fmt::format("{} {}\n", images.back().path, label);
     }
+    ++label;
   }
-  const int64_t written = import_images(folder + "/", std::move(images), database, options);
-  write_lines(fs::path(database) / "labels.txt", names);
-  write_lines(fs::path(database) / "list.txt", lines);
-  return written;
+  return import_images_with({{DatabaseFolder::labels, names}, {DatabaseFolder::list, lines}}, folder + "/",
+                            std::move(images), database, reading(options, {folder}));
 }
+
+namespace {
+
+// Of records of `record_bytes`, with the label at byte `at` of each.
+void check_labels(const std::string& path, std::span<const uint8_t> file, int64_t record_bytes, int64_t at,
+                  int classes) {
+  for (int64_t record = 0; record * record_bytes < std::ssize(file); ++record) {
+    const int label = file[static_cast<size_t>(record * record_bytes + at)];
+    if (label >= classes)
+      throw UserError(fmt::format("{}: record {} has label {}; labels of CIFAR-{} are 0 to {}", path, record,
+                                  label, classes, classes - 1));
+  }
+}
+
+}  // namespace
 
 int64_t import_cifar(const std::string& folder, const std::string& output, const ImportOptions& options) {
   constexpr int64_t image_bytes = 3 * 32 * 32;
@@ -196,7 +210,10 @@ int64_t import_cifar(const std::string& folder, const std::string& output, const
       hundred ? std::vector<std::string>{"train.bin"}
               : std::vector<std::string>{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                          "data_batch_4.bin", "data_batch_5.bin"};
-  auto import_split = [&](const std::vector<std::string>& files, const std::string& split) {
+  auto database_of = [&](const char* split) {
+    return (fs::path(output) / fmt::format("cifar{}_{}_lmdb", hundred ? 100 : 10, split)).string();
+  };
+  auto fill = [&](LmdbWriter& writer, const std::string& database, const std::vector<std::string>& files) {
     std::vector<uint8_t> bytes;
     for (const std::string& name : files) {
       const std::string path = (fs::path(folder) / name).string();
@@ -206,17 +223,22 @@ int64_t import_cifar(const std::string& folder, const std::string& output, const
             fmt::format("{} has {} bytes, not a whole number of records of {}; it is truncated or not a "
                         "CIFAR binary",
                         path, file.size(), record_bytes));
+      check_labels(path, file, record_bytes, label_bytes - 1, hundred ? 100 : 10);
       bytes.insert(bytes.end(), file.begin(), file.end());
     }
-    const std::string database =
-        (fs::path(output) / fmt::format("cifar{}_{}_lmdb", hundred ? 100 : 10, split)).string();
-    return write_database(
-        database, static_cast<int64_t>(bytes.size()) / record_bytes, options, [&](int64_t i) {
-          const uint8_t* record = &bytes[i * record_bytes];
-          return NewRecord{"", planar_datum(record + label_bytes, 3, 32, 32, record[label_bytes - 1])};
-        });
+    const int64_t count = static_cast<int64_t>(bytes.size()) / record_bytes;
+    return fill_database(writer, database, count, options, [&](int64_t i) {
+      const uint8_t* record = &bytes[i * record_bytes];
+      return NewRecord{"", planar_datum(record + label_bytes, 3, 32, 32, record[label_bytes - 1])};
+    });
   };
-  return import_split(training, "train") + import_split({hundred ? "test.bin" : "test_batch.bin"}, "test");
+  const std::string train = database_of("train"), test = database_of("test");
+  LmdbWriter train_writer(train, options.force, {folder}), test_writer(test, options.force, {folder});
+  const int64_t written = fill(train_writer, train, training) +
+                          fill(test_writer, test, {hundred ? "test.bin" : "test_batch.bin"});
+  train_writer.finish();
+  test_writer.finish();
+  return written;
 }
 
 int64_t import_mnist(const std::string& images, const std::string& labels, const std::string& database,
@@ -241,7 +263,7 @@ int64_t import_mnist(const std::string& images, const std::string& labels, const
       static_cast<int64_t>(classes.size()) != 8 + count)
     throw UserError(fmt::format("{} or {} is truncated: {} images of {}x{} are announced", images, labels,
                                 count, height, width));
-  return write_database(database, count, options, [&](int64_t i) {
+  return write_database(database, count, reading(options, {images, labels}), [&](int64_t i) {
     return NewRecord{"", planar_datum(&pixels[16 + i * height * width], 1, static_cast<int>(height),
                                       static_cast<int>(width), classes[8 + i])};
   });
@@ -251,10 +273,14 @@ int64_t import_shapes(const ShapesOptions& shapes, int64_t samples, const std::s
                       const ImportOptions& options) {
   check_shapes_options(shapes);
   if (samples < 1) throw UserError(fmt::format("{} samples cannot be generated; ask for 1 or more", samples));
-  return write_database(database, samples, options, [&](int64_t i) {
+  auto draw = [&](int64_t i) {
     const LabelledImage drawn = draw_shape(shapes, i);
     return NewRecord{std::string(shape_names()[drawn.label]), raw_datum(drawn.image, drawn.label)};
-  });
+  };
+  std::string names;
+  for (std::string_view name : shape_names().first(static_cast<size_t>(shapes.classes)))
+    names += std::string(name) + '\n';
+  return write_database(database, samples, options, draw, {{DatabaseFolder::labels, names}});
 }
 
 MeanImage compute_mean(const std::string& database, const ImportOptions& options) {
@@ -264,12 +290,11 @@ MeanImage compute_mean(const std::string& database, const ImportOptions& options
   caffe::Datum datum;
   DatumPixels pixels;
   for (int64_t i = 0; i < reader.size(); ++i) {
-    const LmdbReader::Record record = reader.at(i);
     try {
-      parse_datum(record.value, datum);
+      parse_datum(reader.at(i).value, datum);
       datum_pixels(datum, ColorMode::native, pixels);
     } catch (const BrokenRecord& error) {
-      throw UserError(fmt::format("{} key '{}': {}", database, record.key, error.what()));
+      throw UserError(fmt::format("{} key '{}': {}", database, reader.key(i), error.what()));
     }
     const PixelView& view = pixels.view;
     if (i == 0) {
@@ -280,7 +305,7 @@ MeanImage compute_mean(const std::string& database, const ImportOptions& options
       throw UserError(
           fmt::format("{} key '{}': the image is {}x{}x{} (channels, height, width), earlier ones are "
                       "{}x{}x{}; a mean needs images of one size",
-                      database, record.key, view.channels, view.height, view.width, mean.channels,
+                      database, reader.key(i), view.channels, view.height, view.width, mean.channels,
                       mean.height, mean.width));
     const int64_t plane = int64_t{view.height} * view.width;
     for (int64_t p = 0; p < plane; ++p)

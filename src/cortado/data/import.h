@@ -13,7 +13,8 @@ namespace cortado {
 // How new databases are written: LMDBs of Datums with keys "%08d_NAME", as Caffe's convert_imageset makes
 // them.
 struct ImportOptions {
-  bool force = false;  // replace an existing database
+  bool force = false;               // replace an existing database (database_folder.h)
+  std::vector<std::string> inputs;  // files that are read, beside those that an import names; never replaced
   // The options of convert_imageset; images only.
   int resize_height = 0, resize_width = 0;  // 0: as in the file
   bool shuffle = false;
@@ -26,7 +27,7 @@ struct ImportOptions {
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};
 };
 
-// All return the number of records written, and throw UserError, leaving no database behind.
+// All return the number of records written, and throw UserError, leaving all as it was.
 
 // The listed files below `root` (joined as in Caffe: root + path).
 int64_t import_images(const std::string& root, std::vector<ListedImage> images, const std::string& database,
@@ -44,6 +45,7 @@ int64_t import_cifar(const std::string& folder, const std::string& output, const
 int64_t import_mnist(const std::string& images, const std::string& labels, const std::string& database,
                      const ImportOptions& options);
 
+// Drawn shapes; writes labels.txt (a shape a line) into the database folder.
 int64_t import_shapes(const ShapesOptions& shapes, int64_t samples, const std::string& database,
                       const ImportOptions& options);
 

@@ -49,15 +49,13 @@ void report_to(JpegErrors& errors, jpeg_error_mgr*& manager) {
 struct Decompression {
   jpeg_decompress_struct jpeg{};
   JpegErrors errors{};
-  Decompression() {
-    report_to(errors, jpeg.err);
-    jpeg_create_decompress(&jpeg);
-  }
+  Decompression() { report_to(errors, jpeg.err); }
   ~Decompression() { jpeg_destroy_decompress(&jpeg); }
 };
 
 bool read_jpeg_header(Decompression& from, std::span<const uint8_t> file) {
   if (setjmp(from.errors.leave)) return false;
+  jpeg_create_decompress(&from.jpeg);
   jpeg_mem_src(&from.jpeg, file.data(), file.size());
   jpeg_save_markers(&from.jpeg, JPEG_APP0 + 1, 0xFFFF);
   jpeg_read_header(&from.jpeg, TRUE);
@@ -98,10 +96,7 @@ struct Compression {
   JpegErrors errors{};
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
-  Compression() {
-    report_to(errors, jpeg.err);
-    jpeg_create_compress(&jpeg);
-  }
+  Compression() { report_to(errors, jpeg.err); }
   ~Compression() {
     jpeg_destroy_compress(&jpeg);
     std::free(bytes);
@@ -110,6 +105,7 @@ struct Compression {
 
 bool write_jpeg(Compression& to, const Image& image, int quality) {
   if (setjmp(to.errors.leave)) return false;
+  jpeg_create_compress(&to.jpeg);
   jpeg_mem_dest(&to.jpeg, &to.bytes, &to.size);
   to.jpeg.image_width = image.width;
   to.jpeg.image_height = image.height;

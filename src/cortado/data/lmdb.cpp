@@ -1,13 +1,16 @@
 #include "cortado/data/lmdb.h"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <lmdb.h>
+#include <unistd.h>
 
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
 
 namespace cortado {
 
@@ -20,132 +23,37 @@ void check_lmdb(int code, const std::string& path, const char* doing) {
   throw UserError(fmt::format("{} database {} failed: {}", doing, path, mdb_strerror(code)));
 }
 
-// One of the two meta pages at the start of data.mdb, as LMDB 0.9 lays it out on 64-bit machines: a page
-// header of 16 bytes, then magic, version, address, map size, two tree records of 48 bytes (the first begins
-// with the page size), last page, transaction.
-struct MetaPage {
-  bool valid = false;
-  uint64_t page_bytes = 0, last_page = 0, transaction = 0;
-};
-
-MetaPage read_meta_page(std::ifstream& file, uint64_t offset) {
-  constexpr uint32_t lmdb_magic = 0xBEEFC0DE;
-  std::array<char, 152> bytes;
-  file.clear();
-  file.seekg(static_cast<std::streamoff>(offset));
-  if (!file.read(bytes.data(), bytes.size())) return {};
-  auto number = [&](size_t at, size_t size) {
-    uint64_t value = 0;
-    std::memcpy(&value, &bytes[at], size);
-    return value;
-  };
-  return {number(16, 4) == lmdb_magic, number(40, 4), number(136, 8), number(144, 8)};
-}
-
-// LMDB maps the file and trusts it: a page past its end would be a bus error. So the file's size is compared
-// with the last page that the newer meta page names.
-uint64_t check_lmdb_file(const fs::path& path) {
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(path, error);
-  if (error) throw UserError(fmt::format("cannot open database {}: {}", path.string(), error.message()));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UserError(fmt::format("cannot open database {}; check its permissions", path.string()));
-  const MetaPage first = read_meta_page(file, 0);
-  if (!first.valid)
-    throw UserError(fmt::format("{} is not an LMDB database; make one with `cortado data`", path.string()));
-  const MetaPage second = read_meta_page(file, first.page_bytes);
-  const MetaPage& newer = second.valid && second.transaction > first.transaction ? second : first;
-  if (!second.valid || newer.page_bytes == 0 || newer.last_page >= bytes / newer.page_bytes)
-    throw UserError(
-        fmt::format("database {} is truncated: it has {} bytes, {} are needed; copy or make it again",
-                    path.string(), bytes, (newer.last_page + 1) * newer.page_bytes));
-  return bytes;
+// Where a file system takes a part of what is written, liblmdb tells of an input/output error. Writing a
+// little more, at the end of a database that is given up, tells why.
+std::string reason_not_written(int code, const fs::path& file) {
+  if (code != EIO) return mdb_strerror(code);
+  constexpr std::array<char, 65536> more{};
+  const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ssize_t written = descriptor < 0 ? -1 : 1;
+  for (size_t left = more.size(); written > 0 && left > 0; left -= static_cast<size_t>(written))
+    written = write(descriptor, more.data(), left);
+  const int reason = written < 0 ? errno : code;
+  if (descriptor >= 0) close(descriptor);
+  return std::strerror(reason);
 }
 
 }  // namespace
 
-LmdbReader::LmdbReader(const std::string& path) : path_(path) {
-  const bool single_file = fs::is_regular_file(path);
-  if (!fs::exists(path))
-    throw UserError(
-        fmt::format("database {} does not exist; check `source`, or make it with `cortado data`", path));
-  if (!single_file && !fs::exists(fs::path(path) / "data.mdb"))
-    throw UserError(
-        fmt::format("{} holds no data.mdb, so it is not an LMDB database; if it is a LevelDB, convert "
-                    "its images again with `cortado data`",
-                    path));
-  const uint64_t bytes = check_lmdb_file(single_file ? fs::path(path) : fs::path(path) / "data.mdb");
-  check_lmdb(mdb_env_create(&environment_), path, "opening");
-  try {
-    const unsigned flags = MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK | (single_file ? MDB_NOSUBDIR : 0);
-    MDB_dbi table = 0;
-    MDB_stat statistics{};
-    check_lmdb(mdb_env_set_mapsize(environment_, bytes), path, "opening");
-    check_lmdb(mdb_env_open(environment_, path.c_str(), flags, 0664), path, "opening");
-    check_lmdb(mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &transaction_), path, "reading");
-    check_lmdb(mdb_dbi_open(transaction_, nullptr, 0, &table), path, "reading");
-    check_lmdb(mdb_stat(transaction_, table, &statistics), path, "reading");
-    check_lmdb(mdb_cursor_open(transaction_, table, &cursor_), path, "reading");
-    size_ = static_cast<int64_t>(statistics.ms_entries);
-    if (size_ == 0) throw UserError(fmt::format("database {} is empty", path));
-  } catch (...) {
-    if (cursor_) mdb_cursor_close(cursor_);
-    if (transaction_) mdb_txn_abort(transaction_);
-    mdb_env_close(environment_);
-    throw;
-  }
-}
-
-LmdbReader::~LmdbReader() {
-  mdb_cursor_close(cursor_);
-  mdb_txn_abort(transaction_);
-  mdb_env_close(environment_);
-}
-
-LmdbReader::Record LmdbReader::at(int64_t index) {
-  ensure(index >= 0 && index < size_, "LMDB record outside the database");
-  std::lock_guard lock(mutex_);
-  MDB_val key, value;
-  const int64_t distance = position_ < 0 ? size_ : std::abs(index - position_);
-  if (index == size_ - 1 && distance > 1) {
-    check_lmdb(mdb_cursor_get(cursor_, &key, &value, MDB_LAST), path_, "reading");
-    position_ = index;
-  } else if (index < distance) {
-    check_lmdb(mdb_cursor_get(cursor_, &key, &value, MDB_FIRST), path_, "reading");
-    position_ = 0;
-  }
-  for (; position_ != index; position_ += position_ < index ? 1 : -1)
-    check_lmdb(mdb_cursor_get(cursor_, &key, &value, position_ < index ? MDB_NEXT : MDB_PREV), path_,
-               "reading");
-  check_lmdb(mdb_cursor_get(cursor_, &key, &value, MDB_GET_CURRENT), path_, "reading");
-  return {{static_cast<const char*>(key.mv_data), key.mv_size},
-          {static_cast<const uint8_t*>(value.mv_data), value.mv_size}};
-}
-
-LmdbWriter::LmdbWriter(const std::string& path, bool replace)
-    : path_(path), temporary_(path + ".partial"), replace_(replace) {
-  if (fs::exists(path) && !replace)
-    throw UserError(fmt::format("{} exists already; give another name, or --force to replace it", path));
-  std::error_code error;
-  fs::remove_all(temporary_, error);
-  fs::create_directories(temporary_, error);
-  if (error) throw UserError(fmt::format("cannot make database folder {}: {}", temporary_, error.message()));
+LmdbWriter::LmdbWriter(const std::string& path, bool replace, const std::vector<std::string>& inputs)
+    : path_(path), folder_(path, replace, inputs) {
   check_lmdb(mdb_env_create(&environment_), path, "making");
   try {
     check_lmdb(mdb_env_set_mapsize(environment_, map_bytes_), path, "making");
-    check_lmdb(mdb_env_open(environment_, temporary_.c_str(), MDB_NOSYNC | MDB_NOTLS, 0664), path, "making");
+    check_lmdb(mdb_env_open(environment_, folder_.growing().c_str(), MDB_NOSYNC | MDB_NOTLS, 0664), path,
+               "making");
   } catch (...) {
     close();
-    fs::remove_all(temporary_, error);
     throw;
   }
 }
 
 LmdbWriter::~LmdbWriter() {
-  if (!environment_) return;
-  close();
-  std::error_code ignored;
-  fs::remove_all(temporary_, ignored);
+  if (environment_) close();
 }
 
 void LmdbWriter::close() {
@@ -179,24 +87,32 @@ void LmdbWriter::commit() {
     if (code == MDB_MAP_FULL)
       check_lmdb(mdb_env_set_mapsize(environment_, map_bytes_ *= 2), path_, "writing");
   }
-  check_lmdb(code, path_, "writing");
+  check_written(code);
   pending_.clear();
   pending_bytes_ = 0;
 }
 
+void LmdbWriter::check_written(int code) const {
+  if (code == MDB_SUCCESS) return;
+  throw UserError(fmt::format("writing database {} failed: {}", path_,
+                              reason_not_written(code, fs::path(folder_.growing()) / "data.mdb")));
+}
+
+void LmdbWriter::add_file(const std::string& name, std::string_view content) {
+  try {
+    write_file_atomically((fs::path(folder_.growing()) / name).string(), content);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("writing {} of database {} failed: {}", name, path_, error.what()));
+  }
+}
+
 void LmdbWriter::finish() {
   if (!pending_.empty()) commit();
-  check_lmdb(mdb_env_sync(environment_, 1), path_, "writing");
+  check_written(mdb_env_sync(environment_, 1));
   close();
-  std::error_code error;
-  fs::remove(fs::path(temporary_) / "lock.mdb", error);
-  if (replace_) fs::remove_all(path_, error);
-  fs::rename(temporary_, path_, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
-    throw UserError(fmt::format("cannot rename {} to {}: {}", temporary_, path_, error.message()));
-  }
+  std::error_code ignored;
+  fs::remove(fs::path(folder_.growing()) / DatabaseFolder::lock, ignored);
+  folder_.finish();
 }
 
 }  // namespace cortado

@@ -3,26 +3,29 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cortado/data/database_folder.h"
+
 struct MDB_env;
-struct MDB_txn;
-struct MDB_cursor;
 
 namespace cortado {
 
+class LmdbFile;
+class LmdbTree;
+
 // Reads an LMDB folder (or single file). It is opened without locks, so the same database may be open
-// several times and on a read-only disk; it must not be written meanwhile. Keys and values are borrowed from
-// the memory map and live as long as this object. Any thread may read.
+// several times and on a read-only disk; it must not be written meanwhile. No bytes of the file, and nothing
+// that happens to it, end in more than an error: pages are checked as they are met (data/lmdb_file.h). Any
+// thread may read.
 class LmdbReader {
  public:
   struct Record {
-    std::string_view key;
-    std::span<const uint8_t> value;
+    std::string key;
+    std::vector<uint8_t> value;
   };
 
   // Throws UserError: missing, not an LMDB, truncated, empty.
@@ -31,39 +34,40 @@ class LmdbReader {
   LmdbReader(const LmdbReader&) = delete;
 
   int64_t size() const { return size_; }
-  // Record `index` in key order. Cheap near the previous call's index, else one step a record. Throws
-  // UserError naming the database when a page is corrupt.
+  // Record `index` in key order. Cheap near the previous call's index, else one step a leaf page. Throws
+  // UserError naming database and page when the tree of records is corrupt, BrokenRecord when this record's
+  // value alone is.
   Record at(int64_t index);
+  std::string key(int64_t index);  // of that record
 
  private:
-  std::string path_;
-  MDB_env* environment_ = nullptr;
-  MDB_txn* transaction_ = nullptr;
-  MDB_cursor* cursor_ = nullptr;
-  std::mutex mutex_;
+  std::unique_ptr<const LmdbFile> file_;
+  std::mutex mutex_;  // guards the tree
+  std::unique_ptr<LmdbTree> tree_;
   int64_t size_ = 0;
-  int64_t position_ = -1;  // the cursor's record; -1: none yet
 };
 
-// Writes a new LMDB folder: under a temporary name until finish(), so a killed writer never leaves half a
-// database. Without finish() the destructor removes what was written.
+// Writes a new LMDB folder, which has its name when it is whole (database_folder.h).
 class LmdbWriter {
  public:
-  // Throws UserError when `path` exists, unless `replace`.
-  LmdbWriter(const std::string& path, bool replace);
+  // Throws UserError when `path` exists, unless `replace` and it is a database that holds none of `inputs`.
+  LmdbWriter(const std::string& path, bool replace, const std::vector<std::string>& inputs = {});
   ~LmdbWriter();
   LmdbWriter(const LmdbWriter&) = delete;
 
   // Keys longer than LMDB's 511 bytes are cut. Throws UserError: disk full.
   void put(std::string_view key, std::string_view value);
+  // A text that goes with the database: DatabaseFolder::labels or ::list.
+  void add_file(const std::string& name, std::string_view content);
   void finish();
 
  private:
   void commit();
+  void check_written(int code) const;
   void close();
 
-  std::string path_, temporary_;
-  bool replace_ = false;
+  std::string path_;
+  DatabaseFolder folder_;
   MDB_env* environment_ = nullptr;
   size_t map_bytes_ = size_t{64} << 20;  // doubled whenever full
   std::vector<std::pair<std::string, std::string>> pending_;

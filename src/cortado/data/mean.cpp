@@ -4,6 +4,9 @@
 #include <fstream>
 
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/base/finite.h"
+#include "cortado/data/image.h"
 #include "cortado/proto/caffe.pb.h"
 
 namespace cortado {
@@ -14,22 +17,26 @@ MeanImage read_mean(const std::string& path) {
   caffe::BlobProto blob;
   if (!blob.ParseFromIstream(&file))
     throw UserError(fmt::format("{} is not a mean file (a BlobProto)", path));
-  MeanImage mean{blob.channels(), blob.height(), blob.width(), {}};
+  int64_t channels = blob.channels(), height = blob.height(), width = blob.width();
   if (blob.has_shape()) {  // the newer form: 1 x C x H x W or C x H x W
     const int rank = blob.shape().dim_size();
     if (rank < 3) throw UserError(fmt::format("mean file {} has {} axes; 3 or 4 are needed", path, rank));
-    mean.channels = static_cast<int>(blob.shape().dim(rank - 3));
-    mean.height = static_cast<int>(blob.shape().dim(rank - 2));
-    mean.width = static_cast<int>(blob.shape().dim(rank - 1));
+    channels = blob.shape().dim(rank - 3);
+    height = blob.shape().dim(rank - 2);
+    width = blob.shape().dim(rank - 1);
   }
-  if (mean.channels < 1 || mean.height < 1 || mean.width < 1 ||
-      int64_t{mean.channels} * mean.height * mean.width != blob.data_size())
+  const int64_t values = blob.data_size();
+  if (!is_one_image(values, channels, height, width))
     throw UserError(fmt::format("mean file {} holds {} values, which is not one image of {}x{}x{}", path,
-                                blob.data_size(), mean.channels, mean.height, mean.width));
-  mean.values.resize(blob.data_size());
+                                values, channels, height, width));
+  MeanImage mean{static_cast<int>(channels), static_cast<int>(height), static_cast<int>(width), {}};
+  mean.values.resize(values);
   const int plane = mean.height * mean.width;
   for (int c = 0; c < mean.channels; ++c)
     for (int i = 0; i < plane; ++i) mean.values[i * mean.channels + c] = blob.data(c * plane + i);
+  if (const int64_t at = first_non_finite(mean.values); at >= 0)
+    throw UserError(fmt::format("mean file {} holds the value {}; make it anew with `cortado data mean`",
+                                path, mean.values[static_cast<size_t>(at)]));
   return mean;
 }
 
@@ -42,9 +49,7 @@ void write_mean(const std::string& path, const MeanImage& mean) {
   const int plane = mean.height * mean.width;
   for (int c = 0; c < mean.channels; ++c)
     for (int i = 0; i < plane; ++i) blob.add_data(mean.values[i * mean.channels + c]);
-  std::ofstream file(path, std::ios::binary);
-  if (!blob.SerializeToOstream(&file) || !file.flush())
-    throw UserError(fmt::format("cannot write mean file {}; check the folder and the space left", path));
+  write_file_atomically(path, blob.SerializeAsString());
 }
 
 }  // namespace cortado

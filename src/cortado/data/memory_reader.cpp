@@ -11,6 +11,7 @@ namespace {
 // One shape a top, or one for all.
 std::vector<Shape> shapes_of_tops(const SourceOptions& source, int tops) {
   const auto given = static_cast<int>(source.shapes.size());
+  if (given == 0) throw UserError("it has no shape; add input_param { shape { dim: ... } }");
   if (given != tops && given != 1)
     throw UserError(fmt::format("{} shapes for {} tops; give one, or one a top", given, tops));
   return given == tops ? source.shapes : std::vector<Shape>(tops, source.shapes[0]);

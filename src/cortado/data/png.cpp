@@ -36,16 +36,23 @@ struct PngReading {
   png_infop info = png_create_info_struct(png);
   int height = 0, width = 0, channels = 0;
   explicit PngReading(std::span<const uint8_t> file) : rest(file) {
+    if (!png || !info) throw std::bad_alloc();
     png_set_read_fn(png, &rest, read_png_bytes);
   }
   ~PngReading() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-// Asks libpng for 8-bit grey, BGR or BGRA (grey with alpha becomes BGRA, as OpenCV gives it).
-bool read_png_header(PngReading& from) {
+bool read_png_size(PngReading& from) {
   if (setjmp(png_jmpbuf(from.png))) return false;
-  png_set_user_limits(from.png, 0x7FFFFFFF, 0x7FFFFFFF);
   png_read_info(from.png, from.info);
+  from.height = static_cast<int>(png_get_image_height(from.png, from.info));
+  from.width = static_cast<int>(png_get_image_width(from.png, from.info));
+  return true;
+}
+
+// Asks libpng for 8-bit grey, BGR or BGRA (grey with alpha becomes BGRA, as OpenCV gives it).
+bool choose_png_channels(PngReading& from) {
+  if (setjmp(png_jmpbuf(from.png))) return false;
   png_set_expand(from.png);
   png_set_strip_16(from.png);
   const int color = png_get_color_type(from.png, from.info);
@@ -54,8 +61,6 @@ bool read_png_header(PngReading& from) {
   if (alpha || (color & PNG_COLOR_MASK_COLOR)) png_set_bgr(from.png);
   png_set_interlace_handling(from.png);
   png_read_update_info(from.png, from.info);
-  from.height = static_cast<int>(png_get_image_height(from.png, from.info));
-  from.width = static_cast<int>(png_get_image_width(from.png, from.info));
   from.channels = png_get_channels(from.png, from.info);
   return true;
 }
@@ -76,6 +81,9 @@ struct PngWriting {
   std::vector<uint8_t> bytes;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &errors, leave_png, ignore_png_warning);
   png_infop info = png_create_info_struct(png);
+  PngWriting() {
+    if (!png || !info) throw std::bad_alloc();
+  }
   ~PngWriting() { png_destroy_write_struct(&png, &info); }
 };
 
@@ -103,9 +111,10 @@ bool write_png(PngWriting& to, const Image& image) {
 
 Image decode_png(std::span<const uint8_t> file, ColorMode mode) {
   PngReading from(file);
-  if (!read_png_header(from)) throw corrupt_png(from.errors);
+  if (!read_png_size(from)) throw corrupt_png(from.errors);
   if (int64_t{from.height} * from.width > max_image_pixels)
     throw BrokenRecord(fmt::format("PNG of {}x{} pixels is larger than supported", from.width, from.height));
+  if (!choose_png_channels(from)) throw corrupt_png(from.errors);
   Image image(from.height, from.width, from.channels);
   std::vector<png_bytep> rows(from.height);
   for (int y = 0; y < from.height; ++y) rows[y] = image.row(y);

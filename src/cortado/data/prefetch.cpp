@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <fmt/format.h>
 
+#include "cortado/base/finite.h"
+#include "cortado/base/text.h"
 #include "cortado/data/image.h"
 
 namespace cortado {
@@ -16,7 +18,8 @@ PrefetchReader::PrefetchReader(std::unique_ptr<SampleSource> source, int batch_s
       batches_ahead_(std::max(1, options.batches_ahead)),
       range_{0, batch_size},
       thread_count_(std::max(1, options.threads)),
-      skip_corrupt_(skip_corrupt) {
+      skip_corrupt_(skip_corrupt),
+      top_names_(options.top_names) {
   for (const Shape& shape : shapes_)
     sample_floats_.push_back(has_row_per_sample(shape, batch_size) ? shape.count(1) : 0);
 }
@@ -124,14 +127,25 @@ void PrefetchReader::begin_batch(Slot& slot) {
   slot.samples.clear();
   for (int64_t i = range_.begin; i < range_.end; ++i) slot.samples.push_back(i);
   for (int64_t partner : source_->partners(first_sample(issued_), range_)) slot.samples.push_back(partner);
-  const auto rows = static_cast<int64_t>(slot.samples.size());
+  slot.error = nullptr;
+  try {
+    allocate(slot);
+  } catch (const std::bad_alloc&) {  // a batch without samples, which ends in this error
+    slot.samples.clear();
+    slot.error_sample = 0;
+    slot.error = std::make_exception_ptr(UserError(
+        fmt::format("there is no memory for a batch of {}; give a smaller batch_size", shapes_[0].text())));
+  }
+  slot.missing = std::ssize(slot.samples);
+}
+
+void PrefetchReader::allocate(Slot& slot) const {
+  const auto rows = std::ssize(slot.samples);
   for (size_t t = 0; t < shapes_.size(); ++t) {
     const int64_t floats = sample_floats_[t] > 0 ? rows * sample_floats_[t] : shapes_[t].size();
     if (slot.tensors.size() == t) slot.tensors.emplace_back(floats);
     if (std::ssize(slot.tensors[t].span()) < floats) slot.tensors[t] = AlignedBuffer(floats);
   }
-  slot.missing = rows;
-  slot.error = nullptr;
 }
 
 // Runs without the lock. Of several failures in a batch the first sample's is kept, so that the error does
@@ -143,7 +157,7 @@ void PrefetchReader::load_chunk(const Chunk& chunk) {
     for (size_t t = 0; t < tops.size(); ++t) tops[t] = slot.tensors[t].data() + row * sample_floats_[t];
     const int64_t sample = slot.samples[row];
     try {
-      load_sample(first_sample(chunk.batch) + sample, tops);
+      load_sample(first_sample(chunk.batch) + sample, sample, tops);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (slot.error && slot.error_sample < sample) return;
@@ -154,13 +168,27 @@ void PrefetchReader::load_chunk(const Chunk& chunk) {
   }
 }
 
+// What was just written lies in the cache, so one look at it costs little.
+void PrefetchReader::check_sample(int64_t sample, std::span<float* const> tops) const {
+  for (size_t t = 0; t < tops.size(); ++t) {
+    const int64_t at = first_non_finite({tops[t], static_cast<size_t>(sample_floats_[t])});
+    if (at < 0) continue;
+    const std::string what =
+        fmt::format("sample {} of the batch has the value {} in '{}'", sample, tops[t][at],
+                    t < top_names_.size() ? top_names_[t] : fmt::format("top {}", t));
+    if (skip_corrupt_) throw BrokenRecord(what);
+    throw UserError(what + "; correct the data, or how they are scaled");
+  }
+}
+
 // A broken record's place is taken by the next good one of the stream, whoever loads it.
-void PrefetchReader::load_sample(int64_t position, std::span<float* const> tops) {
+void PrefetchReader::load_sample(int64_t position, int64_t sample, std::span<float* const> tops) {
   const int64_t records = source_->records();
   for (int64_t ahead = 0; ahead < records; ++ahead) {
     const int64_t record = source_->record_at(position + ahead);
     try {
-      return source_->load(record, position, tops);
+      source_->load(record, position, tops);
+      return check_sample(sample, tops);
     } catch (const BrokenRecord& error) {
       const std::string message = fmt::format("{}: {}", source_->record_name(record), error.what());
       if (!skip_corrupt_)
@@ -176,7 +204,7 @@ void PrefetchReader::load_sample(int64_t position, std::span<float* const> tops)
 
 void PrefetchReader::note_broken(int64_t record, const std::string& message) {
   std::lock_guard lock(mutex_);
-  if (broken_.insert(record).second) fmt::print(stderr, "warning: skipped {}\n", message);
+  if (broken_.insert(record).second) fmt::print(stderr, "warning: skipped {}\n", message_line(message));
 }
 
 }  // namespace cortado

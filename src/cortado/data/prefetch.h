@@ -35,7 +35,8 @@ class SampleSource {
                             std::span<float* const> /*tops*/) {}
 };
 
-// Loads samples on background threads into a ring of batches. The threads start with the first next(),
+// Loads samples on background threads into a ring of batches. A sample with a value that is infinite or not a
+// number counts as broken. The threads start with the first next(),
 // so that asking for shapes costs nothing.
 class PrefetchReader : public Reader {
  public:
@@ -47,6 +48,7 @@ class PrefetchReader : public Reader {
   void restrict_to(Range samples) override;
   Batch next() override;
   void seek(int64_t sample) override;
+  int64_t records() const override { return source_->records(); }
   std::vector<int64_t> skipped() const override;
 
  private:
@@ -71,9 +73,11 @@ class PrefetchReader : public Reader {
   void start();
   void work();
   void begin_batch(Slot& slot);
+  void allocate(Slot& slot) const;
   Chunk take_chunk();
   void load_chunk(const Chunk& chunk);
-  void load_sample(int64_t position, std::span<float* const> tops);
+  void load_sample(int64_t position, int64_t sample, std::span<float* const> tops);
+  void check_sample(int64_t sample, std::span<float* const> tops) const;
   void note_broken(int64_t record, const std::string& message);
   void stop();
 
@@ -84,6 +88,7 @@ class PrefetchReader : public Reader {
   int64_t chunk_size_ = 1;  // rows
   int thread_count_;
   bool skip_corrupt_;
+  std::vector<std::string> top_names_;
   std::vector<int64_t> sample_floats_;  // per top; 0: a top of the whole batch
 
   mutable std::mutex mutex_;  // guards all below; `tensors` belong to whoever loads or holds the batch

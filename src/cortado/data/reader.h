@@ -32,6 +32,8 @@ class Reader {
   virtual Batch next() = 0;
   // Continue so that the next batch begins at stream position `sample` (snapshots).
   virtual void seek(int64_t sample) = 0;
+  // Samples after which the stream begins again; 0 where it has no such end.
+  virtual int64_t records() const { return 0; }
   // Broken records skipped so far (SourceOptions::skip_corrupt), among those that were read here: each once,
   // by its number, ascending.
   virtual std::vector<int64_t> skipped() const { return {}; }

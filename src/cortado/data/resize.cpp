@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <new>
 
 namespace cortado {
 
@@ -59,10 +61,8 @@ void resize_row(const uint8_t* from, int channels, const Taps& taps, int width, 
   }
 }
 
-}  // namespace
-
 // Columns first, into a window of float rows that slides down the image; then rows.
-Image resize(const Image& image, const Region& region, int height, int width, ResizeFilter filter) {
+Image resized(const Image& image, const Region& region, int height, int width, ResizeFilter filter) {
   const Taps columns = make_taps(region.width, width, filter);
   const Taps rows = make_taps(region.height, height, filter);
   Image result(height, width, image.channels);
@@ -85,6 +85,19 @@ Image resize(const Image& image, const Region& region, int height, int width, Re
     for (size_t i = 0; i < row_floats; ++i) to[i] = static_cast<uint8_t>(std::min(sum[i], 255.0f));
   }
   return result;
+}
+
+}  // namespace
+
+Image resize(const Image& image, const Region& region, int height, int width, ResizeFilter filter) {
+  try {
+    return resized(image, region, height, width, filter);
+  } catch (const std::bad_alloc&) {
+    throw UserError(
+        fmt::format("resizing an image to {}x{}: the system does not give the {:.1f} MiB that it takes; give "
+                    "a smaller size",
+                    height, width, static_cast<double>(height) * width * image.channels / (1 << 20)));
+  }
 }
 
 }  // namespace cortado

@@ -10,39 +10,6 @@ namespace cortado {
 
 namespace {
 
-Image interleaved(const PixelView& pixels) {
-  Image image(pixels.height, pixels.width, pixels.channels);
-  const int plane = pixels.height * pixels.width;
-  for (int c = 0; c < pixels.channels; ++c)
-    for (int i = 0; i < plane; ++i)
-      image.pixels[i * pixels.channels + c] =
-          pixels.planar ? pixels.bytes[c * plane + i] : pixels.bytes[i * pixels.channels + c];
-  return image;
-}
-
-// to[i] = (from[i] - mean[i]) * scale for interleaved pixels; `mean` may be null.
-template <typename T>
-void normalize(const T* from, const float* mean, float scale, int count, float* to) {
-  if (mean)
-    for (int i = 0; i < count; ++i) to[i] = (from[i] - mean[i]) * scale;
-  else
-    for (int i = 0; i < count; ++i) to[i] = from[i] * scale;
-}
-
-// The same for planar pixels, planes `plane` apart, to interleaved ones.
-template <typename T>
-void normalize_planar(const T* from, int64_t plane, const float* mean, float scale, int channels, int width,
-                      float* to) {
-  for (int c = 0; c < channels; ++c, from += plane)
-    for (int x = 0, i = c; x < width; ++x, i += channels) to[i] = (from[x] - (mean ? mean[i] : 0.0f)) * scale;
-}
-
-// Mirrors a row of pixels in place.
-void reverse_pixels(float* row, int channels, int width) {
-  for (int left = 0, right = width - 1; left < right; ++left, --right)
-    std::swap_ranges(row + left * channels, row + (left + 1) * channels, row + right * channels);
-}
-
 void check_options(const TransformOptions& options) {
   if (options.force_color && options.force_gray)
     throw UserError("force_color and force_gray exclude each other; drop one");
@@ -104,7 +71,7 @@ void Transformer::apply(const PixelView& pixels, int64_t sample, float* output) 
   if (!options_.random_resized_crop && !jitters()) return crop_and_normalize(pixels, sample, output);
   if (!pixels.bytes)
     throw UserError("random_resized_crop and colour jitter need images of bytes; these are floats");
-  Image image = interleaved(pixels);
+  Image image = image_of(pixels);
   if (options_.random_resized_crop) image = resized_crop(image, sample);
   if (jitters()) jitter_colors(options_, stream_, sample, image);
   crop_and_normalize(image, sample, output);
@@ -144,26 +111,9 @@ void Transformer::crop_and_normalize(const PixelView& pixels, int64_t sample, fl
   const int left =
       training ? random_below(stream_, sample, draw(AugmentDraw::crop_x), spare_x + 1) : spare_x / 2;
   const bool mirrored = options_.mirror && stream_.uniform(sample, draw(AugmentDraw::mirror)) < 0.5;
-  const auto scale = static_cast<float>(options_.scale);
-  const int64_t plane = int64_t{pixels.height} * pixels.width;
-  for (int y = 0; y < height_; ++y) {
-    const int64_t first = int64_t{top + y} * pixels.width + left;  // pixel
-    const float* mean = mean_               ? &mean_->values[first * channels_]
-                        : mean_row_.empty() ? nullptr
-                                            : mean_row_.data();
-    float* row = output + int64_t{y} * width_ * channels_;
-    auto write = [&](const auto* source) {
-      if (pixels.planar && channels_ > 1)
-        normalize_planar(source + first, plane, mean, scale, channels_, width_, row);
-      else
-        normalize(source + first * channels_, mean, scale, width_ * channels_, row);
-    };
-    if (pixels.bytes)
-      write(pixels.bytes);
-    else
-      write(pixels.floats);
-    if (mirrored) reverse_pixels(row, channels_, width_);
-  }
+  write_crop(pixels, {top, left, height_, width_}, mirrored,
+             {mean_ ? mean_->values.data() : nullptr, mean_row_.empty() ? nullptr : mean_row_.data()},
+             static_cast<float>(options_.scale), output);
 }
 
 }  // namespace cortado

@@ -3,23 +3,11 @@
 #include <optional>
 
 #include "cortado/base/random.h"
-#include "cortado/data/image.h"
+#include "cortado/data/crop.h"
 #include "cortado/data/mean.h"
-#include "cortado/data/resize.h"
 #include "cortado/layers/source.h"
 
 namespace cortado {
-
-// Borrowed pixels of one sample: bytes or floats, interleaved (HWC) or planar (CHW).
-struct PixelView {
-  const uint8_t* bytes = nullptr;
-  const float* floats = nullptr;
-  int channels = 0, height = 0, width = 0;
-  bool planar = false;
-  PixelView() = default;
-  PixelView(const Image& image)
-      : bytes(image.pixels.data()), channels(image.channels), height(image.height), width(image.width) {}
-};
 
 // Caffe's DataTransformer and Cortado's augmentations (layers/source.h gives the order), but MixUp, which
 // needs the whole batch. In testing a random-resized crop becomes: the centred square of 7/8 of the shorter

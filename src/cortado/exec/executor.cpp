@@ -197,6 +197,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
 }
 
 void Executor::settle() {
+  const ActivityScope doing([this] { return activity(); });
   communication_->settle();
   for (size_t s = 0; s < program_.steps.size(); ++s) run_late(static_cast<int>(s));
 }
@@ -228,13 +229,16 @@ void Executor::note_messages() {
 
 // Runs the steps [begin, end) of both lanes to their end.
 void Executor::run_lanes(int begin, int end, const std::function<void(int step)>& compute) {
+  const ActivityScope doing([this] { return activity(); });
   communication_->start(begin, end);
   try {
     for (int s = begin; s < end; ++s) {
       if (program_.steps[s].lane != Lane::compute) continue;
       wait_for(s);
+      computing_ = s;
       compute(s);
       communication_->done(s);
+      count_progress();
     }
     auto start = Clock::now();
     communication_->finish();
@@ -330,10 +334,15 @@ void Executor::run_work(const Step& step) {
 }
 
 void Executor::load(const Work& work) {
-  const std::string& name = network_.nodes()[work.nodes.front()].name;
-  auto source = sources_.find(name);
+  const auto& node = network_.nodes()[work.nodes.front()];
+  auto source = sources_.find(node.name);
   ensure(source != sources_.end(), "a source layer has no reader");
-  std::vector<const float*> batch = source->second();
+  std::vector<const float*> batch;
+  try {
+    batch = source->second();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: layer '{}': {}", node.where.text(), node.name, error.what()));
+  }
   ensure(batch.size() == work.outputs.size(), "a reader brings another number of tensors");
   for (size_t i = 0; i < batch.size(); ++i) {
     if (work.outputs[i] >= 0) batches_[work.outputs[i]] = batch[i];

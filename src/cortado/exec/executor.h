@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/activity.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/parameters.h"
@@ -72,9 +74,16 @@ class Executor {
   // their owners. To be called before parameters are looked at. All ranks call it.
   void settle();
 
-  // Runs the forward pass again over the batch in hand and names the first layer whose output is not finite
-  // ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"), or the first such parameter; empty when all are
-  // finite.
+  // Whether what the last run leaves here is finite, beside its loss: the outputs, which the first rank has,
+  // and the parameters that a forward pass in training writes.
+  bool results_finite() const;
+  // The same of all ranks, and of `loss`. All ranks call it.
+  bool all_finite(double loss) const;
+
+  // Looks at the parameters and at the batch in hand, runs the forward pass again over it, and names the
+  // first thing that is not finite: a parameter, a sample of a source ("layer 'data' (lenet.prototxt:3),
+  // sample 5 of 'data'") or a layer's output ("layer 'conv1' (lenet.prototxt:12), output 'conv1'"); empty
+  // when all are finite. All ranks call it.
   std::string first_non_finite();
 
   const Network& network() const { return network_; }
@@ -132,8 +141,12 @@ class Executor {
   void load(const Work& work);
   void accumulate(const Step& step);
   void run_lanes(int begin, int end, const std::function<void(int step)>& compute);
+  Activity activity() const;
   void wait_for(int step);
   double loss() const;
+  struct Finding;  // what is not finite, and where in the order of works
+  Finding non_finite_parameter() const;
+  Finding non_finite_output(const Work& work) const;
   float* pointer(int buffer) const;
   float* pointer(const Work& work, int buffer) const;  // where the work's samples begin
 
@@ -153,6 +166,7 @@ class Executor {
   std::vector<Bound> bound_;            // per work
   std::vector<BoundMessage> messages_;  // per step
   std::unique_ptr<LaneThread> communication_;
+  std::atomic<int> computing_ = 0;  // step
   Timeline timeline_;
   Update late_update_;     // of the last run
   std::vector<bool> due_;  // per step: late, and still to be done

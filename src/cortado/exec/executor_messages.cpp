@@ -7,29 +7,17 @@
 #include <fmt/ranges.h>
 #include <functional>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
+#include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/native/update.h"
 #include "cortado/program/lower.h"
 
 namespace cortado {
-namespace {
-
-bool finite(std::span<const float> values) {
-  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size())) < 0;
-}
-
-std::vector<std::string> texts_of_all(Communicator& communicator, const std::string& mine) {
-  std::vector<std::string> texts;
-  for (const auto& bytes : communicator.all_to_all_bytes(std::as_bytes(std::span(mine))))
-    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return texts;
-}
-
-}  // namespace
 
 // Gradients are summed element by element as they lie, so all replicas of a slice must lie alike.
 void Executor::check_agreement() const {
@@ -176,9 +164,32 @@ bool Executor::message_arrived(int index, bool first) {
   if (message.transmission) message.transmission->give_way(!first);
   if (message.exchange && !message.exchange->test()) return false;
   if (message.transmission && !message.transmission->test()) return false;
+  count_progress();
   std::lock_guard lock(log_->mutex);
   log_->last[index] = {log_->begun[index], std::chrono::steady_clock::now()};
   return true;
+}
+
+// Told by another thread, while both lanes run.
+Activity Executor::activity() const {
+  const int waited_for = communication_->waited_for();
+  if (waited_for < 0)
+    return {.text =
+                "computing " + spoken(program_, network_, program_.steps[static_cast<size_t>(computing_)])};
+  const Step& step = program_.steps[static_cast<size_t>(waited_for)];
+  Activity activity{.waits = step.kind != Step::Kind::load, .text = spoken(program_, network_, step)};
+  if (step.kind == Step::Kind::exchange && step.group.empty()) {
+    const Movement movement = program_.movement_of(step);
+    for (const auto* parts : {&movement.receives, &movement.sends})
+      for (const Movement::Part& part : *parts) activity.ranks.push_back(part.peer);
+  } else if (std::ssize(step.group) < communicator_.size()) {
+    activity.ranks = step.group;
+  }
+  std::ranges::sort(activity.ranks);
+  const auto doubles = std::ranges::unique(activity.ranks);
+  activity.ranks.erase(doubles.begin(), doubles.end());
+  std::erase(activity.ranks, communicator_.rank());
+  return activity;
 }
 
 // A copy out of a reader's memory, which is another one each batch. Ranks read what they need, so nothing
@@ -209,44 +220,6 @@ Range Executor::update_range(int parameter) const {
     return block_of(entry.elements, static_cast<int>(step.group.size()), static_cast<int>(member));
   }
   return {0, entry.elements};
-}
-
-// Every rank looks at its own part; the first layer of all that is found counts.
-std::string Executor::first_non_finite() {
-  std::string found;
-  int where = std::numeric_limits<int>::max();
-  for (int index : entries_) {
-    const auto& entry = parameters_.entries()[index];
-    if (where >= 0 && entry.held && !finite({entry.value, static_cast<size_t>(entry.elements)})) {
-      found = fmt::format("parameter '{}'", entry.name);
-      where = -1;
-    }
-  }
-  keeps_batch_ = true;
-  run_lanes(0, program_.forward_steps, [&](int s) {
-    run_step(s, {});
-    const Step& step = program_.steps[s];
-    if (step.kind != Step::Kind::forward || found != "" || program_.half_of(step) == 0) return;
-    const Work& work = program_.works[program_.whole_of(step.work)];
-    for (size_t i = 0; i < work.outputs.size(); ++i) {
-      if (work.outputs[i] < 0) continue;
-      const Buffer& buffer = program_.buffers[work.outputs[i]];
-      if (finite({pointer(work.outputs[i]), static_cast<size_t>(buffer.size.count) / sizeof(float)}))
-        continue;
-      const auto& node = network_.nodes()[work.nodes.back()];
-      found = fmt::format("layer '{}' ({}), output '{}'", name_of(work, network_), node.where.text(),
-                          network_.tensors()[node.outputs[i]].name);
-      where = work.operations.front();
-      return;
-    }
-  });
-  keeps_batch_ = false;
-  std::string first = found;
-  for (const std::string& text : texts_of_all(communicator_, fmt::format("{:012} {}", where, found))) {
-    const int other = std::stoi(text.substr(0, 12));
-    if (other < where) where = other, first = text.substr(13);
-  }
-  return first;
 }
 
 }  // namespace cortado

@@ -97,6 +97,15 @@ void LaneThread::abandon() {
   changed_.wait(lock, [&] { return !running_; });
 }
 
+// Of those under way the one that is needed soonest.
+int LaneThread::waited_for() const {
+  std::lock_guard lock(mutex_);
+  if (!compute_waits_) return -1;
+  if (starting_ >= 0) return starting_;
+  if (!active_.empty()) return active_.front();
+  return next_ < steps_.order.size() ? steps_.order[next_] : -1;
+}
+
 void LaneThread::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -109,6 +118,7 @@ void LaneThread::loop() {
       failure_ = std::current_exception();
     }
     active_.clear();
+    starting_ = -1;
     running_ = false;
     changed_.notify_all();
   }
@@ -141,9 +151,11 @@ bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
   due_[step] = iteration_ * std::ssize(done_) + steps_.needed[step];
   active_.insert(std::ranges::upper_bound(active_, due_[step], {}, [&](int other) { return due_[other]; }),
                  step);
+  starting_ = step;
   lock.unlock();
   steps_.start(step);
   lock.lock();
+  starting_ = -1;
   move_active(lock);
   if (finished()) changed_.notify_all();
   return true;

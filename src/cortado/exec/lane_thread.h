@@ -42,6 +42,8 @@ class LaneThread {
   void settle();
   // The compute lane failed: the lane stops before its next step.
   void abandon();
+  // The step of this lane that the compute lane waits for; -1: it does not wait. Any thread.
+  int waited_for() const;
 
  private:
   void loop();
@@ -53,7 +55,7 @@ class LaneThread {
   void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
 
   const Steps steps_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;
   // Started, not yet ended, those needed soonest first; of carried steps also those of the iteration before.
@@ -63,6 +65,7 @@ class LaneThread {
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
   bool compute_waits_ = false;  // so that polling is worth the core
+  int starting_ = -1;           // the step that is being started
   std::exception_ptr failure_;  // until it is thrown to the compute lane
   std::thread thread_;
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/base/finite.h"
 #include "cortado/layers/filler.h"
 
 namespace cortado {
@@ -30,6 +31,13 @@ ParameterStore::Entry entry_of(const Network::Parameter& parameter, const Parame
   return entry;
 }
 
+// "5x3, 5"
+std::string shapes_text(const std::vector<Shape>& shapes) {
+  std::string text;
+  for (const Shape& shape : shapes) text += (text.empty() ? "" : ", ") + shape.text();
+  return text;
+}
+
 }  // namespace
 
 std::vector<int> ParameterStore::add(const Network& network, const std::vector<ParameterFormat>& formats,
@@ -41,8 +49,10 @@ std::vector<int> ParameterStore::add(const Network& network, const std::vector<P
   for (size_t p = 0; p < formats.size(); ++p) {
     const Network::Parameter& parameter = network.parameters()[p];
     const auto slice = slices.empty() ? Box::whole(parameter.spec.shape) : slices[p];
-    indices.push_back(add_entry(network.name(), entry_of(parameter, formats[p], slice)));
+    indices.push_back(
+        add_entry(entry_of(parameter, formats[p], slice), original_of(network, static_cast<int>(p))));
   }
+  remember_layers(network, indices);
   std::vector<int> entries_in_order;
   for (int parameter : gradient_order) entries_in_order.push_back(indices[static_cast<size_t>(parameter)]);
   allocate(first, entries_in_order);
@@ -50,23 +60,64 @@ std::vector<int> ParameterStore::add(const Network& network, const std::vector<P
   return indices;
 }
 
-int ParameterStore::add_entry(const std::string& net, Entry entry) {
-  if (auto found = originals_.find(entry.name); found != originals_.end()) {
-    const Entry& original = entries_[found->second];
-    if (original.spec.shape != entry.spec.shape) {
-      throw UserError(fmt::format("parameter {} has shape {} in net '{}' but {} in the net before",
-                                  entry.name, entry.spec.shape.text(), net, original.spec.shape.text()));
+// The entry of an earlier net that the layers of their names have for a parameter; -1: none.
+int ParameterStore::original_of(const Network& network, int parameter) const {
+  int original = -1;
+  for (int user : network.parameters()[parameter].users) {
+    const Network::Node& node = network.nodes()[user];
+    auto known = layers_.find(node.name);
+    if (known == layers_.end()) continue;
+    const LayerView& layer = known->second;
+    if (layer.shapes != node.parameter_shapes) {
+      throw UserError(fmt::format("layer '{}' has parameters of {} in net '{}' but of {} in the net before",
+                                  node.name, shapes_text(node.parameter_shapes), network.name(),
+                                  shapes_text(layer.shapes)));
+    }
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      if (node.parameters[i] != parameter) continue;
+      if (original >= 0 && layer.originals[i] != original) {
+        throw UserError(fmt::format(
+            "layer '{}' of net '{}' shares parameter '{}' with another layer, in the net before it has its "
+            "own; share it in both",
+            node.name, network.name(), network.parameters()[parameter].name));
+      }
+      original = layer.originals[i];
+    }
+  }
+  return original;
+}
+
+void ParameterStore::remember_layers(const Network& network, const std::vector<int>& entries) {
+  for (const Network::Node& node : network.nodes()) {
+    if (node.parameters.empty()) continue;
+    LayerView layer{.originals = {}, .shapes = node.parameter_shapes};
+    for (int parameter : node.parameters) {
+      const int entry = entries[static_cast<size_t>(parameter)];
+      const int original = entries_[static_cast<size_t>(entry)].copy_of;
+      layer.originals.push_back(original >= 0 ? original : entry);
+    }
+    layers_.emplace(node.name, std::move(layer));
+  }
+}
+
+int ParameterStore::add_entry(Entry entry, int index) {
+  const int added = static_cast<int>(entries_.size());
+  if (index >= 0) {
+    const Entry& original = entries_[index];
+    if (original.spec.shape != entry.spec.shape) {  // another layer owns it: both hold the whole
+      entry.spec.shape = original.spec.shape;
+      if (entry.held) entry.slice = Box::whole(original.spec.shape);
     }
     if (original.held == entry.held && original.slice == entry.slice && original.format == entry.format)
-      return found->second;
+      return index;
     ensure(!entry.held || (original.held && original.slice.contains(entry.slice)),
            "a later net needs more of a parameter than the first one holds");
-    entry.copy_of = found->second;
+    entry.copy_of = index;
   } else {
-    originals_[entry.name] = static_cast<int>(entries_.size());
+    originals_.emplace(entry.name, added);
   }
   entries_.push_back(std::move(entry));
-  return static_cast<int>(entries_.size()) - 1;
+  return added;
 }
 
 // `gradient_order`: entries.
@@ -99,6 +150,9 @@ void ParameterStore::fill(size_t first, uint64_t seed) {
     std::vector<float> values(entry.canonical_size());
     RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
     cortado::fill(entry.spec.filler, entry.spec.shape, entry.slice, stream, values.data());
+    if (const int64_t at = first_non_finite(values); at >= 0)
+      throw UserError(fmt::format("parameter {}: its filler gives the value {}; give it smaller numbers",
+                                  entry.name, values[static_cast<size_t>(at)]));
     from_canonical(static_cast<int>(i), values.data(), entry.value);
   }
   refresh();

@@ -17,8 +17,9 @@ namespace cortado {
 using ParameterSlices = std::vector<std::optional<Box>>;
 
 // The parameters of a training net and the test nets beside it, or this rank's slices of them, each in the
-// memory order its kernel wants. Nets share a parameter by name. Where two nets' kernels want different
-// orders or slices, the later net has a copy, which refresh() brings up to date.
+// memory order its kernel wants. As in Caffe, layers of one name share their parameters with the later nets,
+// whatever names these have. Where two nets' kernels want different orders or slices, the later net has a
+// copy, which refresh() brings up to date.
 class ParameterStore {
  public:
   struct Entry {
@@ -40,7 +41,8 @@ class ParameterStore {
   // allocates and fills new ones by their fillers (keyed by seed, name and the element's place in the whole
   // parameter). A format is that of the slice. New gradients lie one behind the other, each on a boundary of
   // 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns the entry of
-  // each. Throws UserError when a parameter of that name has another shape in an earlier net.
+  // each. Throws UserError when a layer of that name has other parameters in an earlier net, or a filler
+  // gives what is not finite.
   std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
                        const ParameterSlices& slices = {}, const std::vector<int>& gradient_order = {});
 
@@ -62,12 +64,20 @@ class ParameterStore {
   void refresh();
 
  private:
-  int add_entry(const std::string& net, Entry entry);
+  // A layer's parameters: their entries, and their shapes as the layer sees them.
+  struct LayerView {
+    std::vector<int> originals;
+    std::vector<Shape> shapes;
+  };
+  int original_of(const Network& network, int parameter) const;
+  int add_entry(Entry entry, int original);
+  void remember_layers(const Network& network, const std::vector<int>& entries);
   void allocate(size_t first, const std::vector<int>& gradient_order);
   void fill(size_t first, uint64_t seed);
 
   std::vector<Entry> entries_;
-  std::map<std::string, int> originals_;
+  std::map<std::string, int> originals_;     // by name
+  std::map<std::string, LayerView> layers_;  // by name, of the nets so far
   std::vector<Memory> memory_;
 };
 

@@ -14,12 +14,25 @@
 namespace cortado {
 namespace {
 
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw UserError(fmt::format("cannot start ranks: {}", std::strerror(errno)));
+    read = Socket(ends[0]);
+    write = Socket(ends[1]);
+  }
+  Socket read, write;
+};
+
 // In the child. Tells the errno of a failed exec through `failure`, which exec closes.
-[[noreturn]] void become(char* const* words, const sigset_t& signals, int failure) {
+[[noreturn]] void become(char* const* words, const sigset_t& signals, int output, int errors, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(errors, STDERR_FILENO);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   execvp(words[0], words);
   int error = errno;
@@ -35,15 +48,14 @@ Launcher::Launcher(const std::vector<std::string>& words, const JobAddress& addr
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0)
-    throw UserError(fmt::format("cannot start ranks: {}", std::strerror(errno)));
+  Pipe output, errors, failure;
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), signals, pipe[1]);
-  close(pipe[1]);
+  if (pid_ == 0) become(arguments.data(), signals, output.write.fd(), errors.write.fd(), failure.write.fd());
+  failure.write.close();
   int error = pid_ < 0 ? errno : 0;
-  if (pid_ > 0 && read(pipe[0], &error, sizeof error) != sizeof error) error = 0;
-  close(pipe[0]);
+  if (pid_ > 0 && read(failure.read.fd(), &error, sizeof error) != sizeof error) error = 0;
+  output_ = std::move(output.read);
+  errors_ = std::move(errors.read);
   unsetenv(job_variable);
   if (error == 0) return;
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
@@ -59,14 +71,17 @@ Launcher::~Launcher() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Launcher::signal(int number) const {
-  if (!code_) kill(-pid_, number);
+void Launcher::signal(int number) {
+  if (ended()) return;
+  signalled_ = true;
+  kill(-pid_, number);
 }
 
 std::optional<int> Launcher::ended() {
   int status = 0;
-  if (!code_ && waitpid(pid_, &status, WNOHANG) == pid_)
-    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (code_ || waitpid(pid_, &status, WNOHANG) != pid_) return code_;
+  if (WIFSIGNALED(status)) killed_by_ = WTERMSIG(status);
+  code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + killed_by_;
   return code_;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
 
 #include "cortado/job/wire.h"
@@ -11,7 +12,7 @@
 namespace cortado {
 
 // The running launcher, in a process group of its own: the terminal's Ctrl-C reaches this process alone. Its
-// standard input is empty. It is asked to end when this process dies.
+// standard input is empty, what it prints goes into pipes. It is asked to end when this process dies.
 class Launcher {
  public:
   // `signals`: the caller's mask, which the launcher gets. Throws UserError when the command cannot be run.
@@ -20,13 +21,22 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  void signal(int number) const;
+  void signal(int number);
   // Its exit code (128 + n for signal n) once it has ended.
   std::optional<int> ended();
+  // The signal that ended it, if one did, before it got any by signal(). SIGPIPE is none: so ends a launcher
+  // that writes to a process of its own that was lost before.
+  int killed_by_others() const { return signalled_ || killed_by_ == SIGPIPE ? 0 : killed_by_; }
+  // The ends of the pipes, to be taken once.
+  Socket output() { return std::move(output_); }
+  Socket errors() { return std::move(errors_); }
 
  private:
   pid_t pid_ = -1;
   std::optional<int> code_;
+  int killed_by_ = 0;
+  bool signalled_ = false;
+  Socket output_, errors_;
 };
 
 }  // namespace cortado

@@ -10,12 +10,15 @@
 #include <sstream>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cortado/base/error.h"
+#include "cortado/job/failure.h"
 #include "cortado/job/launcher.h"
+#include "cortado/job/output.h"
+#include "cortado/job/signal_file.h"
+#include "cortado/job/stall.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
@@ -24,60 +27,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// After a failure: until the launcher is asked to end, and until it is killed.
-constexpr std::chrono::milliseconds grace = 1500ms, last_grace = 4s;
-// A rank that lost its peers waits so long for the connection of the one that is really gone to end.
-constexpr auto suspicion = 1s;
+// Between two questions to a rank.
+constexpr Moment between_questions = 250ms;
+// Between two turns of the parent no more time counts than this: it stood still itself.
+constexpr Moment longest_turn = 500ms;
+// After a failure: until the launcher is asked to end, until it is killed, and until it is left alone.
+constexpr Moment grace = 1500ms, last_grace = 4s, end_of_grace = 8s;
+// A rank that lost its peers waits so long for the connection of the one that is really gone to end; a rank
+// that lost its launcher, for the launcher's end.
+constexpr Moment suspicion = 1s, launcher_suspicion = 500ms;
 // A rank that has not come though all others have: until it is given up, or longer where all took long.
-constexpr std::chrono::milliseconds late = 5s;
-
-struct Peer {
-  LineSocket socket;
-  int rank = -1;  // until it has said hello
-  std::string host;
-  int64_t iteration = -1;
-  bool finished = false;  // said goodbye
-  bool answered = false;  // was there when another said that it failed for want of its peers
-};
-
-// Why the job stops.
-struct Failure {
-  std::string message;         // nothing: not to be told
-  bool lost_progress = false;  // tell with it from where to resume
-  int code = 0;
-  Clock::time_point when;
-  int rank = -1;  // the rank that told it, where another may be the reason
-};
+constexpr Moment late = 5s;
 
 std::string new_token() {
   unsigned char bytes[16];
   ensure(getrandom(bytes, sizeof bytes, 0) == sizeof bytes, "the system gives random numbers");
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
-
-// SIGINT, SIGTERM, SIGHUP and SIGCHLD as a file, while it lives.
-class SignalFile {
- public:
-  SignalFile() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, number);
-    sigprocmask(SIG_BLOCK, &set, &before_);
-    file_ = Socket(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  }
-  ~SignalFile() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  int fd() const { return file_.fd(); }
-  const sigset_t& before() const { return before_; }
-  // The next one; 0 when there is none.
-  int take() {
-    signalfd_siginfo info;
-    return read(fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  sigset_t before_;
-  Socket file_;
-};
 
 class Parent {
  public:
@@ -86,8 +52,11 @@ class Parent {
         token_(new_token()),
         listener_(listen_anywhere()),
         events_(epoll_create1(EPOLL_CLOEXEC)),
-        launcher_(words(start), {token_, port_of(listener_), own_addresses()}, signals_.before()),
-        begin_(Clock::now()) {
+        launcher_(words(start), {token_, port_of(listener_), start.peer_seconds, own_addresses()},
+                  signals_.before()),
+        output_(launcher_.output(), STDOUT_FILENO),
+        errors_(launcher_.errors(), STDERR_FILENO),
+        last_turn_(Clock::now()) {
     watch(listener_.fd());
     watch(signals_.fd());
   }
@@ -95,10 +64,15 @@ class Parent {
   int run() {
     while (!over()) {
       wait();
-      look_at_launcher();
-      look_at_clock();
+      count_time();
+      ask();
+      if (launcher_.ended() && !launcher_ended_) launcher_ended_ = now_;
+      if (failure_)
+        end_the_rest();
+      else
+        look_for_failure();
     }
-    if (failure_) tell();
+    tell();
     return failure_ ? failure_->code : 0;
   }
 
@@ -132,12 +106,25 @@ class Parent {
     }
   }
 
+  void count_time() {
+    const Clock::time_point turn = Clock::now();
+    now_ += std::min(longest_turn, std::chrono::duration_cast<Moment>(turn - last_turn_));
+    last_turn_ = turn;
+  }
+
+  void ask() {
+    if (failure_ || now_ < next_question_) return;
+    next_question_ = now_ + between_questions;
+    for (const auto& peer : peers_)
+      if (peer->there() && peer->answered == peer->asked) peer->ask();
+  }
+
   void accept_peer() {
     Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) return;
     watch(socket.fd());
     peers_.push_back(std::make_unique<Peer>());
-    peers_.back()->socket = LineSocket(std::move(socket));
+    peers_.back()->socket = LineSocket(std::move(socket), start_.peer_seconds);
   }
 
   void hear(Peer& peer) {
@@ -146,10 +133,11 @@ class Parent {
       if (!understand(peer, *line)) there = false;
     }
     if (there) return;
+    const bool timed_out = peer.socket.timed_out();
     peer.socket.close();
-    if (peer.rank < 0 || peer.finished) return;
+    if (!peer.there()) return;
     peer.finished = true;
-    lost(peer);
+    lost(peer, timed_out);
   }
 
   // False for what no rank says.
@@ -158,22 +146,19 @@ class Parent {
     std::string verb;
     words >> verb;
     if (peer.rank < 0) return verb == "hello" && welcome(peer, words);
-    if (verb == "iteration") {
+    if (verb == "here") {
+      peer.hear(words, now_);
+    } else if (verb == "iteration") {
       words >> peer.iteration;
     } else if (verb == "snapshot") {
       std::getline(words >> std::ws, snapshot_);
-    } else if (verb == "here") {
-      peer.answered = true;
+    } else if (verb == "orphaned" || verb == "unheard") {
+      if (!unheard_since_) unheard_since_ = now_, unheard_ = name(peer);
     } else if (verb == "aborted") {
       peer.finished = true;
-      fail(gone(peer), static_cast<int>(ExitCode::peer_error), peer.rank);
+      fail({.text = name(peer) + " is gone", .missed_others = peer.rank});
     } else if (verb == "goodbye") {
-      int code = 0;
-      std::string message;
-      words >> code >> peer.iteration;
-      std::getline(words >> std::ws, message);
-      peer.finished = true;
-      if (code != 0) ended_badly(peer, code, message);
+      said_goodbye(peer, words);
     }
     return true;
   }
@@ -181,75 +166,73 @@ class Parent {
   bool welcome(Peer& peer, std::istringstream& words) {
     std::string token;
     int rank = -1;
-    int64_t pid = 0;
-    words >> token >> rank >> pid >> peer.host;
+    words >> token >> rank >> peer.pid >> peer.host;
     if (token != token_ || rank < 0 || rank >= start_.ranks || !words) return false;
     peer.rank = rank;
+    peer.heard = peer.moved = last_arrival_ = now_;
     peer.socket.send(failure_ ? "stop" : "welcome");
     ++arrived_;
-    last_arrival_ = Clock::now();
     return true;
   }
 
-  std::string name(const Peer& peer) const { return fmt::format("rank {} on {}", peer.rank, peer.host); }
-
-  std::string progress(const Peer& peer) const {
-    return peer.iteration >= 0 ? fmt::format("last iteration {}", peer.iteration)
-                               : "before its first iteration";
+  void said_goodbye(Peer& peer, std::istringstream& words) {
+    int code = 0;
+    std::string message;
+    words >> code >> peer.iteration;
+    std::getline(words >> std::ws, message);
+    peer.finished = true;
+    peer.moved = last_goodbye_ = now_;
+    if (code == 0) return;
+    const bool missed_others = code == static_cast<int>(ExitCode::peer_error);
+    fail({.text = message, .code = code, .who = name(peer), .missed_others = missed_others ? peer.rank : -1});
   }
 
-  std::string advice() const {
-    if (snapshot_.empty()) return "no snapshot was written yet";
-    return fmt::format("resume with --snapshot {}", snapshot_);
-  }
-
-  void lost(const Peer& peer) {
-    if (asked_to_stop_ && Clock::now() - asked_at_ < suspicion) return fail("", 128 + asked_to_stop_);
+  void lost(const Peer& peer, bool timed_out) {
+    if (asked_to_stop_ && now_ - asked_at_ < suspicion) return fail({.code = 128 + asked_to_stop_});
+    if (unheard_since_) return fail(failure_of_launcher());
     // This is the one that the other missed, unless it still answered: then the launcher ended it.
-    if (failure_ && failure_->rank >= 0 && !stopped_ && !peer.answered) failure_.reset();
-    fail(gone(peer), static_cast<int>(ExitCode::peer_error));
+    if (failure_ && failure_->missed_others >= 0 && !stopped_ && peer.answered < peer.suspected)
+      failure_.reset();
+    if (timed_out) return fail({.text = cannot_be_reached(peer, peers_, now_, start_.peer_seconds)});
+    fail({.text = name(peer) + " is gone"});
+    launcher_may_be_reason_ = true;
   }
 
-  std::string gone(const Peer& peer) const {
-    return fmt::format("{} is gone ({})", name(peer), progress(peer));
-  }
-
-  void ended_badly(const Peer& peer, int code, const std::string& message) {
-    bool missed_others = code == static_cast<int>(ExitCode::peer_error);
-    std::string text = fmt::format("{} ({}{})", message, name(peer),
-                                   peer.iteration >= 0 ? ", " + progress(peer) : std::string());
-    fail(text, code, missed_others ? peer.rank : -1);
+  // Ranks that were running have lost the launcher, or its process that started them.
+  Failure failure_of_launcher() {
+    const std::string launcher = fmt::format("the launcher '{}'", start_.launcher.front());
+    if (const int signal = launcher_.killed_by_others())
+      return {.text = fmt::format("{} was killed by signal {} though ranks were running", launcher, signal)};
+    if (const std::optional<int> code = launcher_.ended())
+      return {.text = fmt::format("{} ended with exit code {} though ranks were running", launcher, *code),
+              .of_launcher = true};
+    return {.text = fmt::format("the launcher's process that started {} is gone", unheard_)};
   }
 
   // The first failure is the job's; those that follow are its consequences.
-  void fail(const std::string& message, int code, int missed_others = -1) {
+  void fail(Failure failure) {
     if (failure_) return;
-    const bool lost_progress = code == static_cast<int>(ExitCode::peer_error) && arrived_ == start_.ranks;
-    failure_ = Failure{message, lost_progress, code, Clock::now(), missed_others};
-    if (missed_others < 0) return stop_all();
+    failure_ = std::move(failure);
+    failure_->when = now_;
+    if (failure_->of_launcher) launcher_said_ = output_.kept() + errors_.kept();
+    failure_->lost_progress &=
+        failure_->code == static_cast<int>(ExitCode::peer_error) && arrived_ == start_.ranks;
+    if (failure_->missed_others < 0) return stop_all();
     for (const auto& peer : peers_) {
-      if (peer->rank >= 0 && !peer->finished) peer->socket.send("there?");
+      if (!peer->there()) continue;
+      peer->ask();
+      peer->suspected = peer->asked;
     }
   }
 
   // Of the failure of a rank that missed others, one that does not answer is the reason.
   void blame_the_silent() {
     for (const auto& peer : peers_) {
-      if (peer->rank < 0 || peer->finished || peer->answered) continue;
-      failure_->message = gone(*peer);
+      if (!peer->there() || peer->answered >= peer->suspected) continue;
+      failure_->text = name(*peer) + " is gone";
+      failure_->who.clear();
       return;
     }
-  }
-
-  // Once the others have said the last that they had to say: a snapshot may have been under way.
-  void tell() {
-    if (told_) return;
-    told_ = true;
-    if (failure_->message.empty()) return;
-    std::fflush(stdout);
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // of a progress bar that is left
-    fmt::print(stderr, "cortado: error: {}{}\n", failure_->message,
-               failure_->lost_progress ? "; the job was stopped; " + advice() : "");
   }
 
   void stop_all() {
@@ -261,10 +244,10 @@ class Parent {
     if (number == SIGCHLD) return;
     if (number != SIGHUP) {
       asked_to_stop_ = number;
-      asked_at_ = Clock::now();
+      asked_at_ = now_;
     }
     if (arrived_ < start_.ranks) {
-      fail("", 128 + number);
+      fail({.code = 128 + number});
       launcher_.signal(number);
     }
     for (const auto& peer : peers_) {
@@ -272,63 +255,73 @@ class Parent {
     }
   }
 
-  void look_at_launcher() {
-    if (launcher_ended_ || !launcher_.ended()) return;
-    launcher_ended_ = Clock::now();
-  }
-
   bool all_closed() const {
-    return std::ranges::all_of(peers_, [](const auto& p) { return p->finished || p->rank < 0; });
+    return std::ranges::none_of(peers_, [](const auto& peer) { return peer->there(); });
   }
 
-  bool over() const { return launcher_ended_ && (arrived_ == start_.ranks || failure_) && all_closed(); }
+  bool over() const {
+    if (failure_ && now_ - failure_->when > end_of_grace) return true;
+    return launcher_ended_ && (arrived_ == start_.ranks || failure_) && all_closed();
+  }
 
-  // What must have happened by now.
-  void look_at_clock() {
-    Clock::time_point now = Clock::now();
-    if (failure_) {
-      if (!stopped_ && now - failure_->when > suspicion) {
-        blame_the_silent();
-        stop_all();
-      }
-      if (stopped_ && (all_closed() || now - failure_->when > grace)) tell();
-      if (now - failure_->when > grace)
-        launcher_.signal(now - failure_->when > last_grace ? SIGKILL : SIGTERM);
-      if (launcher_ended_ && now - failure_->when > last_grace) abandon();
-      return;
+  void end_the_rest() {
+    const Moment since = now_ - failure_->when;
+    if (!stopped_ && since > suspicion) {
+      blame_the_silent();
+      stop_all();
     }
-    if (launcher_ended_ && now - *launcher_ended_ > 500ms) {
-      fail(missing(fmt::format("the launcher ended with exit code {}", *launcher_.ended())),
-           static_cast<int>(ExitCode::peer_error));
-    } else if (arrived_ < start_.ranks && now - begin_ > std::chrono::seconds(start_.seconds_to_start)) {
-      fail(missing(fmt::format("{} seconds have passed", start_.seconds_to_start)),
-           static_cast<int>(ExitCode::peer_error));
-    } else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
-               now - last_arrival_ > std::max<Clock::duration>(late, 3 * (last_arrival_ - begin_))) {
-      fail(fmt::format("rank {} did not start, though all others have", absent()),
-           static_cast<int>(ExitCode::peer_error));
+    if (since > grace) {
+      for (const auto& peer : peers_)
+        if (peer->there()) peer->kill_process(token_);
+      launcher_.signal(since > last_grace ? SIGKILL : SIGTERM);
     }
+    if (launcher_ended_ && since > last_grace)
+      for (const auto& peer : peers_) peer->finished = true;
   }
 
-  // The lowest rank that has not said hello.
-  int absent() const {
-    int rank = 0;
-    while (std::ranges::find(peers_, rank, [](const auto& peer) { return peer->rank; }) != peers_.end())
-      ++rank;
-    return rank;
+  void look_for_failure() {
+    if (arrived_ < start_.ranks) return look_at_start();
+    if (launcher_ended_ && now_ - *launcher_ended_ > launcher_suspicion) return fail(failure_of_launcher());
+    if (unheard_since_ && now_ - *unheard_since_ > launcher_suspicion) return fail(failure_of_launcher());
+    const Moment limit = std::chrono::seconds(start_.stall_seconds);
+    if (limit == 0s) return;
+    if (std::optional<Stall> stall = find_stall(peers_, now_, limit))
+      return fail({.text = stall->what, .more = stall->more});
+    if (output_.held_up() || errors_.held_up()) last_goodbye_ = now_;  // so is the launcher
+    if (all_closed() && now_ - last_goodbye_ > limit)
+      fail({.text = fmt::format("all ranks are done, but the launcher '{}' has not ended for {} s",
+                                start_.launcher.front(), start_.stall_seconds)});
   }
 
-  std::string missing(const std::string& what) const {
-    if (arrived_ == start_.ranks) return what + " while ranks still ran";
+  void look_at_start() {
+    std::string what;
     std::string hint;
     if (arrived_ == 0)
       hint = fmt::format("; a launcher must hand the variable {} to the ranks", job_variable);
-    return fmt::format("{}, but {} of {} ranks have started (launcher '{}'{})", what, arrived_, start_.ranks,
-                       fmt::join(start_.launcher, " "), hint);
+    if (launcher_ended_ && now_ - *launcher_ended_ > launcher_suspicion)
+      what = fmt::format("the launcher ended with exit code {}", *launcher_.ended());
+    else if (now_ > std::chrono::seconds(start_.seconds_to_start))
+      what = fmt::format("{} seconds have passed", start_.seconds_to_start);
+    else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
+             now_ - last_arrival_ > std::max(late, 3 * last_arrival_))
+      what = "a rank did not start, though all others have";
+    if (what.empty()) return;
+    fail({.text = fmt::format("{}: {}{}", what, missing_ranks(start_.launcher, peers_, start_.ranks), hint),
+          .of_launcher = true});
   }
 
-  void abandon() {
-    for (const auto& peer : peers_) peer->finished = true;
+  // Once the others have said the last that they had to say: a snapshot may have been under way.
+  void tell() {
+    const Moment most = failure_ ? 1s : 10000h;  // a reader may take its time
+    output_.finish(most);
+    errors_.finish(most);
+    if (!failure_) return fmt::print(stderr, "{}{}", output_.kept(), errors_.kept());
+    if (failure_->text.empty()) return;
+    if (launcher_may_be_reason_ && launcher_.killed_by_others() != 0)
+      failure_->text = failure_of_launcher().text;
+    std::fflush(stdout);
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // of a progress bar that is left
+    fmt::print(stderr, "{}cortado: error: {}\n", launcher_said_, message_of(*failure_, peers_, snapshot_));
   }
 
   const JobStart& start_;
@@ -336,41 +329,26 @@ class Parent {
   SignalFile signals_;
   Socket listener_, events_;
   Launcher launcher_;
-  Clock::time_point begin_;
+  Output output_, errors_;
   std::vector<std::unique_ptr<Peer>> peers_;
+  Clock::time_point last_turn_;
+  Moment now_{}, next_question_{};
   int arrived_ = 0;
-  Clock::time_point last_arrival_;
+  Moment last_arrival_{}, last_goodbye_{};
   std::string snapshot_;
   std::optional<Failure> failure_;
-  bool stopped_ = false, told_ = false;
+  std::string launcher_said_;  // of a failure that is its own
+  bool stopped_ = false;
+  bool launcher_may_be_reason_ = false;  // of ranks that are gone: it took them with it
   int asked_to_stop_ = 0;
-  Clock::time_point asked_at_;
-  std::optional<Clock::time_point> launcher_ended_;
+  Moment asked_at_{};
+  std::optional<Moment> launcher_ended_;
+  std::optional<Moment> unheard_since_;  // a rank has lost the process that started it
+  std::string unheard_;                  // its name
 };
 
 }  // namespace
 
 int run_job(const JobStart& start) { return Parent(start).run(); }
-
-std::vector<std::string> split_words(const std::string& line) {
-  std::vector<std::string> words;
-  char quote = 0;
-  bool inside = false;
-  for (char c : line) {
-    if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (quote != 0 && c == quote) {
-      quote = 0;
-      continue;
-    } else if (quote == 0 && c == ' ') {
-      inside = false;
-      continue;
-    }
-    if (!inside) words.emplace_back();
-    inside = true;
-    if (quote == 0 || c != quote) words.back() += c;
-  }
-  return words;
-}
 
 }  // namespace cortado

@@ -1,37 +1,57 @@
 #include "cortado/job/rank.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <string_view>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
 namespace {
 
-constexpr int seconds_to_connect = 3, seconds_to_answer = 20, report_milliseconds = 250;
+constexpr int seconds_to_connect = 3, seconds_to_answer = 20, look_milliseconds = 250;
+constexpr std::chrono::seconds tries_to_connect{15}, tries_to_say_goodbye{2};
+constexpr size_t longest_activity = 200;
 
 [[noreturn]] void end_process() { _exit(static_cast<int>(ExitCode::peer_error)); }
 
 // The connection of this process's JobRank, for the handler.
 std::atomic<int> parent_of_aborting = -1;
 
-// A library that finds its peer gone may abort before the parent hears of that peer: tell that this rank
-// aborts, so that it is not taken for the reason.
-void tell_abort(int) {
+void say_last(std::string_view line) {
   const int parent = parent_of_aborting;
-  if (parent >= 0) (void)!send(parent, "aborted\n", 8, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (parent >= 0) (void)!send(parent, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// A library that finds its peer gone may abort before the parent hears of that peer: tell that this rank
+// aborts, so that it is not taken for the reason. The same of an output that nobody takes any more.
+void tell_end(int signal) {
+  say_last(signal == SIGPIPE ? "unheard\n" : "aborted\n");
   // The launcher may end all others with this one: first let them answer the parent.
   const timespec moment{.tv_sec = 0, .tv_nsec = 500'000'000};
   nanosleep(&moment, nullptr);
-  std::signal(SIGABRT, SIG_DFL);
-  raise(SIGABRT);  // ends the process once this handler has returned
+  std::signal(signal, SIG_DFL);
+  raise(signal);  // ends the process once this handler has returned
+}
+
+// What follows the number of a question.
+std::string answer(int64_t iteration) {
+  const uint64_t progress = progress_count;  // before what is done: a step that ends between them counts
+  const Activity activity = current_activity();
+  std::string text = shortened(activity.text, longest_activity);
+  std::ranges::replace(text, '\n', ' ');
+  return fmt::format(" {} {} {} {} {}", iteration, progress, activity.waits ? "waits" : "works",
+                     activity.ranks.empty() ? "*" : fmt::format("{}", fmt::join(activity.ranks, ",")), text);
 }
 
 // The parent's answer to hello; false for a stranger that listens at the same port of another host.
@@ -51,20 +71,28 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
   if (text == nullptr) return nullptr;
   std::optional<JobAddress> address = parse_job_address(text);
   if (!address) throw UserError(fmt::format("the environment variable {} is broken; unset it", job_variable));
-  for (const std::string& host : address->hosts) {
-    Socket socket = connect_to(host, address->port, seconds_to_connect);
-    if (!socket) continue;
-    LineSocket parent(std::move(socket));
-    parent.send(fmt::format("hello {} {} {} {}", address->token, rank, getpid(), host_name()));
-    if (welcomed(parent)) return std::unique_ptr<JobRank>(new JobRank(std::move(parent)));
-  }
+  // A network may be away for a moment.
+  const auto end = std::chrono::steady_clock::now() + tries_to_connect;
+  do {
+    for (const std::string& host : address->hosts) {
+      Socket socket = connect_to(host, address->port, seconds_to_connect);
+      if (!socket) continue;
+      // The parent finds out first, and tells.
+      LineSocket parent(std::move(socket), address->peer_seconds * 3 / 2 + 1);
+      parent.send(fmt::format("hello {} {} {} {}", address->token, rank, getpid(), host_name()));
+      if (welcomed(parent)) return std::unique_ptr<JobRank>(new JobRank(std::move(parent)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  } while (std::chrono::steady_clock::now() < end);
   throw PeerError(fmt::format("rank {} on {} cannot reach the process that started it (tried {})", rank,
-                              host_name(), text + address->token.size() + 1));
+                              host_name(), fmt::join(address->hosts, " ")));
 }
 
-JobRank::JobRank(LineSocket parent) : parent_(std::move(parent)), wake_(eventfd(0, EFD_CLOEXEC)) {
+JobRank::JobRank(LineSocket parent)
+    : parent_(std::move(parent)), started_by_(getppid()), wake_(eventfd(0, EFD_CLOEXEC)) {
   parent_of_aborting = parent_.fd();
-  std::signal(SIGABRT, tell_abort);
+  std::signal(SIGABRT, tell_end);
+  std::signal(SIGPIPE, tell_end);
   // Signals are for the main thread.
   sigset_t all, before;
   sigfillset(&all);
@@ -85,13 +113,6 @@ void JobRank::send(const std::string& line) {
   parent_.send(line);
 }
 
-void JobRank::send_iteration() {
-  int64_t iteration = iteration_;
-  if (iteration == sent_iteration_) return;
-  sent_iteration_ = iteration;
-  send(fmt::format("iteration {}", iteration));
-}
-
 void JobRank::report_snapshot(const std::string& path) { send("snapshot " + path); }
 
 void JobRank::goodbye(int code, const std::string& message) {
@@ -99,22 +120,39 @@ void JobRank::goodbye(int code, const std::string& message) {
   std::string line = message;
   for (char& c : line)
     if (c == '\n') c = ' ';
-  send(fmt::format("goodbye {} {} {}", code, iteration_.load(), line));
+  std::lock_guard lock(sending_);
+  parent_.send(fmt::format("goodbye {} {} {}", code, iteration_.load(), line));
+  parent_.flush(tries_to_say_goodbye);  // the process's end could take it back
+}
+
+// False: the process must end.
+bool JobRank::obey(const std::string& line) {
+  if (line == "stop") {
+    send(fmt::format("iteration {}", iteration_.load()));
+    return false;
+  }
+  if (line.starts_with("there? ") && !said_goodbye_) send("here " + line.substr(7) + answer(iteration_));
+  if (line.starts_with("signal ")) kill(getpid(), std::atoi(line.c_str() + 7));
+  return true;
+}
+
+// Without it nobody passes on what this rank prints.
+void JobRank::look_at_launcher() {
+  if (started_by_ == 0 || getppid() == started_by_ || said_goodbye_) return;
+  started_by_ = 0;
+  send("orphaned");
 }
 
 void JobRank::watch() {
   pollfd waits[2] = {{parent_.fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
   while (true) {
-    poll(waits, 2, report_milliseconds);
+    poll(waits, 2, look_milliseconds);
     if (waits[1].revents != 0) return;
-    if (!said_goodbye_) send_iteration();
+    look_at_launcher();
     if (waits[0].revents == 0) continue;
     bool there = parent_.receive();
-    while (std::optional<std::string> line = parent_.take_line()) {
-      if (*line == "stop") end_process();
-      if (*line == "there?") send("here");
-      if (line->starts_with("signal ")) kill(getpid(), std::atoi(line->c_str() + 7));
-    }
+    while (std::optional<std::string> line = parent_.take_line())
+      if (!obey(*line)) end_process();
     if (there) continue;
     if (!said_goodbye_) end_process();
     waits[0].fd = -1;  // the parent heard the goodbye and left

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <sys/types.h>
 #include <thread>
 
 #include "cortado/job/wire.h"
@@ -13,14 +14,15 @@ namespace cortado {
 
 // This process as a rank that a parent (run_job) watches. A thread keeps the connection: when the parent says
 // stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of MPI
-// may never return); a signal that the parent passes on is raised here.
+// may never return); a signal that the parent passes on is raised here. The thread answers the parent's
+// questions with what current_activity() tells.
 class JobRank {
  public:
   // Nothing where no parent started this process. Throws PeerError when it does not answer.
   static std::unique_ptr<JobRank> join(int rank);
   ~JobRank();
 
-  // Any thread; costs nothing. The parent hears of it a few times a second.
+  // Any thread; costs nothing. The parent asks a few times a second.
   void report_iteration(int64_t iteration) { iteration_ = iteration; }
   // A snapshot that training can go on from.
   void report_snapshot(const std::string& path);
@@ -32,12 +34,13 @@ class JobRank {
   explicit JobRank(LineSocket parent);
   void watch();
   void send(const std::string& line);
-  void send_iteration();
+  void look_at_launcher();
+  bool obey(const std::string& line);  // false: the process must end
 
   LineSocket parent_;
   std::mutex sending_;
   std::atomic<int64_t> iteration_ = -1;
-  int64_t sent_iteration_ = -1;
+  pid_t started_by_;  // the launcher's process on this host
   std::atomic<bool> said_goodbye_ = false;
   Socket wake_;  // an eventfd
   std::thread watcher_;

@@ -1,5 +1,6 @@
 #include "cortado/job/wire.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <charconv>
@@ -8,13 +9,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sstream>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 #include "cortado/base/error.h"
@@ -22,19 +26,19 @@
 namespace cortado {
 namespace {
 
-constexpr size_t longest_input = 1 << 20;
+constexpr size_t longest_input = 1 << 20, longest_unsent = 1 << 18;
 
 void set_option(int fd, int level, int option, int value) {
   setsockopt(fd, level, option, &value, sizeof value);
 }
 
-// A peer that answers nothing for about 6 seconds is gone.
-void notice_lost_peers(int fd) {
+// A host that answers nothing for about so many seconds is gone.
+void notice_lost_peers(int fd, int seconds) {
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 3));
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 6000);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
@@ -55,14 +59,15 @@ std::string numeric(const sockaddr* address, socklen_t size) {
 }  // namespace
 
 std::string to_text(const JobAddress& address) {
-  return fmt::format("{} {} {}", address.token, address.port, fmt::join(address.hosts, " "));
+  return fmt::format("{} {} {} {}", address.token, address.port, address.peer_seconds,
+                     fmt::join(address.hosts, " "));
 }
 
 std::optional<JobAddress> parse_job_address(std::string_view text) {
   std::istringstream words{std::string(text)};
   JobAddress address;
-  if (!(words >> address.token >> address.port) || address.port <= 0 || address.port > 65535)
-    return std::nullopt;
+  if (!(words >> address.token >> address.port >> address.peer_seconds)) return std::nullopt;
+  if (address.port <= 0 || address.port > 65535 || address.peer_seconds <= 0) return std::nullopt;
   for (std::string host; words >> host;) address.hosts.push_back(host);
   if (address.hosts.empty()) return std::nullopt;
   return address;
@@ -73,14 +78,46 @@ void Socket::close() {
   fd_ = -1;
 }
 
-LineSocket::LineSocket(Socket socket) : socket_(std::move(socket)) {
+LineSocket::LineSocket(Socket socket, int peer_seconds) : socket_(std::move(socket)) {
   fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) | O_NONBLOCK);
-  notice_lost_peers(fd());
+  notice_lost_peers(fd(), peer_seconds);
 }
 
 void LineSocket::send(std::string_view line) {
-  std::string text = fmt::format("{}\n", line);
-  if (socket_) (void)!::send(fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!socket_) return;
+  if (unsent_.size() < longest_unsent) unsent_ += shortened(line, longest_line) + "\n";
+  push();
+}
+
+void LineSocket::push() {
+  while (socket_ && !unsent_.empty()) {
+    const ssize_t sent = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) unsent_.clear();  // its end is read
+    if (sent <= 0) return;
+    unsent_.erase(0, static_cast<size_t>(sent));
+  }
+}
+
+bool LineSocket::unreached() const {
+  int bytes = 0;
+  return !unsent_.empty() || (socket_ && ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0);
+}
+
+void LineSocket::flush(std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (socket_ && unreached() && std::chrono::steady_clock::now() < end) {
+    push();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::string LineSocket::address() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  const std::string text = numeric(reinterpret_cast<const sockaddr*>(&address), size);
+  return text.starts_with("::ffff:") ? text.substr(7) : text;  // IPv4
 }
 
 bool LineSocket::receive() {
@@ -92,7 +129,9 @@ bool LineSocket::receive() {
     } else if (got < 0 && errno == EINTR) {
       continue;
     } else {
-      return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+      const bool there = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+      if (!there) error_ = got < 0 ? errno : 0;
+      return there;
     }
   }
   return false;
@@ -167,6 +206,13 @@ std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name[0] != '\0' ? name : "unknown-host";
+}
+
+std::string shortened(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  size_t end = bytes - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // within a character
+  return std::string(text.substr(0, end)) + "...";
 }
 
 }  // namespace cortado

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,16 +11,18 @@
 namespace cortado {
 
 // What the process that starts a job and its ranks say to each other: lines of words over TCP.
-//   rank to parent:  hello TOKEN RANK PID HOST | iteration N | snapshot PATH | goodbye CODE N MESSAGE |
-//                   aborted | here
-//   parent to rank:  welcome | signal N | there? | stop
-// A connection that ends without goodbye means that its process is gone. Both ends ask TCP to find out within
-// seconds when a host is gone.
+//   rank to parent:  hello TOKEN RANK PID HOST | snapshot PATH | goodbye CODE ITERATION MESSAGE |
+//                   here QUESTION ITERATION PROGRESS waits|works RANKS|* WHAT-IT-DOES |
+//                   iteration N (its last, as it stops) | aborted | orphaned | unheard
+//   parent to rank:  welcome | there? QUESTION | signal N | stop
+// A connection that ends without goodbye means that its process is gone. A rank that does not answer while
+// its host does stands still. Both ends ask TCP to find out when a host is gone.
 
 // Where the parent listens. It reaches the ranks in the environment variable CORTADO_JOB.
 struct JobAddress {
   std::string token;  // told by every rank: nobody else on the network is one
   int port = 0;
+  int peer_seconds = 60;           // for so long a host may not be reached
   std::vector<std::string> hosts;  // all addresses of the parent's host
 };
 inline constexpr const char* job_variable = "CORTADO_JOB";
@@ -43,24 +47,37 @@ class Socket {
   int fd_;
 };
 
-// Lines over a connection; nothing blocks.
+// Lines over a connection; nothing blocks, but for flush().
 class LineSocket {
  public:
+  static constexpr size_t longest_line = 8192;  // what is longer is cut and ends in "..."
   LineSocket() = default;
-  explicit LineSocket(Socket socket);
+  // A host that cannot be reached for `peer_seconds` ends the connection.
+  LineSocket(Socket socket, int peer_seconds);
   int fd() const { return socket_.fd(); }
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void close() { socket_.close(); }
 
-  // Sends a line. What the connection cannot take is lost: it is broken or its reader is stuck.
+  // Sends a line, now or, where the connection takes no more, with the next one. Lines that its reader does
+  // not take for long are lost, but whole ones.
   void send(std::string_view line);
+  // Waits until the other side's system has all that was sent, or for so long.
+  void flush(std::chrono::milliseconds most);
+  // True when the other side's system has not taken all that was sent.
+  bool unreached() const;
   // Reads what is there; false once the connection has ended. Lines that came before are there to be taken.
   bool receive();
   std::optional<std::string> take_line();
+  bool timed_out() const { return error_ == ETIMEDOUT || error_ == EHOSTUNREACH || error_ == ENETUNREACH; }
+  // Of the other side, as numbers.
+  std::string address() const;
 
  private:
+  void push();
+
   Socket socket_;
-  std::string input_;
+  std::string input_, unsent_;
+  int error_ = 0;  // that ended the connection
 };
 
 // Listens on every address at a port that the system chooses. Throws UserError.
@@ -72,5 +89,7 @@ std::vector<std::string> own_addresses();
 Socket connect_to(const std::string& host, int port, int seconds);
 
 std::string host_name();
+// At most so many bytes of the text, with "..." in place of what is cut.
+std::string shortened(std::string_view text, size_t bytes);
 
 }  // namespace cortado

@@ -10,7 +10,7 @@ std::vector<Shape> BatchNorm::output_shapes(std::span<const Shape> inputs, int o
   check_count("inputs", inputs.size(), 1, 1);
   check_count("outputs", outputs, 1, 1);
   if (inputs[0].rank() < 1) throw UserError("input is a scalar, needs a batch axis");
-  if (options_.eps <= 0) throw UserError(fmt::format("eps is {}, must be positive", options_.eps));
+  if (options_.eps < 0) throw UserError(fmt::format("eps is {}, must not be negative", options_.eps));
   return {inputs[0]};
 }
 

@@ -6,19 +6,19 @@
 namespace cortado {
 
 struct DropoutOptions {
-  double ratio = 0.5;  // probability of dropping an element, in [0, 1)
+  double ratio = 0.5;  // probability of dropping an element, in [0, 1]
 
   // Whether the element of global index `index` (row-major in spoken order N, C, D, H, W) is kept: neither
   // the order in memory nor the cut changes a mask.
   bool keeps(const RandomStream& random, uint64_t index) const { return random.uniform(index) >= ratio; }
-  double kept_scale() const { return 1 / (1 - ratio); }
+  double kept_scale() const { return ratio < 1 ? 1 / (1 - ratio) : 0; }  // of ratio 1 nothing is kept
   bool operator==(const DropoutOptions&) const = default;
 };
 
 // Training: y = kept ? x / (1 - ratio) : 0. Testing: y = x.
 class Dropout : public Layer {
  public:
-  explicit Dropout(DropoutOptions options);  // throws UserError on a ratio outside [0, 1)
+  explicit Dropout(DropoutOptions options);  // throws UserError on a ratio outside [0, 1]
   const DropoutOptions& options() const { return options_; }
 
   std::string_view type() const override { return "Dropout"; }

@@ -8,8 +8,8 @@
 namespace cortado {
 
 Eltwise::Eltwise(EltwiseOptions options) : options_(std::move(options)) {
-  if (!options_.coeff.empty() && options_.operation != EltwiseOptions::Operation::sum) {
-    throw UserError("coeff is for operation SUM only");
+  if (!options_.coeff.empty() && options_.operation == EltwiseOptions::Operation::prod) {
+    throw UserError("coeff is not for operation PROD; remove it");
   }
 }
 

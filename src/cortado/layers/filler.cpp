@@ -63,7 +63,7 @@ void fill_bilinear(const Shape& shape, const PartIndex& part, float* values) {
     throw UserError("the bilinear filler needs a 4-D weight with a square kernel, has " + shape.text());
   }
   int64_t width = shape[3];
-  double factor = std::ceil(width / 2.0), centre = (2 * factor - 1 - std::fmod(factor, 2)) / (2.0 * factor);
+  double factor = std::ceil(width / 2.0), centre = (width - 1) / (2.0 * factor);
   fill_each(part, values, [&](int64_t i) {
     double x = i % width, y = (i / width) % width;
     return (1 - std::abs(x / factor - centre)) * (1 - std::abs(y / factor - centre));

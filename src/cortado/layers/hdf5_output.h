@@ -11,7 +11,7 @@ struct Hdf5OutputOptions {
 };
 
 // Appends its two inputs, batch by batch, to the data sets "data" and "label" of an HDF5 file that it makes
-// anew. No outputs.
+// anew; these have four axes at least, the last ones 1 where an input has fewer. No outputs.
 class Hdf5Output : public Layer {
  public:
   explicit Hdf5Output(Hdf5OutputOptions options);

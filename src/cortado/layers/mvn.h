@@ -12,7 +12,8 @@ struct MvnOptions {
 };
 
 // Mean-variance normalization of each sample's channel (or of each sample, across_channels):
-// y = x - mean, and with normalize_variance y = (x - mean) / (sqrt(mean of (x - mean)^2) + eps).
+// y = x - mean, and with normalize_variance y = (x - mean) / (sqrt(mean of (x - mean)^2) + eps). The gradient
+// is Caffe's, which is the derivative for a small eps alone.
 class Mvn : public Layer {
  public:
   explicit Mvn(MvnOptions options) : options_(options) {}

@@ -1,5 +1,6 @@
 #include "cortado/layers/pooling.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
@@ -32,15 +33,37 @@ Window PoolingOptions::resolve(const Shape& input) const {
   return window;
 }
 
+namespace {
+
+// Caffe averages a window that starts at the image's end to 0 / 0.
+void check_last_window(int64_t image, const WindowAxis& axis, int64_t windows,
+                       PoolingOptions::Method method) {
+  using Method = PoolingOptions::Method;
+  const int64_t start = axis.first(windows - 1);
+  const bool undefined = method == Method::average ? start == image : start >= image;
+  if (method == Method::max || !undefined) return;
+  throw UserError(fmt::format(
+      "the last of {} windows (kernel {}, stride {}) starts at {}, outside an input of {}, where "
+      "{} pooling has no value; use round_mode: FLOOR, or max pooling",
+      windows, axis.kernel, axis.stride, start, image, method == Method::average ? "average" : "stochastic"));
+}
+
+}  // namespace
+
 std::vector<Shape> Pooling::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 1, 1);
   check_count("outputs", outputs, 1, options_.method == PoolingOptions::Method::max ? 2 : 1);
   const Shape& input = inputs[0];
   check_spatial(input);
   Window window = options_.resolve(input);
+  const bool padded = std::ranges::any_of(window, [](const WindowAxis& axis) { return axis.pad > 0; });
+  const Rounding rounding =
+      padded && options_.rounding == Rounding::up ? Rounding::up_inside : options_.rounding;
   Shape output{input[0], input[1]};
   for (size_t i = 0; i < window.size(); ++i) {
-    output.append(window_count(input[i + 2], window[i], options_.rounding));
+    const int64_t image = input[i + 2];
+    output.append(window_count(image, window[i], rounding));
+    check_last_window(image, window[i], output[i + 2], options_.method);
   }
   return std::vector<Shape>(outputs, output);
 }

@@ -10,8 +10,8 @@ struct PoolingOptions {
   Method method = Method::max;
   // One entry per spatial axis (D, H, W order), or one for all; stride and pad empty: 1 and 0.
   std::vector<int64_t> kernel, stride, pad;
-  bool global_pooling = false;  // the kernel is the whole image; excludes kernel, stride and pad
-  Rounding rounding = Rounding::up;
+  bool global_pooling = false;       // the kernel is the whole image; excludes kernel, stride and pad
+  Rounding rounding = Rounding::up;  // with padding on any axis, up_inside in place of up: Caffe's rule
 
   // The window on a tensor of shape `input`. Throws UserError.
   Window resolve(const Shape& input) const;
@@ -20,8 +20,10 @@ struct PoolingOptions {
 
 // Pools each channel over windows clipped to the image; 1-D, 2-D and 3-D.
 //   max         first maximum in spoken order; a second output, if any, holds its index within the
-//               channel's image (spoken order, row-major), which has no gradient
-//   average     sum over the image's part of the window / size of the window clipped to the padded image
+//               channel's image (spoken order, row-major), which has no gradient. Of a window outside the
+//               image: the lowest float, index -1, no gradient
+//   average     sum over the image's part of the window / size of the window clipped to the padded image,
+//               which must not be 0
 //   stochastic  (Zeiler and Fergus, 2013; inputs not negative, no padding) training: element drawn with
 //               probability x / sum x; testing: sum x^2 / sum x
 class Pooling : public Layer {

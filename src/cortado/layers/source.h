@@ -32,7 +32,7 @@ struct SourceOptions {
   std::string source;       // database folder, image list, or list of HDF5 files
   std::string root_folder;  // image_data
   int batch_size = 0;
-  int rand_skip = 0;
+  int rand_skip = 0;  // image_data
   bool shuffle = false;
   int new_height = 0, new_width = 0;  // image_data
   bool is_color = true;               // image_data

@@ -46,7 +46,7 @@ int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding) {
     count = floor_divide(room, axis.stride) + 1;
   } else {
     count = ceil_divide(room, axis.stride) + 1;
-    if ((count - 1) * axis.stride >= image + axis.pad) --count;
+    if (rounding == Rounding::up_inside && axis.first(count - 1) >= image) --count;
   }
   if (image < 1 || count < 1) {
     throw UserError(

@@ -23,13 +23,12 @@ struct WindowAxis {
 // One WindowAxis per spatial axis: (D,) H, W.
 using Window = std::vector<WindowAxis>;
 
-// Rounding of the number of windows: Caffe's pooling rounds up unless told otherwise.
-enum class Rounding { up, down };
+// Rounding of the number of windows. `down` counts those that lie inside the padded image; `up` lets one more
+// run over its end, and even start after it where the stride is larger than the kernel; `up_inside` leaves
+// out a window that would start after the image.
+enum class Rounding { up, up_inside, down };
 
-// Number of windows on an image axis of `image` positions. Rounding down counts the windows that lie inside
-// the padded image. Rounding up lets the last one run over its end, unless it would start behind the image:
-// Caffe's clipping rule, applied also without padding, where Caffe would pool an empty window.
-// Throws UserError when no window fits.
+// Number of windows on an image axis of `image` positions. Throws UserError when no window fits.
 int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding = Rounding::down);
 
 // The image positions that windows `windows` read: the smallest range holding them, clipped to [0, image).

@@ -17,21 +17,24 @@ bool meets(const caffe::NetState& state, const caffe::NetStateRule& rule) {
          std::ranges::all_of(rule.stage(), present) && std::ranges::none_of(rule.not_stage(), present);
 }
 
-NetFile filter_net(const NetFile& file, const caffe::NetState& state) {
+bool stays(const NetFile& file, int index, const caffe::NetState& state) {
   auto met = [&](const caffe::NetStateRule& rule) { return meets(state, rule); };
+  const caffe::LayerParameter& layer = file.net.layer(index);
+  if (layer.include_size() > 0 && layer.exclude_size() > 0) {
+    throw UserError(fmt::format("{}: layer '{}' has include and exclude rules; give only one kind",
+                                file.where(index).text(), layer.name()));
+  }
+  return layer.include_size() > 0 ? std::ranges::any_of(layer.include(), met)
+                                  : std::ranges::none_of(layer.exclude(), met);
+}
+
+NetFile filter_net(const NetFile& file, const caffe::NetState& state) {
   NetFile kept{file.path, file.net, {}};
   kept.net.clear_layer();
   *kept.net.mutable_state() = state;
   for (int i = 0; i < file.net.layer_size(); ++i) {
-    const caffe::LayerParameter& layer = file.net.layer(i);
-    if (layer.include_size() > 0 && layer.exclude_size() > 0) {
-      throw UserError(fmt::format("{}: layer '{}' has include and exclude rules; give only one kind",
-                                  file.where(i).text(), layer.name()));
-    }
-    bool stays = layer.include_size() > 0 ? std::ranges::any_of(layer.include(), met)
-                                          : std::ranges::none_of(layer.exclude(), met);
-    if (!stays) continue;
-    *kept.net.add_layer() = layer;
+    if (!stays(file, i, state)) continue;
+    *kept.net.add_layer() = file.net.layer(i);
     kept.layer_lines.push_back(file.layer_lines[i]);
   }
   return kept;

@@ -8,8 +8,11 @@ namespace cortado {
 // not_stage present.
 bool meets(const caffe::NetState& state, const caffe::NetStateRule& rule);
 
-// The net without the layers that `state` excludes: with include rules a layer stays if it meets any of them,
-// with exclude rules if it meets none. Throws UserError on a layer with both.
+// Whether a layer of the file belongs to the net that `state` asks for: with include rules it stays if it
+// meets any of them, with exclude rules if it meets none. Throws UserError on a layer with both.
+bool stays(const NetFile& file, int layer, const caffe::NetState& state);
+
+// The net without the layers that do not stay.
 NetFile filter_net(const NetFile& file, const caffe::NetState& state);
 
 }  // namespace cortado

@@ -6,6 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/base/text.h"
 #include "cortado/net/caffe/conversions.h"
 
 namespace cortado {
@@ -63,8 +64,9 @@ const std::map<std::string_view, from_caffe::Conversion>& conversions() {
   return table;
 }
 
-// Caffe's layer types that Cortado leaves out, and why or what to use instead.
-const std::map<std::string_view, std::string_view>& left_out() {
+}  // namespace
+
+const std::map<std::string_view, std::string_view>& refused_layer_types() {
   static const std::map<std::string_view, std::string_view> table = {
       {"BatchReindex", "the shape of its output depends on values"},
       {"Clip", "use ReLU or Eltwise"},
@@ -86,16 +88,22 @@ const std::map<std::string_view, std::string_view>& left_out() {
   return table;
 }
 
-[[noreturn]] void refuse_type(const std::string& type) {
-  if (type.empty()) throw UserError("no type is given");
-  auto known = left_out().find(type);
-  if (known != left_out().end()) {
-    throw UserError(fmt::format("Caffe's type '{}' is not supported: {}", type, known->second));
-  }
+std::vector<std::string_view> supported_layer_types() {
   std::vector<std::string_view> names;
   for (const auto& [name, conversion] : conversions()) names.push_back(name);
-  throw UserError(
-      fmt::format("type '{}' is not supported{}", type, type.size() < 100 ? did_you_mean(type, names) : ""));
+  return names;
+}
+
+namespace {
+
+[[noreturn]] void refuse_type(const std::string& type) {
+  if (type.empty()) throw UserError("no type is given");
+  auto known = refused_layer_types().find(type);
+  if (known != refused_layer_types().end()) {
+    throw UserError(fmt::format("Caffe's type '{}' is not supported: {}", type, known->second));
+  }
+  throw UserError(fmt::format("type '{}' is not supported{}", type,
+                              type.size() < 100 ? did_you_mean(type, supported_layer_types()) : ""));
 }
 
 LayerPtr convert(const caffe::LayerParameter& layer) {
@@ -104,12 +112,40 @@ LayerPtr convert(const caffe::LayerParameter& layer) {
   return conversion->second(layer);
 }
 
+// Names stand in messages, tables, pages and the names of files' records.
+void check_name(std::string_view name, const char* kind, const SourceLocation& where) {
+  constexpr size_t longest = 1024;
+  if (name.size() > longest)
+    throw UserError(fmt::format("{}: the name of a {} has {} bytes; it can have {}", where.text(), kind,
+                                name.size(), longest));
+  if (printable(name) != name)
+    throw UserError(
+        fmt::format("{}: the name of a {}, '{}', has control characters or bytes that are no UTF-8; "
+                    "leave them out",
+                    where.text(), kind, printable(name)));
+}
+
+void check_names(const caffe::LayerParameter& layer, const SourceLocation& where) {
+  check_name(layer.name(), "layer", where);
+  check_name(layer.type(), "layer's type", where);
+  for (const std::string& blob : layer.bottom()) check_name(blob, "blob", where);
+  for (const std::string& blob : layer.top()) check_name(blob, "blob", where);
+  for (const caffe::ParamSpec& parameter : layer.param()) check_name(parameter.name(), "parameter", where);
+}
+
 }  // namespace
 
 LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceLocation& where) {
+  check_names(layer, where);
   LayerDeclaration declaration;
-  declaration.name = layer.name();
+  declaration.name = declaration.file_name = layer.name();
   declaration.where = where;
+  if (layer.blobs_size() > 0) {
+    throw UserError(fmt::format(
+        "{}: layer '{}': weights (blobs) within a model file are not read; keep them in a caffemodel "
+        "and give --weights",
+        where.text(), layer.name()));
+  }
   try {
     declaration.layer = convert(layer);
   } catch (const UserError& error) {
@@ -124,6 +160,7 @@ LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceL
                                       .permissive = spec.share_mode() == caffe::ParamSpec::PERMISSIVE});
   }
   declaration.loss_weights.assign(layer.loss_weight().begin(), layer.loss_weight().end());
+  if (layer.has_phase()) declaration.phase = layer.phase() == caffe::TRAIN ? Phase::train : Phase::test;
   declaration.propagate_down.assign(layer.propagate_down().begin(), layer.propagate_down().end());
   return declaration;
 }

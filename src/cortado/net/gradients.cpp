@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/pooling.h"
 
 namespace cortado {
 namespace {
@@ -23,6 +24,16 @@ std::vector<bool> behind_trained_parameters(const std::vector<Network::Node>& no
     for (int output : node.outputs) behind[output] = trained;
   }
   return behind;
+}
+
+// Which element stochastic pooling takes in testing, so that its gradient could follow, is not defined.
+void check_gradient_in_phase(const Network::Node& node) {
+  const auto* pooling = dynamic_cast<const Pooling*>(node.layer.get());
+  if (!pooling || node.phase == Phase::train) return;
+  if (pooling->options().method != PoolingOptions::Method::stochastic) return;
+  throw UserError(
+      fmt::format("{}: layer '{}': stochastic pooling of phase TEST has no gradient; train it in phase TRAIN",
+                  node.where.text(), node.name));
 }
 
 }  // namespace
@@ -48,6 +59,7 @@ void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Te
                         node.where.text(), node.name, tensors[node.inputs[i]].name));
       }
       bool wanted = request.value_or(behind[node.inputs[i]]) && differentiable && under_loss;
+      if (wanted) check_gradient_in_phase(node);
       node.propagate_down[i] = wanted;
       node.has_backward = node.has_backward || wanted;
       if (wanted) reached[node.inputs[i]] = true;

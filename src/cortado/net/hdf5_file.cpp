@@ -6,6 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/net/seal.h"
 
 namespace cortado {
 namespace {
@@ -24,6 +25,13 @@ Hdf5Handle create_memory_file() {
   constexpr size_t increment = 64 << 20;
   H5Pset_fapl_core(access.get(), increment, false);
   return {H5Fcreate("memory", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
+}
+
+// Without the time at which it was made: the same values are the same bytes, whenever they are written.
+Hdf5Handle without_times() {
+  Hdf5Handle property(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_obj_track_times(property.get(), 0);
+  return property;
 }
 
 Hdf5Handle groups_on_the_way() {
@@ -70,8 +78,9 @@ void check_written(herr_t status) {
 
 bool is_hdf5(std::string_view content) { return content.starts_with("\x89HDF\r\n\x1a\n"); }
 
-Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path), file_(open_file(path)) {
-  if (!file_.open()) fail("not a whole HDF5 file: it is truncated or of another kind");
+Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path), guard_(path), file_(open_file(path)) {
+  if (!file_.open())
+    throw DamagedFile(fmt::format("{}: not a whole HDF5 file: it is truncated or of another kind", path));
 }
 
 void Hdf5Reader::fail(const std::string& what) const { throw UserError(fmt::format("{}: {}", path_, what)); }
@@ -145,7 +154,8 @@ void Hdf5Reader::for_each_dataset(const std::string& group,
   if (status < 0) fail(fmt::format("group '{}' cannot be read", group));
 }
 
-Hdf5Writer::Hdf5Writer() : file_(create_memory_file()), with_groups_(groups_on_the_way()) {
+Hdf5Writer::Hdf5Writer()
+    : file_(create_memory_file()), with_groups_(groups_on_the_way()), without_times_(without_times()) {
   ensure(file_.open(), "an HDF5 file cannot be created in memory");
 }
 
@@ -156,7 +166,7 @@ void Hdf5Writer::blob(const std::string& name, const Blob& blob) {
                        : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
                    H5Sclose);
   Hdf5Handle data(H5Dcreate2(file_.get(), name.c_str(), H5T_NATIVE_FLOAT, space.get(), with_groups_.get(),
-                             H5P_DEFAULT, H5P_DEFAULT),
+                             without_times_.get(), H5P_DEFAULT),
                   H5Dclose);
   check_written(H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, blob.values.data()));
 }
@@ -165,7 +175,7 @@ void Hdf5Writer::integer(const std::string& name, int value) {
   hsize_t one = 1;
   Hdf5Handle space(H5Screate_simple(1, &one, nullptr), H5Sclose);
   Hdf5Handle data(H5Dcreate2(file_.get(), name.c_str(), H5T_NATIVE_INT, space.get(), with_groups_.get(),
-                             H5P_DEFAULT, H5P_DEFAULT),
+                             without_times_.get(), H5P_DEFAULT),
                   H5Dclose);
   check_written(H5Dwrite(data.get(), H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value));
 }
@@ -175,12 +185,13 @@ void Hdf5Writer::text(const std::string& name, const std::string& value) {
   H5Tset_size(type.get(), value.size() + 1);
   Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   Hdf5Handle data(H5Dcreate2(file_.get(), name.c_str(), type.get(), space.get(), with_groups_.get(),
-                             H5P_DEFAULT, H5P_DEFAULT),
+                             without_times_.get(), H5P_DEFAULT),
                   H5Dclose);
   check_written(H5Dwrite(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.c_str()));
 }
 
 void Hdf5Writer::group(const std::string& name) {
+  if (H5Lexists(file_.get(), name.c_str(), H5P_DEFAULT) > 0) return;
   Hdf5Handle group(H5Gcreate2(file_.get(), name.c_str(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT),
                    H5Gclose);
   ensure(group.open(), "an HDF5 group cannot be created in memory");
@@ -194,7 +205,7 @@ void Hdf5Writer::write(const std::string& path) {
   if (H5Fget_file_image(file_.get(), image.data(), image.size()) < 0) {
     throw InternalError("an HDF5 file has no image");
   }
-  write_file_atomically(path, image);
+  write_file_atomically(path, sealed_hdf5(std::move(image)));
 }
 
 }  // namespace cortado

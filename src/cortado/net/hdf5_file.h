@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cortado/base/crash_guard.h"
 #include "cortado/net/weights.h"
 
 namespace cortado {
@@ -28,7 +29,8 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-// Reads values of an HDF5 file by their path inside it ("data/conv1/0"). Throws UserError naming the file.
+// Reads values of an HDF5 file by their path inside it ("data/conv1/0"). Throws UserError naming the file;
+// whoever has its content checks the seal. Made and used on one thread.
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);
@@ -46,10 +48,11 @@ class Hdf5Reader {
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string path_;
+  CrashGuard guard_;  // libhdf5 trusts what is in a file
   Hdf5Handle file_;
 };
 
-// Collects an HDF5 file in memory, then writes it at once: a full disk leaves no half file.
+// Collects an HDF5 file in memory, then writes it at once, with a seal (net/seal.h).
 class Hdf5Writer {
  public:
   Hdf5Writer();
@@ -62,7 +65,8 @@ class Hdf5Writer {
 
  private:
   Hdf5Handle file_;
-  Hdf5Handle with_groups_;  // property: make the groups on the way
+  Hdf5Handle with_groups_;    // property: make the groups on the way
+  Hdf5Handle without_times_;  // property of datasets
 };
 
 // Whether the content of a file is HDF5's.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "cortado/layers/layer.h"
@@ -24,22 +25,28 @@ struct LayerDeclaration {
     double lr_mult = 1, decay_mult = 1;
     bool permissive = false;  // sharing needs equal sizes only, not equal shapes
   };
-  std::string name;
+  std::string name;       // no other layer's
+  std::string file_name;  // in the file, where several may have one; empty: `name`
+  std::string part_of;    // not empty: computes a part of the layer of that name, with its parameters
   LayerPtr layer;
   std::vector<std::string> bottoms, tops;
   std::vector<Parameter> parameters;                // param { }: may be shorter than the layer's
   std::vector<double> loss_weights;                 // empty: the layer's defaults
   std::vector<std::optional<bool>> propagate_down;  // empty: as needed
+  std::optional<Phase> phase;                       // empty: the network's
   SourceLocation where;
+
+  std::string text() const;  // "lenet.prototxt:12: layer 'conv1'"
 };
 
 // A network: an immutable directed acyclic graph in single-assignment form. Layers stand in execution order.
 // An in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer. A loss
-// layer without tops gets one of its own name. Networks for testing have no gradients.
+// layer without tops gets one of its own name.
 class Network {
  public:
   struct Tensor {
     std::string name;   // the blob's name in the file
+    bool named = true;  // false: the top of a loss layer that names none; `name` is the layer's
     Shape shape;        // global, spoken order
     int producer = -1;  // node
     int producer_output = 0;
@@ -52,15 +59,20 @@ class Network {
     double lr_mult = 1, decay_mult = 1;
     int owner = -1;               // the node that declares it first
     std::vector<int> users;       // nodes
+    bool one_shape = true;        // false: users see its elements, in row-major order, in other shapes
     bool wants_gradient = false;  // learnable, lr_mult != 0, and a loss depends on it
   };
   struct Node {
-    std::string name;
+    std::string name;       // no other node's: "loss", "loss#2"
+    std::string file_name;  // in the file, where several layers may have one: "loss", "loss"
+    std::string part_of;    // the node that this one computes a part of, with its parameters; empty: none
     LayerPtr layer;
-    std::vector<int> inputs, outputs;  // tensors
-    std::vector<int> parameters;       // in the layer's order
-    std::vector<double> loss_weights;  // per output
-    std::vector<bool> propagate_down;  // per input: its gradient is computed
+    Phase phase = Phase::train;           // by which the layer behaves
+    std::vector<int> inputs, outputs;     // tensors
+    std::vector<int> parameters;          // in the layer's order
+    std::vector<Shape> parameter_shapes;  // as the layer sees them
+    std::vector<double> loss_weights;     // per output
+    std::vector<bool> propagate_down;     // per input: its gradient is computed
     SourceLocation where;
     bool has_backward = false;  // some propagate_down or parameter gradient
   };
@@ -68,18 +80,20 @@ class Network {
   // Shapes of what a source layer brings in, which only its file or database knows.
   using SourceShapes = std::function<std::vector<Shape>(const LayerDeclaration&)>;
 
-  // Resolves names, shapes and gradients. Throws UserError naming file, line, layer and remedy: unknown or
-  // doubly produced blob, cycle, shape mismatch, unequal shared parameters.
+  // Resolves names, shapes and gradients. A network that `learns` has gradients; by default one of phase
+  // train does. Throws UserError naming file, line, layer and remedy: unknown or doubly produced blob, cycle,
+  // shape mismatch, unequal shared parameters.
   static Network build(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
-                       const SourceShapes& source_shapes);
+                       const SourceShapes& source_shapes, std::optional<bool> learns = {});
 
   const std::string& name() const { return name_; }
-  Phase phase() const { return phase_; }
+  bool learns() const { return learns_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  // Tensors that no layer consumes, in order: what a test prints (Caffe's net outputs).
+  // Tensors that no layer consumes, by name: what a test prints (Caffe's net outputs). The top of a loss
+  // layer that names none is not among them.
   std::vector<int> outputs() const;
   // Latest tensor of that blob name; -1 when there is none.
   int tensor(const std::string& name) const;
@@ -89,10 +103,11 @@ class Network {
 
  private:
   std::string name_;
-  Phase phase_ = Phase::train;
+  bool learns_ = true;
   std::vector<Node> nodes_;
   std::vector<Tensor> tensors_;
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, int> tensor_named_, node_named_;
 };
 
 }  // namespace cortado

@@ -13,6 +13,7 @@ struct SolverStateFile {
   int iteration = 0;
   int current_step = 0;
   std::string learned_net;  // path of the weights
+  std::string solver;       // its type, "SGD"; Caffe's own files do not tell: empty
   std::vector<Blob> history;
   bool operator==(const SolverStateFile&) const = default;
 };

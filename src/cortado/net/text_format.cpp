@@ -1,5 +1,6 @@
 #include "cortado/net/text_format.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
@@ -14,6 +15,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/net/seal.h"
 
 namespace cortado {
 namespace {
@@ -83,6 +85,40 @@ void check_size(const std::string& path, size_t bytes) {
   }
 }
 
+// Element `index` (-1: not repeated) of a field of floating-point numbers; 0 of any other.
+double number_of(const pb::Message& message, const pb::FieldDescriptor& field, int index) {
+  const pb::Reflection& access = *message.GetReflection();
+  if (field.cpp_type() == pb::FieldDescriptor::CPPTYPE_FLOAT)
+    return index < 0 ? access.GetFloat(message, &field) : access.GetRepeatedFloat(message, &field, index);
+  if (field.cpp_type() == pb::FieldDescriptor::CPPTYPE_DOUBLE)
+    return index < 0 ? access.GetDouble(message, &field) : access.GetRepeatedDouble(message, &field, index);
+  return 0;
+}
+
+// Throws UserError when a number of the message, or of one within, is infinite or not a number.
+void check_finite(const pb::Message& message, const TextLocations* locations, const std::string& file) {
+  const pb::Reflection& access = *message.GetReflection();
+  std::vector<const pb::FieldDescriptor*> fields;
+  access.ListFields(message, &fields);
+  for (const pb::FieldDescriptor* field : fields) {
+    const bool repeated = field->is_repeated();
+    for (int i = 0; i < (repeated ? access.FieldSize(message, field) : 1); ++i) {
+      const int index = repeated ? i : -1;
+      if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE) {
+        check_finite(
+            repeated ? access.GetRepeatedMessage(message, field, i) : access.GetMessage(message, field),
+            locations ? locations->GetTreeForNested(field, index) : nullptr, file);
+        continue;
+      }
+      const double number = number_of(message, *field, index);
+      if (std::isfinite(number)) continue;
+      const int line = locations ? locations->GetLocation(field, index).line + 1 : 0;
+      throw UserError(fmt::format("{}{}: {} is {}; give a finite number of 32 bits", file,
+                                  line > 0 ? fmt::format(":{}", line) : "", field->name(), number));
+    }
+  }
+}
+
 }  // namespace
 
 void parse_text(std::string_view text, const std::string& file, pb::Message& message,
@@ -93,9 +129,12 @@ void parse_text(std::string_view text, const std::string& file, pb::Message& mes
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   parser.SetRecursionLimit(100);
-  if (locations) parser.WriteLocationsTo(locations);
+  TextLocations own;
+  if (!locations) locations = &own;
+  parser.WriteLocationsTo(locations);
   pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (!parser.Parse(&stream, &message)) throw UserError(error.text(file));
+  check_finite(message, locations, file);
 }
 
 void read_text(const std::string& path, pb::Message& message, TextLocations* locations) {
@@ -118,12 +157,13 @@ void write_text(const std::string& path, const pb::Message& message) {
 void parse_binary(std::string_view bytes, const std::string& file, pb::Message& message) {
   silence_protobuf();
   check_size(file, bytes.size());
+  check_seal(bytes, file);
   pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                   static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
   if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    throw UserError(fmt::format("{}: not a whole binary {}: the file is truncated or of another kind", file,
-                                kind_of(message)));
+    throw DamagedFile(fmt::format("{}: not a whole binary {}: the file is truncated or of another kind", file,
+                                  kind_of(message)));
   }
 }
 
@@ -133,10 +173,10 @@ void read_binary(const std::string& path, pb::Message& message) {
 
 void write_binary(const std::string& path, const pb::Message& message) {
   silence_protobuf();
-  check_size(path, message.ByteSizeLong());
+  check_size(path, message.ByteSizeLong() + message_seal_bytes);
   std::string bytes;
   ensure(message.SerializeToString(&bytes), "a message cannot be serialized");
-  write_file_atomically(path, bytes);
+  write_file_atomically(path, sealed_message(bytes));
 }
 
 }  // namespace cortado

@@ -123,7 +123,7 @@ void upgrade_v1_layers(caffe::NetParameter& net, const std::string& path) {
   net.clear_layers();
 }
 
-// scale, mean_file, crop_size and mirror once belonged to the data parameters.
+// scale, mean_file, crop_size and mirror belonged to the data parameters of V1 layers.
 template <typename DataParameter>
 void move_transform(DataParameter& data, caffe::LayerParameter& layer) {
   caffe::TransformationParameter& transform = *layer.mutable_transform_param();
@@ -152,31 +152,26 @@ void upgrade_transforms(caffe::NetParameter& net) {
   }
 }
 
+// Without any shape (caffemodels and older deploys) there is nothing to make a layer of.
 void upgrade_inputs(caffe::NetParameter& net, std::vector<int>& lines, const std::string& path) {
-  if (net.input_size() == 0) return;
-  bool whole = net.input_shape_size() > 0 ? net.input_shape_size() == net.input_size()
-                                          : net.input_dim_size() == 4 * net.input_size();
-  if (!whole) {
-    throw UserError(
-        fmt::format("{}: {} `input` need as many input_shape or four input_dim each; there are {} and {}",
-                    path, net.input_size(), net.input_shape_size(), net.input_dim_size()));
-  }
-  caffe::LayerParameter input;
-  input.set_name("input");
-  input.set_type("Input");
-  for (int i = 0; i < net.input_size(); ++i) {
-    input.add_top(net.input(i));
-    caffe::BlobShape& shape = *input.mutable_input_param()->add_shape();
-    if (net.input_shape_size() > 0) {
-      shape = net.input_shape(i);
-    } else {
-      for (int axis = 0; axis < 4; ++axis) shape.add_dim(net.input_dim(4 * i + axis));
+  const bool shapes = net.input_shape_size() > 0, dims = net.input_dim_size() > 0;
+  if (net.input_size() > 0 && (shapes || dims)) {
+    const bool enough =
+        shapes ? net.input_shape_size() >= net.input_size() : net.input_dim_size() >= 4 * net.input_size();
+    if (!enough) {
+      throw UserError(
+          fmt::format("{}: {} `input` need as many input_shape or four input_dim each; there are {} and {}",
+                      path, net.input_size(), net.input_shape_size(), net.input_dim_size()));
+    }
+    caffe::LayerParameter& input = add_input_layer(net, lines);
+    for (int i = 0; i < net.input_size(); ++i) {
+      input.add_top(net.input(i));
+      caffe::BlobShape& shape = *input.mutable_input_param()->add_shape();
+      if (shapes) shape = net.input_shape(i);
+      for (int axis = 0; !shapes && axis < 4; ++axis) shape.add_dim(net.input_dim(4 * i + axis));
     }
   }
-  *net.add_layer() = std::move(input);
-  std::rotate(net.mutable_layer()->pointer_begin(), net.mutable_layer()->pointer_end() - 1,
-              net.mutable_layer()->pointer_end());
-  lines.insert(lines.begin(), 0);
+  if (net.input_size() == 0) return;
   net.clear_input();
   net.clear_input_shape();
   net.clear_input_dim();
@@ -195,10 +190,21 @@ void upgrade_batch_norm(caffe::NetParameter& net) {
 
 }  // namespace
 
+caffe::LayerParameter& add_input_layer(caffe::NetParameter& net, std::vector<int>& lines) {
+  net.add_layer();
+  std::rotate(net.mutable_layer()->pointer_begin(), net.mutable_layer()->pointer_end() - 1,
+              net.mutable_layer()->pointer_end());
+  lines.insert(lines.begin(), 0);
+  net.mutable_layer(0)->set_name("input");
+  net.mutable_layer(0)->set_type("Input");
+  return *net.mutable_layer(0);
+}
+
 void upgrade_net(caffe::NetParameter& net, std::vector<int>& lines, const std::string& path) {
+  const bool older = net.layers_size() > 0;
   upgrade_v0_layers(net, lines, path);
   upgrade_v1_layers(net, path);
-  upgrade_transforms(net);
+  if (older) upgrade_transforms(net);
   upgrade_inputs(net, lines, path);
   upgrade_batch_norm(net);
 }

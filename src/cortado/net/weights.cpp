@@ -8,8 +8,10 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/finite.h"
 #include "cortado/net/hdf5_file.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/seal.h"
 #include "cortado/net/text_format.h"
 
 namespace cortado {
@@ -27,9 +29,11 @@ Shape shape_of(const caffe::BlobProto& message) {
 
 Weights weights_of_net(const caffe::NetParameter& net, const std::string& file) {
   Weights weights;
+  std::map<std::string, int> layers_named;
   for (const caffe::LayerParameter& layer : net.layer()) {
+    const int number = layers_named[layer.name()]++;
     if (layer.blobs_size() == 0) continue;
-    LayerWeights& entry = weights.emplace_back(LayerWeights{layer.name(), {}});
+    LayerWeights& entry = weights.emplace_back(LayerWeights{layer.name(), {}, number});
     for (int i = 0; i < layer.blobs_size(); ++i) {
       entry.blobs.push_back(
           blob_of_message(layer.blobs(i), fmt::format("{}: blob {} of layer '{}'", file, i, layer.name())));
@@ -52,12 +56,10 @@ Weights read_weights_hdf5(const std::string& path) {
   });
   Weights weights;
   for (const auto& [layer, datasets] : found) {
-    LayerWeights& entry = weights.emplace_back(LayerWeights{layer, {}});
+    LayerWeights& entry = weights.emplace_back(LayerWeights{layer, {}, LayerWeights::last});
     for (const auto& [index, name] : datasets) {
-      if (index != static_cast<int>(entry.blobs.size())) {
-        throw UserError(fmt::format("{}: layer '{}' lacks blob {}", path, layer, entry.blobs.size()));
-      }
-      entry.blobs.push_back(reader.blob(name));
+      entry.blobs.resize(static_cast<size_t>(index) + 1);
+      entry.blobs.back() = reader.blob(name);
     }
   }
   return weights;
@@ -72,6 +74,80 @@ bool fits(const Shape& in_file, const Shape& wanted) {
     if (in_file[axis] != (axis < leading ? 1 : wanted[axis - leading])) return false;
   }
   return true;
+}
+
+// The nodes of a network by their layers' names in the file.
+class NodesByName {
+ public:
+  explicit NodesByName(const Network& network) {
+    for (size_t n = 0; n < network.nodes().size(); ++n) {
+      const Network::Node& node = network.nodes()[n];
+      if (node.part_of.empty())
+        nodes_[node.file_name].push_back({static_cast<int>(n), !node.parameters.empty()});
+    }
+  }
+
+  // The node that a file's layer belongs to; -1: none.
+  int target(const LayerWeights& entry, SameName rule) const {
+    auto found = nodes_.find(entry.layer);
+    if (found == nodes_.end()) return -1;
+    const std::vector<Named>& named = found->second;
+    const auto number = static_cast<size_t>(entry.number);
+    if (rule == SameName::each && entry.number != LayerWeights::last)
+      return number < named.size() ? named[number].node : -1;
+    int target = named.front().node;
+    bool has_parameters = false;
+    for (const Named& other : named) {
+      if (!other.has_parameters || (has_parameters && entry.number != LayerWeights::last)) continue;
+      target = other.node;
+      has_parameters = true;
+    }
+    return target;
+  }
+
+ private:
+  struct Named {
+    int node;
+    bool has_parameters;
+  };
+  std::map<std::string, std::vector<Named>> nodes_;
+};
+
+bool has_blob(const LayerWeights& entry, size_t index) {
+  return index < entry.blobs.size() && !entry.blobs[index].values.empty();
+}
+
+// Whether HDF5 has the node's parameter in an earlier place.
+bool stands_earlier(const Network& network, int n, size_t index) {
+  const std::vector<int>& parameters = network.nodes()[n].parameters;
+  const auto own = std::ranges::find(parameters, parameters[index]);
+  return network.parameters()[parameters[index]].owner != n ||
+         own < parameters.begin() + static_cast<ptrdiff_t>(index);
+}
+
+void check_fit(const Network& network, int n, const LayerWeights& entry, const std::string& file) {
+  const Network::Node& node = network.nodes()[n];
+  bool complete = entry.number == LayerWeights::last ? entry.blobs.size() <= node.parameters.size()
+                                                     : entry.blobs.size() == node.parameters.size();
+  for (size_t i = 0; i < node.parameters.size(); ++i)
+    complete = complete && (has_blob(entry, i) || stands_earlier(network, n, i));
+  if (!complete) {
+    const auto blobs =
+        std::ranges::count_if(entry.blobs, [](const Blob& blob) { return !blob.values.empty(); });
+    throw UserError(
+        fmt::format("{}: layer '{}' has {} blobs, the network needs {} ({}); rename the layer to leave "
+                    "it untrained",
+                    file, entry.layer, blobs, node.parameters.size(), node.where.text()));
+  }
+  for (size_t i = 0; i < entry.blobs.size(); ++i) {
+    const Shape& shape = node.parameter_shapes[i];
+    if (!has_blob(entry, i) || fits(entry.blobs[i].shape, shape)) continue;
+    const std::string& role = network.parameters()[node.parameters[i]].spec.role;
+    throw UserError(
+        fmt::format("{}: layer '{}' has a {} of shape {}, the network needs {} ({}); rename the layer "
+                    "to leave it untrained",
+                    file, entry.layer, role, entry.blobs[i].shape.text(), shape.text(), node.where.text()));
+  }
 }
 
 }  // namespace
@@ -107,21 +183,40 @@ void write_blob(const Blob& blob, caffe::BlobProto& message) {
 
 Weights read_weights(const std::string& path) {
   std::string content = read_file(path);
-  if (is_hdf5(content)) return read_weights_hdf5(path);
+  if (is_hdf5(content)) {
+    check_seal(content, path);
+    Weights weights = read_weights_hdf5(path);
+    check_finite(weights, path);
+    return weights;
+  }
   caffe::NetParameter net;
   parse_binary(content, path, net);
   content = {};
   NetFile file = net_of_message(std::move(net), path);
   Weights weights = weights_of_net(file.net, path);
   if (weights.empty()) throw UserError(fmt::format("{}: no layer has weights; is it a caffemodel?", path));
+  check_finite(weights, path);
   return weights;
+}
+
+void check_finite(const Weights& weights, const std::string& file) {
+  for (const LayerWeights& layer : weights) {
+    for (size_t i = 0; i < layer.blobs.size(); ++i) {
+      const int64_t at = first_non_finite(layer.blobs[i].values);
+      if (at < 0) continue;
+      throw UserError(
+          fmt::format("{}: blob {} of layer '{}' has the value {} at {}; take weights of a training that did "
+                      "not diverge",
+                      file, i, layer.layer, layer.blobs[i].values[static_cast<size_t>(at)], at));
+    }
+  }
 }
 
 void write_caffemodel(const std::string& path, const caffe::NetParameter& net, const Weights& weights) {
   uint64_t bytes = 0;
-  std::map<std::string_view, const LayerWeights*> of_layer;
+  std::map<std::pair<std::string_view, int>, const LayerWeights*> of_layer;
   for (const LayerWeights& entry : weights) {
-    of_layer[entry.layer] = &entry;
+    of_layer[{entry.layer, entry.number}] = &entry;
     for (const Blob& blob : entry.blobs) bytes += sizeof(float) * blob.values.size();
   }
   if (bytes > static_cast<uint64_t>(std::numeric_limits<int>::max())) {
@@ -131,9 +226,10 @@ void write_caffemodel(const std::string& path, const caffe::NetParameter& net, c
                     path, bytes));
   }
   caffe::NetParameter full = net;
+  std::map<std::string, int> layers_named;
   for (caffe::LayerParameter& layer : *full.mutable_layer()) {
     layer.clear_blobs();
-    auto entry = of_layer.find(layer.name());
+    auto entry = of_layer.find({layer.name(), layers_named[layer.name()]++});
     if (entry == of_layer.end()) continue;
     for (const Blob& blob : entry->second->blobs) write_blob(blob, *layer.add_blobs());
   }
@@ -143,58 +239,64 @@ void write_caffemodel(const std::string& path, const caffe::NetParameter& net, c
 void write_weights_hdf5(const std::string& path, const Weights& weights) {
   Hdf5Writer writer;
   writer.group("data");
+  std::set<std::string_view> names;
   for (const LayerWeights& entry : weights) {
+    if (!names.insert(entry.layer).second) {
+      throw UserError(
+          fmt::format("{}: two layers with parameters are named '{}', for which HDF5 has one "
+                      "place; rename one, or write another format",
+                      path, entry.layer));
+    }
+    writer.group("data/" + entry.layer);
     for (size_t i = 0; i < entry.blobs.size(); ++i) {
-      writer.blob(fmt::format("data/{}/{}", entry.layer, i), entry.blobs[i]);
+      if (!entry.blobs[i].values.empty())
+        writer.blob(fmt::format("data/{}/{}", entry.layer, i), entry.blobs[i]);
     }
   }
   writer.write(path);
 }
 
-WeightMatch match_weights(const Network& network, const Weights& weights, const std::string& file) {
+WeightMatch match_weights(const Network& network, const Weights& weights, const std::string& file,
+                          SameName same_name) {
   WeightMatch match;
   match.of_parameter.resize(network.parameters().size());
-  std::set<std::string> matched;
+  const NodesByName nodes(network);
+  std::set<int> matched;
   for (const LayerWeights& entry : weights) {
-    int n = network.node(entry.layer);
+    const int n = nodes.target(entry, same_name);
     if (n < 0) {
       match.unused_layers.push_back(entry.layer);
       continue;
     }
+    matched.insert(n);
+    check_fit(network, n, entry, file);
     const Network::Node& node = network.nodes()[n];
-    matched.insert(entry.layer);
-    if (entry.blobs.size() != node.parameters.size()) {
-      throw UserError(
-          fmt::format("{}: layer '{}' has {} blobs, the network needs {} ({}); rename the layer to leave "
-                      "it untrained",
-                      file, entry.layer, entry.blobs.size(), node.parameters.size(), node.where.text()));
-    }
-    for (size_t i = 0; i < entry.blobs.size(); ++i) {
-      const Network::Parameter& parameter = network.parameters()[node.parameters[i]];
-      if (!fits(entry.blobs[i].shape, parameter.spec.shape)) {
-        throw UserError(
-            fmt::format("{}: layer '{}' has a {} of shape {}, the network needs {} ({}); rename the layer "
-                        "to leave it untrained",
-                        file, entry.layer, parameter.spec.role, entry.blobs[i].shape.text(),
-                        parameter.spec.shape.text(), node.where.text()));
-      }
-      match.of_parameter[node.parameters[i]] = &entry.blobs[i];
-    }
+    for (size_t i = 0; i < entry.blobs.size(); ++i)
+      if (has_blob(entry, i)) match.of_parameter[node.parameters[i]] = &entry.blobs[i];
   }
-  for (const Network::Node& node : network.nodes()) {
-    if (!node.parameters.empty() && !matched.contains(node.name)) match.unmatched_layers.push_back(node.name);
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    const Network::Node& node = network.nodes()[n];
+    const bool lacks =
+        std::ranges::any_of(node.parameters, [&](int parameter) { return !match.of_parameter[parameter]; });
+    if (lacks && node.part_of.empty() && !matched.contains(static_cast<int>(n)))
+      match.unmatched_layers.push_back(node.name);
   }
   return match;
 }
 
 Weights collect_weights(const Network& network,
-                        const std::function<std::vector<float>(int parameter)>& values) {
+                        const std::function<std::vector<float>(int parameter)>& values, bool once) {
   Weights weights;
-  for (const Network::Node& node : network.nodes()) {
+  std::map<std::string, int> layers_named;
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    const Network::Node& node = network.nodes()[n];
+    if (!node.part_of.empty()) continue;
+    const int number = layers_named[node.file_name]++;
     if (node.parameters.empty()) continue;
-    LayerWeights& entry = weights.emplace_back(LayerWeights{node.name, {}});
-    for (int parameter : node.parameters) {
-      entry.blobs.push_back({network.parameters()[parameter].spec.shape, values(parameter)});
+    LayerWeights& entry = weights.emplace_back(LayerWeights{node.file_name, {}, number});
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      const bool left_out = once && stands_earlier(network, static_cast<int>(n), i);
+      entry.blobs.push_back(left_out ? Blob{} : Blob{node.parameter_shapes[i], values(node.parameters[i])});
     }
   }
   return weights;

@@ -25,10 +25,12 @@ struct Cuttable {
   const Network::Node& node;
   std::vector<Shape> inputs, outputs;
   int ranks;
+  bool behind_product = false;  // its only input comes from an inner product, through layers of flat tensors
 
   Cuts cuts() const { return node.layer->cuts(inputs); }
   // As many devices as `wanted` asks for and the shapes allow; nothing when that is one.
   std::optional<ParallelConfig> over(Degrees wanted) const {
+    if (wanted.c * wanted.r > 1 && !has_slices(network, node)) return std::nullopt;
     ParallelConfig config{.degrees = wanted, .devices = {}, .weights = {}};
     config.devices.resize(static_cast<size_t>(wanted.product()));
     std::iota(config.devices.begin(), config.devices.end(), 0);
@@ -61,17 +63,8 @@ std::optional<ParallelConfig> by_space(const Cuttable& layer) {
 
 // Channels behind the first inner product on the way from the data, samples before it and where the loss is.
 std::optional<ParallelConfig> one_weird_trick(const Cuttable& layer) {
-  std::function<bool(int)> behind_product = [&](int tensor) {
-    const auto& producer = layer.network.nodes()[layer.network.tensors()[tensor].producer];
-    if (producer.layer->is_source()) return false;
-    if (producer.layer->type() == "InnerProduct") return true;
-    const bool carries = producer.inputs.size() == 1 && producer.outputs.size() == 1 &&
-                         layer.network.tensors()[producer.outputs[0]].shape.rank() <= 2;
-    return carries && behind_product(producer.inputs[0]);
-  };
   const bool product = layer.node.layer->type() == "InnerProduct";
-  const bool carries = layer.node.inputs.size() == 1 && behind_product(layer.node.inputs[0]);
-  return product || carries ? by_channel(layer) : by_sample(layer);
+  return product || layer.behind_product ? by_channel(layer) : by_sample(layer);
 }
 
 const std::map<std::string_view, Rule>& rules() {
@@ -88,9 +81,13 @@ const std::map<std::string_view, Rule>& rules() {
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
+  std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors behind one
   for (const auto& node : network.nodes()) {
+    Cuttable layer(network, node, ranks);
+    layer.behind_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];
+    const bool flat = layer.outputs.size() == 1 && layer.outputs[0].rank() <= 2;
+    carries.push_back(node.layer->type() == "InnerProduct" || (layer.behind_product && flat));
     if (node.layer->is_source()) continue;
-    const Cuttable layer(network, node, ranks);
     LayerStrategy strategy_of_layer;
     if (auto config = rule(layer)) strategy_of_layer.config = *config;
     strategy.rules.push_back({node.name, strategy_of_layer});

@@ -9,12 +9,28 @@
 namespace cortado {
 namespace {
 
+// Where letters do not fit, the last * takes one more of them; the earlier ones need not.
 bool fits(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*')
-    return fits(pattern.substr(1), name) || (!name.empty() && fits(pattern, name.substr(1)));
-  return !name.empty() && pattern[0] == name[0] && fits(pattern.substr(1), name.substr(1));
+  constexpr size_t none = std::string_view::npos;
+  size_t p = 0, n = 0, star = none, taken = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != none) {
+      p = star + 1;
+      n = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == none;
 }
+
+bool is_pattern(std::string_view text) { return text.find('*') != std::string_view::npos; }
 
 struct NodeShapes {
   std::vector<Shape> inputs, outputs;
@@ -27,6 +43,12 @@ NodeShapes shapes_of(const Network& network, const Network::Node& node) {
   return shapes;
 }
 
+// To what the layer's shapes allow.
+void clamp(const Network& network, const Network::Node& node, ParallelConfig& config) {
+  const NodeShapes shapes = shapes_of(network, node);
+  config = clamped(config, *node.layer, shapes.inputs, shapes.outputs);
+}
+
 void check_node(const Network& network, int index, const LayerStrategy& strategy, int ranks,
                 const std::string& where) {
   const Network::Node& node = network.nodes()[index];
@@ -36,6 +58,12 @@ void check_node(const Network& network, int index, const LayerStrategy& strategy
         strategy.sync == GradientSync::replicate ? replicate_refusal(network, index) : "";
     if (refusal != "") throw UserError(fmt::format("sync = replicate: {}; use allreduce or owner", refusal));
     check_config(strategy.config, *node.layer, shapes.inputs, shapes.outputs, ranks);
+    if (strategy.config.degrees.c * strategy.config.degrees.r > 1 && !has_slices(network, node)) {
+      throw UserError(
+          "it shares a parameter in another shape (share_mode: PERMISSIVE), so it cannot be cut along c or "
+          "r; "
+          "cut it along n, d, h or w");
+    }
     if (strategy.local_batch_norm && node.layer->type() != "BatchNorm")
       throw UserError(fmt::format("batch_norm = local is for BatchNorm, not {}", node.layer->type()));
   } catch (const UserError& error) {
@@ -60,10 +88,18 @@ void check_shared(const Network& network, const NodeStrategies& strategies, cons
 }
 
 void check_rules_used(const Strategy& strategy, const Network& network, const std::string& where) {
+  std::vector<std::string_view> names;
+  for (const Network::Node& node : network.nodes()) names.push_back(node.name);
+  std::ranges::sort(names);
+  // Those that begin with the letters before a pattern's first * stand together.
+  auto fits_one = [&](std::string_view pattern) {
+    const std::string_view start = pattern.substr(0, pattern.find('*'));
+    for (auto at = std::ranges::lower_bound(names, start); at != names.end() && at->starts_with(start); ++at)
+      if (fits(pattern, *at)) return true;
+    return false;
+  };
   for (const auto& rule : strategy.rules) {
-    const bool used =
-        std::ranges::any_of(network.nodes(), [&](const auto& n) { return fits(rule.pattern, n.name); });
-    if (!used) {
+    if (!fits_one(rule.pattern)) {
       throw UserError(fmt::format("{}: '{}' fits no layer of net '{}'; remove it or correct the name", where,
                                   rule.pattern, network.name()));
     }
@@ -106,13 +142,14 @@ std::optional<GradientSync> gradient_sync_of(std::string_view name) {
 
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync) {
   bool found = false;
+  const Strategy before = strategy;
+  const RuleFinder rules(before);
   for (const auto& node : network.nodes()) {
     if (node.layer->is_source() || !fits(pattern, node.name)) continue;
     found = true;
-    const auto own = std::ranges::find(strategy.rules, node.name, &Strategy::Rule::pattern);
-    if (own != strategy.rules.end()) {
-      own->layer.sync = sync;
-    } else if (const LayerStrategy* layer = strategy.find(node.name)) {
+    if (const Strategy::Rule* own = rules.named(node.name)) {
+      strategy.rules[own - before.rules.data()].layer.sync = sync;
+    } else if (const LayerStrategy* layer = rules.find(node)) {
       Strategy::Rule rule{.pattern = node.name, .layer = *layer, .planned_for = {}};
       rule.layer.sync = sync;
       strategy.rules.push_back(std::move(rule));
@@ -151,6 +188,11 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
       .gathered = {size * (floats(of.inputs[0]) / degrees.r + floats(of.outputs[0]) / degrees.c)}};
 }
 
+bool has_slices(const Network& network, const Network::Node& node) {
+  return std::ranges::all_of(node.parameters,
+                             [&](int parameter) { return network.parameters()[parameter].one_shape; });
+}
+
 std::string identity_of(const Network& network, int node) {
   const auto& of = network.nodes()[node];
   std::string text(of.layer->type());
@@ -162,12 +204,32 @@ std::string identity_of(const Network& network, int node) {
   return text;
 }
 
-const LayerStrategy* Strategy::find(std::string_view layer) const {
-  for (const Rule& rule : rules)
-    if (rule.pattern == layer) return &rule.layer;
-  for (const Rule& rule : rules)
-    if (fits(rule.pattern, layer)) return &rule.layer;
+const LayerStrategy* Strategy::find(std::string_view layer) const { return RuleFinder(*this).find(layer); }
+
+RuleFinder::RuleFinder(const Strategy& strategy) {
+  for (const Strategy::Rule& rule : strategy.rules) {
+    named_.emplace(rule.pattern, &rule);
+    if (is_pattern(rule.pattern)) patterns_.push_back(&rule);
+  }
+}
+
+const Strategy::Rule* RuleFinder::named(std::string_view layer) const {
+  const auto found = named_.find(layer);
+  return found == named_.end() ? nullptr : found->second;
+}
+
+const LayerStrategy* RuleFinder::find(std::string_view layer) const {
+  if (const Strategy::Rule* rule = named(layer)) return &rule->layer;
+  for (const Strategy::Rule* rule : patterns_)
+    if (fits(rule->pattern, layer)) return &rule->layer;
   return nullptr;
+}
+
+const LayerStrategy* RuleFinder::find(const Network::Node& node) const {
+  const std::string& layer = node.part_of.empty() ? node.name : node.part_of;
+  for (const std::string* name : {&node.name, &layer, &node.file_name})
+    if (const Strategy::Rule* rule = named(*name)) return &rule->layer;
+  return find(layer);
 }
 
 NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks,
@@ -183,21 +245,23 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
   check_rules_used(strategy, network, where);
   check_planned_for(strategy, network, where);
   NodeStrategies strategies;
+  const RuleFinder rules(strategy);
   for (size_t n = 0; n < network.nodes().size(); ++n) {
     const Network::Node& node = network.nodes()[n];
     if (node.layer->is_source()) {
       strategies.emplace_back();
       continue;
     }
-    const LayerStrategy* layer = strategy.find(node.name);
+    const LayerStrategy* layer = rules.find(node);
     if (!layer) {
       throw UserError(
           fmt::format("{}: layer '{}' ({}) has no configuration; name it, or add a rule \"*\" for all "
                       "that are not named",
                       where, node.name, node.where.text()));
     }
-    check_node(network, static_cast<int>(n), *layer, ranks, where);
     strategies.push_back(*layer);
+    if (!node.part_of.empty()) clamp(network, node, strategies.back().config);
+    check_node(network, static_cast<int>(n), strategies.back(), ranks, where);
   }
   check_shared(network, strategies, where);
   return strategies;
@@ -206,6 +270,7 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
 NodeStrategies resolve_beside(const Network& network, const Network& first, const NodeStrategies& strategies,
                               int ranks) {
   const Strategy by_sample = built_in_strategy("data", network, ranks);
+  const RuleFinder rules(by_sample);
   NodeStrategies beside;
   for (size_t n = 0; n < network.nodes().size(); ++n) {
     const Network::Node& node = network.nodes()[n];
@@ -215,9 +280,8 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
     }
     const int same = first.node(node.name);
     const bool found = same >= 0 && !first.nodes()[same].layer->is_source();
-    LayerStrategy layer = found ? strategies[same] : *by_sample.find(node.name);
-    const NodeShapes shapes = shapes_of(network, node);
-    layer.config = clamped(layer.config, *node.layer, shapes.inputs, shapes.outputs);
+    LayerStrategy layer = found ? strategies[same] : *rules.find(node.name);
+    clamp(network, node, layer.config);
     check_node(network, static_cast<int>(n), layer, ranks, network.name());
     beside.push_back(std::move(layer));
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cortado/net/network.h"
@@ -50,6 +51,21 @@ struct Strategy {
   const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
 };
 
+// Finds the rules of many layers, of a strategy that stays as it is meanwhile.
+class RuleFinder {
+ public:
+  explicit RuleFinder(const Strategy& strategy);
+  const Strategy::Rule* named(std::string_view layer) const;  // the rule of that very name; null: none
+  const LayerStrategy* find(std::string_view layer) const;    // as Strategy::find
+  // The same; a rule of the layer's name in the file goes before patterns, too, and what computes a part of a
+  // layer follows it.
+  const LayerStrategy* find(const Network::Node& node) const;
+
+ private:
+  std::unordered_map<std::string_view, const Strategy::Rule*> named_;
+  std::vector<const Strategy::Rule*> patterns_;  // those with a *
+};
+
 // Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
 
@@ -64,6 +80,10 @@ struct ReplicateBytes {
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
 };
 std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees);
+
+// False where the layer and others see a parameter in several shapes (share_mode: PERMISSIVE): they cannot be
+// cut along c or r.
+bool has_slices(const Network& network, const Network::Node& node);
 
 // What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
 // weight 64x3x11x11, bias 64".

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -15,7 +16,8 @@
 namespace cortado {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // finds a key only after all before it
 
 constexpr int format_version = 1;
 constexpr const char* format_name = "cortado-strategy";
@@ -109,9 +111,9 @@ Strategy::Rule rule_of(const std::string& name, const Json& object, const std::s
   return rule;
 }
 
-Json json_of(const Strategy::Rule& rule) {
+OrderedJson json_of(const Strategy::Rule& rule) {
   const LayerStrategy& layer = rule.layer;
-  Json object = Json::object();
+  OrderedJson object = OrderedJson::object();
   for (const auto& [key, member] : degree_keys)
     if (layer.config.degrees.*member != 1) object[std::string(key)] = layer.config.degrees.*member;
   double product = 1;
@@ -146,10 +148,49 @@ Schedule schedule_of(const Json& object, const std::string& where) {
   return schedule;
 }
 
-Json json_of(const Schedule& schedule) {
-  Json object = {{"gradient_chunks", chunks_text(schedule.chunks)}, {"late_updates", schedule.late_updates}};
+OrderedJson json_of(const Schedule& schedule) {
+  OrderedJson object = {{"gradient_chunks", chunks_text(schedule.chunks)},
+                        {"late_updates", schedule.late_updates}};
   if (schedule.halves) object["halves"] = true;
   return object;
+}
+
+// Collects the keys of a file's "layers" as they stand there, each once.
+class LayerKeys : public nlohmann::json_sax<Json> {
+ public:
+  std::vector<std::string> take() { return std::move(keys_); }
+
+  bool key(std::string& name) override {
+    if (depth_ == 1) in_layers_ = name == "layers";
+    if (depth_ == 2 && in_layers_ && known_.insert(name).second) keys_.push_back(name);
+    return true;
+  }
+  bool start_object(size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return depth_-- > 0; }
+  bool start_array(size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return depth_-- > 0; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  int64_t depth_ = 0;
+  bool in_layers_ = false;
+  std::unordered_set<std::string> known_;
+  std::vector<std::string> keys_;
+};
+
+// An object of a file has lost the order of its keys, and an earlier pattern goes before a later one. An
+// OrderedJson keeps it, but would take hours for a long file.
+std::vector<std::string> layers_in_order(const std::string& json) {
+  LayerKeys keys;
+  Json::sax_parse(json, &keys);
+  return keys.take();
 }
 
 }  // namespace
@@ -178,8 +219,8 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   if (file.contains("schedule")) strategy.schedule = schedule_of(file["schedule"], where);
   if (!file.contains("layers") || !file["layers"].is_object())
     refuse(where, "layers", "must be an object of layer names and configurations");
-  for (const auto& [name, object] : file["layers"].items())
-    strategy.rules.push_back(rule_of(name, object, fmt::format("{}: layer '{}'", where, name)));
+  for (const std::string& name : layers_in_order(json))
+    strategy.rules.push_back(rule_of(name, file["layers"][name], fmt::format("{}: layer '{}'", where, name)));
   return strategy;
 }
 

@@ -77,8 +77,8 @@ bool alike(const Network& network, const Group& a, const Group& b) {
     return same_shapes(network, one.outputs, other.outputs) &&
            same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
            one.propagate_down == other.propagate_down && one.loss_weights == other.loss_weights &&
-           one.has_backward == other.has_backward && same_layer(*one.layer, *other.layer) &&
-           same_parameters(network, one, other);
+           one.has_backward == other.has_backward && one.phase == other.phase &&
+           same_layer(*one.layer, *other.layer) && same_parameters(network, one, other);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "cortado/layers/task.h"
 #include "cortado/parallel/layer_cut.h"
+#include "cortado/parallel/strategy.h"
 
 namespace cortado::plan {
 namespace {
@@ -58,6 +59,7 @@ class Enumeration {
       most_.c = std::min(most_.c, most.c);
       most_channels_ = std::min<int64_t>(most_channels_, most.c);
     }
+    if (!has_slices(network, first)) most_.c = most_.r = 1;
     for (size_t k = 0; k < std::size(dimensions); ++k)
       if (allowed.find(all_dimensions[k]) == std::string_view::npos) most_.*dimensions[k] = 1;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "cortado/base/error.h"
 
@@ -48,23 +49,30 @@ double fill(const CostGraph& graph, const Neighbours& neighbours, int vertex) {
 
 using Score = std::function<double(const Neighbours&, int)>;
 
-// The least score first; of equal ones the least weight, then the lowest number.
+// The least score first; of equal ones the least weight, then the lowest number. A vertex that goes changes
+// the neighbours of its own, and the edges among the neighbours of those.
 std::vector<int> greedy(const CostGraph& graph, const Score& score) {
+  using Place = std::tuple<double, double, int>;
   Neighbours neighbours = neighbours_of(graph);
-  std::vector<int> order, left(static_cast<size_t>(graph.size()));
-  for (int v = 0; v < graph.size(); ++v) left[v] = v;
+  auto place_of = [&](int vertex) {
+    return Place{score(neighbours, vertex), weight(graph, neighbours, vertex), vertex};
+  };
+  std::vector<Place> places;
+  for (int v = 0; v < graph.size(); ++v) places.push_back(place_of(v));
+  std::set<Place> left(places.begin(), places.end());
+  std::vector<int> order;
   while (!left.empty()) {
-    size_t best = 0;
-    std::pair<double, double> least;
-    for (size_t i = 0; i < left.size(); ++i) {
-      const std::pair<double, double> each{score(neighbours, left[i]), weight(graph, neighbours, left[i])};
-      if (i > 0 && each >= least) continue;
-      best = i;
-      least = each;
+    const int vertex = std::get<int>(*left.begin());
+    left.erase(left.begin());
+    order.push_back(vertex);
+    std::set<int> changed = neighbours[vertex];
+    eliminate(neighbours, vertex);
+    for (int other : std::set<int>(changed))
+      changed.insert(neighbours[other].begin(), neighbours[other].end());
+    for (int other : changed) {
+      left.erase(places[other]);
+      left.insert(places[other] = place_of(other));
     }
-    order.push_back(left[best]);
-    eliminate(neighbours, left[best]);
-    left.erase(left.begin() + static_cast<int64_t>(best));
   }
   return order;
 }

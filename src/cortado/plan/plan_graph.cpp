@@ -275,9 +275,10 @@ int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {
 
 std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& strategy) const {
   std::vector<int> assignment;
+  const RuleFinder rules(strategy);
   for (size_t v = 0; v < groups.size(); ++v) {
     const auto& first = network.nodes()[groups[v].nodes[0]];
-    assignment.push_back(candidate(static_cast<int>(v), *strategy.find(first.name)));
+    assignment.push_back(candidate(static_cast<int>(v), *rules.find(first)));
     ensure(assignment.back() >= 0, "the built-in strategies' layers are candidates");
   }
   return assignment;

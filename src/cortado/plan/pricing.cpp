@@ -165,7 +165,7 @@ class GroupPricer::Run {
       std::vector<int> all(static_cast<size_t>(group_.options_.devices));
       std::iota(all.begin(), all.end(), 0);
       if (node.loss_weights[0] != 0) add_sums(Collective::allgather, {&all, 1}, {sizeof(float)});
-    } else if (node.layer->type() == "BatchNorm" && group_.phase_ == Phase::train) {
+    } else if (node.layer->type() == "BatchNorm" && node.phase == Phase::train) {
       const Degrees& degrees = config_of(i).degrees;
       const auto groups =
           groups_by(config_.devices, degrees.c, [&](int index) { return index / degrees.r % degrees.c; });
@@ -268,7 +268,7 @@ GroupPricer::Member::Member(const Network& network, int index, int devices)
 
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
                          CostModel& costs)
-    : network_(network), of_(group), options_(options), costs_(costs), phase_(network.phase()) {
+    : network_(network), of_(group), options_(options), costs_(costs) {
   for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
@@ -280,7 +280,8 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
 
 Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
   const Member& member = members_[begin];
-  Task task = whole_task(std::move(first), phase_, member.inputs, static_cast<int>(member.outputs.size()));
+  Task task =
+      whole_task(std::move(first), member.node.phase, member.inputs, static_cast<int>(member.outputs.size()));
   task.input_gradients = member.node.propagate_down;
   task.parameter_gradients.clear();
   for (size_t i = begin; i < end; ++i) {

@@ -82,7 +82,6 @@ class GroupPricer {
   const Group& of_;
   const PricingOptions& options_;
   CostModel& costs_;
-  Phase phase_;
   std::deque<Member> members_;
   Task whole_;
   std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it

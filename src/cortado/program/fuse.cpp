@@ -27,8 +27,8 @@ std::vector<int> chain_from(const Placement& placement, int first) {
 Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
   const Placement& placement = program.placement;
   Task task;
-  task.phase = network.phase();
   const Operation &first = placement.operations[chain.front()], &last = placement.operations[chain.back()];
+  task.phase = network.nodes()[first.node].phase;  // what follows in a chain is the same in all phases
   auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
   task.domain_box = *first.domain[program.rank];
   for (int value : first.inputs) task.inputs.push_back(shape_of(value));

@@ -30,7 +30,7 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   done("place works");
   place_forward(program, network);
   done("place forward");
-  if (network.phase() == Phase::train) place_backward(program, network, options.keep_tensors);
+  if (network.learns()) place_backward(program, network, options.keep_tensors);
   done("place backward");
   if (options.schedule.halves) halve_halos(program, tasks);
   done("halve halos");

@@ -171,7 +171,7 @@ class Placer {
     const Degrees& degrees = strategies_[index].config.degrees;
     const bool wanted = std::ranges::any_of(
         node.parameters, [&](int parameter) { return network_.parameters()[parameter].wants_gradient; });
-    return strategies_[index].sync == GradientSync::replicate && wanted && network_.phase() == Phase::train &&
+    return strategies_[index].sync == GradientSync::replicate && wanted && network_.learns() &&
            degrees.n * degrees.d * degrees.h * degrees.w > 1;
   }
 
@@ -286,13 +286,16 @@ class Placer {
 
   // The slices of a node's parameters become the network's.
   void take_slices(int index, const LayerCut& cut) {
-    const auto& parameters = network_.nodes()[index].parameters;
-    for (size_t p = 0; p < parameters.size(); ++p) {
+    const auto& node = network_.nodes()[index];
+    for (size_t p = 0; p < node.parameters.size(); ++p) {
+      const Network::Parameter& parameter = network_.parameters()[node.parameters[p]];
       for (size_t rank = 0; rank < cut.slices[p].size(); ++rank) {
         if (!cut.slices[p][rank]) continue;
-        auto& known = placement_.slices[parameters[p]][rank];
-        ensure(!known || *known == *cut.slices[p][rank], "layers that share a parameter hold unequal slices");
-        known = cut.slices[p][rank];
+        // Of several shapes all see the whole.
+        const Box slice = parameter.one_shape ? *cut.slices[p][rank] : Box::whole(parameter.spec.shape);
+        auto& known = placement_.slices[node.parameters[p]][rank];
+        ensure(!known || *known == slice, "layers that share a parameter hold unequal slices");
+        known = slice;
       }
     }
   }

@@ -153,6 +153,8 @@ std::string_view name_of(Step::Kind kind);
 std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
 std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2", "conv3 1/2"
 std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
+// For messages: "the sum of gradients of layer 'conv1' and 2 more", "layer 'conv1' forward".
+std::string spoken(const Program& program, const Network& network, const Step& step);
 
 Bytes bytes_of(const Shape& shape);  // of floats
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <set>
 
 #include "cortado/program/program.h"
 
@@ -74,6 +75,45 @@ std::string subject(const Program& program, const Network& network, const Step& 
 }
 
 }  // namespace
+
+namespace {
+
+// "layer 'conv1'", and how many more have parameters in it.
+std::string layers_text(const Network& network, const Step& step) {
+  std::set<int> owners;
+  for (int parameter : step.parameters) owners.insert(network.parameters()[parameter].owner);
+  const int first = network.parameters()[step.parameters[0]].owner;
+  std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
+  if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);
+  return text;
+}
+
+}  // namespace
+
+std::string spoken(const Program& program, const Network& network, const Step& step) {
+  using Kind = Step::Kind;
+  const std::string of = subject(program, network, step);
+  const bool forward = step.kind == Kind::forward || step.kind == Kind::forward_partial;
+  switch (step.kind) {
+    case Kind::load:
+      return fmt::format("the batch of layer '{}'", of);
+    case Kind::exchange:
+      return fmt::format("the {} exchange '{}'", step.backward ? "backward" : "forward", of);
+    case Kind::sum_statistics:
+      return fmt::format("the sum of statistics of layer '{}'", of);
+    case Kind::sum_gradient:
+    case Kind::scatter_gradient:
+      return "the sum of gradients of " + layers_text(network, step);
+    case Kind::update:
+      return "the update of " + layers_text(network, step);
+    case Kind::gather_parameter:
+      return "the gathering of parameters of " + layers_text(network, step);
+    case Kind::seed:
+      return "the gradient of the loss";
+    default:
+      return fmt::format("layer '{}' {}", of, forward ? "forward" : "backward");
+  }
+}
 
 std::string Program::text(const Network& network) const {
   std::string text;

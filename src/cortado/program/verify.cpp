@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 #include "cortado/base/error.h"
 #include "cortado/program/lower.h"
@@ -7,8 +8,9 @@
 namespace cortado {
 namespace {
 
-void check(bool holds, std::string message) {
-  if (!holds) throw InternalError("program: " + message);
+template <typename... Values>
+void check(bool holds, fmt::format_string<Values...> message, Values&&... values) {
+  if (!holds) throw InternalError("program: " + fmt::format(message, std::forward<Values>(values)...));
 }
 
 void verify_reads(const Program& program) {
@@ -16,26 +18,24 @@ void verify_reads(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
     for (int buffer : step.reads) {
-      check(written[buffer] || step.late, fmt::format("step {} ({}) reads {} before it is written", index,
-                                                      name_of(step.kind), program.buffers[buffer].name));
+      check(written[buffer] || step.late, "step {} ({}) reads {} before it is written", index,
+            name_of(step.kind), program.buffers[buffer].name);
     }
     for (int buffer : step.writes) written[buffer] = true;
   }
   for (size_t index = 0; index < program.steps.size(); ++index) {
     for (int buffer : program.steps[index].reads)
-      check(written[buffer],
-            fmt::format("step {} reads {}, which nobody writes", index, program.buffers[buffer].name));
+      check(written[buffer], "step {} reads {}, which nobody writes", index, program.buffers[buffer].name);
   }
 }
 
 void verify_waits(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     for (int other : program.steps[index].waits) {
-      check(other < static_cast<int>(index),
-            fmt::format("step {} waits for the later step {}", index, other));
+      check(other < static_cast<int>(index), "step {} waits for the later step {}", index, other);
       check(program.steps[other].lane == Lane::communication ||
                 program.steps[index].lane == Lane::communication,
-            fmt::format("step {} waits for step {} of the compute lane, as it does anyway", index, other));
+            "step {} waits for step {} of the compute lane, as it does anyway", index, other);
     }
   }
 }
@@ -86,9 +86,33 @@ void verify_races(const Program& program) {
       const bool races = clash(step.writes, earlier.writes, unlike) ||
                          clash(step.writes, earlier.reads, unlike) ||
                          clash(earlier.writes, step.reads, unlike);
-      check(!races, fmt::format("steps {} ({}) and {} ({}) touch the same memory and may run together", e,
-                                name_of(earlier.kind), s, name_of(step.kind)));
+      check(!races, "steps {} ({}) and {} ({}) touch the same memory and may run together", e,
+            name_of(earlier.kind), s, name_of(step.kind));
     }
+  }
+}
+
+// Buffers enter a map of the memory in use, which is ordered by offset, as their lives begin; those whose
+// lives have ended leave it before.
+void verify_disjoint(const Program& program) {
+  std::vector<const Buffer*> by_start, by_end;
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.offset >= 0 && buffer.size.count > 0) by_start.push_back(&buffer);
+  by_end = by_start;
+  std::ranges::stable_sort(by_start, {}, &Buffer::first_step);
+  std::ranges::stable_sort(by_end, {}, &Buffer::last_step);
+  std::map<int64_t, const Buffer*> in_use;
+  auto ended = by_end.begin();
+  for (const Buffer* buffer : by_start) {
+    for (; (*ended)->last_step < buffer->first_step; ++ended) in_use.erase((*ended)->offset);
+    const auto above = in_use.lower_bound(buffer->offset);
+    const Buffer* over = above == in_use.end() ? nullptr : above->second;
+    const Buffer* under = above == in_use.begin() ? nullptr : std::prev(above)->second;
+    check(over == nullptr || buffer->offset + buffer->size.count <= over->offset,
+          "{} and {} share memory while both live", buffer->name, over ? over->name : "");
+    check(under == nullptr || under->offset + under->size.count <= buffer->offset,
+          "{} and {} share memory while both live", buffer->name, under ? under->name : "");
+    in_use.emplace(buffer->offset, buffer);
   }
 }
 
@@ -98,23 +122,13 @@ void verify_memory(const Program& program) {
     auto alive = [&](int b) {
       const Buffer& buffer = program.buffers[b];
       int step = static_cast<int>(index);
-      check(buffer.first_step <= step && step <= buffer.last_step,
-            fmt::format("step {} touches {} outside its life", index, buffer.name));
+      check(buffer.first_step <= step && step <= buffer.last_step, "step {} touches {} outside its life",
+            index, buffer.name);
     };
     for (int buffer : program.steps[index].reads) alive(buffer);
     for (int buffer : program.steps[index].writes) alive(buffer);
   }
-  for (size_t a = 0; a < program.buffers.size(); ++a) {
-    for (size_t b = a + 1; b < program.buffers.size(); ++b) {
-      const Buffer &one = program.buffers[a], &other = program.buffers[b];
-      if (one.offset < 0 || other.offset < 0) continue;
-      bool together = one.first_step <= other.last_step && other.first_step <= one.last_step;
-      bool overlap =
-          one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
-      check(!(together && overlap),
-            fmt::format("{} and {} share memory while both live", one.name, other.name));
-    }
-  }
+  verify_disjoint(program);
 }
 
 // Carried steps are waited for, and by nobody in their own iteration.
@@ -122,20 +136,18 @@ void verify_carried(const Program& program) {
   std::vector<bool> awaited(program.steps.size(), false);
   for (size_t index = 0; index < program.steps.size(); ++index) {
     for (int other : program.steps[index].waits)
-      check(!program.steps[other].carried,
-            fmt::format("step {} waits for step {}, which may end later", index, other));
+      check(!program.steps[other].carried, "step {} waits for step {}, which may end later", index, other);
     for (int other : program.steps[index].waits_before) {
       check(program.steps[other].carried,
-            fmt::format("step {} waits for step {} of the iteration before, which has ended", index, other));
+            "step {} waits for step {} of the iteration before, which has ended", index, other);
       check(static_cast<int>(index) < other,
-            fmt::format("step {} waits for step {} of the iteration before, which runs again by then", index,
-                        other));
+            "step {} waits for step {} of the iteration before, which runs again by then", index, other);
       awaited[other] = true;
     }
   }
   for (size_t index = 0; index < program.steps.size(); ++index)
-    check(!program.steps[index].carried || awaited[index],
-          fmt::format("nobody waits for step {} in the next iteration", index));
+    check(!program.steps[index].carried || awaited[index], "nobody waits for step {} in the next iteration",
+          index);
 }
 
 // What carried and late steps touch has memory of its own, and no step of the next iteration changes it while
@@ -149,7 +161,7 @@ void verify_lasting(const Program& program) {
       for (int b : *buffers) {
         const Buffer& buffer = program.buffers[b];
         check(buffer.first_step == 0 && buffer.last_step == static_cast<int>(program.steps.size()),
-              fmt::format("{} is needed in the next iteration and does not live so long", buffer.name));
+              "{} is needed in the next iteration and does not live so long", buffer.name);
       }
     }
     if (!step.carried || (step.reads.empty() && step.writes.empty())) continue;
@@ -168,7 +180,7 @@ void verify_lasting(const Program& program) {
         waits |=
             (t == s || before[s][t]) && std::ranges::find(awaited, static_cast<int>(index)) != awaited.end();
       }
-      check(waits, fmt::format("step {} does not wait for step {} of the iteration before", s, index));
+      check(waits, "step {} does not wait for step {} of the iteration before", s, index);
     }
   }
 }
@@ -181,22 +193,22 @@ void verify_updates(const Program& program, const Network& network) {
       const int parameter = step.parameters[0];
       ++updates[parameter];
       late[parameter] = step.late;
-      check(!step.late || !used[parameter],
-            fmt::format("parameter {} is used before its late update", network.parameters()[parameter].name));
+      check(!step.late || !used[parameter], "parameter {} is used before its late update",
+            network.parameters()[parameter].name);
     }
     if (step.work < 0 || step.kind == Step::Kind::load || step.late) continue;
     for (int parameter : program.works[step.work].parameters) {
       used[parameter] = true;
       check(updates[parameter] == 0 || late[parameter] || step.kind == Step::Kind::forward,
-            fmt::format("parameter {} is used after its update", network.parameters()[parameter].name));
+            "parameter {} is used after its update", network.parameters()[parameter].name);
     }
   }
-  if (network.phase() != Phase::train) return;
+  if (!network.learns()) return;
   for (size_t p = 0; p < updates.size(); ++p) {
     const auto& parameter = network.parameters()[p];
     const bool held = program.placement.slices[p][program.rank].has_value();
-    check(updates[p] == (parameter.wants_gradient && held ? 1 : 0),
-          fmt::format("parameter {} is updated {} times", parameter.name, updates[p]));
+    check(updates[p] == (parameter.wants_gradient && held ? 1 : 0), "parameter {} is updated {} times",
+          parameter.name, updates[p]);
   }
 }
 
@@ -215,11 +227,11 @@ void verify_halves(const Program& program) {
     int64_t next = 0;
     for (int part : of_whole[w]) {
       const auto& half = *program.works[part].half;
-      check(half.samples.begin == next && steps[part] == 1, fmt::format("half {} of work {}", half.which, w));
+      check(half.samples.begin == next && steps[part] == 1, "half {} of work {}", half.which, w);
       next = half.samples.end;
     }
     check(next == program.works[of_whole[w][0]].half->of && steps[w] == 0,
-          fmt::format("the halves of work {} are not all of it", w));
+          "the halves of work {} are not all of it", w);
   }
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <numeric>
 
 #include "cortado/program/passes.h"
 
@@ -144,11 +146,18 @@ void add_memory_waits(Program& program) {
     for (int buffer : program.steps[s].reads) touching[buffer].push_back(static_cast<int>(s));
     for (int buffer : program.steps[s].writes) touching[buffer].push_back(static_cast<int>(s));
   }
+  auto communicates = [&](int step) { return program.steps[step].lane == Lane::communication; };
+  std::vector<int> all(program.buffers.size()), communicated;
+  std::iota(all.begin(), all.end(), 0);
+  std::ranges::copy_if(all, std::back_inserter(communicated),
+                       [&](int buffer) { return std::ranges::any_of(touching[buffer], communicates); });
   for (size_t l = 0; l < program.buffers.size(); ++l) {
     const Buffer& later = program.buffers[l];
     if (later.offset < 0 || later.first_step < 0) continue;
     const std::vector<int> firsts = first_steps(program, touching[l]);
-    for (size_t e = 0; e < program.buffers.size(); ++e) {
+    // Compute steps wait for none of their lane.
+    const std::vector<int>& candidates = std::ranges::any_of(firsts, communicates) ? all : communicated;
+    for (int e : candidates) {
       const Buffer& earlier = program.buffers[e];
       if (earlier.offset < 0 || earlier.first_step < 0 || earlier.last_step >= later.first_step) continue;
       if (later.offset >= earlier.offset + earlier.size.count ||

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "cortado/base/error.h"
+#include "cortado/base/text.h"
 
 namespace cortado {
 
 void Table::add(std::vector<std::string> cells) {
   ensure(cells.size() == columns_.size(), "a table row has a cell for each column");
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/exec/box_copy.h"
 #include "cortado/train/gather.h"
@@ -86,6 +87,7 @@ void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
     receives.push_back({0, &word, 1});
   }
   const auto signal = job.exchange(std::move(sends), std::move(receives), tag);
+  const ActivityScope waiting("the end of rank 0's part", 0);
   signal->start();
   while (!signal->test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
@@ -257,7 +259,7 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
   }
   std::map<size_t, ParameterDifference> differences;
   for (size_t p = 0; p < network.parameters().size(); ++p) {
-    if (!network.parameters()[p].wants_gradient || network.phase() != Phase::train) continue;
+    if (!network.parameters()[p].wants_gradient || !network.learns()) continue;
     const std::vector<float> together_gradient = cut.parameter_gradient(p);
     if (!single) continue;
     const std::vector<float> expected = single->parameter_gradient(p);

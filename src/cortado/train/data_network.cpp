@@ -5,14 +5,14 @@
 namespace cortado {
 
 DataNetwork::DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options)
-    : loaded_(load_network(file, state, [&](const LayerDeclaration& layer) {
-        return open(layer, state.phase() == caffe::TRAIN ? Phase::train : Phase::test, options);
-      })) {}
+    : loaded_(load_network(
+          file, state, [&](const LayerDeclaration& layer) { return open(layer, options); }, options.learns)) {
+}
 
-std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, Phase phase, const Options& options) {
+std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, const Options& options) {
   const auto& source = dynamic_cast<const Source&>(*layer.layer);
   ReaderOptions reader{.seed = options.seed,
-                       .phase = phase,
+                       .phase = layer.phase.value(),
                        .tops = static_cast<int>(layer.tops.size()),
                        .top_names = layer.tops,
                        .layer_name = layer.name,
@@ -58,6 +58,12 @@ int64_t DataNetwork::batch_size() const {
     if (node.layer->is_source()) return network().tensors()[node.outputs.front()].shape[0];
   }
   return 0;
+}
+
+std::map<std::string, int64_t> DataNetwork::records() const {
+  std::map<std::string, int64_t> records;
+  for (const auto& [layer, reader] : readers_) records[layer] = reader->records();
+  return records;
 }
 
 std::vector<std::pair<int64_t, int64_t>> DataNetwork::skipped_records() const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cortado/data/reader.h"
@@ -17,6 +18,7 @@ class DataNetwork {
   struct Options {
     uint64_t seed = 1;
     int reader_threads = 1;
+    std::optional<bool> learns = {};  // as in Network::build
   };
   // Builds the network that `state` asks for and opens a reader for each of its source layers.
   DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options);
@@ -37,11 +39,13 @@ class DataNetwork {
   void seek(const std::map<std::string, int64_t>& positions, int64_t otherwise);
 
   int64_t batch_size() const;  // of the first source layer; 0 when there is none
+  // Per source layer, the samples after which it begins again (Reader::records).
+  std::map<std::string, int64_t> records() const;
   // Broken records passed over so far, of those that this rank read: (source layer, record), by number.
   std::vector<std::pair<int64_t, int64_t>> skipped_records() const;
 
  private:
-  std::vector<Shape> open(const LayerDeclaration& layer, Phase phase, const Options& options);
+  std::vector<Shape> open(const LayerDeclaration& layer, const Options& options);
   std::vector<const float*> next(const std::string& layer);
 
   std::map<std::string, std::unique_ptr<Reader>> readers_;

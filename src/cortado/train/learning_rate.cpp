@@ -36,8 +36,16 @@ double policy_rate(const LearningRateOptions& o, int64_t iteration) {
 int learning_rate_step(const LearningRateOptions& o, int64_t iteration) {
   if (o.policy == LearningRateOptions::Policy::step) return static_cast<int>(iteration / o.stepsize);
   if (o.policy != LearningRateOptions::Policy::multistep) return 0;
-  auto next = std::upper_bound(o.stepvalues.begin(), o.stepvalues.end(), iteration);
-  return static_cast<int>(next - o.stepvalues.begin());
+  // At most one step an iteration, in the order of the file.
+  int steps = 0;
+  int64_t next = 0;
+  for (int64_t value : o.stepvalues) {
+    next = std::max(next, value);
+    if (next > iteration) break;
+    ++steps;
+    ++next;
+  }
+  return steps;
 }
 
 double learning_rate(const LearningRateOptions& o, int64_t iteration) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/update.h"
@@ -122,13 +123,14 @@ void Optimizer::sum_squares() {
     squares_[static_cast<size_t>(slot.squares) + 1] = gradient;
   }
   if (!sum_over_ranks_) return;
+  const ActivityScope waiting("the sum of squares over all ranks");
   sum_over_ranks_->start();
   while (!sum_over_ranks_->test()) std::this_thread::yield();
 }
 
 // Caffe clips the sum of the gradients, before it is divided by iter_size.
 double Optimizer::clip_factor() const {
-  if (options_.clip_gradients <= 0) return 1;
+  if (options_.clip_gradients < 0) return 1;
   double norm = std::sqrt(squares_[0]);
   return norm > options_.clip_gradients ? options_.clip_gradients / norm : 1;
 }
@@ -155,7 +157,15 @@ void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_sca
     const double* sums = &squares_[static_cast<size_t>(slot.squares)];
     step.squares = SquareSums{sums[0], sums[1]};
   }
-  update_parameter(options_.update, arguments, step);
+  if (!update_parameter(options_.update, arguments, step)) note_non_finite(slot, batch);
+}
+
+void Optimizer::note_non_finite(const Slot& slot, const Batch& batch) {
+  const bool gradient = native::first_nonfinite(gradient_of(slot), slot.updates.size()) >= 0;
+  const NonFinite& known = non_finite_;
+  const bool nearer_the_loss = gradient && (!known.gradient || slot.entry > known.entry);
+  if (known.entry >= 0 && (known.iteration < batch.iteration || !nearer_the_loss)) return;
+  non_finite_ = {slot.entry, gradient, batch.iteration};
 }
 
 }  // namespace cortado

@@ -33,7 +33,16 @@ class Optimizer {
   void end(const Batch& batch);
   // True when weights change in end() alone, once all gradients are there. Else gradient() changes them, and
   // may be late: after end().
-  bool defers_updates() const { return options_.clip_gradients > 0 || sums_norms_; }
+  bool defers_updates() const { return options_.clip_gradients >= 0 || sums_norms_; }
+
+  // The parameter whose update was the first to meet what is not finite: of all whose gradient is not, the
+  // last in the net's order, where the backward pass begins; else the first whose weights or history are not.
+  struct NonFinite {
+    int entry = -1;          // -1: all that was updated here is finite
+    bool gradient = false;   // it is in the gradient
+    int64_t iteration = -1;  // of the gradient
+  };
+  const NonFinite& non_finite() const { return non_finite_; }
 
   // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
   // (not trained, or not held).
@@ -57,6 +66,7 @@ class Optimizer {
   void allocate();
   const float* gradient_of(const Slot& slot) const;
   void update(const Slot& slot, const Batch& batch, double gradient_scale);
+  void note_non_finite(const Slot& slot, const Batch& batch);
   void sum_squares();
   double clip_factor() const;
 
@@ -66,6 +76,7 @@ class Optimizer {
   std::vector<Slot> slots_;
   std::vector<int> slot_of_entry_;  // -1: not trained here
   Memory memory_;
+  NonFinite non_finite_;
   bool sums_norms_ = false;      // LARS needs sums over the ranks
   std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed
   std::unique_ptr<Transmission> sum_over_ranks_;  // of squares_; null when all is whole everywhere

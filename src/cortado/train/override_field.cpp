@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <vector>
 
@@ -21,6 +22,8 @@ Number parse_number(const FieldDescriptor& field, const std::string& text) {
   if (error != std::errc() || end != text.data() + text.size()) {
     throw UserError(fmt::format("--set {}: '{}' is no {}", field.name(), text, field.cpp_type_name()));
   }
+  if (!std::isfinite(value))
+    throw UserError(fmt::format("--set {}: '{}' is no finite number", field.name(), text));
   return value;
 }
 

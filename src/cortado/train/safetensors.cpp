@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/net/seal.h"
 
 namespace cortado {
 namespace {
@@ -21,6 +23,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t largest_header = 100'000'000;  // the limit of the format's own library
 
+// With this the header of a file begins that has a checksum. Its digits come next; they count as zeros in the
+// digest of all the file's bytes.
+constexpr std::string_view checksum_mark = R"({"__metadata__":{"cortado_checksum":"xxh64:)";
+constexpr std::string_view no_digits = "0000000000000000";
+constexpr uint64_t digits_begin = sizeof(uint64_t) + checksum_mark.size();
+
+std::string digits_of(const Digest& digest) { return fmt::format("{:016x}", digest.value()); }
+
 // A file open for reading, its parsed header, and where the data begins.
 struct OpenFile {
   std::string path;
@@ -29,9 +39,28 @@ struct OpenFile {
   uint64_t data_begin = 0, data_size = 0;
 
   [[noreturn]] void refuse(const std::string& fault) const {
-    throw UserError(fmt::format("{}: not a sound safetensors file: {}", path, fault));
+    throw DamagedFile(fmt::format("{}: not a sound safetensors file: {}", path, fault));
   }
 };
+
+// Whether the file has a checksum. Throws DamagedFile when it does not fit.
+bool check_checksum(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes(digits_begin + no_digits.size(), '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!stream || bytes.substr(sizeof(uint64_t), checksum_mark.size()) != checksum_mark) return false;
+  const std::string digits = bytes.substr(digits_begin);
+  Digest digest;
+  digest.add(std::string_view(bytes).substr(0, digits_begin));
+  digest.add(no_digits);
+  bytes.resize(size_t{1} << 20);
+  while (stream) {
+    stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    digest.add(std::string_view(bytes.data(), static_cast<size_t>(stream.gcount())));
+  }
+  if (digits != digits_of(digest)) refuse_damaged(path);
+  return true;
+}
 
 Json parse_header(const OpenFile& file, const std::string& text) {
   std::set<std::string> names;
@@ -89,6 +118,8 @@ struct TensorEntry {
   uint64_t begin = 0, end = 0;
 };
 
+std::string_view bytes_of(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
+
 bool is_count(const Json& value) { return value.is_number_unsigned(); }
 
 TensorEntry tensor_entry(const OpenFile& file, const std::string& name, const Json& json) {
@@ -142,7 +173,10 @@ std::vector<TensorEntry> tensor_entries(const OpenFile& file) {
 
 std::string header_text(const SafetensorsFile& file) {
   Json header = Json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  Json& metadata = header["__metadata__"] = Json::object();
+  metadata[SafetensorsFile::checksum_key] = fmt::format("xxh64:{}", no_digits);
+  for (const auto& [key, value] : file.metadata)
+    if (key != SafetensorsFile::checksum_key) metadata[key] = value;
   uint64_t offset = 0;
   for (const auto& tensor : file.tensors) {
     ensure(static_cast<size_t>(tensor.shape.size()) == tensor.values.size(),
@@ -172,8 +206,10 @@ std::map<std::string, std::string> read_safetensors_metadata(const std::string& 
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {
+  const bool checked = check_checksum(path);
   OpenFile file = open_safetensors(path);
   SafetensorsFile result{{}, metadata_of(file)};
+  if (!checked && result.metadata.contains(SafetensorsFile::checksum_key)) refuse_damaged(path);
   for (const TensorEntry& entry : tensor_entries(file)) {
     std::vector<float> values((entry.end - entry.begin) / sizeof(float));
     file.stream.seekg(static_cast<std::streamoff>(file.data_begin + entry.begin));
@@ -187,18 +223,17 @@ SafetensorsFile read_safetensors(const std::string& path) {
 
 void write_safetensors(const std::string& path, const SafetensorsFile& file) {
   std::string header = header_text(file);
-  uint64_t header_size = header.size();
-  write_file_atomically(path, [&](const std::string& temporary) {
-    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-    stream.write(reinterpret_cast<const char*>(&header_size), sizeof header_size);
-    stream << header;
-    for (const auto& tensor : file.tensors) {
-      stream.write(reinterpret_cast<const char*>(tensor.values.data()),
-                   static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
-    }
-    stream.close();
-    if (!stream) throw UserError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  });
+  ensure(header.starts_with(checksum_mark), "a safetensors header begins with its checksum");
+  const uint64_t header_size = header.size();
+  std::vector<std::string_view> parts = {bytes_of(&header_size, sizeof header_size), header};
+  for (const auto& tensor : file.tensors)
+    parts.push_back(bytes_of(tensor.values.data(), tensor.values.size() * sizeof(float)));
+  Digest digest;
+  for (std::string_view part : parts) digest.add(part);
+  header.replace(checksum_mark.size(), no_digits.size(), digits_of(digest));
+  FileWriter writer(path);
+  for (std::string_view part : parts) writer.write(part);
+  writer.finish();
 }
 
 }  // namespace cortado

@@ -18,6 +18,9 @@ struct SafetensorsFile {
     std::vector<float> values;
     bool operator==(const Tensor&) const = default;
   };
+  // Under this key stands a checksum of the whole file, which writing adds.
+  static constexpr const char* checksum_key = "cortado_checksum";
+
   std::vector<Tensor> tensors;  // in the order of the file
   std::map<std::string, std::string> metadata;
 
@@ -25,14 +28,16 @@ struct SafetensorsFile {
   bool operator==(const SafetensorsFile&) const = default;
 };
 
-// Throws UserError naming the file and the fault: not there, truncated, a header that is no JSON or has
-// doubled names, types other than F32, or offsets that do not tile the data exactly.
+// Throws UserError naming the file and the fault: not there, types other than F32; DamagedFile: truncated, a
+// checksum that does not fit, a header that is no JSON or has doubled names, offsets that do not tile the
+// data exactly.
 SafetensorsFile read_safetensors(const std::string& path);
 
 // The JSON header's metadata alone, without reading the tensors.
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path);
 
-// Writes under a temporary name, syncs and renames (base/file.h): `path` is either what it was or complete.
+// Writes with a checksum, under a temporary name, syncs and renames (base/file.h): `path` is either what it
+// was or complete.
 void write_safetensors(const std::string& path, const SafetensorsFile& file);
 
 }  // namespace cortado

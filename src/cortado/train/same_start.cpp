@@ -5,15 +5,10 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
-
-uint64_t digest(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 void check_same_start(Communicator& communicator, std::span<const StartFact> facts) {
   if (communicator.size() == 1) return;

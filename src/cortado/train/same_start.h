@@ -2,7 +2,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "cortado/comm/communicator.h"
 
@@ -16,8 +15,5 @@ struct StartFact {
 // All ranks call it, with the same number of facts. Throws UserError, the same on every rank, that names the
 // first fact in which a rank differs from rank 0. Digests travel, not the values.
 void check_same_start(Communicator& communicator, std::span<const StartFact> facts);
-
-// FNV-1a of 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine.
-uint64_t digest(std::string_view text);
 
 }  // namespace cortado

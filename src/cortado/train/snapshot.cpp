@@ -6,16 +6,19 @@
 #include <nlohmann/json.hpp>
 
 #include "cortado/base/error.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/base/file.h"
+#include "cortado/base/finite.h"
+#include "cortado/net/seal.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/train/safetensors.h"
+#include "cortado/train/snapshot_names.h"
 
 namespace cortado {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;  // 1 had no checksum
 constexpr const char* metadata_key = "cortado";
 
 bool is_history(const std::string& tensor) { return tensor.starts_with("history") && tensor.find(':') < 12; }
@@ -26,16 +29,22 @@ std::string history_name(int round, const std::string& parameter) {
 
 bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
 
-void check_finite(const Network& network, const Snapshot& snapshot) {
-  for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
-    const std::vector<float>& values = snapshot.parameters[p].values;
-    int64_t bad = native::first_nonfinite(values.data(), static_cast<int64_t>(values.size()));
-    if (bad < 0) continue;
-    throw UserError(fmt::format(
-        "iteration {}: parameter '{}' has the value {} at {}: no snapshot is written; lower base_lr or set "
-        "clip_gradients",
-        snapshot.iteration, network.parameters()[p].name, values[static_cast<size_t>(bad)], bad));
-  }
+// The first value of a snapshot that is not finite: "parameter 'conv1/weight' has the value nan at 3"; empty:
+// all are finite.
+std::string non_finite_value(const Network& network, const Snapshot& snapshot) {
+  auto look = [&](std::string_view what, const std::vector<Blob>& blobs) -> std::string {
+    for (size_t p = 0; p < blobs.size(); ++p) {
+      const int64_t at = first_non_finite(blobs[p].values);
+      if (at >= 0)
+        return fmt::format("{} '{}' has the value {} at {}", what, network.parameters()[p].name,
+                           blobs[p].values[static_cast<size_t>(at)], at);
+    }
+    return "";
+  };
+  std::string found = look("parameter", snapshot.parameters);
+  for (const auto& history : snapshot.history)
+    if (found.empty()) found = look("the solver's history of parameter", history);
+  return found;
 }
 
 SafetensorsFile tensors_of(const Network& network, const Snapshot& snapshot) {
@@ -68,6 +77,7 @@ SolverStateFile solver_state_of(const Network& network, const Snapshot& snapshot
   SolverStateFile state{.iteration = static_cast<int>(snapshot.iteration),
                         .current_step = snapshot.learning_rate_step,
                         .learned_net = weights,
+                        .solver = snapshot.solver,
                         .history = {}};
   for (const auto& round : snapshot.history) {
     for (size_t p = 0; p < round.size(); ++p) {
@@ -93,20 +103,46 @@ Blob tensor_named(const SafetensorsFile& file, const std::string& path, const st
   return {tensor->shape, tensor->values};
 }
 
+// 0: none.
+int version_of(const Json& state) {
+  if (!state.is_object() || !state.contains("version") || !state["version"].is_number_integer()) return 0;
+  return state["version"].get<int>();
+}
+
+// A file that should have a checksum and has none is damaged where it stood.
+SafetensorsFile read_checked(const std::string& path) {
+  SafetensorsFile file = read_safetensors(path);
+  const auto state = file.metadata.find(metadata_key);
+  if (state != file.metadata.end() && !file.metadata.contains(SafetensorsFile::checksum_key) &&
+      version_of(Json::parse(state->second, nullptr, /*allow_exceptions=*/false)) > 1)
+    refuse_damaged(path);
+  return file;
+}
+
 Json state_of(const SafetensorsFile& file, const std::string& path) {
   auto text = file.metadata.find(metadata_key);
   if (text == file.metadata.end()) {
     throw UserError(fmt::format("{}: holds weights but no training state; give it as --weights", path));
   }
   Json state = Json::parse(text->second, nullptr, /*allow_exceptions=*/false);
-  if (!state.is_object() || state.value("version", 0) != format_version) {
-    throw UserError(fmt::format("{}: its training state is not of version {}", path, format_version));
+  const int version = version_of(state);
+  if (version < 1 || version > format_version) {
+    throw UserError(
+        fmt::format("{}: its training state is of version {}, not 1 to {}", path, version, format_version));
   }
   return state;
 }
 
-Snapshot read_cortado(const std::string& path, const Network& network, int rounds) {
-  SafetensorsFile file = read_safetensors(path);
+void check_solver(const std::string& path, const std::string& made_by, const std::string& solver) {
+  if (made_by == solver) return;
+  throw UserError(
+      fmt::format("{}: was made by solver {}, this training uses {}; start it with --weights instead", path,
+                  made_by, solver));
+}
+
+Snapshot read_cortado(const std::string& path, const Network& network, const std::string& solver,
+                      int rounds) {
+  SafetensorsFile file = read_checked(path);
   Json state = state_of(file, path);
   Snapshot snapshot;
   try {
@@ -118,6 +154,7 @@ Snapshot read_cortado(const std::string& path, const Network& network, int round
   } catch (const Json::exception& error) {
     throw UserError(fmt::format("{}: its training state is not sound: {}", path, error.what()));
   }
+  check_solver(path, snapshot.solver, solver);
   snapshot.has_positions = true;
   snapshot.history.resize(static_cast<size_t>(rounds));
   for (const auto& parameter : network.parameters()) {
@@ -134,7 +171,7 @@ Snapshot read_cortado(const std::string& path, const Network& network, int round
 
 std::vector<Blob> all_parameters(const Network& network, const std::string& path) {
   Weights weights = read_any_weights(path, network);
-  WeightMatch match = match_weights(network, weights, path);
+  WeightMatch match = match_weights(network, weights, path, SameName::each);
   if (!match.unmatched_layers.empty()) {
     throw UserError(fmt::format("{}: has no weights of layer '{}'; it is of another net", path,
                                 match.unmatched_layers.front()));
@@ -144,14 +181,24 @@ std::vector<Blob> all_parameters(const Network& network, const std::string& path
   return parameters;
 }
 
-Snapshot read_caffe(const std::string& path, const Network& network, int rounds) {
+// Caffe's own files do not say which solver made them; how much history they hold tells some apart.
+void check_history(const SolverStateFile& state, const std::string& path, const std::string& solver,
+                   size_t parameters, size_t rounds) {
+  if (!state.solver.empty()) check_solver(path, state.solver, solver);
+  const size_t held = state.history.size();
+  if (held == rounds * parameters) return;
+  const bool other_solver = held == (rounds == 1 ? 2 : 1) * parameters;
+  throw UserError(fmt::format(
+      "{}: holds {} history tensors, this net of {} parameters with solver {} needs {}; {}", path, held,
+      parameters, solver, rounds * parameters,
+      other_solver ? "it was made by another solver: start with --weights instead" : "it is of another net"));
+}
+
+Snapshot read_caffe(const std::string& path, const Network& network, const std::string& solver, int rounds) {
   SolverStateFile state = read_solver_state(path);
-  size_t count = network.parameters().size(), expected = static_cast<size_t>(rounds) * count;
-  if (state.history.size() != expected) {
-    throw UserError(fmt::format("{}: holds {} history tensors, this net and solver need {}", path,
-                                state.history.size(), expected));
-  }
-  Snapshot snapshot{.iteration = state.iteration, .learning_rate_step = state.current_step};
+  const size_t count = network.parameters().size(), expected = static_cast<size_t>(rounds) * count;
+  check_history(state, path, solver, count, static_cast<size_t>(rounds));
+  Snapshot snapshot{.iteration = state.iteration, .learning_rate_step = state.current_step, .solver = solver};
   auto beside =
       std::filesystem::path(path).parent_path() / std::filesystem::path(state.learned_net).filename();
   bool moved = !std::filesystem::exists(state.learned_net) && std::filesystem::exists(beside);
@@ -173,46 +220,74 @@ Snapshot read_caffe(const std::string& path, const Network& network, int rounds)
 
 std::string write_snapshot(const std::string& prefix, SnapshotFormat format, const LoadedNetwork& net,
                            const Snapshot& snapshot) {
-  check_finite(net.network, snapshot);
-  std::string base = fmt::format("{}_iter_{}", prefix, snapshot.iteration);
+  if (const std::string found = non_finite_value(net.network, snapshot); !found.empty())
+    throw UserError(
+        fmt::format("iteration {}: {}: no snapshot is written; lower base_lr or set clip_gradients",
+                    snapshot.iteration, found));
+  const auto named = [&](const char* ending) { return snapshot_file(prefix, snapshot.iteration, ending); };
   if (format == SnapshotFormat::cortado) {
-    write_safetensors(base + ".safetensors", tensors_of(net.network, snapshot));
-    return base + ".safetensors";
+    write_safetensors(named(".safetensors"), tensors_of(net.network, snapshot));
+    return named(".safetensors");
   }
-  Weights weights =
-      collect_weights(net.network, [&](int p) { return snapshot.parameters[static_cast<size_t>(p)].values; });
+  Weights weights = collect_weights(
+      net.network, [&](int p) { return snapshot.parameters[static_cast<size_t>(p)].values; },
+      format == SnapshotFormat::hdf5);
   if (format == SnapshotFormat::hdf5) {
-    write_weights_hdf5(base + ".caffemodel.h5", weights);
-    write_solver_state_hdf5(base + ".solverstate.h5",
-                            solver_state_of(net.network, snapshot, base + ".caffemodel.h5"));
-    return base + ".solverstate.h5";
+    const std::string model = named(".caffemodel.h5"), state = named(".solverstate.h5");
+    write_weights_hdf5(model, weights);
+    write_solver_state_hdf5(state, solver_state_of(net.network, snapshot, model));
+    return state;
   }
-  write_caffemodel(base + ".caffemodel", net.net, weights);
-  write_solver_state(base + ".solverstate", solver_state_of(net.network, snapshot, base + ".caffemodel"));
-  return base + ".solverstate";
+  const std::string model = named(".caffemodel"), state = named(".solverstate");
+  write_caffemodel(model, net.net, weights);
+  write_solver_state(state, solver_state_of(net.network, snapshot, model));
+  return state;
 }
 
 Snapshot read_snapshot(const std::string& path, const Network& network, const std::string& solver,
                        int rounds) {
-  if (!is_safetensors(path)) return read_caffe(path, network, rounds);
-  Snapshot snapshot = read_cortado(path, network, rounds);
-  if (snapshot.solver != solver) {
-    throw UserError(
-        fmt::format("{}: was made by solver {}, this training uses {}; start it with --weights instead", path,
-                    snapshot.solver, solver));
-  }
+  Snapshot snapshot = is_safetensors(path) ? read_cortado(path, network, solver, rounds)
+                                           : read_caffe(path, network, solver, rounds);
+  if (const std::string found = non_finite_value(network, snapshot); !found.empty())
+    throw UserError(fmt::format("{}: {}; resume from an earlier snapshot", path, found));
   return snapshot;
+}
+
+FoundSnapshot read_sound_snapshot(const std::string& path, const Network& network, const std::string& solver,
+                                  int rounds) {
+  std::string fault;
+  try {
+    return {read_snapshot(path, network, solver, rounds), path, ""};
+  } catch (const DamagedFile& error) {
+    fault = error.what();
+  }
+  for (const std::string& earlier : earlier_snapshots(path)) {
+    try {
+      return {read_snapshot(earlier, network, solver, rounds), earlier, fault};
+    } catch (const UserError&) {  // damaged, too, or of another training
+    }
+  }
+  throw DamagedFile(fmt::format("{}; no sound earlier snapshot of its prefix is there", fault));
+}
+
+SameName same_name_of(const std::string& path) {
+  return is_safetensors(path) ? SameName::each : SameName::first;
 }
 
 Weights read_any_weights(const std::string& path, const Network& network) {
   if (!is_safetensors(path)) return read_weights(path);
-  SafetensorsFile file = read_safetensors(path);
+  SafetensorsFile file = read_checked(path);
   Weights weights;
+  std::map<std::string, int> layers_named;
   for (const auto& node : network.nodes()) {
-    LayerWeights layer{node.name, {}};
-    for (int p : node.parameters) {
-      const auto* tensor = file.find(network.parameters()[static_cast<size_t>(p)].name);
-      if (tensor) layer.blobs.push_back({tensor->shape, tensor->values});
+    if (!node.part_of.empty()) continue;
+    LayerWeights layer{node.file_name, {}, layers_named[node.file_name]++};
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      const auto& parameter = network.parameters()[static_cast<size_t>(node.parameters[i])];
+      const auto* tensor = file.find(parameter.name);
+      if (!tensor) continue;
+      const bool owners = tensor->shape == parameter.spec.shape;
+      layer.blobs.push_back({owners ? node.parameter_shapes[i] : tensor->shape, tensor->values});
     }
     if (!layer.blobs.empty()) weights.push_back(std::move(layer));
   }
@@ -226,6 +301,7 @@ Weights read_any_weights(const std::string& path, const Network& network) {
     if (weights.empty() || weights.back().layer != layer) weights.push_back({layer, {}});
     weights.back().blobs.push_back({tensor.shape, tensor.values});
   }
+  check_finite(weights, path);
   return weights;
 }
 

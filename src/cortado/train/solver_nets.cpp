@@ -1,5 +1,6 @@
 #include "cortado/train/solver_nets.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -27,8 +28,13 @@ NetFile train_file(const caffe::SolverParameter& s, const std::string& file) {
   return net_of_message(s.has_net_param() ? s.net_param() : s.train_net_param(), file);
 }
 
-caffe::NetState state_in_phase(caffe::NetState state, Phase phase) {
-  state.set_phase(phase == Phase::train ? caffe::TRAIN : caffe::TEST);
+// What the solver file says overrules what the net says of itself, and that the phase by default; stages add
+// up.
+caffe::NetState merged_state(Phase otherwise, const NetFile& file, const caffe::NetState& of_solver) {
+  caffe::NetState state;
+  state.set_phase(otherwise == Phase::train ? caffe::TRAIN : caffe::TEST);
+  state.MergeFrom(file.net.state());
+  state.MergeFrom(of_solver);
   return state;
 }
 
@@ -50,12 +56,23 @@ SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file)
     throw UserError(fmt::format("{}: test_state: {} given for {} test nets; give one for each, or none", file,
                                 s.test_state_size(), wanted));
   }
-  SolverNets nets{{std::move(train), state_in_phase(s.train_state(), Phase::train)}, {}};
+  SolverNets nets{{train, merged_state(Phase::train, train, s.train_state())}, {}};
   for (size_t i = 0; i < tests.size(); ++i) {
-    caffe::NetState state = s.test_state_size() != 0 ? s.test_state(static_cast<int>(i)) : caffe::NetState();
-    nets.tests.push_back({std::move(tests[i]), state_in_phase(std::move(state), Phase::test)});
+    const caffe::NetState given =
+        s.test_state_size() != 0 ? s.test_state(static_cast<int>(i)) : caffe::NetState();
+    nets.tests.push_back({tests[i], merged_state(Phase::test, tests[i], given)});
   }
   return nets;
+}
+
+std::vector<std::string> warnings_of(const SolverNets& nets) {
+  std::vector<std::string> lines = nets.train.file.warnings;
+  for (const SolverNet& test : nets.tests) {
+    for (const std::string& line : test.file.warnings) {
+      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+    }
+  }
+  return lines;
 }
 
 }  // namespace cortado

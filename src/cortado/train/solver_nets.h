@@ -19,8 +19,13 @@ struct SolverNets {
 
 // The nets of a solver file by Caffe's rules. The train net is one of train_net, train_net_param, net,
 // net_param; the test nets are test_net_param, test_net, and then `net` or `net_param` for each test_iter
-// left. `file` is the solver's path: a net file that is not found from the working folder is looked for
-// beside it. Throws UserError naming `file`: no train net or two, test_iter or test_state of another number.
+// left. The state of each is, by default, its phase alone; `state` of the net and then train_state or
+// test_state of the solver overrule that, and add their stages. `file` is the solver's path: a net file that
+// is not found from the working folder is looked for beside it. Throws UserError naming `file`: no train net
+// or two, test_iter or test_state of another number.
 SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file);
+
+// The warnings of the nets' files, each once.
+std::vector<std::string> warnings_of(const SolverNets& nets);
 
 }  // namespace cortado

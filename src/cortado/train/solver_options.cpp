@@ -1,6 +1,7 @@
 #include "cortado/train/solver_options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <iterator>
 
@@ -72,26 +73,18 @@ class SolverChecker {
 
 LearningRateOptions rate_options(const caffe::SolverParameter& s, const SolverChecker& check) {
   LearningRateOptions o;
-  check.require(s.has_base_lr(), "base_lr", "missing; give the learning rate");
   check.require(s.has_lr_policy(), "lr_policy", "missing; for example lr_policy: \"fixed\"");
-  o.base = check.at_least("base_lr", double{s.base_lr()}, 0.0);
+  o.base = s.base_lr();
   o.policy = check.named("lr_policy", s.lr_policy(), policies);
-  auto needs = [&](bool present, std::string_view field) {
-    check.require(present, field, fmt::format("missing; lr_policy \"{}\" needs it", s.lr_policy()));
-  };
-  bool has_gamma = o.policy != Policy::fixed && o.policy != Policy::poly;
-  if (has_gamma) needs(s.has_gamma(), "gamma");
-  if (o.policy == Policy::step || o.policy == Policy::sigmoid) needs(s.has_stepsize(), "stepsize");
-  if (o.policy == Policy::inv || o.policy == Policy::poly) needs(s.has_power(), "power");
-  if (o.policy == Policy::multistep) needs(s.stepvalue_size() > 0, "stepvalue");
   o.gamma = s.gamma();
   o.power = s.power();
-  o.stepsize = o.policy == Policy::step ? check.at_least("stepsize", s.stepsize(), 1) : s.stepsize();
+  if (o.policy != Policy::fixed && o.policy != Policy::poly) check.at_least("gamma", o.gamma, 0.0);
+  const bool steps = o.policy == Policy::step || o.policy == Policy::sigmoid;
+  check.require(!steps || s.has_stepsize(), "stepsize",
+                fmt::format("missing; lr_policy \"{}\" needs it", s.lr_policy()));
+  o.stepsize = steps ? check.at_least("stepsize", s.stepsize(), 1) : s.stepsize();
   o.stepvalues.assign(s.stepvalue().begin(), s.stepvalue().end());
-  check.require(std::is_sorted(o.stepvalues.begin(), o.stepvalues.end()), "stepvalue",
-                "values must not decrease");
   o.max_iterations = s.max_iter();
-  if (o.policy == Policy::poly) check.at_least("max_iter", s.max_iter(), 1);
   o.warmup_iterations = check.at_least("warmup_iter", s.warmup_iter(), 0);
   o.warmup_start = check.at_least("warmup_start_lr", double{s.warmup_start_lr()}, 0.0);
   return o;
@@ -101,18 +94,26 @@ UpdateOptions update_options(const caffe::SolverParameter& s, const SolverChecke
   UpdateOptions o;
   o.solver = check.named("type", s.type(), solvers);
   o.regularization = check.named("regularization_type", s.regularization_type(), regularizations);
-  o.momentum = check.between("momentum", s.momentum(), 0, 1);
-  o.momentum2 = check.between("momentum2", s.momentum2(), 0, 1);
-  o.rms_decay = check.between("rms_decay", s.rms_decay(), 0, 1);
+  o.momentum = s.momentum();
+  o.momentum2 = s.momentum2();
+  o.rms_decay = s.rms_decay();
+  if (o.solver == Solver::rmsprop) check.between("rms_decay", o.rms_decay, 0, 1);
   o.delta = s.delta();
   check.require(o.delta > 0, "delta", fmt::format("{:g} is not above 0", o.delta));
-  o.weight_decay = check.at_least("weight_decay", double{s.weight_decay()}, 0.0);
+  o.weight_decay = s.weight_decay();
   o.lars_eta = s.lars_eta();
   check.require(o.lars_eta > 0, "lars_eta", fmt::format("{:g} is not above 0", o.lars_eta));
   bool plain = o.solver == Solver::adagrad || o.solver == Solver::rmsprop;
   check.require(!plain || o.momentum == 0, "momentum",
                 fmt::format("{} has none; leave it out", solver_name(o.solver)));
   return o;
+}
+
+// In a folder, or where none is given: by the solver file's name.
+std::string snapshot_prefix_of(const caffe::SolverParameter& s, const std::string& file) {
+  const std::filesystem::path given = s.snapshot_prefix(), solver = file;
+  if (given.empty()) return std::filesystem::path(solver).replace_extension().string();
+  return std::filesystem::is_directory(given) ? (given / solver.stem()).string() : given.string();
 }
 
 }  // namespace
@@ -123,33 +124,42 @@ const char* solver_name(Solver solver) {
   return entry->name;
 }
 
+std::vector<std::string> weight_files(const std::string& list) {
+  std::vector<std::string> files;
+  constexpr const char* blanks = " \t\r\n";
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part = list.substr(begin, end - begin);
+    if (const size_t first = part.find_first_not_of(blanks); first != std::string::npos)
+      files.push_back(part.substr(first, part.find_last_not_of(blanks) + 1 - first));
+    begin = end + 1;
+  }
+  return files;
+}
+
 SolverOptions solver_options(const caffe::SolverParameter& s, const std::string& file) {
   SolverChecker check(file);
   SolverOptions o;
   o.file = file;
   o.learning_rate = rate_options(s, check);
   o.update = update_options(s, check);
-  check.require(s.has_max_iter(), "max_iter", "missing; give the number of iterations");
   o.max_iterations = check.at_least("max_iter", s.max_iter(), 0);
   o.iter_size = check.at_least("iter_size", s.iter_size(), 1);
   o.clip_gradients = s.clip_gradients();
-  check.require(o.clip_gradients != 0, "clip_gradients",
-                "0 would erase every gradient; leave it out to clip nothing");
-  for (int count : s.test_iter()) o.test_iterations.push_back(check.at_least("test_iter", count, 1));
+  for (int count : s.test_iter()) o.test_iterations.push_back(check.at_least("test_iter", count, 0));
   o.test_interval = check.at_least("test_interval", s.test_interval(), 0);
-  check.require(o.test_interval == 0 || !o.test_iterations.empty(), "test_iter",
-                "missing; test_interval asks for tests, so give the batches of one");
   o.test_initialization = s.test_initialization();
   o.test_compute_loss = s.test_compute_loss();
   o.display = check.at_least("display", s.display(), 0);
   o.average_loss = check.at_least("average_loss", s.average_loss(), 1);
   o.snapshot = check.at_least("snapshot", s.snapshot(), 0);
-  o.snapshot_prefix = s.snapshot_prefix();
+  o.snapshot_prefix = snapshot_prefix_of(s, file);
   o.snapshot_format =
       s.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::hdf5 : SnapshotFormat::caffe;
   o.snapshot_after_train = s.snapshot_after_train();
   if (s.random_seed() >= 0) o.seed = static_cast<uint64_t>(s.random_seed());
-  o.weights.assign(s.weights().begin(), s.weights().end());
+  for (const std::string& list : s.weights())
+    std::ranges::copy(weight_files(list), std::back_inserter(o.weights));
   return o;
 }
 

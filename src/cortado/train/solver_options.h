@@ -18,7 +18,7 @@ struct LearningRateOptions {
   double base = 0.01;
   double gamma = 0.1, power = 1;
   int64_t stepsize = 1;
-  std::vector<int64_t> stepvalues;  // multistep, ascending
+  std::vector<int64_t> stepvalues;  // multistep
   int64_t max_iterations = 0;       // poly
   int64_t warmup_iterations = 0;    // 0: none
   double warmup_start = 0;
@@ -54,10 +54,10 @@ struct SolverOptions {
   int test_interval = 0;             // 0: never
   bool test_initialization = true;
   bool test_compute_loss = false;
-  int display = 0;       // iterations between two lines; 0: none
-  int average_loss = 1;  // the displayed loss is the mean of so many iterations
-  int snapshot = 0;      // iterations between two snapshots; 0: none
-  std::string snapshot_prefix;
+  int display = 0;              // iterations between two lines; 0: none
+  int average_loss = 1;         // the displayed loss is the mean of so many iterations
+  int snapshot = 0;             // iterations between two snapshots; 0: none
+  std::string snapshot_prefix;  // where the file gives a folder, with the solver file's name in it
   SnapshotFormat snapshot_format = SnapshotFormat::caffe;
   bool snapshot_after_train = true;
   uint64_t seed = 1;                 // random_seed; 1 where the file names none, so that runs repeat
@@ -66,8 +66,11 @@ struct SolverOptions {
 
 const char* solver_name(UpdateOptions::Solver solver);  // Caffe's type: "SGD", "AdaGrad", ...
 
-// Throws UserError naming `file` and the field: a value out of range, an unknown policy or type, a step
-// without stepsize, a test net without test_iter.
+// The files of a list as Caffe writes it: "a.caffemodel, b.h5".
+std::vector<std::string> weight_files(const std::string& list);
+
+// What Caffe has defaults for may be left out. Throws UserError naming `file` and the field: a value out of
+// range, an unknown policy or type, a step without stepsize.
 SolverOptions solver_options(const caffe::SolverParameter& solver, const std::string& file);
 
 // Applies "key=value" to a field of the solver file: "base_lr=0.02", "type=Adam". A repeated field takes

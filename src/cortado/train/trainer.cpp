@@ -2,13 +2,17 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
 
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/train/gather.h"
+#include "cortado/train/layer_names.h"
 #include "cortado/train/learning_rate.h"
+#include "cortado/train/snapshot_size.h"
+#include "cortado/train/trainable.h"
+#include "cortado/train/update.h"
 
 namespace cortado {
 namespace {
@@ -17,14 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
-}
-
-// Fails before hours of training do.
-void check_snapshot_folder(const SolverOptions& solver) {
-  std::filesystem::path folder = std::filesystem::path(solver.snapshot_prefix).parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder)) return;
-  throw UserError(fmt::format("{}: snapshot_prefix: there is no folder '{}'; make it first", solver.file,
-                              folder.string()));
 }
 
 // Seconds in which messages of the last iteration were under way, one by one: they may overlap.
@@ -51,7 +47,7 @@ void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& 
 PassedOver load_weights(const std::string& path, const Executor& executor, ParameterStore& parameters) {
   const Network& network = executor.network();
   Weights weights = read_any_weights(path, network);
-  WeightMatch match = match_weights(network, weights, path);
+  WeightMatch match = match_weights(network, weights, path, same_name_of(path));
   size_t matched = 0;
   for (size_t p = 0; p < match.of_parameter.size(); ++p) {
     if (!match.of_parameter[p]) continue;
@@ -69,28 +65,35 @@ PassedOver load_weights(const std::string& path, const Executor& executor, Param
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
     : solver_(std::move(solver)), communicator_(options.communicator) {
   at_first_rank(communicator_, [&] {
-    check_snapshot_folder(solver_);
+    check_folder_of(solver_.file + ": snapshot_prefix", solver_.snapshot_prefix);
+    if (solver_.snapshot > 0 || solver_.snapshot_after_train) lock_prefix();
     return std::string();
   });
-  const DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads};
+  DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads, .learns = true};
   const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
+  check_snapshot_size(solver_, train_->loaded(), history_count(solver_.update.solver));
   const Network& network = train_->network();
+  require_trainable(network, nets.train.file.path);
   const Strategy strategy = options.find_strategy ? options.find_strategy(network)
                                                   : load_strategy(options.strategy, network, ranks);
   const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
   train_executor_ = std::make_unique<Executor>(network, parameters_, train_->sources(),
                                                execution(options, strategies, strategy.schedule));
   train_->restrict_to(train_executor_->samples());
+  data.learns = false;
+  std::vector<const Network*> test_networks;
   for (const SolverNet& net : nets.tests) {
-    TestNet test;
-    test.data = std::make_unique<DataNetwork>(net.file, net.state, data);
+    tests_.push_back({.data = std::make_unique<DataNetwork>(net.file, net.state, data), .executor = nullptr});
+    test_networks.push_back(&tests_.back().data->network());
+  }
+  check_layer_names(solver_, network, test_networks);
+  for (TestNet& test : tests_) {
     const Network& beside = test.data->network();
     test.executor = std::make_unique<Executor>(
         beside, parameters_, test.data->sources(),
         execution(options, resolve_beside(beside, network, strategies, ranks), strategy.schedule));
     test.data->restrict_to(test.executor->samples());
-    tests_.push_back(std::move(test));
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
 }
@@ -99,7 +102,7 @@ ParameterCut Trainer::parameter_cut() const {
   ParameterCut cut = parameter_cut_of(*train_executor_, communicator_);
   for (size_t p = 0; p < cut.entries().size(); ++p) {
     const bool owned = cut.own_piece(p) && cut.own_piece(p)->owned();
-    if (!owned || solver_.clip_gradients <= 0) continue;
+    if (!owned || solver_.clip_gradients < 0) continue;
     throw UserError(
         fmt::format("{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends "
                     "updates at once; use \"allreduce\" in the strategy, or set clip_gradients to -1",
@@ -121,11 +124,13 @@ ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strate
 }
 
 Trainer::Wishes Trainer::wishes(SignalWatch& signals) const {
-  const Wishes own{signals.stop_asked(), signals.take_snapshot_request()};
+  const Wishes own{signals.stop_asked(), signals.take_snapshot_request(),
+                   !results_finite_ || optimizer_->non_finite().entry >= 0};
   if (!communicator_ || communicator_->size() == 1) return own;
   constexpr double many = 1 << 20;  // more than there are ranks
-  const double all = communicator_->sum((own.stop ? 1 : 0) + (own.snapshot ? many : 0));
-  return {std::fmod(all, many) > 0, all >= many};
+  const double all =
+      communicator_->sum((own.stop ? 1 : 0) + (own.snapshot ? many : 0) + (own.refuse ? many * many : 0));
+  return {std::fmod(all, many) > 0, std::fmod(all, many * many) >= many, all >= many * many};
 }
 
 void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
@@ -143,12 +148,15 @@ void Trainer::run(SignalWatch& signals) {
     if (due(solver_.test_interval) && wanted) test_all(signals);
     wished = wishes(signals);
     if (wished.stop) break;
-    train_iteration();
+    const IterationReport report = train_iteration();
     const Wishes later = wishes(signals);
+    if (later.refuse) refuse_values();
+    tell([&](TrainingObserver& o) { o.iteration(report); });
+    ++iteration_;
     wished = {later.stop, wished.snapshot || later.snapshot};
     if (wished.snapshot || due(solver_.snapshot)) save();
   }
-  train_executor_->settle();
+  settle();
   if ((wished.stop || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
   if (wished.stop) return;
   if (due(solver_.display)) closing_look();
@@ -162,7 +170,7 @@ double Trainer::smoothed(double loss) {
          static_cast<double>(recent_losses_.size());
 }
 
-void Trainer::train_iteration() {
+IterationReport Trainer::train_iteration() {
   auto start = Clock::now();
   IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
   report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
@@ -170,14 +178,10 @@ void Trainer::train_iteration() {
   Optimizer::Batch batch{.iteration = iteration_, .rate = report.learning_rate};
   double loss = 0;
   for (batch.number = 0; batch.number < solver_.iter_size; ++batch.number) {
-    auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
-    double batch_loss =
-        train_executor_->run(index, [this, batch](int entry) { optimizer_->gradient(entry, batch); });
-    if (!std::isfinite(batch_loss)) refuse_loss(batch_loss);
+    loss += run_batch(batch);
     report.data_wait += train_executor_->data_wait();
     report.exposed_communication += train_executor_->exposed_communication();
     report.communication += communication_of(*train_executor_);
-    loss += batch_loss;
   }
   if (optimizer_->defers_updates()) train_executor_->settle();
   optimizer_->end(batch);
@@ -186,14 +190,27 @@ void Trainer::train_iteration() {
   report.display = due(solver_.display);
   if (report.display) report.outputs = output_values(*train_executor_);
   report.duration = since(start);
-  tell([&](TrainingObserver& o) { o.iteration(report); });
-  ++iteration_;
+  return report;
+}
+
+double Trainer::run_batch(const Optimizer::Batch& batch) {
+  const auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
+  double loss = 0;
+  try {
+    loss = train_executor_->run(index, [this, batch](int entry) { optimizer_->gradient(entry, batch); });
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("iteration {}: {}", iteration_, error.what()));
+  }
+  if (!std::isfinite(loss)) refuse_loss(loss);
+  results_finite_ = results_finite_ && train_executor_->results_finite();
+  return loss;
 }
 
 // Caffe ends with one more look at the training loss, without an update.
 void Trainer::closing_look() {
   IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
   report.loss = train_executor_->run(static_cast<uint64_t>(iteration_ * solver_.iter_size));
+  if (!train_executor_->all_finite(report.loss)) refuse_loss(report.loss);
   report.smoothed_loss = smoothed(report.loss);
   report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
   report.display = true;
@@ -203,7 +220,7 @@ void Trainer::closing_look() {
 }
 
 void Trainer::test_all(SignalWatch& signals) {
-  train_executor_->settle();
+  settle();
   parameters_.refresh();
   for (size_t net = 0; net < tests_.size(); ++net)
     if (!test(net, signals)) return;
@@ -220,24 +237,17 @@ bool Trainer::test(size_t net, SignalWatch& signals) {
   for (int batch = 0; batch < count; ++batch) {
     // Several ranks stop together, behind the test.
     if (signals.stop_asked() && (!communicator_ || communicator_->size() == 1)) return false;
-    loss += test.executor->run(static_cast<uint64_t>(test.batches++));
+    const double batch_loss = test.executor->run(static_cast<uint64_t>(test.batches++));
+    require_finite(*test.executor, batch_loss,
+                   fmt::format("iteration {}: test net #{}, batch {}", iteration_, net, batch));
+    loss += batch_loss;
     add_values(report.outputs, output_values(*test.executor));
   }
   for (OutputValue& output : report.outputs) output.value /= count;
-  if (solver_.test_compute_loss) report.loss = loss / count;
+  if (solver_.test_compute_loss && count > 0) report.loss = loss / count;
   report.duration = since(start);
   tell([&](TrainingObserver& o) { o.test(report); });
   return true;
-}
-
-void Trainer::refuse_loss(double loss) {
-  std::string where = train_executor_->first_non_finite();
-  std::string kept =
-      last_snapshot_.empty() ? "no snapshot was made yet" : "the last snapshot is " + last_snapshot_;
-  throw UserError(fmt::format(
-      "iteration {}: the loss is {}; the first value that is not finite is in {}; {}; lower base_lr, or set "
-      "warmup_iter or clip_gradients",
-      iteration_, loss, where.empty() ? "the sum of the losses" : where, kept));
 }
 
 Snapshot Trainer::snapshot() const {
@@ -281,9 +291,10 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
 }
 
 void Trainer::save() {
-  train_executor_->settle();
+  settle();
   Snapshot whole = snapshot();
   last_snapshot_ = at_first_rank(communicator_, [&] {
+    lock_prefix();  // a signal may ask for a snapshot where none was to be expected
     std::string path =
         write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), whole);
     tell([&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
@@ -292,16 +303,20 @@ void Trainer::save() {
   last_snapshot_iteration_ = iteration_;
 }
 
-void Trainer::restore(const std::string& path) {
-  const Network& network = train_->network();
-  Snapshot snapshot = read_snapshot(path, network, solver_name(solver_.update.solver), optimizer_->rounds());
+void Trainer::lock_prefix() {
+  if (!lock_) lock_ = std::make_unique<PrefixLock>(solver_.snapshot_prefix);
+}
+
+Trainer::Restored Trainer::restore(const std::string& asked_for) {
+  const auto [snapshot, path, fault] = read_sound_snapshot(
+      asked_for, train_->network(), solver_name(solver_.update.solver), optimizer_->rounds());
   if (snapshot.has_positions && snapshot.seed != solver_.seed) {
     throw UserError(
         fmt::format("{}: was made with random_seed {}, the solver file says {}; give --set random_seed={}",
                     path, snapshot.seed, solver_.seed, snapshot.seed));
   }
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
-  last_snapshot_ = path;
+  started_from_ = path;
   const ParameterCut& cut = optimizer_->cut();
   for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
     int entry = cut.entries()[p];
@@ -323,6 +338,7 @@ void Trainer::restore(const std::string& path) {
   train_->seek(positions_of("train/"), iteration_ * solver_.iter_size);
   for (size_t net = 0; net < tests_.size(); ++net)
     tests_[net].data->seek(positions_of(fmt::format("test{}/", net)), 0);
+  return {path, fault};
 }
 
 int64_t Trainer::skipped_records() const {

@@ -9,6 +9,7 @@
 #include "cortado/train/data_network.h"
 #include "cortado/train/observer.h"
 #include "cortado/train/optimizer.h"
+#include "cortado/train/prefix_lock.h"
 #include "cortado/train/signals.h"
 #include "cortado/train/snapshot.h"
 #include "cortado/train/solver_nets.h"
@@ -25,6 +26,10 @@ struct PassedOver {
 // one side are passed over). Throws UserError when nothing fits, or when a blob has another shape.
 PassedOver load_weights(const std::string& path, const Executor& executor, ParameterStore& parameters);
 
+// After a run of a net that is tested, which gave `loss`: throws UserError, beginning with `what`, where its
+// outputs are infinite or not a number. All ranks call it.
+void require_finite(Executor& executor, double loss, const std::string& what);
+
 // Trains a network by a solver file.
 class Trainer {
  public:
@@ -37,16 +42,22 @@ class Trainer {
     std::function<Strategy(const Network&)> find_strategy{};
     std::function<std::string(const Task&)> choose_kernel{};  // ExecutorOptions::choose_kernel
   };
-  // All ranks of a job make their trainers, and run them, alike.
+  // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
+  // learn (train/trainable.h).
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);
 
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
 
   PassedOver load_weights(const std::string& path);
-  void restore(const std::string& snapshot);
+  // Goes on from a snapshot; where it is damaged, from an earlier one (read_sound_snapshot).
+  struct Restored {
+    std::string path, fault;
+  };
+  Restored restore(const std::string& snapshot);
 
   // Trains from where it stands to max_iter, or until a signal asks to stop; tests and snapshots on the way
-  // as the solver file says. Throws UserError when the loss is no longer finite, naming the layer.
+  // as the solver file says. Throws UserError, on all ranks, in the iteration in which something is infinite
+  // or not a number for the first time: a sample, an output, a gradient, a weight; naming the layer.
   void run(SignalWatch& signals);
 
   int64_t iteration() const { return iteration_; }
@@ -64,21 +75,27 @@ class Trainer {
   // What signals ask for, at whatever rank they arrived.
   struct Wishes {
     bool stop = false, snapshot = false;
+    bool refuse = false;  // of a rank that has met what is not finite
   };
   Wishes wishes(SignalWatch& signals) const;
   ExecutorOptions execution(const Options& options, NodeStrategies strategies,
                             const Schedule& schedule) const;
   ParameterCut parameter_cut() const;
-  void train_iteration();
+  IterationReport train_iteration();
   void test_all(SignalWatch& signals);
   bool test(size_t net, SignalWatch& signals);
   void closing_look();
   void save();
+  void lock_prefix();
   Snapshot snapshot() const;  // all ranks call it; whole at rank 0
   std::map<std::string, int64_t> reader_positions() const;
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
+  double run_batch(const Optimizer::Batch& batch);
+  [[noreturn]] void refuse(int64_t iteration, const std::string& what) const;
   [[noreturn]] void refuse_loss(double loss);
+  [[noreturn]] void refuse_values();
+  void settle();
   void tell(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
@@ -86,12 +103,15 @@ class Trainer {
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;
   std::unique_ptr<Executor> train_executor_;
+  bool results_finite_ = true;  // of the iteration
   std::vector<TestNet> tests_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<TrainingObserver*> observers_;
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;
-  std::string last_snapshot_;
+  std::unique_ptr<PrefixLock> lock_;  // of rank 0, from when snapshots are to be expected
+  std::string started_from_;          // a snapshot; empty: none
+  std::string last_snapshot_;         // of this run
   int64_t last_snapshot_iteration_ = -1;
 };
 

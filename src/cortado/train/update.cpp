@@ -1,5 +1,6 @@
 #include "cortado/train/update.h"
 
+#include <atomic>
 #include <cmath>
 
 #include "cortado/base/error.h"
@@ -10,15 +11,18 @@ namespace cortado {
 namespace {
 
 // Calls rule(w, g, h0, h1) for each element, g scaled and regularized; the rule changes w and the history.
+// Whether they are finite is found in the same pass: 0 times a number is 0, or not a number.
 template <bool L1, int Histories, typename Rule>
-void update_elements(const UpdateArguments& a, const UpdateStep& step, const Rule& rule) {
+bool update_elements(const UpdateArguments& a, const UpdateStep& step, const Rule& rule) {
   const float scale = static_cast<float>(step.gradient_scale), decay = static_cast<float>(step.decay);
+  std::atomic<bool> finite = true;
   parallel_ranges(a.elements, [&](int64_t begin, int64_t end) {
+    float zero = 0;
     float* __restrict weights = a.weights;
     const float* __restrict gradient = a.gradient;
     float* __restrict first = a.history[0];
     float* __restrict second = a.history[1];
-#pragma omp simd
+#pragma omp simd reduction(+ : zero)
     for (int64_t i = begin; i < end; ++i) {
       float w = weights[i], h0 = first[i], h1 = Histories > 1 ? second[i] : 0.0f;
       float sign = static_cast<float>(w > 0) - static_cast<float>(w < 0);
@@ -27,27 +31,30 @@ void update_elements(const UpdateArguments& a, const UpdateStep& step, const Rul
       weights[i] = w;
       first[i] = h0;
       if constexpr (Histories > 1) second[i] = h1;
+      zero += 0 * w + 0 * h0 + (Histories > 1 ? 0 * h1 : 0.0f);
     }
+    if (zero != 0) finite = false;
   });
+  return finite;
 }
 
 template <int Histories, typename Rule>
-void regularize_and_update(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step,
+bool regularize_and_update(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step,
                            const Rule& rule) {
   if (o.regularization == UpdateOptions::Regularization::l1) {
-    update_elements<true, Histories>(a, step, rule);
-  } else {
-    update_elements<false, Histories>(a, step, rule);
+    return update_elements<true, Histories>(a, step, rule);
   }
+  return update_elements<false, Histories>(a, step, rule);
 }
 
-void update_momentum(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step, double rate) {
-  regularize_and_update<1>(o, a, step,
-                           [rate = static_cast<float>(rate), momentum = static_cast<float>(o.momentum)](
-                               float& w, float g, float& h, float&) {
-                             h = rate * g + momentum * h;
-                             w -= h;
-                           });
+bool update_momentum(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step, double rate) {
+  return regularize_and_update<1>(
+      o, a, step,
+      [rate = static_cast<float>(rate), momentum = static_cast<float>(o.momentum)](float& w, float g,
+                                                                                   float& h, float&) {
+        h = rate * g + momentum * h;
+        w -= h;
+      });
 }
 
 SquareSums squares_of(const UpdateArguments& a) {
@@ -61,13 +68,13 @@ double layer_wise_rate(const UpdateOptions& o, const UpdateArguments& a, const U
   return step.rate * o.lars_eta * weights / (gradient + step.decay * weights);
 }
 
-void update_adam(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
+bool update_adam(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
   double t = static_cast<double>(step.iteration) + 1;
   double correction = std::sqrt(1 - std::pow(o.momentum2, t)) / (1 - std::pow(o.momentum, t));
   float rate = static_cast<float>(step.rate * correction), delta = static_cast<float>(o.delta);
   float beta1 = static_cast<float>(o.momentum), beta2 = static_cast<float>(o.momentum2);
   float rest1 = static_cast<float>(1 - o.momentum), rest2 = static_cast<float>(1 - o.momentum2);
-  regularize_and_update<2>(o, a, step, [=](float& w, float g, float& m, float& v) {
+  return regularize_and_update<2>(o, a, step, [=](float& w, float g, float& m, float& v) {
     m = beta1 * m + rest1 * g;
     v = beta2 * v + rest2 * g * g;
     w -= rate * m / (std::sqrt(v) + delta);
@@ -80,7 +87,7 @@ int history_count(UpdateOptions::Solver solver) {
   return solver == UpdateOptions::Solver::adam || solver == UpdateOptions::Solver::adadelta ? 2 : 1;
 }
 
-void update_parameter(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
+bool update_parameter(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
   using Solver = UpdateOptions::Solver;
   const float rate = static_cast<float>(step.rate), delta = static_cast<float>(o.delta);
   const float momentum = static_cast<float>(o.momentum);

@@ -46,7 +46,8 @@ int history_count(UpdateOptions::Solver solver);
 //   LARS      SGD with rate * eta*|w| / (|g| + decay*|w|), |g| without decay; plain SGD where either is 0
 //             (You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017, section 5)
 // (Caffe's solvers; L1 and L2 decay come after scaling, before the history.) Elements whose weight, gradient
-// and history are 0 stay 0.
-void update_parameter(const UpdateOptions& options, const UpdateArguments& arguments, const UpdateStep& step);
+// and history are 0 stay 0. Returns whether all weights and history that it wrote are finite, which those of
+// a gradient that is not never are.
+bool update_parameter(const UpdateOptions& options, const UpdateArguments& arguments, const UpdateStep& step);
 
 }  // namespace cortado

@@ -45,12 +45,13 @@ class Tuner {
   Strategy with_all_rules(const Strategy& start) const {
     Strategy strategy = start;
     strategy.rules.clear();
+    const RuleFinder rules(start);
     for (const auto& node : network_.nodes()) {
       if (node.layer->is_source()) continue;
-      const auto own = std::ranges::find(start.rules, node.name, &Strategy::Rule::pattern);
+      const Strategy::Rule* own = rules.named(node.name);
       strategy.rules.push_back({.pattern = node.name,
-                                .layer = *start.find(node.name),
-                                .planned_for = own == start.rules.end() ? "" : own->planned_for});
+                                .layer = *rules.find(node),
+                                .planned_for = own == nullptr ? "" : own->planned_for});
     }
     return strategy;
   }

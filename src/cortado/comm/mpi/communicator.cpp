@@ -2,6 +2,7 @@
 #include <climits>
 #include <numeric>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/mpi/ring.h"
@@ -10,7 +11,9 @@
 namespace cortado {
 namespace {
 
-constexpr int64_t longest_message = int64_t{1} << 28;  // MPI counts in int
+// Floats. MPI counts in int, and of a message only its end can be seen, by which a watcher knows that it
+// moves.
+constexpr int64_t longest_message = int64_t{1} << 22;
 constexpr int tags = 30000;
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
 constexpr size_t smallest_ring_bytes = 1 << 16;
@@ -24,6 +27,7 @@ class MpiExchange : public Transmission {
     ensure(tag >= 0 && tag < tags, "an exchange's tag is below 30000");
     for (const MessagePart& part : receives) add(part, tag, MPI_Recv_init, volume_.received);
     for (const MessagePart& part : sends) add(part, tag, MPI_Send_init, volume_.sent);
+    indices_.resize(requests_.size());
   }
 
   // Requests of a failed transmission stay: MPI is not ended then.
@@ -34,16 +38,19 @@ class MpiExchange : public Transmission {
 
   void start() override {
     active_ = true;
+    ended_ = 0;
     world_->traffic().add(volume_);
     for (MPI_Request& request : requests_) check_mpi(MPI_Start(&request));
   }
 
   bool test() override {
-    int complete = 0;
-    check_mpi(
-        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &complete, MPI_STATUSES_IGNORE));
-    if (complete != 0) active_ = false;
-    return complete != 0;
+    int ended = 0;
+    check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &ended, indices_.data(),
+                           MPI_STATUSES_IGNORE));
+    if (ended != MPI_UNDEFINED) ended_ += static_cast<size_t>(ended);
+    if (ended > 0) count_progress();
+    active_ = ended_ < requests_.size();
+    return !active_;
   }
 
  private:
@@ -60,6 +67,8 @@ class MpiExchange : public Transmission {
 
   std::shared_ptr<MpiWorld> world_;
   std::vector<MPI_Request> requests_;
+  std::vector<int> indices_;  // of those that a test finds ended
+  size_t ended_ = 0;          // requests, since the start
   Traffic volume_;
   bool active_ = false;
 };
@@ -123,7 +132,10 @@ class MpiCommunicator : public Communicator {
     return ring(world_->group(group), values, counts, {.reduce_scatter = false});
   }
 
-  void barrier() override { check_mpi(MPI_Barrier(world_->blocking())); }
+  void barrier() override {
+    const ActivityScope waiting("a barrier");
+    check_mpi(MPI_Barrier(world_->blocking()));
+  }
   std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override;
   void send(int peer, std::span<const float> values) override;
   void receive(int peer, std::span<float> values) override;
@@ -151,6 +163,7 @@ class MpiCommunicator : public Communicator {
 
 std::vector<std::vector<std::byte>> MpiCommunicator::all_to_all_bytes(std::span<const std::byte> mine) {
   ensure(mine.size() < INT_MAX, "bytes for all ranks fit a message");
+  const ActivityScope waiting("an exchange among all ranks");
   int length = static_cast<int>(mine.size());
   std::vector<int> lengths(static_cast<size_t>(size())), offsets(lengths.size());
   check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_->blocking()));
@@ -166,24 +179,29 @@ std::vector<std::vector<std::byte>> MpiCommunicator::all_to_all_bytes(std::span<
 }
 
 void MpiCommunicator::send(int peer, std::span<const float> values) {
+  const ActivityScope waiting("sending values", peer);
   for (size_t done = 0; done < values.size(); done += longest_message) {
     size_t count = std::min<size_t>(longest_message, values.size() - done);
     check_mpi(
         MPI_Send(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking()));
+    count_progress();
   }
   world_->traffic().add({static_cast<int64_t>(values.size_bytes()), 0});
 }
 
 void MpiCommunicator::receive(int peer, std::span<float> values) {
+  const ActivityScope waiting("receiving values", peer);
   for (size_t done = 0; done < values.size(); done += longest_message) {
     size_t count = std::min<size_t>(longest_message, values.size() - done);
     check_mpi(MPI_Recv(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking(),
                        MPI_STATUS_IGNORE));
+    count_progress();
   }
   world_->traffic().add({0, static_cast<int64_t>(values.size_bytes())});
 }
 
 double MpiCommunicator::sum(double mine) {
+  const ActivityScope waiting("a sum over all ranks");
   double total = 0;
   check_mpi(MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, world_->blocking()));
   return total;

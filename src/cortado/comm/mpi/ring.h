@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cortado/base/activity.h"
 #include "cortado/comm/mpi/world.h"
 #include "cortado/comm/ring.h"
 
@@ -75,6 +76,7 @@ class MpiRing : public Transmission {
 
   void take_receives() {
     for (; received_ < receiving_ && complete(receives_[received_ % window]); ++received_) {
+      count_progress();
       if (received_ >= schedule_.summed) continue;
       const RingMessage& message = schedule_.receives[received_];
       T* mine = values_ + message.offset;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/ring.h"
@@ -57,6 +58,7 @@ void tune_ucx_for_tcp() {
 // waited for in vain. So all leave the barrier and answer nothing for a while, until every rank has left it.
 void finalize(bool one_host) {
   using namespace std::chrono_literals;
+  const ActivityScope waiting("the end of MPI");
   if (!one_host) {
     MPI_Barrier(MPI_COMM_WORLD);
     std::this_thread::sleep_for(100ms);
@@ -101,6 +103,7 @@ void check_mpi(int code) {
 }
 
 MpiWorld::MpiWorld(bool apart) : exceptions_(std::uncaught_exceptions()) {
+  const ActivityScope waiting("the start of MPI");
   tune_ucx_for_tcp();
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
@@ -129,6 +132,7 @@ MpiGroup& MpiWorld::group(std::span<const int> ranks) {
   auto found = groups_.find(key);
   if (found != groups_.end()) return found->second;
   MpiGroup made{.member = group_member(ranks, rank_), .size = static_cast<int>(ranks.size())};
+  const ActivityScope waiting("the making of a group");
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all));
   check_mpi(MPI_Group_incl(all, made.size, key.data(), &some));

@@ -1,9 +1,12 @@
 #include "cortado/kernels/lowering/blas.h"
 
+#include <algorithm>
 #include <cblas.h>
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <omp.h>
+#include <sys/mman.h>
+#include <vector>
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
@@ -12,7 +15,48 @@ namespace cortado::lowering {
 
 namespace {
 
-constexpr const char* blis_file = "libblis.so.4";
+constexpr const char *openblas_file = "libopenblas.so.0", *blis_file = "libblis.so.4";
+
+// The functions of OpenBLAS that are used, or why there are none.
+struct OpenBlas {
+  decltype(&cblas_sgemm) sgemm = nullptr;
+  std::string refusal;
+};
+
+// OpenBLAS maps 128 MiB for each thread as it is loaded, and as much for each thread that calls it. Where
+// there is no room for that (`ulimit -v`) it tries again for ever; so it is tried here before.
+bool has_room_for_openblas() {
+  constexpr size_t buffer_bytes = size_t{128} << 20;
+  const int buffers = 2 * std::max(omp_get_num_procs(), compute_threads());
+  std::vector<void*> mapped;
+  while (std::ssize(mapped) < buffers) {
+    void* at = mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) break;
+    mapped.push_back(at);
+  }
+  for (void* at : mapped) munmap(at, buffer_bytes);
+  return std::ssize(mapped) == buffers;
+}
+
+OpenBlas load_openblas() {
+  OpenBlas openblas;
+  if (!has_room_for_openblas()) {
+    openblas.refusal =
+        "OpenBLAS needs 256 MiB of address space a thread; raise `ulimit -v`, or give fewer --threads";
+    return openblas;
+  }
+  void* library = dlopen(openblas_file, RTLD_NOW | RTLD_LOCAL);  // stays to the end
+  if (library != nullptr)
+    openblas.sgemm = reinterpret_cast<decltype(openblas.sgemm)>(dlsym(library, "cblas_sgemm"));
+  if (openblas.sgemm == nullptr)
+    openblas.refusal = std::string(openblas_file) + " is not installed (Debian: libopenblas0-openmp)";
+  return openblas;
+}
+
+const OpenBlas& loaded_openblas() {
+  static const OpenBlas openblas = load_openblas();
+  return openblas;
+}
 
 // The functions of BLIS that are used: BLAS's own product, column-major, and the number of threads.
 struct Blis {
@@ -48,9 +92,9 @@ struct Product {
 
 void by_openblas(const Product& p) {
   const auto order = [](const Factor& factor) { return factor.transposed ? CblasTrans : CblasNoTrans; };
-  cblas_sgemm(CblasRowMajor, order(p.a), order(p.b), p.rows, p.columns, p.depth, 1, p.a.values,
-              static_cast<int>(p.a.stride), p.b.values, static_cast<int>(p.b.stride), p.beta, p.product,
-              p.stride);
+  loaded_openblas().sgemm(CblasRowMajor, order(p.a), order(p.b), p.rows, p.columns, p.depth, 1, p.a.values,
+                          static_cast<int>(p.a.stride), p.b.values, static_cast<int>(p.b.stride), p.beta,
+                          p.product, p.stride);
 }
 
 // A row-major matrix is, column by column, its transposed one: product^T = b^T * a^T.
@@ -79,7 +123,8 @@ std::string_view name_of(Blas blas) {
 }
 
 std::string refusal_of(Blas blas) {
-  if (blas != Blas::blis) return "";
+  if (blas == Blas::onednn) return "";
+  if (blas == Blas::openblas) return loaded_openblas().refusal;
   const Blis& blis = loaded_blis();
   if (blis.sgemm != nullptr && blis.set_threads != nullptr) return "";
   return std::string(blis_file) + " is not installed (Debian: libblis4-openmp)";

@@ -6,8 +6,8 @@
 
 namespace cortado::lowering {
 
-// Libraries of Debian that multiply matrices of float32. OpenBLAS and oneDNN are linked; BLIS, whose
-// functions have the names of OpenBLAS's, is loaded when it is first asked for.
+// Libraries of Debian that multiply matrices of float32. oneDNN is linked. OpenBLAS, which takes much memory
+// when it is loaded, and BLIS, whose functions have the same names, are loaded when they are first asked for.
 enum class Blas { openblas, blis, onednn };
 
 std::string_view name_of(Blas blas);

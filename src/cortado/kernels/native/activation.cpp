@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -108,7 +109,7 @@ struct Power {
   }
   template <typename V>
   V gradient(V dy, V x) const {
-    if (power == 0) return V{};
+    if (power == 0) return 0 * dy;
     return dy * (power * scale) * raise(shift + scale * x, power - 1);
   }
   template <typename V>
@@ -171,8 +172,10 @@ class PointwiseKernel : public Kernel {
   void forward(const Arguments& arguments) override {
     const float* x = arguments.inputs[0];
     float* y = arguments.outputs[0];
-    map_elements(y, count_, x == y,
-                 [=, this]<typename V>(int64_t i) { return function_.value(load<V>(x + i)); });
+    map_elements(y, count_, x == y, [=, this]<typename V>(int64_t i) {
+      const V value = load<V>(x + i);
+      return carry(function_.value(value), value);
+    });
   }
   void backward(const Arguments& arguments) override {
     const float* dy = arguments.output_gradients[0];

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/pointwise.h"
@@ -69,6 +70,7 @@ class BatchNormKernel : public Kernel {
   double* own_sums(const Arguments& arguments) const {
     return reinterpret_cast<double*>(arguments.saved + 2 * row_bytes());
   }
+  float inverse_deviation(double variance) const;
   Coefficients coefficients(const Arguments& arguments) const;
   void set_affine(const Arguments& arguments, const Coefficients& per_channel) const;
   const double* moments(const Arguments& arguments) const;
@@ -93,7 +95,7 @@ class BatchNormKernel : public Kernel {
 // The gradient that passes the ReLU behind an output of that value.
 template <bool relu, typename V>
 inline V through_relu(V gradient, [[maybe_unused]] V before) {
-  if constexpr (relu) return before > 0 ? gradient : V{};
+  if constexpr (relu) return before > 0 ? gradient : 0 * gradient;
   return gradient;
 }
 
@@ -103,6 +105,12 @@ BatchNormKernel::Coefficients BatchNormKernel::coefficients(const Arguments& arg
   float* statistics = backward_ ? reinterpret_cast<float*>(arguments.saved) : rows;
   auto row = [&](int i) { return rows + i * x_.channels; };
   return {statistics, statistics + x_.channels, row(2), row(3), row(4), row(5)};
+}
+
+// Of a variance beyond float32 as of an infinite one.
+float BatchNormKernel::inverse_deviation(double variance) const {
+  const double inverse = 1 / std::sqrt(variance + chain_.options.eps);
+  return carry(static_cast<float>(inverse), static_cast<float>(variance));
 }
 
 void BatchNormKernel::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
@@ -156,9 +164,9 @@ void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& pe
   for (int64_t c = 0; c < channels; ++c) {
     double offset = sums[c] / count;
     double batch_mean = (summed_ ? 0 : arguments.inputs[0][c]) + offset;
-    double batch_variance = std::max(0.0, sums[channels + c] / count - offset * offset);
+    double batch_variance = std::max(sums[channels + c] / count - offset * offset, 0.0);
     per_channel.mean[c] = static_cast<float>(batch_mean);
-    per_channel.inverse[c] = static_cast<float>(1 / std::sqrt(batch_variance + chain_.options.eps));
+    per_channel.inverse[c] = inverse_deviation(batch_variance);
     mean[c] = static_cast<float>(kept * mean[c] + batch_mean);
     variance[c] = static_cast<float>(kept * variance[c] + unbiased * batch_variance);
   }
@@ -167,11 +175,11 @@ void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& pe
 // Mean and deviation from the running statistics.
 void BatchNormKernel::recall(const Arguments& arguments, const Coefficients& per_channel) const {
   const float factor = *arguments.parameters[2];
-  const double weight = factor == 0 ? 0 : 1.0 / factor;
+  const double weight = factor == 0 ? 0 : carry(1.0 / factor, double{factor});
   for (int64_t c = 0; c < x_.channels; ++c) {
     double variance = weight * arguments.parameters[1][c];
     per_channel.mean[c] = static_cast<float>(weight * arguments.parameters[0][c]);
-    per_channel.inverse[c] = static_cast<float>(1 / std::sqrt(variance + chain_.options.eps));
+    per_channel.inverse[c] = inverse_deviation(variance);
   }
 }
 
@@ -182,7 +190,7 @@ void BatchNormKernel::normalize(const Arguments& arguments, const Coefficients& 
   map_rows(y, x_, x == y, [=]<typename V>(int64_t i, int64_t c) {
     V normal = (load<V>(x + i) - load<V>(per_channel.mean + c)) * load<V>(per_channel.slope + c) +
                load<V>(per_channel.shift + c);
-    if constexpr (relu) return maximum(normal, V{});
+    if constexpr (relu) return normal > 0 ? normal : 0 * normal;
     return normal;
   });
 }

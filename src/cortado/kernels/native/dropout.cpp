@@ -34,7 +34,7 @@ uints random_bits(const RandomStream& stream, uints index_low, uints index_high)
   return a;
 }
 
-// y = kept ? x / (1 - ratio) : 0. Which elements are kept is drawn again in the backward pass, so that no
+// y = kept ? x / (1 - ratio) : 0 * x. Which elements are kept is drawn again in the backward pass, so that no
 // mask is stored. In testing, y = x.
 class DropoutKernel : public Kernel {
  public:
@@ -97,10 +97,10 @@ class DropoutKernel : public Kernel {
       const ints kept = random_bits(random, low, high) > last_dropped_;
       const int64_t valid = std::min(lanes, count - i);
       if (valid == lanes) {
-        store(target + i, kept ? load<floats>(source + i) * scale_ : floats{});
+        store(target + i, load<floats>(source + i) * (kept ? floats{} + scale_ : floats{}));
       } else {
         for (int64_t lane = 0; lane < valid; ++lane)
-          target[i + lane] = kept[lane] ? source[i + lane] * scale_ : 0;
+          target[i + lane] = source[i + lane] * (kept[lane] ? scale_ : 0);
       }
     }
   }

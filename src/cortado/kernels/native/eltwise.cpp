@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/pointwise.h"
@@ -58,7 +59,7 @@ class SumKernel : public Kernel {
           total = load<V>(a + i) * coefficients_[0] + load<V>(b + i) * coefficients_[1];
           for (size_t k = 2; k < count; ++k) total += load<V>(arguments.inputs[k] + i) * coefficients_[k];
         }
-        if constexpr (relu) total = total > 0 ? total : V{};
+        if constexpr (relu) total = total > 0 ? total : 0 * total;
         return total;
       });
     };
@@ -69,7 +70,7 @@ class SumKernel : public Kernel {
   void mask(const float* dy, const float* y, float factor, float* dx) const {
     map_elements(dx, size_, dx == dy, [&]<typename V>(int64_t i) {
       V gradient = load<V>(dy + i) * factor;
-      return y ? (load<V>(y + i) > 0 ? gradient : V{}) : gradient;
+      return y ? (load<V>(y + i) > 0 ? gradient : 0 * gradient) : gradient;
     });
   }
 
@@ -152,7 +153,7 @@ class MaximumKernel : public Kernel {
       if (!dx) continue;
       parallel_ranges(size_, [&](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) dx[i] = from[i] == k ? dy[i] : 0.0f;
+        for (int64_t i = begin; i < end; ++i) dx[i] = from[i] == k ? dy[i] : 0 * dy[i];
       });
     }
   }
@@ -165,7 +166,7 @@ class MaximumKernel : public Kernel {
       for (int64_t i = begin; i < end; ++i) from[i] = a[i] > b[i] ? 0 : 1;
     }
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = a[i] > b[i] ? a[i] : b[i];
+    for (int64_t i = begin; i < end; ++i) y[i] = carry(a[i] > b[i] ? a[i] : b[i], 0 * a[i] + 0 * b[i]);
   }
 
   void replace_by_larger(const float* x, uint8_t k, float* y, uint8_t* from, int64_t begin,
@@ -175,7 +176,7 @@ class MaximumKernel : public Kernel {
       for (int64_t i = begin; i < end; ++i) from[i] = x[i] > y[i] ? k : from[i];
     }
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+    for (int64_t i = begin; i < end; ++i) y[i] = carry(x[i] > y[i] ? x[i] : y[i], x[i]);
   }
 
   int64_t size_;

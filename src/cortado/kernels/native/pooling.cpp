@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/simd.h"
 
@@ -85,24 +86,41 @@ struct PoolingLink {
 };
 using PoolingLinks = std::vector<PoolingLink>;
 
-void link_window(const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow,
-                 PoolingLinks& links) {
+// Which of a window's links a list has: a window of a whole image has more positions than a list shall hold.
+struct PoolingBlock {
+  bool first = true, last = true;
+};
+constexpr size_t most_links = 4096;
+
+// visit(block) for each list of links, in order.
+template <typename Visit>
+void link_window(const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow, PoolingLinks& links,
+                 Visit&& visit) {
   links.clear();
+  PoolingBlock block{.first = true, .last = false};
   const Range depths = g.depth.positions(od), heights = g.height.positions(oh),
               widths = g.width.positions(ow);
   for (int64_t d = depths.begin; d < depths.end; ++d) {
     for (int64_t h = heights.begin; h < heights.end; ++h) {
       for (int64_t w = widths.begin; w < widths.end; ++w) {
+        if (links.size() == most_links) {
+          visit(block);
+          block.first = false;
+          links.clear();
+        }
         int64_t tap =
             g.tap(d - g.depth.window.first(od), h - g.height.window.first(oh), w - g.width.window.first(ow));
         links.push_back({g.input_offset(n, d, h, w), static_cast<int32_t>(tap)});
       }
     }
   }
+  block.last = true;
+  visit(block);
 }
 
-void link_position(const PoolingGeometry& g, int64_t n, int64_t d, int64_t h, int64_t w,
-                   PoolingLinks& links) {
+template <typename Visit>
+void link_position(const PoolingGeometry& g, int64_t n, int64_t d, int64_t h, int64_t w, PoolingLinks& links,
+                   Visit&& visit) {
   links.clear();
   const Range depths = g.depth.covering(d), heights = g.height.covering(h), widths = g.width.covering(w);
   for (int64_t od = depths.begin; od < depths.end; ++od) {
@@ -115,9 +133,10 @@ void link_position(const PoolingGeometry& g, int64_t n, int64_t d, int64_t h, in
       }
     }
   }
+  visit(PoolingBlock{});
 }
 
-// visit(n, d, h, w, links) for the range of each axis that `of` names, rows of w in parallel.
+// visit(offset, links, block) for the range of each axis that `of` names, rows of w in parallel.
 template <typename Link, typename Visit>
 void visit_pooling(const PoolingGeometry& g, Range PoolingAxis::*of, Link&& link, Visit&& visit) {
   const Range depths = g.depth.*of, heights = g.height.*of, widths = g.width.*of;
@@ -128,8 +147,8 @@ void visit_pooling(const PoolingGeometry& g, Range PoolingAxis::*of, Link&& link
       const int64_t d = depths.begin + row / heights.size() % depths.size();
       const int64_t n = row / heights.size() / depths.size();
       for (int64_t w = widths.begin; w < widths.end; ++w) {
-        link(g, n, d, h, w, links);
-        visit((row * widths.size() + w - widths.begin) * g.channels, links);
+        const int64_t offset = (row * widths.size() + w - widths.begin) * g.channels;
+        link(g, n, d, h, w, links, [&](const PoolingBlock& block) { visit(offset, links, block); });
       }
     }
     finish_streaming();
@@ -193,20 +212,28 @@ class MaxPoolingKernel : public Kernel {
     const float* x = arguments.inputs[0];
     float* y = arguments.outputs[0];
     Tap* taps = reinterpret_cast<Tap*>(arguments.saved);
-    visit_pooling(g_, &PoolingAxis::windows, link_window, [=, this](int64_t out, const PoolingLinks& links) {
-      by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-        V best = load<V>(x + links[0].offset + c);
-        ints_of<V> where = ints_of<V>{} + links[0].tap;
-        for (size_t i = 1; i < links.size(); ++i) {
-          V value = load<V>(x + links[i].offset + c);
-          auto better = value > best;
-          best = better ? value : best;
-          where = better ? ints_of<V>{} + links[i].tap : where;
-        }
-        store<streaming>(y + out + c, best);
-        if constexpr (keep_taps) store_taps<V>(taps + out + c, where);
-      });
-    });
+    auto link = [](auto&&... given) { link_window(given...); };
+    visit_pooling(g_, &PoolingAxis::windows, link,
+                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block) {
+                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
+                      V best = block.first ? load<V>(x + links[0].offset + c) : load<V>(y + out + c),
+                        all = 0 * best;
+                      ints_of<V> where = ints_of<V>{} + links[0].tap;
+                      if constexpr (keep_taps) {
+                        if (!block.first) where = load_taps<V>(taps + out + c);
+                      }
+                      for (size_t i = block.first ? 1 : 0; i < links.size(); ++i) {
+                        V value = load<V>(x + links[i].offset + c);
+                        auto better = value > best;
+                        best = better ? value : best;
+                        where = better ? ints_of<V>{} + links[i].tap : where;
+                        all = carry(all, value);
+                      }
+                      best = best + all;
+                      block.last ? store<streaming>(y + out + c, best) : store(y + out + c, best);
+                      if constexpr (keep_taps) store_taps<V>(taps + out + c, where);
+                    });
+                  });
   }
 
   template <bool streaming>
@@ -214,16 +241,18 @@ class MaxPoolingKernel : public Kernel {
     const float* dy = arguments.output_gradients[0];
     float* dx = arguments.input_gradients[0];
     const Tap* taps = reinterpret_cast<const Tap*>(arguments.saved);
-    visit_pooling(g_, &PoolingAxis::held, link_position, [=, this](int64_t in, const PoolingLinks& links) {
-      by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-        V total{};
-        for (const PoolingLink& link : links) {
-          auto here = load_taps<V>(taps + link.offset + c) == ints_of<V>{} + link.tap;
-          total += here ? load<V>(dy + link.offset + c) : V{};
-        }
-        store<streaming>(dx + in + c, total);
-      });
-    });
+    auto link = [](auto&&... given) { link_position(given...); };
+    visit_pooling(g_, &PoolingAxis::held, link,
+                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock) {
+                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
+                      V total{};
+                      for (const PoolingLink& link : links) {
+                        auto here = load_taps<V>(taps + link.offset + c) == ints_of<V>{} + link.tap;
+                        total += here ? load<V>(dy + link.offset + c) : V{};
+                      }
+                      store<streaming>(dx + in + c, total);
+                    });
+                  });
   }
 
   PoolingGeometry g_;
@@ -242,31 +271,39 @@ class AveragePoolingKernel : public Kernel {
     const float* x = arguments.inputs[0];
     float* y = arguments.outputs[0];
     auto link = [](const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow,
-                   PoolingLinks& links) {
-      link_window(g, n, od, oh, ow, links);
-      links.front().weight =
+                   PoolingLinks& links, auto&& visit) {
+      const float weight =
           1.0f / (g.depth.padded_size(od) * g.height.padded_size(oh) * g.width.padded_size(ow));
-    };
-    visit_pooling(g_, &PoolingAxis::windows, link, [=, this](int64_t out, const PoolingLinks& links) {
-      by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-        V total = load<V>(x + links[0].offset + c);
-        for (size_t i = 1; i < links.size(); ++i) total += load<V>(x + links[i].offset + c);
-        store(y + out + c, total * links.front().weight);
+      link_window(g, n, od, oh, ow, links, [&](const PoolingBlock& block) {
+        links.front().weight = block.last ? weight : 1;
+        visit(block);
       });
-    });
+    };
+    visit_pooling(g_, &PoolingAxis::windows, link,
+                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block) {
+                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
+                      V total = block.first ? load<V>(x + links[0].offset + c) : load<V>(y + out + c);
+                      for (size_t i = block.first ? 1 : 0; i < links.size(); ++i)
+                        total += load<V>(x + links[i].offset + c);
+                      store(y + out + c, total * links.front().weight);
+                    });
+                  });
   }
 
   void backward(const Arguments& arguments) override {
     const float* dy = arguments.output_gradients[0];
     float* dx = arguments.input_gradients[0];
     if (!dx) return;
-    visit_pooling(g_, &PoolingAxis::held, link_position, [=, this](int64_t in, const PoolingLinks& links) {
-      by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-        V total{};
-        for (const PoolingLink& link : links) total += load<V>(dy + link.offset + c) * link.weight;
-        store(dx + in + c, total);
-      });
-    });
+    auto link = [](auto&&... given) { link_position(given...); };
+    visit_pooling(g_, &PoolingAxis::held, link,
+                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock) {
+                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
+                      V total{};
+                      for (const PoolingLink& link : links)
+                        total += load<V>(dy + link.offset + c) * link.weight;
+                      store(dx + in + c, total);
+                    });
+                  });
   }
 
  private:

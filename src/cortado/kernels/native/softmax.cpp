@@ -1,6 +1,7 @@
 #include "cortado/layers/softmax.h"
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -24,7 +25,7 @@ class SoftmaxKernel : public Kernel {
       float* y = arguments.outputs[0] + row * classes_;
       float largest = row_maximum(x, classes_);
       float sum = row_sum(classes_, [&]<typename V>(int64_t i) {
-        V power = exp(load<V>(x + i) - largest);
+        const V score = load<V>(x + i), power = carry(exp(score - largest), score);
         store(y + i, power);
         return power;
       });

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/loss_divisor.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
@@ -49,10 +50,13 @@ class SoftmaxLossKernel : public Kernel {
     parallel_for(rows_, [&](int64_t row) {
       const float* x = arguments.inputs[0] + row * view_.extent;
       float largest = row_maximum(x, view_.extent);
-      float sum = row_sum(view_.extent, [&]<typename V>(int64_t i) { return exp(load<V>(x + i) - largest); });
+      float sum = row_sum(view_.extent, [&]<typename V>(int64_t i) {
+        const V score = load<V>(x + i);
+        return carry(exp(score - largest), score);
+      });
       kept.maxima[row] = largest;
       kept.factors[row] = 1 / sum;
-      losses[row] = kept.classes[row] < 0 ? 0 : loss_of(x[kept.classes[row]] - largest, sum);
+      losses[row] = kept.classes[row] < 0 ? 0 * sum : loss_of(x[kept.classes[row]] - largest, sum);
       if (probabilities)
         write_powers(x + own.begin, probabilities + row * own.size(), own.size(), largest, 1 / sum);
     });

@@ -95,8 +95,10 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
 }
 
 void relu_mask(float* target, const float* a, const float* y, int64_t count) {
-  map_elements(target, count, target == a || target == y,
-               [=]<typename V>(int64_t i) { return load<V>(y + i) > 0 ? load<V>(a + i) : V{}; });
+  map_elements(target, count, target == a || target == y, [=]<typename V>(int64_t i) {
+    const V value = load<V>(a + i);
+    return load<V>(y + i) > 0 ? value : 0 * value;
+  });
 }
 
 double sum_of_squares(const float* x, int64_t count) {

@@ -14,7 +14,7 @@ void add(float* target, const float* a, const float* b, int64_t count);
 // target = terms[0] + terms[1] + ..., added in that order; at least one term.
 void sum(float* target, std::span<const float* const> terms, int64_t count);
 
-// target = y > 0 ? a : 0: the gradient in front of a ReLU with output y.
+// target = y > 0 ? a : 0 * a: the gradient in front of a ReLU with output y.
 void relu_mask(float* target, const float* a, const float* y, int64_t count);
 
 // Sum of x^2, accumulated in double by blocks of fixed size.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "cortado/kernels/native/update.h"
 #include "cortado/kernels/onednn/engine.h"
@@ -12,6 +13,11 @@ namespace cortado::onednn {
 namespace {
 
 int64_t padded_to_cache_line(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); }
+
+// The one number that a fused ReLU's input is held against.
+dnnl::memory::desc infinity_of(const dnnl::memory::desc& target) {
+  return row_major(dnnl::memory::dims(target.dims().size(), 1));
+}
 
 // Scratch: a copy of the weights (or their gradient) in the order of the pass at work, where that is not the
 // order they are kept in; behind it one in the canonical order, where the way from one to the other is faster
@@ -112,6 +118,10 @@ void WeightedKernel::forward(const Arguments& arguments) {
                                                {DNNL_ARG_DST, view(problem_.target, arguments.outputs[0])},
                                                {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias) memory.emplace(DNNL_ARG_BIAS, view(*problem_.bias, arguments.parameters[1]));
+  static constexpr float infinity = std::numeric_limits<float>::infinity();
+  if (problem_.relu)
+    memory.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                   view(infinity_of(problem_.target), &infinity));
   run("forward pass", pass.primitive, memory);
 }
 
@@ -179,6 +189,7 @@ dnnl::primitive_attr forward_attributes(const WeightedProblem& problem) {
   dnnl::primitive_attr attributes = backward_attributes();
   if (problem.relu) {
     dnnl::post_ops operations;
+    operations.append_binary(dnnl::algorithm::binary_min, infinity_of(problem.target));
     operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
     attributes.set_post_ops(operations);
   }

@@ -46,7 +46,8 @@ struct WeightedPasses {
   std::optional<WeightedPass> backward_data, backward_weights;
 };
 
-// Attributes of the forward pass: the fused ReLU; scratch memory is the caller's.
+// Attributes of the forward pass: the fused ReLU; scratch memory is the caller's. oneDNN's ReLU makes zero of
+// what is not a number, so the smaller of that and infinity stands before it (forward_arguments).
 dnnl::primitive_attr forward_attributes(const WeightedProblem& problem);
 dnnl::primitive_attr backward_attributes();
 

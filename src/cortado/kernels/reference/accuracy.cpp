@@ -1,6 +1,7 @@
 #include "cortado/layers/accuracy.h"
 
 #include "cortado/kernels/accuracy_counts.h"
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/labels.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
@@ -44,6 +45,8 @@ class AccuracyReference : public KernelOf<T> {
       correct[label] += as_good < options_.top_k;
     });
     counts_.write(seen, correct, arguments.sums, arguments.outputs);
+    for (int64_t i = 0; i < scores_.size(); ++i)
+      arguments.outputs[0][0] = carry(arguments.outputs[0][0], arguments.inputs[0][i]);
   }
 
   void backward(const ArgumentsOf<T>&) override {}

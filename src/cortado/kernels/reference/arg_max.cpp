@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
 #include "cortado/layers/axes.h"
@@ -36,13 +37,17 @@ class ArgMaxReference : public KernelOf<T> {
     std::vector<std::pair<T, int64_t>> line(view_.extent);
     for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
       int64_t i = k / view_.behind, j = k % view_.behind;
-      for (int64_t c = 0; c < view_.extent; ++c) line[c] = {x[(i * view_.extent + c) * view_.behind + j], c};
+      T all = 0;
+      for (int64_t c = 0; c < view_.extent; ++c) {
+        line[c] = {x[(i * view_.extent + c) * view_.behind + j], c};
+        all = carry(all, line[c].first);
+      }
       std::partial_sort(line.begin(), line.begin() + top_k, line.end(), std::greater<>());
       for (int64_t rank = 0; rank < top_k; ++rank) {
         auto [value, index] = line[rank];
         int64_t to = both ? 2 * i * top_k + rank : (i * top_k + rank) * view_.behind + j;
-        y[to] = options_.out_max_val && !both ? value : static_cast<T>(index);
-        if (both) y[to + top_k] = value;
+        y[to] = all + (options_.out_max_val && !both ? value : static_cast<T>(index));
+        if (both) y[to + top_k] = all + value;
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
 
@@ -85,7 +86,7 @@ class BatchNormReference : public KernelOf<T> {
  private:
   struct Statistics {
     std::vector<double> mean, variance;
-    double deviation(int64_t c, double eps) const { return std::sqrt(variance[c] + eps); }
+    double deviation(int64_t c, double eps) const { return carry(std::sqrt(variance[c] + eps), variance[c]); }
   };
 
   int64_t channel(const Index& index) const {
@@ -119,7 +120,7 @@ class BatchNormReference : public KernelOf<T> {
     for (int64_t c = 0; c < channels_; ++c) {
       double mean = a.sums[c] / per_channel_;
       result.mean[c] = mean;
-      result.variance[c] = std::max(0.0, a.sums[channels_ + c] / per_channel_ - mean * mean);
+      result.variance[c] = std::max(a.sums[channels_ + c] / per_channel_ - mean * mean, 0.0);
     }
     if (auto* memory = reinterpret_cast<double*>(a.saved)) {
       std::copy(result.mean.begin(), result.mean.end(), memory);
@@ -134,7 +135,7 @@ class BatchNormReference : public KernelOf<T> {
   }
 
   Statistics running(const ArgumentsOf<T>& a) const {
-    double factor = a.parameters[2][0], scale = factor == 0 ? 0 : 1 / factor;
+    double factor = a.parameters[2][0], scale = factor == 0 ? 0 : carry(1 / factor, factor);
     Statistics result{std::vector<double>(channels_), std::vector<double>(channels_)};
     for (int64_t c = 0; c < channels_; ++c) {
       result.mean[c] = scale * a.parameters[0][c];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 
 namespace cortado {
@@ -26,9 +27,9 @@ class ContrastiveLossReference : public KernelOf<T> {
       if (similar(arguments, n)) {
         loss += squared;
       } else if (options_.legacy_version) {
-        loss += std::max(options_.margin - squared, 0.0);
+        loss += carry(std::max(options_.margin - squared, 0.0), squared);
       } else {
-        double gap = std::max(options_.margin - std::sqrt(squared), 0.0);
+        double gap = carry(std::max(options_.margin - std::sqrt(squared), 0.0), squared);
         loss += gap * gap;
       }
     }

@@ -28,8 +28,8 @@ class DropoutReference : public KernelOf<T> {
     for_each_index(place_.box(), [&](const Index& index) {
       int64_t offset = place_(index);
       bool kept = !training_ || options_.keeps(random, spoken_number(shape_, index));
-      double scale = training_ ? options_.kept_scale() : 1;
-      to[offset] = kept ? from[offset] * scale : 0;
+      double scale = !kept ? 0 : training_ ? options_.kept_scale() : 1;
+      to[offset] = from[offset] * scale;
     });
   }
 

@@ -1,5 +1,6 @@
 #include "cortado/layers/eltwise.h"
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 
 namespace cortado {
@@ -31,9 +32,10 @@ class EltwiseReference : public KernelOf<T> {
   double coefficient(size_t input) const { return options_.coeff.empty() ? 1 : options_.coeff[input]; }
 
   double value(const std::vector<const T*>& x, int64_t i) const {
-    if (options_.operation == Operation::max) return x[largest(x, i)][i];
     double result = options_.operation == Operation::prod ? 1 : 0;
+    if (options_.operation == Operation::max) result = x[largest(x, i)][i];
     for (size_t input = 0; input < x.size(); ++input) {
+      if (options_.operation == Operation::max) result = carry(result, static_cast<double>(x[input][i]));
       if (options_.operation == Operation::prod) result *= x[input][i];
       if (options_.operation == Operation::sum) result += coefficient(input) * x[input][i];
     }

@@ -1,5 +1,6 @@
 #include "cortado/layers/hdf5_output.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <hdf5.h>
 #include <optional>
@@ -28,7 +29,8 @@ class Handle {
   herr_t (*close_)(hid_t);
 };
 
-// A file whose data sets "data" and "label" grow by a batch at a time along the sample axis.
+// A file whose data sets "data" and "label" grow by a batch at a time along the sample axis. They have four
+// axes at least, as Caffe writes them: the last ones are 1 where the samples have fewer.
 class SampleFile {
  public:
   explicit SampleFile(const std::string& name)
@@ -42,6 +44,7 @@ class SampleFile {
   // Appends samples given in spoken order.
   void append(const char* data_set, const Shape& shape, const std::vector<float>& samples) {
     std::vector<hsize_t> batch(shape.extents().begin(), shape.extents().end());
+    batch.resize(std::max<size_t>(batch.size(), 4), 1);
     Handle data = H5Lexists(file_, data_set, H5P_DEFAULT) > 0
                       ? Handle(H5Dopen2(file_, data_set, H5P_DEFAULT), H5Dclose)
                       : create(data_set, batch);

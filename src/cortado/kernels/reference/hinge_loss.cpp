@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/labels.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
@@ -50,7 +51,7 @@ class HingeLossReference : public KernelOf<T> {
       for (int64_t c = 0; c < classes; ++c) {
         double sign = c == label ? 1 : -1;
         int64_t i = n * classes + c;
-        work(i, sign, std::max(0.0, 1 - sign * x[i]));
+        work(i, sign, carry(std::max(0.0, 1 - sign * x[i]), static_cast<double>(x[i])));
       }
     }
   }

@@ -29,22 +29,21 @@ class MvnReference : public KernelOf<T> {
     });
   }
 
-  // With s the deviation: dx = (dy - mean dy) / (s + eps) - (x - mean) * mean(dy * (x - mean)) / (s * (s +
-  // eps)^2).
+  // With g = dy and s the deviation, by Caffe's formula: dx = (g - mean g - y * mean(g * y)) / (s + eps). The
+  // derivative has s in place of one of the divisors within y * mean(g * y), which differs where eps is
+  // large.
   void backward(const ArgumentsOf<T>& a) override {
     if (!a.input_gradients[0]) return;
     const T *x = a.inputs[0], *dy = a.output_gradients[0];
     for_each_group([&](const Box& group) {
       double mean = mean_of(group, [&](int64_t i) { return x[i]; });
       double gradient_mean = mean_of(group, [&](int64_t i) { return dy[i]; });
-      double s = deviation(group, x, mean);
-      double divisor = options_.normalize_variance ? s + options_.eps : 1;
-      bool varies = options_.normalize_variance && s > 0;
+      double divisor = options_.normalize_variance ? deviation(group, x, mean) + options_.eps : 1;
       double correlation = mean_of(group, [&](int64_t i) { return dy[i] * (x[i] - mean); });
-      double pull = varies ? correlation / (s * divisor * divisor) : 0;
+      double pull = options_.normalize_variance ? correlation / (divisor * divisor) : 0;
       for_each_index(group, [&](const Index& index) {
         int64_t i = place_(index);
-        a.input_gradients[0][i] = (dy[i] - gradient_mean) / divisor - (x[i] - mean) * pull;
+        a.input_gradients[0][i] = (dy[i] - gradient_mean - (x[i] - mean) * pull) / divisor;
       });
     });
   }

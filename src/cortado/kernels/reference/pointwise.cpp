@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 
 namespace cortado {
@@ -48,7 +49,8 @@ class PointwiseReference : public KernelOf<T> {
   void forward(const ArgumentsOf<T>& a) override {
     std::visit(
         [&](const auto& options) {
-          for (int64_t i = 0; i < size_; ++i) a.outputs[0][i] = value(options, a.inputs[0][i]);
+          for (int64_t i = 0; i < size_; ++i)
+            a.outputs[0][i] = carry(value(options, a.inputs[0][i]), static_cast<double>(a.inputs[0][i]));
         },
         function_);
   }

@@ -1,8 +1,11 @@
 #include "cortado/layers/pooling.h"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <vector>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
 
@@ -108,9 +111,16 @@ class SelectingPoolingReference : public KernelOf<T> {
   void forward(const ArgumentsOf<T>& a) override {
     auto* selected = reinterpret_cast<int64_t*>(a.saved);
     for_each_index(geometry_.output.box(), [&](const Index& at) {
-      Index pixel = random_ ? drawn(a, at) : maximum(a.inputs[0], at);
-      int64_t offset = geometry_.output(at), number = spoken_number(geometry_.shape, pixel, 2);
-      a.outputs[0][offset] = a.inputs[0][geometry_.input(pixel)];
+      const std::optional<Index> pixel = random_ ? drawn(a, at) : maximum(a.inputs[0], at);
+      const int64_t offset = geometry_.output(at);
+      const int64_t number = pixel ? spoken_number(geometry_.shape, *pixel, 2) : outside;
+      T value = pixel ? a.inputs[0][geometry_.input(*pixel)] : std::numeric_limits<float>::lowest();
+      if (pixel) {
+        for_each_index(geometry_.reads(at), [&](const Index& other) {
+          value = carry(value, a.inputs[0][geometry_.input(other)]);
+        });
+      }
+      a.outputs[0][offset] = value;
       if (mask_) a.outputs[1][offset] = number;
       if (selected) selected[offset] = number;
     });
@@ -122,22 +132,25 @@ class SelectingPoolingReference : public KernelOf<T> {
     std::vector<double> sums(geometry_.input.size());
     for_each_index(geometry_.output.box(), [&](const Index& at) {
       int64_t offset = geometry_.output(at);
+      if (selected[offset] == outside) return;
       sums[geometry_.offset_in_image(at, selected[offset])] += a.output_gradients[0][offset];
     });
     std::copy(sums.begin(), sums.end(), a.input_gradients[0]);
   }
 
  private:
-  // First maximum in spoken order; a NaN counts as above all numbers, so that it is not hidden.
-  Index maximum(const T* input, const Index& at) const {
-    Index best{};
+  static constexpr int64_t outside = -1;  // the number that a window outside the image selects
+
+  // First maximum in spoken order, none in a window outside the image; a NaN counts as above all numbers, so
+  // that it is not hidden.
+  std::optional<Index> maximum(const T* input, const Index& at) const {
+    std::optional<Index> best;
     T largest = 0;
-    bool found = false;
     for_each_index(geometry_.reads(at), [&](const Index& pixel) {
       T x = input[geometry_.input(pixel)];
       bool larger = x > largest || (std::isnan(x) && !std::isnan(largest));
-      if (found && !larger) return;
-      found = true, largest = x, best = pixel;
+      if (best && !larger) return;
+      largest = x, best = pixel;
     });
     return best;
   }
@@ -177,7 +190,7 @@ class ExpectedPoolingReference : public KernelOf<T> {
         sum += x;
         squares += x * x;
       });
-      a.outputs[0][geometry_.output(at)] = sum > 0 ? squares / sum : 0;
+      a.outputs[0][geometry_.output(at)] = carry(sum > 0 ? squares / sum : 0, sum);
     });
   }
   void backward(const ArgumentsOf<T>&) override {}

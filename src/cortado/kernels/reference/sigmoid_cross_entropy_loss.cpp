@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/loss_divisor.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
@@ -34,6 +35,8 @@ class SigmoidCrossEntropyLossReference : public KernelOf<T> {
   // -(t log(s) + (1 - t) log(1 - s)) = max(x, 0) - x t + log(1 + exp(-|x|)), which cannot overflow.
   void forward(const ArgumentsOf<T>& arguments) override {
     double loss = 0;
+    for (int64_t i = 0; i < scores_.size(); ++i)
+      loss = carry(loss, static_cast<double>(arguments.inputs[0][i]));
     int64_t valid = for_each_valid(arguments, [&](int64_t, double x, double t) {
       loss += std::max(x, 0.0) - x * t + std::log1p(std::exp(-std::abs(x)));
     });

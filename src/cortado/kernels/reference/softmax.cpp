@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
 #include "cortado/layers/axes.h"
@@ -68,7 +69,8 @@ class SoftmaxReference : public KernelOf<T> {
     std::vector<double> line(view_.extent);
     double sum = 0;
     for (int64_t c = 0; c < view_.extent; ++c) {
-      sum += line[c] = std::exp(static_cast<double>(x[index(c)] - maximum));
+      const double score = x[index(c)];
+      sum += line[c] = carry(std::exp(score - maximum), score);
     }
     for (double& value : line) value /= sum;
     return line;

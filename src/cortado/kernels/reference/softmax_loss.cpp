@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cortado/kernels/carry.h"
 #include "cortado/kernels/labels.h"
 #include "cortado/kernels/loss_divisor.h"
 #include "cortado/kernels/reference/reference.h"
@@ -41,6 +42,7 @@ class SoftmaxLossReference : public KernelOf<T> {
     std::vector<double> probabilities = softmax(arguments.inputs[0]);
     double loss = 0;
     int64_t valid = for_each_position(arguments.inputs[1], [&](int64_t i, int64_t j, auto label) {
+      loss = carry(loss, probabilities[index(i, 0, j)]);
       if (!label) return;
       double probability = probabilities[index(i, *label, j)];
       loss -= std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
@@ -83,8 +85,10 @@ class SoftmaxLossReference : public KernelOf<T> {
       for (int64_t j = 0; j < view_.behind; ++j) {
         double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
         for (int64_t c = 0; c < view_.extent; ++c) maximum = std::max<double>(maximum, x[index(i, c, j)]);
-        for (int64_t c = 0; c < view_.extent; ++c)
-          sum += y[index(i, c, j)] = std::exp(x[index(i, c, j)] - maximum);
+        for (int64_t c = 0; c < view_.extent; ++c) {
+          const double score = x[index(i, c, j)];
+          sum += y[index(i, c, j)] = carry(std::exp(score - maximum), score);
+        }
         for (int64_t c = 0; c < view_.extent; ++c) y[index(i, c, j)] /= sum;
       }
     }

@@ -26,6 +26,19 @@ Filler::VarianceNorm variance_norm(caffe::FillerParameter::VarianceNorm norm) {
   throw InternalError("unknown variance_norm");
 }
 
+// What Caffe refuses when it fills.
+void check(const Filler& filler, const caffe::FillerParameter& parameter) {
+  const auto refuse = [&](const std::string& complaint) {
+    throw UserError(fmt::format("filler of type '{}': {}", parameter.type(), complaint));
+  };
+  const bool gaussian = filler.type == Filler::Type::gaussian;
+  if (filler.type == Filler::Type::uniform && filler.min > filler.max)
+    refuse(fmt::format("min {:g} is more than max {:g}", filler.min, filler.max));
+  if (gaussian && filler.std <= 0) refuse(fmt::format("std is {:g}, must be positive", filler.std));
+  if (filler.sparse < -1) refuse(fmt::format("sparse is {}, must be -1 or at least 0", filler.sparse));
+  if (!gaussian && filler.sparse != -1) refuse("sparse is for type 'gaussian'; remove it");
+}
+
 }  // namespace
 
 Filler filler(const caffe::FillerParameter& parameter) {
@@ -43,6 +56,7 @@ Filler filler(const caffe::FillerParameter& parameter) {
   result.std = parameter.std();
   result.sparse = parameter.sparse();
   result.variance_norm = variance_norm(parameter.variance_norm());
+  check(result, parameter);
   return result;
 }
 

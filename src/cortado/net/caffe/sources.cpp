@@ -58,11 +58,9 @@ LayerPtr data(const caffe::LayerParameter& layer) {
   options.kind = SourceOptions::Kind::data;
   options.source = p.source();
   options.batch_size = to_positive("batch_size", p.batch_size());
-  options.rand_skip = to_int("rand_skip", p.rand_skip());
   options.leveldb = p.backend() == caffe::DataParameter::LEVELDB;
   options.skip_corrupt = p.skip_corrupt();
   options.transform = transform(layer.transform_param());
-  if (p.force_encoded_color()) options.transform.force_color = true;
   return make_source(std::move(options));
 }
 
@@ -134,9 +132,10 @@ LayerPtr dummy_data(const caffe::LayerParameter& layer) {
 
 LayerPtr input(const caffe::LayerParameter& layer) {
   const caffe::InputParameter& p = layer.input_param();
-  check_one_or_each("shape", p.shape_size(), layer.top_size());
   SourceOptions options;
   options.kind = SourceOptions::Kind::input;
+  if (p.shape_size() == 0) return make_source(std::move(options));  // its shapes come from elsewhere
+  check_one_or_each("shape", p.shape_size(), layer.top_size());
   for (int top = 0; top < layer.top_size(); ++top) options.shapes.push_back(shape(of_top(p.shape(), top)));
   return make_source(std::move(options));
 }

@@ -1,0 +1,122 @@
+#include "cortado/app/applying.h"
+
+#include <charconv>
+#include <climits>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "cortado/app/common.h"
+#include "cortado/app/number_option.h"
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+// The numbers of "104,117,123". Throws UserError naming the option.
+template <typename Number>
+std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted) {
+  std::vector<Number> numbers;
+  for (const std::string& part : split_list(text)) {
+    Number number{};
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (parsed.ec != std::errc() || parsed.ptr != part.data() + part.size() ||
+        !std::isfinite(static_cast<double>(number)))
+      throw UserError(fmt::format("{} {}: '{}' is not a number; give {}", option, text, part, wanted));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+CLI::Validator other_than_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 1;
+        const bool zero = CLI::detail::lexical_cast(text, value) && value == 0;
+        return zero ? fmt::format("{} is not a number other than 0", text) : std::string();
+      },
+      "");
+}
+
+}  // namespace
+
+void add_apply_options(CLI::App& command, ApplyArguments& a) {
+  command.add_option("--model", a.model, "Model file (prototxt); its test phase is computed");
+  command.add_option("--weights", a.weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b");
+  add_number(command, "--level", a.level, INT_MIN, INT_MAX, "Level of the net state");
+  command.add_option("--stage", a.stages, "Stages of the net state: a,b");
+  command.add_option("images", a.images, "JPEG and PNG files, and folders of them");
+  command.add_option(
+      "--source", a.source,
+      "In place of these: an LMDB of Datums, a folder, or an image list, a line PATH or PATH LABEL");
+  command.add_option("--root", a.root, "Before each path of an image list, with its closing slash");
+  command.add_option("--mean", a.mean, "Mean file (binaryproto): the mean of each channel is subtracted");
+  command.add_option(
+      "--mean-value", a.mean_values,
+      "Subtracted from each channel, in the order blue, green, red: 104,117,123; or one for all");
+  add_number(command, "--scale", a.scale, -1e16, 1e16, "Multiplies what is left; not 0")
+      ->check(other_than_zero());
+  command.add_option("--resize", a.resize,
+                     "Height,width to resize images to before the centre is taken; default: the net's input");
+  add_number(command, "--batch", a.batch, 1, most_samples_of_batch,
+             "Images computed together; default: as the model says");
+  add_number(command, "--threads", a.threads, 1, most_threads,
+             "Compute threads; default: the cores that may be used");
+  add_number(command, "--reader-threads", a.reader_threads, 1, most_threads, "Decoding threads");
+  command.add_flag("--verbose", a.verbose, "Tell which kernel each layer got and why faster ones refused");
+}
+
+std::unique_ptr<Communicator> join_alone(const ApplyArguments& a) {
+  MachineOptions machine;
+  machine.threads = a.threads;
+  std::unique_ptr<Communicator> job = join_job(machine);
+  if (job->size() > 1)
+    throw UserError(fmt::format(
+        "a net is applied by one rank, but the launcher started {}; start cortado without it", job->size()));
+  return job;
+}
+
+TrainedNet trained_net(const ApplyArguments& a) {
+  if (a.weights.empty())
+    throw UserError("give the trained weights with --weights: .caffemodel, .h5 or .safetensors");
+  NetFile file = read_net(a.model);
+  print_warnings(file.warnings);
+  caffe::NetState state = net_state(file, Phase::test, a.level, split_list(a.stages));
+  return {std::move(file), std::move(state), split_list(a.weights)};
+}
+
+std::unique_ptr<ImageSet> named_images(const ApplyArguments& a) {
+  if (!a.source.empty() && !a.images.empty())
+    throw UserError(fmt::format("images are named by --source {} and by themselves ({}); choose one",
+                                a.source, a.images.front()));
+  if (!a.root.empty() && a.source.empty())
+    throw UserError("--root stands before the paths of an image list; give that with --source");
+  if (!a.source.empty()) return open_image_source(a.source, a.root);
+  return a.images.empty() ? nullptr : open_images(a.images);
+}
+
+ImageOptions image_options(const ApplyArguments& a) {
+  ImageOptions options;
+  options.preprocess.mean_file = a.mean;
+  options.preprocess.mean_values =
+      numbers_of<double>(a.mean_values, "--mean-value", "one, or one for each channel: 104,117,123");
+  options.preprocess.scale = a.scale;
+  const auto sides = numbers_of<int>(a.resize, "--resize", "height and width in pixels: 256,256");
+  if (!a.resize.empty() && (sides.size() != 2 || sides[0] < 1 || sides[1] < 1))
+    throw UserError(fmt::format("--resize {}: give height and width in pixels: 256,256", a.resize));
+  if (sides.size() == 2) {
+    options.preprocess.resize_height = sides[0];
+    options.preprocess.resize_width = sides[1];
+  }
+  options.batch = a.batch;
+  options.reader_threads = a.reader_threads;
+  return options;
+}
+
+std::vector<std::string> input_files(const ApplyArguments& a) {
+  std::vector<std::string> files = split_list(a.weights);
+  for (const std::string& file : {a.model, a.mean, a.source})
+    if (!file.empty()) files.push_back(file);
+  return files;
+}
+
+}  // namespace cortado

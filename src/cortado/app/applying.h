@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cortado/apply/net_on_images.h"
+#include "cortado/comm/communicator.h"
+
+namespace cortado {
+
+// Options of the commands that apply a trained net.
+struct ApplyArguments {
+  std::string model, weights, stages;
+  int level = 0;
+  int batch = 0;  // 0: as the model says
+  int threads = 0;
+  int reader_threads = 1;
+  bool verbose = false;
+  std::vector<std::string> images;  // files and folders, or the words of Caffe's tools
+  std::string source, root;
+  std::string mean, mean_values, resize;  // as typed
+  double scale = 1;
+};
+void add_apply_options(CLI::App& command, ApplyArguments& arguments);
+
+// Sets the compute threads. Throws UserError where a launcher started several ranks.
+std::unique_ptr<Communicator> join_alone(const ApplyArguments& arguments);
+
+TrainedNet trained_net(const ApplyArguments& arguments);
+// Null where none are named. Throws UserError where they are named in two ways.
+std::unique_ptr<ImageSet> named_images(const ApplyArguments& arguments);
+ImageOptions image_options(const ApplyArguments& arguments);
+// All files that the arguments name.
+std::vector<std::string> input_files(const ApplyArguments& arguments);
+
+}  // namespace cortado

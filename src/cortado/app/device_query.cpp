@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+
+#include "cortado/app/commands.h"
+#include "cortado/app/common.h"
+#include "cortado/app/help.h"
+#include "cortado/app/host_facts.h"
+#include "cortado/comm/processors.h"
+
+namespace cortado {
+namespace {
+
+// "L1 2 x 32 KiB, L2 2 x 1024 KiB, L3 1 x 32768 KiB"
+std::string caches_text(const std::vector<HostFacts::Cache>& caches) {
+  std::string text;
+  for (const HostFacts::Cache& cache : caches)
+    text += fmt::format("{}L{} {} x {} KiB", text.empty() ? "" : ", ", cache.level, cache.count,
+                        cache.size.count / 1024);
+  return text.empty() ? "not known" : text;
+}
+
+void run_device_query(const MachineOptions& o) {
+  const std::string no_gpu = refusal_of_gpu(o);
+  if (!no_gpu.empty()) fmt::print("{}\n", no_gpu);
+  const HostFacts facts = host_facts();
+  const Topology usable = Topology::of_process();
+  auto line = [](const char* name, const std::string& value) { fmt::print("{:<26}{}\n", name, value); };
+  line("GPUs:", "none: this version has no GPU support");
+  line("Device:", "CPU");
+  line("Processor:", facts.processor.empty() ? "not known" : facts.processor);
+  line("Sockets, cores, threads:", fmt::format("{}, {}, {}", facts.sockets, facts.cores, facts.threads));
+  line("Used by default:",
+       fmt::format("{} threads, one a core that this process may use", usable.share(0, 1).threads));
+  line("Instruction sets:", fmt::format("{}", fmt::join(facts.instruction_sets, " ")));
+  line("Caches:", caches_text(facts.caches));
+  line("Memory it may use:", fmt::format("{:.1f} GiB", static_cast<double>(facts.memory.count) / 0x1p30));
+}
+
+}  // namespace
+
+Command add_device_query_command(CLI::App& app) {
+  auto options = std::make_shared<MachineOptions>();
+  CLI::App* command = app.add_subcommand("device_query", "Tell what there is to compute on");
+  command->alias("device-query");
+  add_gpu_options(*command, *options);
+  command->footer(help_footer({"cortado device_query"}));
+  return {command, [options] { run_device_query(*options); }};
+}
+
+}  // namespace cortado

@@ -1,0 +1,106 @@
+// What the Executor knows of values that are infinite or not a number.
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+#include "cortado/exec/executor.h"
+#include "cortado/exec/executor_bound.h"
+#include "cortado/kernels/native/update.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+int64_t first_in(std::span<const float> values) {
+  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size()));
+}
+
+}  // namespace
+
+struct Executor::Finding {
+  int place = std::numeric_limits<int>::max();  // an operation of the placement; -1: before all
+  std::string what;
+};
+
+bool Executor::results_finite() const {
+  if (communicator_.rank() == 0) {
+    for (int output : network_.outputs())
+      if (first_in(tensor(output)) >= 0) return false;
+  }
+  if (!network_.learns()) return true;
+  for (int index : entries_) {
+    const auto& entry = parameters_.entries()[index];
+    if (!entry.held || entry.spec.learnable) continue;
+    if (first_in({entry.value, static_cast<size_t>(entry.elements)}) >= 0) return false;
+  }
+  return true;
+}
+
+bool Executor::all_finite(double loss) const {
+  const bool mine = std::isfinite(loss) && results_finite();
+  return communicator_.size() == 1 ? mine : communicator_.sum(mine ? 0 : 1) == 0;
+}
+
+// Running statistics count last where the forward pass writes them: what made them so is then found before.
+Executor::Finding Executor::non_finite_parameter() const {
+  Finding first;
+  for (int index : entries_) {
+    const auto& entry = parameters_.entries()[index];
+    const bool written = network_.learns() && !entry.spec.learnable;
+    const int place = written ? std::numeric_limits<int>::max() - 1 : -1;
+    if (!entry.held || place >= first.place) continue;
+    if (first_in({entry.value, static_cast<size_t>(entry.elements)}) >= 0)
+      first = {place, fmt::format("parameter '{}'", entry.name)};
+  }
+  return first;
+}
+
+// Among the outputs of a work that has just run, or of a source: its batch.
+Executor::Finding Executor::non_finite_output(const Work& work) const {
+  const auto& node = network_.nodes()[work.nodes.back()];
+  for (size_t i = 0; i < work.outputs.size(); ++i) {
+    if (work.outputs[i] < 0 || pointer(work.outputs[i]) == nullptr) continue;
+    const Buffer& buffer = program_.buffers[work.outputs[i]];
+    const int64_t count = buffer.size.count / static_cast<int64_t>(sizeof(float));
+    const int64_t at = first_in({pointer(work.outputs[i]), static_cast<size_t>(count)});
+    if (at < 0) continue;
+    const std::string& blob = network_.tensors()[node.outputs[i]].name;
+    std::string part = fmt::format("output '{}'", blob);
+    if (node.layer->is_source()) {
+      const Range samples = this->samples().at(node.name);
+      const int64_t row = count / std::max<int64_t>(1, samples.size());
+      if (row > 0) part = fmt::format("sample {} of '{}'", samples.begin + at / row, blob);
+    }
+    return {work.operations.front(),
+            fmt::format("layer '{}' ({}), {}", name_of(work, network_), node.where.text(), part)};
+  }
+  return {};
+}
+
+// Every rank looks at its own part; the first layer of all that is found counts.
+std::string Executor::first_non_finite() {
+  Finding first = non_finite_parameter();
+  auto look = [&](const Work& work) {
+    Finding finding = non_finite_output(work);
+    if (finding.place < first.place) first = std::move(finding);
+  };
+  for (const Step& step : program_.steps)
+    if (step.kind == Step::Kind::load) look(program_.works[step.work]);
+  keeps_batch_ = true;
+  run_lanes(0, program_.forward_steps, [&](int s) {
+    run_step(s, {});
+    const Step& step = program_.steps[s];
+    if (step.kind != Step::Kind::forward || program_.half_of(step) == 0) return;
+    look(program_.works[program_.whole_of(step.work)]);
+  });
+  keeps_batch_ = false;
+  const auto texts = texts_of_all(communicator_, fmt::format("{:012} {}", first.place, first.what));
+  first = {};
+  for (const std::string& text : texts) {
+    const int place = std::stoi(text.substr(0, 12));
+    if (place < first.place) first = {place, text.substr(13)};
+  }
+  return first.what;
+}
+
+}  // namespace cortado

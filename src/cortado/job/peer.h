@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "cortado/base/activity.h"
+#include "cortado/job/wire.h"
+
+namespace cortado {
+
+// Time as the parent counts it: from the job's start, without times when the parent itself stood still.
+using Moment = std::chrono::milliseconds;
+
+// What the parent knows of a rank.
+struct Peer {
+  LineSocket socket{};
+  int rank = -1;  // until it has said hello
+  pid_t pid = 0;
+  std::string host{};
+  int64_t iteration = -1;  // the last that is complete
+  bool finished = false;   // said goodbye, or is gone
+
+  int asked = 0, answered = 0;  // questions, counted
+  int suspected = 0;            // the question by which it shows that it is there, when another missed it
+  Moment heard{};               // when it answered last
+  Moment moved{};               // when it last did something else than wait, or said goodbye
+  uint64_t progress = 0;
+  Activity activity{};  // as it told then
+
+  bool there() const { return rank >= 0 && !finished; }
+  void ask();
+  // What follows "here".
+  void hear(std::istringstream& words, Moment now);
+  // Kills its process where that runs on this machine: also one that stands still. `token`: of the job, which
+  // tells it from another process with its number.
+  void kill_process(const std::string& token) const;
+};
+using Peers = std::vector<std::unique_ptr<Peer>>;
+
+// "rank 2 on b".
+std::string name(const Peer& peer);
+// "rank 2", "ranks 0, 1, 3".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace cortado

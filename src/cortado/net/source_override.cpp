@@ -1,0 +1,48 @@
+#include "cortado/net/source_override.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
+
+#include "cortado/base/error.h"
+#include "cortado/net/filter.h"
+
+namespace cortado {
+namespace {
+
+// Null for layers of other types.
+std::string* source_of(caffe::LayerParameter& layer) {
+  if (layer.type() == "Data") return layer.mutable_data_param()->mutable_source();
+  if (layer.type() == "ImageData") return layer.mutable_image_data_param()->mutable_source();
+  if (layer.type() == "HDF5Data") return layer.mutable_hdf5_data_param()->mutable_source();
+  return nullptr;
+}
+
+}  // namespace
+
+void override_source(NetFile& file, const caffe::NetState& state, const std::string& assignment,
+                     const std::string& option) {
+  const size_t equals = assignment.find('=');
+  const std::string name = equals == std::string::npos ? "" : assignment.substr(0, equals);
+  const std::string path = equals == std::string::npos ? assignment : assignment.substr(equals + 1);
+  const std::string said = fmt::format("{} {}", option, assignment);
+  if (path.empty()) throw UserError(fmt::format("{}: give a path, or LAYER=PATH", said));
+  std::vector<std::string> layers;
+  std::string* source = nullptr;
+  for (int i = 0; i < file.net.layer_size(); ++i) {
+    caffe::LayerParameter& layer = *file.net.mutable_layer(i);
+    if (!stays(file, i, state) || source_of(layer) == nullptr) continue;
+    layers.push_back(layer.name());
+    if (name.empty() || name == layer.name()) source = source_of(layer);
+  }
+  if (layers.empty()) throw UserError(fmt::format("{}: net {} has no layer with a source", said, file.path));
+  if (name.empty() && layers.size() > 1)
+    throw UserError(fmt::format("{}: net {} has the sources {}; give LAYER=PATH for one of them", said,
+                                file.path, fmt::join(layers, ", ")));
+  if (source == nullptr)
+    throw UserError(fmt::format("{}: net {} has no source '{}' (there are: {})", said, file.path, name,
+                                fmt::join(layers, ", ")));
+  *source = path;
+}
+
+}  // namespace cortado

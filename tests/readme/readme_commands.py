@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs the commands that README.md shows, in order, in a fresh copy of what a clone has: each must end with 0.
+
+    tests/readme/readme_commands.py CORTADO
+
+What README calls files of yours (MNIST's, photographs, an old net and its weights) is made first. Takes about two minutes.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("examples", "models", "machines")
+
+OLD_NET = """name: "old"
+layers { layer { name: "data" type: "data" source: "photographs_lmdb" batchsize: 2 cropsize: 20 } top: "data" top: "label" }
+layers { layer { name: "conv" type: "conv" num_output: 4 kernelsize: 3 } bottom: "data" top: "conv" }
+layers { layer { name: "score" type: "innerproduct" num_output: 2 } bottom: "conv" top: "score" }
+layers { layer { name: "loss" type: "softmax_loss" } bottom: "score" bottom: "label" }
+"""
+DEPLOY = """name: "small"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 24 dim: 24 } } }
+layer { name: "score" type: "InnerProduct" bottom: "data" top: "score"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "score" top: "prob" }
+"""
+TRAIN = """layer { name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param { shape { dim: 2 dim: 3 dim: 24 dim: 24 } shape { dim: 2 } } }
+layer { name: "score" type: "InnerProduct" bottom: "data" top: "score"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
+"""
+
+
+def blocks(text):
+    """The commands of blocks that begin with ```sh, continued lines joined, comments left out."""
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M):
+        for line in block.replace("\\\n", " ").splitlines():
+            command = re.sub(r"\s#.*", "", line).strip()
+            if command and not command.startswith("#"):
+                yield command
+
+
+def png(path, shade):
+    """A picture of 30 x 30 in one colour."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes([shade, 255 - shade, 7]) * 30 for _ in range(30))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 30, 30, 8, 2, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def make_files_of_yours(folder, run):
+    for label, name in enumerate(("cats", "dogs")):
+        for i in range(3):
+            png(folder / "photographs" / name / f"{i}.png", 100 * label + 10 * i)
+    (folder / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 5, 28, 28) + bytes(5 * 28 * 28))
+    (folder / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 5) + bytes(range(5)))
+    (folder / "old.prototxt").write_text(OLD_NET)
+    (folder / "deploy.prototxt").write_text(DEPLOY)
+    (folder / "labels.txt").write_text("cats\ndogs\n")
+    (folder / "small.prototxt").write_text(TRAIN)
+    (folder / "small_solver.prototxt").write_text(
+        'net: "small.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1 snapshot_prefix: "net"')
+    run("cortado train --solver small_solver.prototxt")
+    (folder / "net_iter_1.caffemodel").rename(folder / "net.caffemodel")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    commands = list(blocks((ROOT / "README.md").read_text()))
+    if len(commands) < 15:
+        sys.exit(f"README.md shows {len(commands)} commands in blocks of sh; more are expected")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.caffemodel", "*.solverstate"))
+        environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "CORTADO_CACHE": f"{folder}/cache"}
+
+        def run(command):
+            print(f"$ {command}", flush=True)
+            result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                    capture_output=True, text=True, timeout=300)
+            if result.returncode != 0:
+                sys.exit(f"ended with {result.returncode}:\n{(result.stdout + result.stderr)[-3000:]}")
+
+        make_files_of_yours(folder, run)
+        for command in commands:
+            run(command)
+    print(f"{len(commands)} commands")
+
+
+if __name__ == "__main__":
+    main()
