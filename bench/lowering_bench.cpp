@@ -266,8 +266,8 @@ void pick(int cases, unsigned first) {
   unsetenv("HOME");
   unsetenv("XDG_CACHE_HOME");  // nothing is kept
   const std::unique_ptr<Communicator> job = make_single_communicator();
-  JobCosts costs(*job, "");
-  Algorithms algorithms(costs);
+  JobTimes job_times(*job);
+  Algorithms algorithms(job_times);
   std::map<std::string, int> picks, bests;
   std::vector<double> losses, run_offs, list_losses;
   int pruned_best = 0;

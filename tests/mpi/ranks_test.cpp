@@ -140,6 +140,18 @@ TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
   planned(times + ": 'machine' is 'Another ");
 }
 
+// Under cuts with and without halos, of weights and of none: replicas of weights lie alike.
+TEST_F(Ranks, MeasuredKernelsTrainLikeThoseOfTheList) {
+  ASSERT_EQ(train("--ranks 1 --log one.jsonl").exit_code, 0);
+  for (const std::string strategy : {"data", "spatial", "model", "auto"}) {
+    const CommandResult result =
+        train("--ranks 2 --verbose --kernels measured --log two.jsonl --strategy " + strategy);
+    ASSERT_EQ(result.exit_code, 0) << strategy << ": " << result.output;
+    EXPECT_THAT(result.output, HasSubstr("Kernels of the training net"));
+    expect_close(logged("one.jsonl"), logged("two.jsonl"), 1e-3);
+  }
+}
+
 TEST_F(Ranks, PlansForThisMachineAndPredicts) {
   CommandResult result =
       cortado("plan --model net.prototxt --machine local --devices 2 --threads 1 --out s.json --json p.json");

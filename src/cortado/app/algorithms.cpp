@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <sstream>
 
+#include "cortado/app/job_machine.h"
+#include "cortado/base/error.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/cost.h"
@@ -40,7 +43,7 @@ bool is_convolution(const Task& task) {
 
 // What the model leaves out.
 void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
-  const Device& device = costs_.machine().device(0);
+  const Device& device = times_.machine().device(0);
   const auto wanted = [](const std::vector<bool>& gradients) {
     return std::ranges::find(gradients, true) != gradients.end();
   };
@@ -76,7 +79,7 @@ Algorithms::Contest Algorithms::contest(const Task& task, AlgorithmTable& table)
   Contest contest{task, {}, {}};
   for (Algorithm& algorithm : table.algorithms) {
     if (!algorithm.refusal.empty() || !algorithm.pruned.empty()) continue;
-    if (const TaskTime* known = costs_.known(task, algorithm.name)) {
+    if (const TaskTime* known = times_.known(task, algorithm.name)) {
       algorithm.time = *known;
     } else {
       contest.contenders.push_back(&algorithm);
@@ -95,15 +98,37 @@ void Algorithms::take_turn(int round, Contest& contest) {
   };
   for (Algorithm* contender : contenders) {
     if (!within(out_of_reach(round, best))(contender)) continue;
-    const PassTimes passes = time_task(task, contender->name);
-    const TaskTime time{
-        .forward = passes.forward, .backward_weights = passes.backward_weights, .backward = passes.backward};
+    const TaskTime time = times_.measure(task, contender->name);
     if (!contender->time || time.total() < contender->time->total()) contender->time = time;
     if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
-    costs_.keep(task, contender->name, *contender->time);
+    times_.keep(task, contender->name, *contender->time);
   }
   const bool decided = round >= 2 && std::ranges::count_if(contenders, within(hopeless)) == 1;
   if (decided || round + 1 >= rounds(best)) contenders.clear();
+}
+
+// Puts them into the first rank's order, which differs where processors do, and refuses what another rank
+// refuses.
+void Algorithms::agree(std::vector<Algorithm>& algorithms) const {
+  Communicator& job = times_.job();
+  if (job.size() == 1) return;
+  std::string names;
+  for (const Algorithm& algorithm : algorithms) names += algorithm.name + "\n";
+  std::istringstream first(from_first_rank(job, names));
+  std::vector<Algorithm> ordered;
+  std::vector<std::byte> refused;
+  for (std::string name; std::getline(first, name);) {
+    auto own = std::ranges::find(algorithms, name, &Algorithm::name);
+    ensure(own != algorithms.end(), "all ranks know the same implementations");
+    refused.push_back(std::byte{!own->refusal.empty()});
+    ordered.push_back(std::move(*own));
+  }
+  const std::vector<std::vector<std::byte>> all = job.all_to_all_bytes(refused);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    for (size_t i = 0; i < ordered.size(); ++i)
+      if (all[rank][i] == std::byte{1} && ordered[i].refusal.empty())
+        ordered[i].refusal = fmt::format("rank {} cannot", rank);
+  algorithms = std::move(ordered);
 }
 
 AlgorithmTable Algorithms::ranked(const Task& task) const {
@@ -117,12 +142,13 @@ AlgorithmTable Algorithms::ranked(const Task& task) const {
                         .predicted = {},
                         .scratch = {},
                         .time = {}};
-    if (offer.kernel) {
-      algorithm.scratch = offer.kernel->scratch_bytes();
-      if (table.listed < 0) table.listed = static_cast<int>(table.algorithms.size());
-    }
+    if (offer.kernel) algorithm.scratch = offer.kernel->scratch_bytes();
     table.algorithms.push_back(std::move(algorithm));
   }
+  agree(table.algorithms);
+  const auto accepts = [](const Algorithm& algorithm) { return algorithm.refusal.empty(); };
+  const auto listed = std::ranges::find_if(table.algorithms, accepts);
+  if (listed != table.algorithms.end()) table.listed = static_cast<int>(listed - table.algorithms.begin());
   rank(task, table);
   return table;
 }
@@ -146,10 +172,10 @@ std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks) {
   return tables;
 }
 
-std::string Algorithms::choose(const Task& task) {
-  if (!is_convolution(task)) return "";
+TaskTime Algorithms::fastest(const Task& task) {
   const AlgorithmTable found = tables({task}).front();
-  return found.pick < 0 ? "" : found.algorithms[static_cast<size_t>(found.pick)].name;
+  if (found.pick < 0) return times_.measure(task, "");
+  return *found.algorithms[static_cast<size_t>(found.pick)].time;
 }
 
 }  // namespace cortado

@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "cortado/app/job_costs.h"
+#include "cortado/app/job_times.h"
 
 namespace cortado {
+
+// In place of an implementation's name: for each convolution the fastest measured, for others the list.
+inline constexpr const char* measured_kernels = "measured";
 
 // One way to compute a convolution: what the cost model says of it (kernels/lowering/cost.h) and what it
 // takes, or why it is not measured.
@@ -33,17 +36,19 @@ bool is_convolution(const Task& task);
 
 // The automatic optimizer (Caffe con Troll, section 2.1 and appendix A): the cost model ranks the lowerings
 // and leaves out those far behind the best of them; the others are measured in turns, and the fastest is
-// picked. Times are kept with those of the job's costs: a problem is measured once on a machine.
+// picked. Times are kept with those of the job: a problem is measured once on a machine. All ranks ask the
+// same in the same order and get the same: what a rank refuses is refused, and the slowest rank's time
+// counts.
 class Algorithms {
  public:
-  // For a job of one rank. `costs` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
-  explicit Algorithms(JobCosts& costs, std::string kernels = "")
-      : costs_(costs), kernels_(std::move(kernels)) {}
+  // `times` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
+  explicit Algorithms(JobTimes& times, std::string kernels = "")
+      : times_(times), kernels_(std::move(kernels)) {}
 
   // In turns over all tasks, so that no task falls into a time when the machine is slow.
   std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks);
-  // The name of the pick; "" for a task that has nothing to choose.
-  std::string choose(const Task& task);
+  // What the pick takes.
+  TaskTime fastest(const Task& task);
 
  private:
   // The algorithms of a task that are to be measured, and the best time so far.
@@ -54,11 +59,12 @@ class Algorithms {
   };
 
   AlgorithmTable ranked(const Task& task) const;
+  void agree(std::vector<Algorithm>& algorithms) const;
   void rank(const Task& task, AlgorithmTable& table) const;
   Contest contest(const Task& task, AlgorithmTable& table);
   void take_turn(int round, Contest& contest);
 
-  JobCosts& costs_;
+  JobTimes& times_;
   std::string kernels_;
 };
 

@@ -49,8 +49,7 @@ struct Trial {
   std::vector<Seconds> seconds;
   int fresh = 0;  // not kept from before
 };
-Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs,
-            const std::string& kernels) {
+Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
   // Who else uses the machine only ever makes an iteration longer, so that those about as fast as the
   // fastest run twice, in turns, and the least counts.
   constexpr double about = 1.1;
@@ -58,18 +57,18 @@ Trial tried(const plan::Choice& choice, const Network& network, Communicator& jo
   if (choice.candidates.size() < 2 || writes(network)) return trial;
   std::vector<size_t> fresh;
   auto run = [&](size_t candidate) {
-    return try_strategy(network, job, choice.candidates[candidate].strategy, kernels);
+    return try_strategy(network, job, choice.candidates[candidate].strategy, costs);
   };
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const std::optional<Seconds> known =
-        costs.known(trial_of(network, choice.candidates[i].strategy, kernels));
+        costs.times().known(trial_of(network, choice.candidates[i].strategy, costs.kernels()));
     if (!known) fresh.push_back(i);
     trial.seconds.push_back(known ? *known : run(i));
   }
   const Seconds near{about * std::ranges::min(trial.seconds).count};
   for (size_t i : std::views::reverse(fresh)) {
     if (trial.seconds[i] < near) trial.seconds[i] = std::min(trial.seconds[i], run(i));
-    costs.keep(trial_of(network, choice.candidates[i].strategy, kernels), trial.seconds[i]);
+    costs.times().keep(trial_of(network, choice.candidates[i].strategy, costs.kernels()), trial.seconds[i]);
   }
   trial.fresh = static_cast<int>(fresh.size());
   return trial;
@@ -158,7 +157,7 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   const plan::Choice choice = plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                                            costs.machine().least_memory(),
                                            simulated_seconds(network, costs.costs(), costs.machine()));
-  const Trial trial = tried(choice, network, job, costs, kernels);
+  const Trial trial = tried(choice, network, job, costs);
   const size_t taken =
       trial.seconds.empty()
           ? 0
@@ -166,7 +165,7 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing.replicate);
   costs.save();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const bool cached = costs.measurements() == 0 && trial.fresh == 0 && !costs.machine_measured();
+  const bool cached = costs.measurements() == 0 && trial.fresh == 0 && !costs.times().machine_measured();
   if (!choice.misfit.empty())
     log_line(our_line, fmt::format("strategy auto: {}; planned without that limit", choice.misfit));
   log_line(our_line,

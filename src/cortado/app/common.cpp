@@ -10,6 +10,7 @@
 #include "cortado/app/auto_strategy.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/log_lines.h"
+#include "cortado/app/measured_kernels.h"
 #include "cortado/app/number_option.h"
 #include "cortado/app/version.h"
 #include "cortado/base/error.h"
@@ -21,8 +22,6 @@
 
 namespace cortado {
 namespace {
-
-constexpr const char* measured = "measured";
 
 void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
   for (caffe::BlobShape& shape : shapes) {
@@ -153,33 +152,22 @@ std::string strategy_of(const MachineOptions& o, const Communicator& job) {
 Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job) {
   const std::string name = strategy_of(o, job);
   Strategy strategy =
-      name == "auto" ? auto_strategy(network, job, only_kernel(o)) : load_strategy(name, network, job.size());
+      name == "auto" ? auto_strategy(network, job, kernels_of(o)) : load_strategy(name, network, job.size());
   apply(o.schedule, network, strategy);
   return strategy;
 }
 
-std::string only_kernel(const MachineOptions& o) {
-  if (o.fast_math) return fast_math;
-  return o.kernels == measured ? "" : o.kernels;
-}
+std::string kernels_of(const MachineOptions& o) { return o.fast_math ? fast_math : o.kernels; }
 
-std::function<std::string(const Task&)> measured_kernels(const MachineOptions& o, Communicator& job) {
-  if (o.kernels != measured) return nullptr;
-  if (job.size() > 1)
-    throw UserError(
-        fmt::format("--kernels measured: of one rank alone, these are {}; name one implementation, or "
-                    "leave it out",
-                    job.size()));
-  struct Measured {
-    explicit Measured(Communicator& job) : costs(job, ""), algorithms(costs) {}
-    JobCosts costs;
-    Algorithms algorithms;
-  };
-  return [measured = std::make_shared<Measured>(job)](const Task& task) {
-    std::string name = measured->algorithms.choose(task);
-    measured->costs.save();
-    return name;
-  };
+void select_kernels(const MachineOptions& o, const Network& network, Communicator& job,
+                    ExecutorOptions& options) {
+  if (kernels_of(o) != measured_kernels) {
+    options.only_kernel = kernels_of(o);
+    return;
+  }
+  JobTimes times(job);
+  options.choose_kernel = choose_measured(network, options.strategies, options.schedule, times);
+  times.save();
 }
 
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
@@ -203,11 +191,10 @@ StartFact fact_of(const std::string& what, const NetFile& file, const caffe::Net
 ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {
   const Strategy strategy = strategy_for_job(o, network, job);
   ExecutorOptions options;
-  options.only_kernel = only_kernel(o);
-  options.choose_kernel = measured_kernels(o, job);
   options.communicator = &job;
   options.strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job));
   options.schedule = strategy.schedule;
+  select_kernels(o, network, job, options);
   return options;
 }
 

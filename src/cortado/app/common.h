@@ -36,7 +36,7 @@ struct MachineOptions {
   int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
   std::string gpu;           // refused, or with `cpu_instead` a wish that is not met
   bool cpu_instead = false;  // see also CORTADO_CPU_INSTEAD
-  std::string kernels;       // only this implementation; or `measured`, see measured_kernels()
+  std::string kernels;       // only this implementation; or measured_kernels (algorithms.h)
   bool fast_math = false;    // kernels with larger rounding errors, too: not with `kernels`
   ScheduleOptions schedule;
   bool verbose = false;
@@ -53,11 +53,12 @@ std::string strategy_of(const MachineOptions& options, const Communicator& job);
 // What that names, with the schedule that the options say.
 Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
 
-// What --kernels restricts layers to, or --fast-math allows them (select_kernel): "" also for `measured`.
-std::string only_kernel(const MachineOptions& options);
-// For --kernels measured: picks the fastest implementation of each convolution (algorithms.h); else null.
-// Throws UserError on several ranks.
-std::function<std::string(const Task&)> measured_kernels(const MachineOptions& options, Communicator& job);
+// Which kernels: --kernels, or fast_math; "": the list of all.
+std::string kernels_of(const MachineOptions& options);
+// By those, how an executor of `network` selects kernels, with the strategies and the schedule that it has.
+// All ranks call it: --kernels measured measures.
+void select_kernels(const MachineOptions& options, const Network& network, Communicator& job,
+                    ExecutorOptions& execution);
 
 // Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
 // before they build what must be alike.

@@ -190,8 +190,8 @@ void time_algorithms(const TimeArguments& a, const Network& network, const Execu
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
   const std::string kernels = a.machine.fast_math ? fast_math : "";
-  JobCosts costs(job, "");
-  Algorithms algorithms(costs, kernels);
+  JobTimes times(job);
+  Algorithms algorithms(times, kernels);
   const Program program =
       lower(network, place(network, options.strategies, 1),
             [&](const Task& task) { return facts_of(task, select_kernel(task, kernels)); },
@@ -199,8 +199,8 @@ void time_algorithms(const TimeArguments& a, const Network& network, const Execu
   const auto convolutions = convolutions_of(network, program, algorithms);
   if (convolutions.empty())
     throw UserError(fmt::format("--algorithms: net '{}' has no convolution", network.name()));
-  costs.save();
-  const double peak = costs.machine().device(0).peak.per_second;
+  times.save();
+  const double peak = times.machine().device(0).peak.per_second;
   fmt::print("{}\n{}", algorithms_text(convolutions, peak),
              fmt::format("peak {:.1f} GFLOP/s of {} threads\n", 1e-9 * peak, compute_threads()));
   if (a.json.empty()) return;

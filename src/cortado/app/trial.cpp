@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cortado/app/measured_kernels.h"
 #include "cortado/app/resident_data.h"
 #include "cortado/app/values_of_ranks.h"
 
@@ -27,16 +28,18 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
   return times;
 }
 
-Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy,
-                     const std::string& kernels) {
+Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy, JobCosts& costs) {
   constexpr int iterations = 3;
   ResidentData data(network);
   ParameterStore parameters;
   ExecutorOptions options;
-  options.only_kernel = kernels;
   options.communicator = &job;
   options.schedule = strategy.schedule;
   options.strategies = resolve(strategy, network, job.size(), "strategy auto");
+  if (costs.kernels() == measured_kernels)
+    options.choose_kernel = choose_measured(network, options.strategies, options.schedule, costs.times());
+  else
+    options.only_kernel = costs.kernels();
   Executor executor(network, parameters, data.sources(), std::move(options));
   data.restrict_to(executor.samples());
   SolverOptions solver;

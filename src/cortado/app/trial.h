@@ -1,9 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
+#include "cortado/app/job_costs.h"
 #include "cortado/app/time_report.h"
 #include "cortado/exec/executor.h"
 #include "cortado/train/optimizer.h"
@@ -18,7 +18,7 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
 
 // Seconds of an iteration of the job under a strategy, on random data: the least of a few, as what else runs
 // on a machine only ever makes them longer, of the slowest rank, the same at every rank. All ranks call it.
-Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy,
-                     const std::string& kernels);
+// `costs`: whose kernels run.
+Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy, JobCosts& costs);
 
 }  // namespace cortado

@@ -152,21 +152,6 @@ Selection find_or_throw(const Task& task, const std::string& only) {
   throw UserError(fmt::format("no kernel for layer type {}: {}", task.layer().type(), reasons));
 }
 
-// The same slice of the weights at work on whole samples and images: what all its replicas have in common.
-Task of_all_replicas(const Task& task) {
-  Task whole = task;
-  auto widen = [](Box& box, const Shape& shape) {
-    Range channels = box[1];
-    box = Box::whole(shape);
-    box[1] = channels;
-  };
-  widen(whole.output_boxes[0], task.outputs[0]);
-  widen(whole.input_boxes[0], task.inputs[0]);
-  for (size_t i = 1; i < task.inputs.size(); ++i) whole.input_boxes[i] = whole.output_boxes[0];
-  whole.domain_box = whole.output_boxes[0];
-  return whole;
-}
-
 std::vector<ParameterFormat> formats_of(const Kernel& kernel, const Task& task) {
   std::vector<ParameterFormat> formats;
   const int count = static_cast<int>(task.layer().parameters(task.inputs).size());

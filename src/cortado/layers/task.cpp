@@ -54,4 +54,18 @@ Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> sum
   return task;
 }
 
+Task of_all_replicas(const Task& task) {
+  Task whole = task;
+  auto widen = [](Box& box, const Shape& shape) {
+    Range channels = box[1];
+    box = Box::whole(shape);
+    box[1] = channels;
+  };
+  widen(whole.output_boxes[0], task.outputs[0]);
+  widen(whole.input_boxes[0], task.inputs[0]);
+  for (size_t i = 1; i < task.inputs.size(); ++i) whole.input_boxes[i] = whole.output_boxes[0];
+  whole.domain_box = whole.output_boxes[0];
+  return whole;
+}
+
 }  // namespace cortado

@@ -79,7 +79,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
                                                   : load_strategy(options.strategy, network, ranks);
   const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
   train_executor_ = std::make_unique<Executor>(network, parameters_, train_->sources(),
-                                               execution(options, strategies, strategy.schedule));
+                                               execution(options, network, strategies, strategy.schedule));
   train_->restrict_to(train_executor_->samples());
   data.learns = false;
   std::vector<const Network*> test_networks;
@@ -92,7 +92,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
     const Network& beside = test.data->network();
     test.executor = std::make_unique<Executor>(
         beside, parameters_, test.data->sources(),
-        execution(options, resolve_beside(beside, network, strategies, ranks), strategy.schedule));
+        execution(options, beside, resolve_beside(beside, network, strategies, ranks), strategy.schedule));
     test.data->restrict_to(test.executor->samples());
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
@@ -111,15 +111,15 @@ ParameterCut Trainer::parameter_cut() const {
   return cut;
 }
 
-ExecutorOptions Trainer::execution(const Options& options, NodeStrategies strategies,
+ExecutorOptions Trainer::execution(const Options& options, const Network& network, NodeStrategies strategies,
                                    const Schedule& schedule) const {
   ExecutorOptions execution;
   execution.seed = solver_.seed;
   execution.only_kernel = options.only_kernel;
-  execution.choose_kernel = options.choose_kernel;
   execution.strategies = std::move(strategies);
   execution.schedule = schedule;
   execution.communicator = communicator_;
+  if (options.select_kernels) options.select_kernels(network, execution);
   return execution;
 }
 

@@ -40,7 +40,8 @@ class Trainer {
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
-    std::function<std::string(const Task&)> choose_kernel{};  // ExecutorOptions::choose_kernel
+    // Says on which kernels an executor of the network runs that is else complete; null: on `only_kernel`.
+    std::function<void(const Network&, ExecutorOptions&)> select_kernels{};
   };
   // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
   // learn (train/trainable.h).
@@ -78,7 +79,7 @@ class Trainer {
     bool refuse = false;  // of a rank that has met what is not finite
   };
   Wishes wishes(SignalWatch& signals) const;
-  ExecutorOptions execution(const Options& options, NodeStrategies strategies,
+  ExecutorOptions execution(const Options& options, const Network& network, NodeStrategies strategies,
                             const Schedule& schedule) const;
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();

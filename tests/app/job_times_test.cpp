@@ -1,4 +1,4 @@
-#include "cortado/app/job_costs.h"
+#include "cortado/app/job_times.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -14,34 +14,34 @@ std::string_view version() { return "test"; }
 
 namespace {
 
-class JobCostsTest : public ::testing::Test {
+class JobTimesTest : public ::testing::Test {
  protected:
-  JobCostsTest() { setenv("CORTADO_CACHE", folder_.file("cache").c_str(), 1); }
-  ~JobCostsTest() override { unsetenv("CORTADO_CACHE"); }
+  JobTimesTest() { setenv("CORTADO_CACHE", folder_.file("cache").c_str(), 1); }
+  ~JobTimesTest() override { unsetenv("CORTADO_CACHE"); }
 
   TemporaryFolder folder_;
   std::unique_ptr<Communicator> job_ = make_single_communicator();
 };
 
 // What was tried is known to the next job, also where nothing else was measured in the same one.
-TEST_F(JobCostsTest, KeepsWhatWasTried) {
-  JobCosts(*job_, "").save();  // measures the machine and an update
+TEST_F(JobTimesTest, KeepsWhatWasTried) {
+  JobTimes(*job_).save();  // measures the machine and an update
   {
-    JobCosts costs(*job_, "");
+    JobTimes costs(*job_);
     EXPECT_FALSE(costs.machine_measured());
     EXPECT_FALSE(costs.known("iteration of a net"));
     costs.keep("iteration of a net", {0.25});
     EXPECT_EQ(costs.known("iteration of a net"), Seconds{0.25});
     costs.save();
   }
-  JobCosts costs(*job_, "");
+  JobTimes costs(*job_);
   EXPECT_EQ(costs.known("iteration of a net"), Seconds{0.25});
   EXPECT_FALSE(costs.known("iteration of another net"));
 }
 
-TEST_F(JobCostsTest, ForgetsWhatIsNotSaved) {
-  JobCosts(*job_, "").keep("iteration of a net", {0.25});
-  EXPECT_FALSE(JobCosts(*job_, "").known("iteration of a net"));
+TEST_F(JobTimesTest, ForgetsWhatIsNotSaved) {
+  JobTimes(*job_).keep("iteration of a net", {0.25});
+  EXPECT_FALSE(JobTimes(*job_).known("iteration of a net"));
 }
 
 }  // namespace
