@@ -16,7 +16,10 @@ namespace {
 constexpr double far_behind = 1.5;  // times the prediction of the best lowering: not measured
 // What is quick is also easily disturbed, for some rounds on end.
 bool is_quick(Seconds best) { return best.count < 0.02; }
-int rounds(Seconds best) { return is_quick(best) ? 16 : 8; }
+int rounds(Algorithms::Effort effort, Seconds best) {
+  if (effort == Algorithms::Effort::quick) return 2;
+  return is_quick(best) ? 16 : 8;
+}
 constexpr double hopeless = 1.5;
 // Times the best so far: not measured in this round. Measurements differ by a tenth, but now and then those
 // further behind have another chance.
@@ -89,7 +92,7 @@ Algorithms::Contest Algorithms::contest(const Task& task, AlgorithmTable& table)
 }
 
 // Measures once more each contender that may still win, and keeps its best time.
-void Algorithms::take_turn(int round, Contest& contest) {
+void Algorithms::take_turn(int round, Effort effort, Contest& contest) {
   auto& [task, contenders, best] = contest;
   const auto within = [&, &best = best](double factor) {
     return [&best, factor](const Algorithm* contender) {
@@ -98,13 +101,13 @@ void Algorithms::take_turn(int round, Contest& contest) {
   };
   for (Algorithm* contender : contenders) {
     if (!within(out_of_reach(round, best))(contender)) continue;
-    const TaskTime time = times_.measure(task, contender->name);
+    const TaskTime time = times_.measure(task, contender->name, 1);
     if (!contender->time || time.total() < contender->time->total()) contender->time = time;
     if (best == Seconds{} || contender->time->total() < best) best = contender->time->total();
-    times_.keep(task, contender->name, *contender->time);
+    if (effort == Effort::thorough) times_.keep(task, contender->name, *contender->time);
   }
   const bool decided = round >= 2 && std::ranges::count_if(contenders, within(hopeless)) == 1;
-  if (decided || round + 1 >= rounds(best)) contenders.clear();
+  if (decided || round + 1 >= rounds(effort, best)) contenders.clear();
 }
 
 // Puts them into the first rank's order, which differs where processors do, and refuses what another rank
@@ -153,7 +156,7 @@ AlgorithmTable Algorithms::ranked(const Task& task) const {
   return table;
 }
 
-std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks) {
+std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks, Effort effort) {
   std::vector<AlgorithmTable> tables;
   for (const Task& task : tasks) tables.push_back(ranked(task));
   std::vector<Contest> contests;
@@ -161,7 +164,7 @@ std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks) {
   const auto over = [](const Contest& contest) { return contest.contenders.empty(); };
   for (int round = 0; !std::ranges::all_of(contests, over); ++round)
     for (Contest& contest : contests)
-      if (!over(contest)) take_turn(round, contest);
+      if (!over(contest)) take_turn(round, effort, contest);
   for (AlgorithmTable& table : tables)
     for (size_t i = 0; i < table.algorithms.size(); ++i) {
       const auto& time = table.algorithms[i].time;
@@ -173,7 +176,7 @@ std::vector<AlgorithmTable> Algorithms::tables(const std::vector<Task>& tasks) {
 }
 
 TaskTime Algorithms::fastest(const Task& task) {
-  const AlgorithmTable found = tables({task}).front();
+  const AlgorithmTable found = tables({task}, Effort::quick).front();
   if (found.pick < 0) return times_.measure(task, "");
   return *found.algorithms[static_cast<size_t>(found.pick)].time;
 }

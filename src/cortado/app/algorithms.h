@@ -45,9 +45,11 @@ class Algorithms {
   explicit Algorithms(JobTimes& times, std::string kernels = "")
       : times_(times), kernels_(std::move(kernels)) {}
 
+  // thorough: until the pick is sure, and kept. quick: two rounds, for plans.
+  enum class Effort { quick, thorough };
   // In turns over all tasks, so that no task falls into a time when the machine is slow.
-  std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks);
-  // What the pick takes.
+  std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks, Effort effort = Effort::thorough);
+  // What the pick takes; quick.
   TaskTime fastest(const Task& task);
 
  private:
@@ -62,7 +64,7 @@ class Algorithms {
   void agree(std::vector<Algorithm>& algorithms) const;
   void rank(const Task& task, AlgorithmTable& table) const;
   Contest contest(const Task& task, AlgorithmTable& table);
-  void take_turn(int round, Contest& contest);
+  void take_turn(int round, Effort effort, Contest& contest);
 
   JobTimes& times_;
   std::string kernels_;

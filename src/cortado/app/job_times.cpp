@@ -17,6 +17,7 @@
 #include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/cost/measured.h"
 #include "cortado/cost/task_key.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/time_task.h"
@@ -103,7 +104,7 @@ struct RankTime {
 
 }  // namespace
 
-JobTimes::JobCosts(Communicator& job, std::string kernels) : job_(job), kernels_(std::move(kernels)) {
+JobTimes::JobTimes(Communicator& job) : job_(job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   const std::vector<int> nodes = nodes_of_ranks(ranks);
   about_ = described(ranks, nodes, false);
@@ -125,8 +126,8 @@ void JobTimes::find_fast_ranks() {
   alone_ = static_cast<int>(std::ranges::max_element(weights) - weights.begin());
 }
 
-// Within factors that quick measurements of one link differ by. Links within a host are what they were: they
-// differ by much more, by where the system lets ranks run, and little depends on them.
+// Within factors that quick measurements of one link differ by. Links within a host are what they were:
+// they differ by much more, by where the system lets ranks run, and little depends on them.
 bool JobTimes::links_agree(const DeviceGraph& kept) const {
   constexpr double bandwidths = 1.5, latencies = 4;
   const std::vector<int> nodes = kept.node_of_devices();
@@ -221,10 +222,11 @@ void JobTimes::find_times() {
   if (times_->find(MeasuredCosts::update_problem) == nullptr) measure_update();
 }
 
-TaskTime JobTimes::measure(const Task& task, const std::string& kernels) const {
+TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int most_runs) const {
   job_.barrier();
   const bool takes_part = task.cut || job_.rank() == alone_;
-  return slowest(digest(problem_of(task).value_or("")), takes_part ? time_task(task, kernels) : PassTimes{});
+  return slowest(digest(problem_of(task).value_or("")),
+                 takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
 }
 
 // Of all ranks; of unequal ones, of those that are as fast as the fastest.

@@ -29,7 +29,7 @@ class JobTimes {
   // Measures a task on the kernels of that name (time_task), and keeps nothing. A task of a layer that
   // several ranks share is run by all of them at the same time, as in an iteration, and the slowest of the
   // fastest counts; any other by one rank while the others wait. All ranks call it.
-  TaskTime measure(const Task& task, const std::string& kernels) const;
+  TaskTime measure(const Task& task, const std::string& kernels, int most_runs = usual_runs) const;
 
   // What is kept of this job's machine, links included, beside tasks: by a text that says what was measured.
   std::optional<Seconds> known(const std::string& what) const;

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "cortado/app/algorithms.h"
 #include "cortado/cost/task_key.h"
 #include "cortado/exec/executor.h"
 #include "cortado/program/lower.h"
@@ -58,9 +57,9 @@ std::string fastest_of(const std::vector<const AlgorithmTable*>& tables) {
 }  // namespace
 
 KernelChoice choose_measured(const Network& network, const NodeStrategies& strategies,
-                             const Schedule& schedule, JobTimes& times) {
+                             const Schedule& schedule, JobTimes& times, Algorithms::Effort effort) {
   const std::vector<Task> tasks = convolutions_of_job(network, strategies, schedule, times.job().size());
-  const std::vector<AlgorithmTable> tables = Algorithms(times).tables(tasks);
+  const std::vector<AlgorithmTable> tables = Algorithms(times).tables(tasks, effort);
   std::map<std::string, std::vector<const AlgorithmTable*>> of_weights;
   for (size_t i = 0; i < tasks.size(); ++i) of_weights[weights_of(tasks[i])].push_back(&tables[i]);
   std::map<std::string, std::string> chosen;

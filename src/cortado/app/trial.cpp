@@ -37,7 +37,8 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
   options.schedule = strategy.schedule;
   options.strategies = resolve(strategy, network, job.size(), "strategy auto");
   if (costs.kernels() == measured_kernels)
-    options.choose_kernel = choose_measured(network, options.strategies, options.schedule, costs.times());
+    options.choose_kernel = choose_measured(network, options.strategies, options.schedule, costs.times(),
+                                            Algorithms::Effort::quick);
   else
     options.only_kernel = costs.kernels();
   Executor executor(network, parameters, data.sources(), std::move(options));

@@ -15,23 +15,26 @@
 namespace cortado {
 namespace {
 
-constexpr int least_runs = 2, most_runs = 5;
+constexpr int least_runs = 2;
 constexpr double enough = 0.02;  // seconds of running, all passes together
 // Seconds below which a first run does not count: libraries write their code in it.
 constexpr double quick = 0.1;
-
-// What the caches of this process's cores hold. (The C library tells of a whole socket's on some processors.)
-Bytes cache_size() {
-  constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
-  const int64_t told = Topology::of_process().last_cache().count;
-  return {std::min(most, told > 0 ? told : usual)};
-}
 
 // What the compute threads' cores have for themselves.
 Bytes own_cache_size() {
   constexpr int64_t usual = int64_t{1} << 20;
   const int64_t told = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return {(told > 0 ? told : usual) * compute_threads()};
+}
+
+// What must be read until caches have forgotten what an iteration would have taken out of them. A shared
+// cache beyond `most` keeps it through an iteration, too: only the cores' own forget. (The C library tells of
+// a whole socket's on some processors.)
+Bytes forgetting_size() {
+  constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
+  const int64_t told = Topology::of_process().last_cache().count;
+  if (told > most) return {4 * own_cache_size().count};
+  return {told > 0 ? told : usual};
 }
 
 void fill(float* values, int64_t count, float low, float high) {
@@ -69,11 +72,12 @@ class Stage {
     place();
   }
 
-  PassTimes run() {
+  PassTimes run(int most_runs) {
     std::vector<PassTimes> runs;
     double spent = 0;
     if (const PassTimes first = once(); first.total().count >= quick) runs.push_back(first);
-    while (std::ssize(runs) < least_runs || (std::ssize(runs) < most_runs && spent < enough)) {
+    while (std::ssize(runs) < std::min(least_runs, most_runs) ||
+           (std::ssize(runs) < most_runs && spent < enough)) {
       runs.push_back(once());
       spent += runs.back().total().count;
     }
@@ -182,7 +186,7 @@ class Stage {
 
   void forget_all_but(const std::vector<Part>& kept) {
     static const Memory other = [] {
-      Memory memory(cache_size());
+      Memory memory(forgetting_size());
       fill(memory.floats(), memory.size().count / 4, 0, 1);
       return memory;
     }();
@@ -240,16 +244,16 @@ Task rest_of(const Task& task, size_t layers) {
 
 }  // namespace
 
-PassTimes time_task(const Task& task, const std::string& only_kernel) {
+PassTimes time_task(const Task& task, const std::string& only_kernel, int most_runs) {
   if (task.layer().type() == "HDF5Output") return {};
   for (size_t layers = task.layers.size();; --layers) {
     const Task front = layers == task.layers.size() ? task : front_of(task, layers);
     const Selection selection = select_kernel(front, only_kernel);
     // As the Executor: the reference runs a chain layer by layer, nothing is gained.
     if (layers > 1 && selection.implementation == "reference") continue;
-    PassTimes times = Stage(front, *selection.kernel).run();
+    PassTimes times = Stage(front, *selection.kernel).run(most_runs);
     if (layers == task.layers.size()) return times;
-    const PassTimes behind = time_task(rest_of(task, layers), only_kernel);
+    const PassTimes behind = time_task(rest_of(task, layers), only_kernel, most_runs);
     times.forward += behind.forward;
     times.backward_weights += behind.backward_weights;
     times.backward += behind.backward;

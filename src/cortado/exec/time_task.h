@@ -13,10 +13,11 @@ struct PassTimes {
 };
 
 // Runs a task on tensors of its own, by the kernel that the Executor would take (`only_kernel` as its
-// option), on all compute threads: the median of a few runs of each pass, behind a first one that does not
-// count where it is quick. Caches hold what they would hold in an iteration: of what the step before has just
-// written as much as a core's own cache holds, and nothing else. A chain that no kernel runs as one is the
-// sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
-PassTimes time_task(const Task& task, const std::string& only_kernel = "");
+// option), on all compute threads: the median of at most so many runs of each pass, after a first one that
+// does not count where it is quick. Caches hold what they would hold in an iteration: of what the step before
+// has just written as much as a core's own cache holds, and nothing else. A chain that no kernel runs as one
+// is the sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
+inline constexpr int usual_runs = 5;
+PassTimes time_task(const Task& task, const std::string& only_kernel = "", int most_runs = usual_runs);
 
 }  // namespace cortado
