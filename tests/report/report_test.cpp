@@ -5,6 +5,7 @@
 #include "cortado/report/config_colours.h"
 #include "cortado/report/layered_graph.h"
 #include "cortado/report/markup.h"
+#include "cortado/report/name_lines.h"
 
 namespace cortado {
 namespace {
@@ -16,6 +17,20 @@ TEST(Markup, EscapesWhatMarkupMeansAndWhatXmlCannotHold) {
   EXPECT_EQ(escaped("\xff\xc3(\xe2\x82"), std::string("??") + "(??");  // no UTF-8
   EXPECT_EQ(escaped("\xc0\xaf"), "??");                                // longer than need be
   EXPECT_EQ(escaped("\xed\xa0\x80 \xef\xbf\xbf"), "??? ???");          // a surrogate, no character
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(NameLines, BreaksWhereANameMayBreakAndKeepsItsEnd) {
+  EXPECT_EQ(name_lines("conv1", 12, 3), (Lines{"conv1"}));
+  EXPECT_EQ(name_lines("inception_3a/3x3_reduce", 13, 3), (Lines{"inception_3a/", "3x3_reduce"}));
+  EXPECT_EQ(name_lines("mixed_5c_5x5_1", 13, 3), (Lines{"mixed_", "5c_5x5_1"}));  // evenly
+  EXPECT_EQ(name_lines("inception_4e/5x5_reduce", 10, 3), (Lines{"inception_", "4e/5x5_", "reduce"}));
+  EXPECT_EQ(name_lines("one/two/three/four", 6, 2), (Lines{"\u2026hree/", "four"}));
+  EXPECT_EQ(name_lines("abcdefghijkl", 5, 1), (Lines{"\u2026kl"}));
+  EXPECT_EQ(name_lines("\u00e9\u00e9\u00e9\u00e9\u00e9", 3, 2),
+            (Lines{"\u00e9\u00e9\u00e9", "\u00e9\u00e9"}));
+  EXPECT_EQ(name_lines("", 5, 1), Lines{});
 }
 
 using Edges = std::vector<std::pair<int, int>>;
@@ -64,6 +79,18 @@ TEST(LayeredGraph, HoldsOnRandomGraphs) {
     SCOPED_TRACE(round);
     check(vertices, edges, layered(vertices, edges, 12));
   }
+}
+
+TEST(LayeredGraph, GivesRoomToThoseWhoAskForMore) {
+  // 0 above 1, 2 and 3, which stand side by side above 4; an edge passes them.
+  const Edges edges{{0, 1}, {0, 2}, {0, 3}, {1, 4}, {2, 4}, {3, 4}, {0, 4}};
+  const std::vector<double> little(5, 0.2);
+  EXPECT_NEAR(layered(5, edges, 9, 1, little).items[2].width, 0.25, 1e-9) << "room enough for all alike";
+  const LayeredGraph graph = layered(5, edges, 9, 1, {0.2, 0.2, 0.45, 0.2, 0.2});
+  check(5, edges, graph);
+  EXPECT_GE(graph.items[2].width, 0.45);
+  EXPECT_GE(graph.items[1].width, 0.2);
+  check(5, edges, layered(5, edges, 9, 1, {1, 1, 1, 1, 1}));
 }
 
 TEST(LayeredGraph, CutsChainsIntoEqualPiecesAndModulesBetweenThem) {

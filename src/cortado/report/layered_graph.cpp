@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "cortado/base/error.h"
 
@@ -10,8 +11,9 @@ namespace {
 
 class Layering {
  public:
-  Layering(int vertices, const std::vector<std::pair<int, int>>& edges, int most_rows, int beside)
-      : vertices_(vertices), edges_(edges), most_rows_(most_rows), beside_(beside) {}
+  Layering(int vertices, const std::vector<std::pair<int, int>>& edges, int most_rows, int beside,
+           const std::vector<double>& least)
+      : vertices_(vertices), edges_(edges), most_rows_(most_rows), beside_(beside), least_(least) {}
 
   LayeredGraph run() {
     add_vertices();
@@ -103,7 +105,8 @@ class Layering {
   }
 
   // Between rows of one item lie modules. Where none of a module's rows has two vertices, they stand in one
-  // column with the edges that pass beside it; else all items of a row have the same width.
+  // column with the edges that pass beside it; else all items of a row have the same width, if that is
+  // enough.
   void place_modules() {
     for (int first = 0; first < graph_.rows;) {
       int last = first + 1, widest = vertices_in(first);
@@ -117,12 +120,28 @@ class Layering {
   }
 
   void place_evenly(int r) {
-    const double width = 1.0 / static_cast<double>(row(r).size());
-    for (size_t i = 0; i < row(r).size(); ++i) {
+    const std::vector<double> widths = widths_of(r);
+    double left = 0;
+    for (size_t i = 0; i < row(r).size(); left += widths[i++]) {
       LayeredGraph::Item& each = item(row(r)[i]);
-      each.centre = (static_cast<double>(i) + 0.5) * width;
-      if (each.vertex >= 0) each.width = std::min(width, 0.5);
+      each.centre = left + widths[i] / 2;
+      if (each.vertex >= 0) each.width = std::min(widths[i], 0.5);
     }
+  }
+
+  // All alike, or what each asks for and an equal part of the rest; where that is too much, less.
+  std::vector<double> widths_of(int r) {
+    constexpr double of_passing = 0.03;
+    const double even = 1.0 / static_cast<double>(row(r).size());
+    std::vector<double> widths;
+    for (int i : row(r)) {
+      const int vertex = item(i).vertex;
+      widths.push_back(vertex < 0 ? of_passing : least_.empty() ? 0 : least_[static_cast<size_t>(vertex)]);
+    }
+    const bool enough = std::ranges::max(widths) <= even;
+    const double sum = std::accumulate(widths.begin(), widths.end(), 0.0);
+    for (double& width : widths) width = enough ? even : sum < 1 ? width + (1 - sum) * even : width / sum;
+    return widths;
   }
 
   // The edge that began last passes nearest.
@@ -173,6 +192,7 @@ class Layering {
   int vertices_;
   const std::vector<std::pair<int, int>>& edges_;
   int most_rows_, beside_;
+  const std::vector<double>& least_;
   LayeredGraph graph_;
   std::vector<int> source_;  // per item: the vertex, or the one whose edge passes
   std::vector<std::vector<int>> rows_;
@@ -182,8 +202,9 @@ class Layering {
 
 }  // namespace
 
-LayeredGraph layered(int vertices, const std::vector<std::pair<int, int>>& edges, int most_rows, int beside) {
-  return Layering(vertices, edges, most_rows, beside).run();
+LayeredGraph layered(int vertices, const std::vector<std::pair<int, int>>& edges, int most_rows, int beside,
+                     const std::vector<double>& least) {
+  return Layering(vertices, edges, most_rows, beside, least).run();
 }
 
 }  // namespace cortado

@@ -27,8 +27,9 @@ struct LayeredGraph {
 };
 
 // `edges`: from a vertex to one of higher number. Pieces have about `most_rows` rows or fewer, and are as
-// many as fill lines of `beside` pieces, if they have rows enough.
+// many as fill lines of `beside` pieces, if they have rows enough. `least`: the width that each vertex asks
+// for, of 1; empty: none does. Where vertices stand side by side, those that ask for more get more.
 LayeredGraph layered(int vertices, const std::vector<std::pair<int, int>>& edges, int most_rows,
-                     int beside = 1);
+                     int beside = 1, const std::vector<double>& least = {});
 
 }  // namespace cortado

@@ -48,4 +48,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+std::string breakable(std::string_view escaped_name) {
+  std::string result;
+  for (char byte : escaped_name) {
+    result += byte;
+    if (byte == '/' || byte == '_' || byte == '+') result += "<wbr/>";
+  }
+  return result;
+}
+
 }  // namespace cortado

@@ -9,4 +9,7 @@ namespace cortado {
 // control characters and bytes that are not UTF-8, replaced by "?".
 std::string escaped(std::string_view text);
 
+// An escaped name that may go on in a new line after / _ and +.
+std::string breakable(std::string_view escaped_name);
+
 }  // namespace cortado

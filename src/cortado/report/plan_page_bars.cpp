@@ -70,7 +70,7 @@ std::string layer_row(const PlanPage& page, const PageUnit& unit, double longest
   return fmt::format(
       "<li><a class=\"of\" href=\"#layer-{}\" title=\"{}\">{}</a>{}{}"
       "<span class=\"value\">{}</span></li>\n",
-      unit.groups[0], page.name(unit), page.first_name(group), page.chip(group.strategy.config),
+      unit.groups[0], page.name(unit), breakable(page.first_name(group)), page.chip(group.strategy.config),
       bar_picture(18, "compute, sums and transfers", bars), values);
 }
 
@@ -95,15 +95,16 @@ std::string totals_part(const PlanPage& page) {
     if (std::isfinite(baseline.seconds.count)) longest = std::max(longest, baseline.seconds.count);
   }
   longest = std::min(longest, 8 * plan.seconds.count);
-  std::string text = "<section id=\"totals\">\n<h2>An iteration, beside the usual ways to cut</h2>\n" +
-                     time_legend() + "<ul class=\"bars totals\">\n" + total_row(page, plan, longest);
+  std::string text =
+      "<section id=\"totals\">\n<h2>An iteration, beside the usual ways to cut</h2>\n<p "
+      "class=\"note\"><b>single</b>: "
+      "all on one device; <b>data</b>: every layer by samples; <b>model</b>: by output channels; <b>owt</b>: "
+      "convolutions by samples, inner products by channels; <b>spatial</b>: by rows and columns; "
+      "<b>replicated</b>: as data, each device computing whole gradients where that sends less; "
+      "<b>best-of-each</b>: each layer as one of these cuts it, whichever together are cheapest.</p>\n" +
+      time_legend() + "<ul class=\"bars totals\">\n" + total_row(page, plan, longest);
   for (const Assignment& baseline : plan.baselines) text += total_row(page, baseline, longest);
-  return text +
-         "</ul>\n<p class=\"note\"><b>single</b>: all on one device; <b>data</b>: every layer by samples; "
-         "<b>model</b>: by output channels; <b>owt</b>: convolutions by samples, inner products by channels; "
-         "<b>spatial</b>: by rows and columns; <b>replicated</b>: as data, each device computing whole "
-         "gradients where that sends less; <b>best-of-each</b>: each layer as one of these cuts it, "
-         "whichever together are cheapest.</p>\n</section>\n";
+  return text + "</ul>\n</section>\n";
 }
 
 std::string bars_part(const PlanPage& page) {

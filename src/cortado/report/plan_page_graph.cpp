@@ -2,27 +2,32 @@
 #include <fmt/format.h>
 
 #include "cortado/report/layered_graph.h"
+#include "cortado/report/name_lines.h"
 #include "cortado/report/plan_page_parts.h"
 
 namespace cortado {
 namespace {
 
 // In the picture's own units, which are about pixels.
-constexpr double picture_width = 340, row_height = 50, box_height = 36, margin = 14, side = 5,
-                 most_width = 184;
+constexpr double picture_width = 340, box_height = 36, between_rows = 14, margin = 14, side = 4, between = 4,
+                 padding = 2.5, most_width = 184;
+constexpr double name_size = 9.5, cut_size = 11, line_height = 11.5;  // of texts
+constexpr size_t most_lines = 3;                                      // of a name
 
-// About how wide a text is.
-double text_width(std::string_view text, double size) {
-  return 0.58 * size * static_cast<double>(text.size());
+// About how wide a letter is, of its size.
+constexpr double letter = 0.58;
+
+size_t letters_within(double width, double size) {
+  return static_cast<size_t>(std::max(3.0, width / (letter * size)));
 }
 
-// The end of a name tells it from its neighbours.
-std::string shortened(const std::string& name, double width, double size) {
-  const auto most = static_cast<size_t>(std::max(3.0, width / (0.58 * size)));
-  if (name.size() <= most) return name;
-  size_t begin = name.size() - (most - 1);
-  while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xc0) == 0x80) ++begin;
-  return "\u2026" + name.substr(begin);
+// The width of the picture, of 1, that a name needs.
+double least_width(const std::string& name) {
+  constexpr size_t fewest = 6, most = 16;  // letters; of an endless name the end has to do
+  size_t letters = fewest;
+  while (letters < most && name_lines(name, letters, most_lines + 1).size() > most_lines) ++letters;
+  const double width = static_cast<double>(letters) * letter * name_size + 2 * padding + between + 0.1;
+  return width / (picture_width - 2 * side);
 }
 
 class Drawing {
@@ -40,8 +45,11 @@ class Drawing {
         bytes_.push_back(input.bytes);
       }
     }
+    std::vector<double> least;
+    for (size_t u = 0; u < page.units.size(); ++u) least.push_back(least_width(first_name(u)));
     constexpr int most_rows = 16, beside = 3;
-    graph_ = layered(static_cast<int>(page.units.size()), edges_, most_rows, beside);
+    graph_ = layered(static_cast<int>(page.units.size()), edges_, most_rows, beside, least);
+    place_rows();
   }
 
   std::string pictures() const {
@@ -51,25 +59,52 @@ class Drawing {
   }
 
  private:
+  // A row is as high as the longest of its names needs.
+  void place_rows() {
+    std::vector<size_t> lines(static_cast<size_t>(graph_.rows), 1);
+    for (const LayeredGraph::Item& each : graph_.items) {
+      size_t& most = lines[static_cast<size_t>(each.row)];
+      if (each.vertex >= 0) most = std::max(most, name_of_box(each).size());
+    }
+    double top = 0;
+    for (size_t of_row : lines) {
+      rows_.push_back({top, box_height + line_height * static_cast<double>(of_row - 1)});
+      top += rows_.back().height + between_rows;
+    }
+  }
+
+  const std::string& first_name(size_t unit) const {
+    const plan::PlannedGroup& group = page_.plan().groups[page_.units[unit].groups[0]];
+    return page_.report.network.nodes()[group.nodes[0]].name;
+  }
+  std::vector<std::string> name_of_box(const LayeredGraph::Item& of) const {
+    const size_t letters = letters_within(width(of) - 2 * padding, name_size);
+    return name_lines(first_name(static_cast<size_t>(of.vertex)), letters, most_lines);
+  }
+
   const LayeredGraph::Item& item(int index) const { return graph_.items[static_cast<size_t>(index)]; }
   double x(const LayeredGraph::Item& of) const { return side + of.centre * (picture_width - 2 * side); }
   double width(const LayeredGraph::Item& of) const {
-    return std::min(of.width * (picture_width - 2 * side) - 6, most_width);
+    return std::min(of.width * (picture_width - 2 * side) - between, most_width);
   }
+  struct Row {
+    double top, height;  // with no piece above it
+    double bottom() const { return top + height; }
+  };
+  const Row& row(int index) const { return rows_[static_cast<size_t>(index)]; }
 
   std::string picture(size_t p) const {
     const auto [first, last] = graph_.pieces[p];
-    const double height = 2 * margin + (last - first) * row_height - (row_height - box_height);
+    const double shift = margin - row(first).top, height = row(last - 1).bottom() + shift + margin;
     std::string lines, boxes;
     for (const auto& link : graph_.links) lines += line(link, first, last, height);
     for (const auto& each : graph_.items) {
       if (each.row < first || each.row >= last) continue;
-      const double top = margin + (each.row - first) * row_height;
       if (each.vertex >= 0) {
-        boxes += box(each, top);
+        boxes += box(each, row(each.row).top + shift);
       } else {
-        lines += fmt::format("<path class=\"edge\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>", x(each), top,
-                             top + box_height);
+        lines += fmt::format("<path class=\"edge\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>", x(each),
+                             row(each.row).top + shift, row(each.row).bottom() + shift);
       }
     }
     const std::string which =
@@ -88,8 +123,9 @@ class Drawing {
     const bool moves =
         std::ranges::any_of(link.edges, [&](int edge) { return bytes_[static_cast<size_t>(edge)] > 0; });
     const double x1 = begins ? x(from) : x(to), x2 = ends ? x(to) : x(from);
-    const double y1 = begins ? margin + (from.row - first) * row_height + box_height : 0;
-    const double y2 = ends ? margin + (to.row - first) * row_height : height;
+    const double shift = margin - row(first).top;
+    const double y1 = begins ? row(from.row).bottom() + shift : 0;
+    const double y2 = ends ? row(to.row).top + shift : height;
     return fmt::format(
         "<path class=\"edge{0}\" d=\"M{1:.1f} {2:.1f}C{1:.1f} {4:.1f} {3:.1f} {4:.1f} {3:.1f} "
         "{5:.1f}\"/>",
@@ -103,36 +139,59 @@ class Drawing {
     for (size_t g : unit.groups) seconds += page_.plan().groups[g].total();
     const ParallelConfig& config = group.strategy.config;
     const bool idle = static_cast<int>(config.devices.size()) < page_.report.machine.devices();
-    const double wide = width(at), inner = wide - 6;
-    const std::string& first = page_.report.network.nodes()[group.nodes[0]].name;
-    const std::string name = shortened(first, inner, 9.5);
-    std::string cut = config.text();
-    if (text_width(cut, 11) > inner) cut = config.degrees.text();
-    std::string squeeze;
-    if (text_width(cut, 11) > inner)
-      squeeze = fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", inner);
+    const double wide = width(at), high = row(at.row).height;
     return fmt::format(
         "<a href=\"#layer-{}\" class=\"{}{}\"><title>{}: {}, {} ms</title>"
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" rx=\"5\"/>"
-        "<text class=\"of\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>"
-        "<text class=\"cut\" x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text></a>",
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\"/>{}</a>",
         unit.groups[0], page_.colours.css_class(config.degrees), idle ? " idle" : "", page_.name(unit),
-        config.text(), short_milliseconds(seconds), x(at) - wide / 2, top, wide, box_height, x(at),
-        top + 14.5, escaped(name), x(at), top + 29, squeeze, cut);
+        config.text(), short_milliseconds(seconds), x(at) - wide / 2, top, wide, high,
+        texts(at, config, top));
+  }
+
+  // The name and the cut, in the middle of the box's height.
+  std::string texts(const LayeredGraph::Item& at, const ParallelConfig& config, double top) const {
+    const std::vector<std::string> name = name_of_box(at);
+    const double room = width(at) - 2 * padding;
+    const double spare = row(at.row).height - box_height - line_height * static_cast<double>(name.size() - 1);
+    double y = top + spare / 2 + 14.5;
+    std::string text;
+    for (size_t i = 0; i < name.size(); ++i, y += line_height)
+      text +=
+          fmt::format("<text class=\"of\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x(at), y, escaped(name[i]));
+    std::string cut = config.text(), squeeze;
+    const size_t fit = letters_within(room, cut_size);
+    if (cut.size() > fit) cut = config.degrees.text();
+    if (cut.size() > fit)
+      squeeze = fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", room);
+    return text + fmt::format("<text class=\"cut\" x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>", x(at),
+                              y + 14.5 - line_height, squeeze, cut);
   }
 
   const PlanPage& page_;
   std::vector<std::pair<int, int>> edges_;
   std::vector<int64_t> bytes_;
   LayeredGraph graph_;
+  std::vector<Row> rows_;
 };
+
+// "samples in 2, output channels in 2"
+std::string words_of(const Degrees& degrees) {
+  const std::pair<int, const char*> all[] = {{degrees.n, "samples"}, {degrees.c, "output channels"},
+                                             {degrees.d, "depth"},   {degrees.h, "rows"},
+                                             {degrees.w, "columns"}, {degrees.r, "input channels"}};
+  std::string text;
+  for (const auto& [parts, what] : all)
+    if (parts > 1) text += fmt::format("{}{} in {}", text.empty() ? "" : ", ", what, parts);
+  return text;
+}
 
 std::string legend(const PlanPage& page) {
   std::string text = "<ul class=\"legend configs\">\n";
   for (const ConfigColours::Use& use : page.colours.uses()) {
-    text += fmt::format("<li><i class=\"swatch {}\"></i><b>{}</b> {} {}, {} ms</li>\n", use.css_class,
-                        use.degrees.product() == 1 ? "not cut" : use.degrees.text(), use.layers,
-                        use.layers == 1 ? "layer" : "layers", short_milliseconds(use.seconds));
+    const bool cut = use.degrees.product() > 1;
+    text += fmt::format("<li><i class=\"swatch {}\"></i><span><b>{}</b> {}: {} {}, {} ms</span></li>\n",
+                        use.css_class, use.degrees.text(), cut ? words_of(use.degrees) : "not cut",
+                        use.layers, use.layers == 1 ? "layer" : "layers", short_milliseconds(use.seconds));
   }
   const bool idle = std::ranges::any_of(page.plan().groups, [&](const plan::PlannedGroup& group) {
     return static_cast<int>(group.strategy.config.devices.size()) < page.report.machine.devices();
@@ -147,10 +206,10 @@ std::string legend(const PlanPage& page) {
 
 std::string graph_part(const PlanPage& page) {
   return "<section id=\"network\">\n<h2>The network</h2>\n<p>Each box is a layer, with those that run in its "
-         "kernel, coloured by how it is cut: <b>n</b> by samples, <b>c</b> by output channels, <b>h w d</b> "
-         "by "
-         "rows, columns and depth, <b>r</b> by the channels that are summed; the number says into how many "
-         "parts.</p>\n" +
+         "kernel, coloured by how it is cut. A cut names what is cut and into how many parts: <b>n</b> the "
+         "samples of a batch, <b>c</b> output channels, <b>h w d</b> rows, columns and depth, <b>r</b> input "
+         "channels, whose results are summed. <b>n2 c2 on 0-3</b> is two by two parts on devices 0 to "
+         "3.</p>\n" +
          legend(page) + "<div class=\"pieces\">\n" + Drawing(page).pictures() + "</div>\n</section>\n";
 }
 

@@ -58,9 +58,9 @@ std::string exposed_row(const LayerMessages& layer, double longest) {
   const std::string values =
       fmt::format("{} of {} ms", short_milliseconds(layer.exposed), short_milliseconds(layer.communication));
   return fmt::format(
-      "<li><span class=\"of\" title=\"{0}\">{0}</span>{1}<span class=\"value\"><b>{2}</b> of {3}</span>"
-      "{4}</li>\n",
-      name,
+      "<li><span class=\"of\" title=\"{}\">{}</span>{}<span class=\"value\"><b>{}</b> of {}</span>"
+      "{}</li>\n",
+      name, breakable(name),
       bar_picture(14, fmt::format("{}: {} exposed", name, values),
                   rect("exposed", 0, exposed) + rect("hidden", exposed, layer.communication.count * scale)),
       short_milliseconds(layer.exposed), short_milliseconds(layer.communication),
@@ -82,9 +82,9 @@ std::string predicted_row(const RunPrediction::Layer& layer, double longest) {
   const std::string name = escaped(layer.name);
   const double measured = layer.measured.total().count, predicted = layer.predicted.total().count;
   return fmt::format(
-      "<li><span class=\"of\" title=\"{0}\">{0}</span>{1}<span class=\"value\"><b>{2}</b> {3} ms</span>"
-      "<span class=\"error\">{4}</span></li>\n",
-      name,
+      "<li><span class=\"of\" title=\"{}\">{}</span>{}<span class=\"value\"><b>{}</b> {} ms</span>"
+      "<span class=\"error\">{}</span></li>\n",
+      name, breakable(name),
       bar_picture(18, name + ": measured, and predicted below",
                   parts_bar(layer.measured, longest, 0, 10) + parts_bar(layer.predicted, longest, 12, 5)),
       short_milliseconds(layer.measured.total()), short_milliseconds(layer.predicted.total()),

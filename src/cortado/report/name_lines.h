@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// A name on lines of at most `most_letters`, broken after / _ - . : and + where there is one, so that it fits
+// a narrow box. Of one that needs more than `most_lines` the end stays, which tells it from its neighbours,
+// after "…".
+std::vector<std::string> name_lines(const std::string& name, size_t most_letters, size_t most_lines);
+
+// Letters of UTF-8.
+size_t letters_of(const std::string& text);
+
+}  // namespace cortado
