@@ -75,6 +75,23 @@ TEST_F(PlanCommand, WritesAPage) {
   EXPECT_GE(nlohmann::json::parse(folder_.read("plan.json"))["frontier"].size(), 1u);
 }
 
+TEST_F(PlanCommand, ThePageTellsTheCommandAndWhatToDo) {
+  folder_.write("my net.prototxt", large_net());
+  const CommandResult result =
+      plan("-model 'my net.prototxt' --devices 4 --dimensions n --out \"it's.json\" --report page");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::string page = folder_.read("page/index.html");
+  EXPECT_NE(
+      page.find("<code>cortado plan --machine layer-wise-p100 -model &#39;my net.prototxt&#39; --devices 4 "
+                "--dimensions n --out &#39;it&#39;\\&#39;&#39;s.json&#39; --report page</code>"),
+      std::string::npos)
+      << page.substr(page.find("<footer>"));
+  EXPECT_LT(page.find("<h1>large</h1>\n<p class=\"advice\">Tr"), page.find("class=\"tiles\""));
+  ASSERT_EQ(plan("--model net.prototxt --devices 1 --report one").exit_code, 0);
+  EXPECT_NE(folder_.read("one/index.html").find("Train without --strategy: on one device"),
+            std::string::npos);
+}
+
 TEST_F(PlanCommand, MemoryLimitsThePlan) {
   ASSERT_EQ(plan("--model large.prototxt --devices 4 --json free.json").exit_code, 0);
   const auto free = nlohmann::json::parse(folder_.read("free.json"));

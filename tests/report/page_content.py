@@ -7,6 +7,8 @@ import html.parser
 import json
 import pathlib
 import re
+import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -63,8 +65,32 @@ def read_page(name, path):
     return root, as_html
 
 
-def check_plan_page(name, path, plan):
+def check_frame(name, root, command, version):
+    """What to do stands under the title; at the end when, by what and by which command the page was made."""
+    header = list(root.find(f'.//{HTML}header'))
+    check([header[0].tag, header[1].get('class')] == [f'{HTML}h1', 'advice'] and header[1].text.endswith('.'),
+          f'{name}: no advice under the title')
+    origin = root.find(f'.//{HTML}footer')[-1]
+    check(re.fullmatch(r'Made \d{4}-\d\d-\d\d \d\d:\d\d UTC by Cortado ' + re.escape(version) + ': ', origin.text),
+          f'{name}: made {origin.text}')
+    words = shlex.split(origin.find(f'{HTML}code').text)
+    check(words == ['cortado'] + [str(word) for word in command[1:]], f'{name}: made by {words}')
+
+
+def check_explained(name, path, legend, picture):
+    text = path.read_text(encoding='utf-8')
+    check(0 < text.find(legend) < text.find(picture), f'{name}: {legend} does not stand before {picture}')
+
+
+def check_plan_page(name, path, plan, command, version):
     root, as_html = read_page(name, path)
+    check_frame(name, root, command, version)
+    check_explained(name, path, '<b>n</b> the samples of a batch', 'class="chip')
+    check_explained(name, path, 'legend configs', 'class="pieces"')
+    check_explained(name, path, '<b>single</b>: all on one device', 'bars totals')
+    check('eliminated' not in as_html.text.split('How the plan was found')[0], f'{name}: statistics are not folded')
+    shown = [text.text for text in root.iter(f'{SVG}text') if text.get('class') == 'of']
+    check(name == 'odd' or not any('\u2026' in text for text in shown), f'{name}: names of boxes are cut short')
     check(len(root.findall(f'.//{SVG}svg')) > 3, f'{name}: pictures are missing')
 
     rows = {row.get('id'): ''.join(row.find(f'{HTML}th').itertext()) for row in root.iter(f'{HTML}tr')
@@ -113,8 +139,10 @@ def check_lanes(name, lane, slices, iteration):
     return labelled
 
 
-def check_run_page(name, path, figures, trace):
+def check_run_page(name, path, figures, trace, command, version):
     root, as_html = read_page(name, path)
+    check_frame(name, root, command, version)
+    check_explained(name, path, 'swatch forward', 'bars lanes')
     text = ' '.join(as_html.text.split())
     ranks = figures['ranks']
     ratio = figures['overlap_ratio_percent']
@@ -125,6 +153,12 @@ def check_run_page(name, path, figures, trace):
     simulated = [item for item in root.iter(f'{HTML}li') if item.get('class') == 'simulated']
     check(len(lanes) == min(ranks, 8), f'{name}: {len(lanes)} of {ranks} ranks are drawn')
     check(len(simulated) == (len(lanes) if 'prediction' in figures else 0), f'{name}: simulated lanes')
+    # Of an odd number of iterations one took the median: the one that is drawn.
+    drawn = re.search(r'Iteration (\d+) of (\d+), which took (\S+) ms: (\S+) times the median', text)
+    check((drawn is None) == name.startswith('simulated'), f'{name}: which iteration is drawn')
+    if drawn:
+        median = root.find(f'.//{HTML}ul/{HTML}li/{HTML}b').text  # the first tile
+        check(drawn[2] == '3' and drawn[3] == median and drawn[4] == '1.00', f'{name}: {drawn[0]}, {median}')
     longest = max(slice['ts'] + slice['dur'] for slice in slices if slice['tid'] == 0) / 1e6
     if name.startswith('simulated'):
         labelled = sum(check_lanes(name, lane, [slice for slice in slices if slice['pid'] == rank],
@@ -144,16 +178,18 @@ def check_run_page(name, path, figures, trace):
 
 
 def main():
+    done = subprocess.run([sys.argv[1], '--version'], capture_output=True, text=True, check=True)
+    version = done.stdout.strip()
     with pages.temporary_folder() as folder:
-        for name, page, figures in pages.make_plan_pages(sys.argv[1], pathlib.Path(folder)):
+        for name, page, figures, command in pages.make_plan_pages(sys.argv[1], pathlib.Path(folder)):
             plan = json.loads(figures.read_text())
-            check_plan_page(name, page, plan)
+            check_plan_page(name, page, plan, command, version)
             if name == 'odd':
                 names = [layer['name'] for layer in plan['layers']]
                 check(names[:len(pages.ODD_NAMES)] == pages.ODD_NAMES, f'the odd names came as {names}')
             print(f'{name}: {len(plan["layers"])} groups of layers, {page.stat().st_size // 1024} KiB')
-        for name, page, figures, trace in pages.make_run_pages(sys.argv[1], pathlib.Path(folder)):
-            check_run_page(name, page, json.loads(figures.read_text()), json.loads(trace.read_text()))
+        for name, page, figures, trace, command in pages.make_run_pages(sys.argv[1], pathlib.Path(folder)):
+            check_run_page(name, page, json.loads(figures.read_text()), json.loads(trace.read_text()), command, version)
 
 
 if __name__ == '__main__':

@@ -78,9 +78,9 @@ def picture(chromium, page, width, dark, target):
 
 
 def all_pages(cortado, folder):
-    for name, page, _ in pages.make_plan_pages(cortado, folder):
+    for name, page, _, _ in pages.make_plan_pages(cortado, folder):
         yield name, page
-    for name, page, _, _ in pages.make_run_pages(cortado, folder):
+    for name, page, _, _, _ in pages.make_run_pages(cortado, folder):
         yield name, page
 
 

@@ -36,7 +36,7 @@ def run(name, command, environment=None):
 
 
 def make_plan_pages(cortado, folder):
-    """Writes plans of several nets; yields what each is called, its page and its figures (JSON)."""
+    """Writes plans of several nets; yields what each is called, its page, its figures (JSON) and the command."""
     (folder / 'odd.prototxt').write_text(odd_net())
     cases = [
         ('odd', folder / 'odd.prototxt', ['--devices', '2'], []),
@@ -45,17 +45,21 @@ def make_plan_pages(cortado, folder):
          ['--batch', '128', '--input-shape', '3x224x224']),
         ('inception-v3', ROOT / 'models/inception-v3/train_val.prototxt', ['--devices', '4'],
          ['--batch', '128', '--input-shape', '3x299x299']),
+        ('googlenet', ROOT / 'models/googlenet/train_val.prototxt', ['--devices', '4'],
+         ['--batch', '128', '--input-shape', '3x224x224']),
         ('u-net', ROOT / 'models/u-net/train_val.prototxt', ['--devices', '4'],
          ['--batch', '4', '--input-shape', '1x256x256,256x256']),
     ]
     for name, model, options, shape in cases:
-        run(name, [cortado, 'plan', '--model', model, '--machine', ROOT / 'machines/layer-wise-p100.json', *options,
-                   *shape, '--report', folder / name, '--json', folder / f'{name}.json'])
-        yield name, folder / name / 'index.html', folder / f'{name}.json'
+        command = [cortado, 'plan', '--model', model, '--machine', ROOT / 'machines/layer-wise-p100.json', *options,
+                   *shape, '--report', folder / name, '--json', folder / f'{name}.json']
+        run(name, command)
+        yield name, folder / name / 'index.html', folder / f'{name}.json', command
 
 
 def make_run_pages(cortado, folder):
-    """Writes pages of iterations, simulated and measured; yields what each is called, its page, figures and trace."""
+    """Writes pages of iterations, simulated and measured; yields what each is called, its page, figures,
+    trace and the command."""
     (folder / 'odd.prototxt').write_text(odd_net())
     machines = ROOT / 'machines'
     simulated = [
@@ -69,19 +73,21 @@ def make_run_pages(cortado, folder):
     ]
     for name, model, options in simulated:
         figures, trace = folder / f'{name}.json', folder / f'{name}-trace.json'
-        run(name, [cortado, 'simulate', '--model', model, *options, '--report', folder / name, '--json', figures,
-                   '--trace', trace])
-        yield name, folder / name / 'index.html', figures, trace
+        command = [cortado, 'simulate', '--model', model, *options, '--report', folder / name, '--json', figures,
+                   '--trace', trace]
+        run(name, command)
+        yield name, folder / name / 'index.html', figures, trace, command
     # Measurements are kept beside the pages, not where users keep theirs.
     environment = {**os.environ, 'CORTADO_CACHE': str(folder / 'cache')}
     for name, options in [('measured', []), ('measured-ranks', ['--ranks', '2', '--strategy', 'data', '--predict'])]:
         figures, trace = folder / f'{name}.json', folder / f'{name}-trace.json'
         if '--ranks' in options and not has_mpi(cortado):
             continue
-        run(name, [cortado, 'time', '--model', ROOT / 'models/lenet/train_val.prototxt', '--input-shape', '1x28x28',
+        command = [cortado, 'time', '--model', ROOT / 'models/lenet/train_val.prototxt', '--input-shape', '1x28x28',
                    '--batch', '16', '--threads', '1', '--iterations', '3', *options, '--report', folder / name, '--json',
-                   figures, '--trace', trace], environment)
-        yield name, folder / name / 'index.html', figures, trace
+                   figures, '--trace', trace]
+        run(name, command, environment)
+        yield name, folder / name / 'index.html', figures, trace, command
 
 
 def has_mpi(cortado):

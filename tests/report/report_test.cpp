@@ -6,6 +6,7 @@
 #include "cortado/report/layered_graph.h"
 #include "cortado/report/markup.h"
 #include "cortado/report/name_lines.h"
+#include "cortado/report/page.h"
 
 namespace cortado {
 namespace {
@@ -17,6 +18,16 @@ TEST(Markup, EscapesWhatMarkupMeansAndWhatXmlCannotHold) {
   EXPECT_EQ(escaped("\xff\xc3(\xe2\x82"), std::string("??") + "(??");  // no UTF-8
   EXPECT_EQ(escaped("\xc0\xaf"), "??");                                // longer than need be
   EXPECT_EQ(escaped("\xed\xa0\x80 \xef\xbf\xbf"), "??? ???");          // a surrogate, no character
+}
+
+TEST(Page, SaysWhereItComesFrom) {
+  const PageOrigin origin{"1.2.3 (ab<c)", "2017-04-01 12:34 UTC", "cortado plan --model 'a & b' --out <c>"};
+  EXPECT_EQ(
+      page_foot("<p>So it is.</p>\n", origin),
+      "<footer>\n<p>So it is.</p>\n<p class=\"origin\">Made 2017-04-01 12:34 UTC by Cortado 1.2.3 (ab&lt;c): "
+      "<code>cortado plan --model &#39;a &amp; b&#39; --out "
+      "&lt;c&gt;</code></p>\n</footer>\n</body>\n</html>\n");
+  EXPECT_EQ(page_title("a<b", "Use \"c\"."), "<h1>a&lt;b</h1>\n<p class=\"advice\">Use &quot;c&quot;.</p>\n");
 }
 
 using Lines = std::vector<std::string>;

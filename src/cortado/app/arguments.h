@@ -2,6 +2,7 @@
 
 #include <CLI/App.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cortado {
@@ -9,6 +10,11 @@ namespace cortado {
 // Command-line words in one form: "-solver=F" and "--sighup_effect" become "--solver=F" and
 // "--sighup-effect". Words behind "--" and negative numbers stay as they are.
 std::vector<std::string> normalized_arguments(int count, const char* const* words);
+
+// A word, and a command line of `cortado` with its words as they were typed, as a shell takes them: quoted
+// where need be.
+std::string shell_word(std::string_view word);
+std::string command_line(int count, const char* const* words);
 
 // Throws UserError for the first word that `app` or its chosen subcommand did not take, with the nearest
 // option or subcommand.

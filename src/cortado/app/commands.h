@@ -2,6 +2,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <string>
 
 namespace cortado {
 
@@ -14,14 +15,15 @@ struct Command {
 
 // Option names are written with dashes ("--sighup-effect"); main() also takes Caffe's way to write them
 // ("-sighup_effect").
+// `command_line`: as it was typed, for the pages.
 Command add_train_command(CLI::App& app);
 Command add_test_command(CLI::App& app);
 Command add_classify_command(CLI::App& app);
 Command add_extract_command(CLI::App& app);
-Command add_time_command(CLI::App& app);
+Command add_time_command(CLI::App& app, const std::string& command_line);
 Command add_verify_command(CLI::App& app);
-Command add_plan_command(CLI::App& app);
-Command add_simulate_command(CLI::App& app);
+Command add_plan_command(CLI::App& app, const std::string& command_line);
+Command add_simulate_command(CLI::App& app, const std::string& command_line);
 Command add_show_command(CLI::App& app);
 Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);

@@ -1,10 +1,13 @@
 #include "cortado/app/page.h"
 
+#include <ctime>
 #include <filesystem>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <numeric>
 
 #include "cortado/app/job_trace.h"
+#include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 
@@ -32,6 +35,12 @@ void write_page(const std::string& folder, const std::string& page) {
   if (error)
     throw UserError(fmt::format("--report {}: the folder cannot be made: {}", folder, error.message()));
   write_file_atomically(folder + "/index.html", page);
+}
+
+PageOrigin page_origin(const std::string& command_line) {
+  return {.version = std::string(version()),
+          .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr))),
+          .command = command_line};
 }
 
 RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,

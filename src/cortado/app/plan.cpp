@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
@@ -29,6 +30,7 @@ struct PlanArguments {
   int devices = 0;
   double memory_gib = 0;  // 0: as the machine says
   bool frontier = false;
+  std::string command_line;
 };
 
 constexpr int frontier_points = 12;
@@ -56,7 +58,10 @@ Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
                               plan::text_of(remedy, whole.devices())));
 }
 
-void tell(const PlanArguments& a, const PlanReport& report) {
+void tell(const PlanArguments& a, const Network& network, const DeviceGraph& machine,
+          const plan::Plan& plan) {
+  const PlanReport report{network, machine, plan, a.out.empty() ? "" : shell_word(a.out),
+                          page_origin(a.command_line)};
   if (!a.report.empty()) write_page(a.report, plan_page(report));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(report.plan.strategy));
   if (!a.json.empty()) write_file_atomically(a.json, plan_json(report));
@@ -84,7 +89,7 @@ void plan_here(const PlanArguments& a) {
   const plan::Plan plan = plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions),
                                           costs.costs(), costs.machine().node_of_devices(), options);
   costs.save();
-  if (job->rank() == 0) tell(a, {loaded.network, costs.machine(), plan});
+  if (job->rank() == 0) tell(a, loaded.network, costs.machine(), plan);
 }
 
 void run_plan(const PlanArguments& a) {
@@ -103,13 +108,14 @@ void run_plan(const PlanArguments& a) {
   } catch (const plan::NothingFits& error) {
     refuse(a, whole, machine.devices(), loaded.network, options.memory, error);
   }
-  tell(a, {loaded.network, machine, plan});
+  tell(a, loaded.network, machine, plan);
 }
 
 }  // namespace
 
-Command add_plan_command(CLI::App& app) {
+Command add_plan_command(CLI::App& app, const std::string& command_line) {
   auto a = std::make_shared<PlanArguments>();
+  a->command_line = command_line;
   CLI::App* command =
       app.add_subcommand("plan", "Find the cheapest way to cut each layer of a model over a machine");
   add_model_options(*command, a->model);

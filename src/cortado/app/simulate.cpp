@@ -28,7 +28,7 @@ namespace {
 
 struct SimulateArguments {
   ModelOptions model;
-  std::string machine, strategy = "auto", json, trace, report, out;
+  std::string machine, strategy = "auto", json, trace, report, out, command_line;
   bool tune = false, keep_cuts = false;
   double tune_seconds = 60;
   ScheduleOptions schedule;
@@ -105,6 +105,7 @@ RunReport page_report(const SimulateArguments& a, const TimeReport& times, const
                                         machine.machine().name, times.images, a.strategy);
   RunReport report = run_report_of(times, network, about, slices_of_job(simulated, network));
   report.simulated = true;
+  report.origin = page_origin(a.command_line);
   return report;
 }
 
@@ -146,8 +147,9 @@ void run_simulate(const SimulateArguments& a) {
 
 }  // namespace
 
-Command add_simulate_command(CLI::App& app) {
+Command add_simulate_command(CLI::App& app, const std::string& command_line) {
   auto a = std::make_shared<SimulateArguments>();
+  a->command_line = command_line;
   CLI::App* command = app.add_subcommand(
       "simulate", "Simulate a training iteration of a model on a machine, present or not, under a strategy");
   add_model_options(*command, a->model);

@@ -43,7 +43,8 @@ using Json = nlohmann::ordered_json;
 struct TimeArguments {
   ModelOptions model;
   MachineOptions machine;
-  std::string json, trace, report, predict_out, compute = "kernels", modelled_machine, log_format;
+  std::string json, trace, report, predict_out, compute = "kernels", modelled_machine, log_format,
+                                                command_line;
   int iterations = 50;
   bool predict = false, algorithms = false;
 };
@@ -210,13 +211,26 @@ void time_algorithms(const TimeArguments& a, const Network& network, const Execu
   write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
-// What a run gave; slices only where someone wants them.
+// What a run gave; slices, of an iteration near the median, only where someone wants them.
 struct Run {
   std::vector<IterationTimes> times;
   TimeReport report;
   std::vector<int64_t> memory;  // of the ranks, in bytes
   std::vector<TraceSlice> slices;
+  RunReport::Drawn drawn;  // which iteration they are of
 };
+
+RunReport::Drawn drawn_of(const Run& run, size_t index) {
+  std::vector<double> steps;
+  for (const IterationTimes& times : run.times) steps.push_back(times.step);
+  std::ranges::sort(steps);
+  const size_t last = steps.size() - 1;
+  return {.number = static_cast<int>(index) + 1,
+          .count = static_cast<int>(steps.size()),
+          .step = {run.times[index].step},
+          .lower = {steps[last / 4]},
+          .upper = {steps[last - last / 4]}};
+}
 
 // All ranks call it.
 Run run_of(const TimeArguments& a, Executor& executor, Optimizer& optimizer, Communicator& job) {
@@ -224,8 +238,16 @@ Run run_of(const TimeArguments& a, Executor& executor, Optimizer& optimizer, Com
   const double peak = measure_peak();
   const Traffic before = job.traffic();
   TimeLines lines(writes_lines(a.log_format), a.iterations);
-  run.times = run_iterations(executor, optimizer, a.iterations,
-                             [&](const IterationTimes& times) { lines.iteration(times); });
+  // Which iteration is near the median is known at the end: some are kept, from all of the run.
+  constexpr size_t most_kept = 32;
+  const size_t stride = (static_cast<size_t>(a.iterations) + most_kept - 1) / most_kept;
+  const bool wanted = !a.trace.empty() || !a.report.empty();
+  std::vector<Timeline> kept;
+  size_t done = 0;
+  run.times = run_iterations(executor, optimizer, a.iterations, [&](const IterationTimes& times) {
+    lines.iteration(times);
+    if (wanted && done++ % stride == 0) kept.push_back(executor.timeline());
+  });
   lines.end(executor.network(), executor.program(), run.times);
   TimeReport& report = run.report = report_of(executor.network(), executor.program(), run.times);
   report.bytes =
@@ -235,7 +257,10 @@ Run run_of(const TimeArguments& a, Executor& executor, Optimizer& optimizer, Com
   report.flops = job.sum(report.flops);
   report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job.size());
   run.memory = values_of_ranks(job, peak_memory_bytes());
-  if (!a.trace.empty() || !a.report.empty()) run.slices = slices_of_job(executor, executor.timeline(), job);
+  if (!wanted) return run;
+  const size_t drawn = values_of_ranks(job, nearest_to(report, run.times, stride)).front();  // as rank 0 says
+  run.drawn = drawn_of(run, drawn);
+  run.slices = slices_of_job(executor, kept[drawn / stride], job);
   return run;
 }
 
@@ -251,6 +276,8 @@ void tell(const TimeArguments& a, const Run& run, const std::optional<PredictedT
   json["peak_memory_bytes"] = largest;
   json["peak_memory_bytes_of_ranks"] = run.memory;
   RunReport page = run_report_of(run.report, network, about(a, job, run.report), run.slices);
+  page.drawn = run.drawn;
+  page.origin = page_origin(a.command_line);
   if (predicted) {
     const std::vector<double> measured = step_medians(run.times);
     ensure(measured.size() == predicted->prediction.steps.size(),
@@ -305,8 +332,9 @@ void run_time(const TimeArguments& a) {
 
 }  // namespace
 
-Command add_time_command(CLI::App& app) {
+Command add_time_command(CLI::App& app, const std::string& command_line) {
   auto a = std::make_shared<TimeArguments>();
+  a->command_line = command_line;
   CLI::App* command =
       app.add_subcommand("time", "Time a model layer by layer on random data that stay in memory");
   add_model_options(*command, a->model);
@@ -314,7 +342,7 @@ Command add_time_command(CLI::App& app) {
   add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Iterations to take medians of");
   command->add_option("--json", a->json, "Write the times as JSON");
   command->add_option("--trace", a->trace,
-                      "Write the last iteration's steps, for Perfetto or chrome://tracing");
+                      "Write the steps of an iteration near the median, for Perfetto or chrome://tracing");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");
   command->add_flag(
       "--algorithms", a->algorithms,

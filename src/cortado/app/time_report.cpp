@@ -1,6 +1,7 @@
 #include "cortado/app/time_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "cortado/program/exposure.h"
@@ -127,6 +128,14 @@ double flops_of(const Network& network, const Program& program) {
   for (const Work& work : program.works)
     if (work.kind == Work::Kind::compute && !work.half) flops += flops_of(network, program, work);
   return flops;
+}
+
+size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& times, size_t stride) {
+  const auto away = [&](size_t i) { return std::abs(times[i].step - report.step); };
+  size_t nearest = 0;
+  for (size_t i = stride; i < times.size(); i += stride)
+    if (away(i) < away(nearest)) nearest = i;
+  return nearest;
 }
 
 std::vector<double> step_medians(const std::vector<IterationTimes>& times) {

@@ -49,6 +49,8 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
 TimeReport report_of(const Network& network, const Program& program,
                      const std::vector<IterationTimes>& times);
 double flops_of(const Network& network, const Program& program);  // of an iteration of its rank
+// The iteration whose step is nearest to the report's, of each `stride`th.
+size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& times, size_t stride);
 std::vector<double> step_medians(const std::vector<IterationTimes>& times);
 
 std::string times_text(const TimeReport& report);

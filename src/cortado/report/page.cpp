@@ -19,6 +19,17 @@ std::string page_head(const std::string& title, const std::string& style) {
       escaped(title), page_style, style);
 }
 
+std::string page_title(const std::string& title, const std::string& advice) {
+  return fmt::format("<h1>{}</h1>\n<p class=\"advice\">{}</p>\n", escaped(title), escaped(advice));
+}
+
+std::string page_foot(const std::string& meaning, const PageOrigin& origin) {
+  return fmt::format(
+      "<footer>\n{}<p class=\"origin\">Made {} by Cortado {}: "
+      "<code>{}</code></p>\n</footer>\n</body>\n</html>\n",
+      meaning, escaped(origin.date), escaped(origin.version), escaped(origin.command));
+}
+
 std::string page_tile(const std::string& value, const std::string& unit, const std::string& what) {
   return fmt::format("<li><b>{}</b> <span class=\"unit\">{}</span><span class=\"what\">{}</span></li>\n",
                      value, unit, what);

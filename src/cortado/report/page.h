@@ -13,8 +13,19 @@ extern const char* const page_style;
 extern const char* const plan_page_style;
 extern const char* const run_page_style;
 
+// Where a page comes from: its maker, when (UTC), and the command as it was typed.
+struct PageOrigin {
+  std::string version, date, command;
+};
+
 // Up to <body>. `style` stands behind page_style.
 std::string page_head(const std::string& title, const std::string& style);
+
+// The title, and below it what to do.
+std::string page_title(const std::string& title, const std::string& advice);
+
+// From the footer to the end: `meaning`, of HTML, tells what the figures are and how sure.
+std::string page_foot(const std::string& meaning, const PageOrigin& origin);
 
 // A figure among others: "12.3 ms", and below what it is.
 std::string page_tile(const std::string& value, const std::string& unit, const std::string& what);

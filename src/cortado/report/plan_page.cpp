@@ -1,6 +1,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "cortado/report/advice.h"
 #include "cortado/report/plan_page_parts.h"
 #include "cortado/report/table.h"
 
@@ -13,7 +14,7 @@ std::string speedup_tile(const Plan& plan) {
   for (const plan::Assignment& baseline : plan.baselines) {
     if (baseline.name != "data" || std::isinf(baseline.seconds.count)) continue;
     return page_tile(fmt::format("{:.2f}", baseline.seconds.count / plan.seconds.count), "times",
-                     "faster than by samples alone");
+                     "as fast as by samples alone");
   }
   return "";
 }
@@ -23,10 +24,11 @@ std::string head(const PlanPage& page) {
   const DeviceGraph& machine = page.report.machine;
   const int64_t batch = batch_of(page.report.network);
   std::string text = fmt::format(
-      "<header>\n<h1>{}</h1>\n<p class=\"lead\">cut over {} {} of machine <b>{}</b>, batch {}: {}</p>\n"
+      "<header>\n{}<p class=\"lead\">cut over {} {} of machine <b>{}</b>, batch {}: {}</p>\n"
       "<ul class=\"tiles\">\n",
-      escaped(page.report.network.name()), machine.devices(), machine.devices() == 1 ? "device" : "devices",
-      escaped(machine.machine().name), batch, verdict_of(plan));
+      page_title(page.report.network.name(), plan_advice(plan, machine.devices(), page.report.strategy_file)),
+      machine.devices(), machine.devices() == 1 ? "device" : "devices", escaped(machine.machine().name),
+      batch, verdict_of(plan));
   text += page_tile(short_milliseconds(plan.seconds), "ms", "an iteration");
   if (batch > 0)
     text += page_tile(short_number(static_cast<double>(batch) / plan.seconds.count), "/ s", "samples");
@@ -47,16 +49,23 @@ std::string head(const PlanPage& page) {
   return text + "</header>\n";
 }
 
-std::string foot(const Plan& plan) {
+// What the figures mean, and for those who want to know, how they came about.
+std::string foot(const PlanReport& report) {
+  const Plan& plan = report.plan;
   const auto& eliminations = plan.search.eliminations;
-  return fmt::format(
-      "<footer><p>An iteration is the sum over layers of computing, sums of gradients and transfers, each as "
-      "long as its slowest device or link takes; nothing overlaps. {} configurations were priced in {} ms "
-      "and "
+  const std::string meaning = fmt::format(
+      "<p>An iteration is counted as the sum over layers of computing, sums of gradients and transfers, each "
+      "as "
+      "long as its slowest device or link takes; in training messages hide behind computing, so that it may "
+      "be "
+      "shorter (<code>cortado simulate</code> tells). The costs are the machine's, true to about a tenth at "
+      "best; <code>--strategy auto</code> plans by costs that it measures where it trains.</p>\n"
+      "<details><summary>How the plan was found</summary><p>{} configurations were priced in {} ms and "
       "searched in {} ms: {} leaves, {} nodes, {} edges and {} vertices of more neighbours eliminated.</p>"
-      "</footer>\n",
+      "</details>\n",
       grouped(plan.candidates), short_milliseconds(plan.pricing), short_milliseconds(plan.search.seconds),
       eliminations.leaves, eliminations.nodes, eliminations.edges, eliminations.general);
+  return page_foot(meaning, report.origin);
 }
 
 }  // namespace
@@ -112,8 +121,7 @@ std::string plan_page(const PlanReport& report) {
   return page_head(fmt::format("{} on {} devices", report.network.name(), report.machine.devices()),
                    plan_page_style + page.colours.style()) +
          head(page) + "<main>\n" + totals_part(page) + graph_part(page) + bars_part(page) +
-         devices_part(page) + frontier_part(page) + layers_part(page) + "</main>\n" + foot(report.plan) +
-         "</body>\n</html>\n";
+         devices_part(page) + frontier_part(page) + layers_part(page) + "</main>\n" + foot(report);
 }
 
 }  // namespace cortado

@@ -5,6 +5,7 @@
 #include "cortado/machine/device_graph.h"
 #include "cortado/net/network.h"
 #include "cortado/plan/planner.h"
+#include "cortado/report/page.h"
 
 namespace cortado {
 
@@ -13,6 +14,8 @@ struct PlanReport {
   const Network& network;
   const DeviceGraph& machine;
   const plan::Plan& plan;
+  std::string strategy_file = {};  // that holds it, as a shell takes the name; empty: none was written
+  PageOrigin origin = {};          // of the page
 };
 
 // For a terminal: a table of the layers, the baselines, and how the plan was found.

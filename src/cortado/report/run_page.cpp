@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "cortado/report/advice.h"
 #include "cortado/report/run_page_parts.h"
 
 namespace cortado {
@@ -10,7 +11,8 @@ std::string tiles(const RunReport& report) {
   const RunTotals& totals = report.totals;
   const std::string of_rank = report.ranks > 1 ? " of rank\u00a00" : "";
   std::string text =
-      "<ul class=\"tiles\">\n" + page_tile(short_milliseconds(report.step), "ms", "an iteration");
+      "<ul class=\"tiles\">\n" + page_tile(short_milliseconds(report.step), "ms",
+                                           report.drawn ? "an iteration, median" : "an iteration");
   if (report.images > 0) text += page_tile(short_number(report.images / report.step.count), "/ s", "samples");
   text += page_tile(short_milliseconds(totals.compute), "ms", "computing" + of_rank);
   if (report.ranks > 1) {
@@ -35,6 +37,24 @@ std::string formula(const RunReport& report) {
          "2017, "
          "Eq. 11): T<sub>c</sub> is how long a message or collective took, T<sub>b</sub> for how long the "
          "compute lane stood still for it. Messages that overlap count one by one.</p>\n";
+}
+
+// What the figures mean, and how sure they are.
+std::string meaning(const RunReport& report) {
+  if (!report.drawn)
+    return "<p>Simulated, message by message, from what the machine's file says; how true that is to a "
+           "training "
+           "depends on the file. With costs measured on the machine itself, simulations came mostly within a "
+           "tenth of what ran (<code>cortado time --predict</code>).</p>\n";
+  const RunReport::Drawn& drawn = *report.drawn;
+  if (drawn.count == 1)
+    return "<p>Figures are of one iteration alone; what else runs on the machine makes it longer.</p>\n";
+  return fmt::format(
+      "<p>Figures at the top are medians of {} iterations{}, each figure its own, so that they need not add "
+      "up; "
+      "half of the iterations took {} to {} ms. What else runs on the machine makes them longer.</p>\n",
+      drawn.count, report.ranks > 1 ? " of rank 0" : "", short_milliseconds(drawn.lower),
+      short_milliseconds(drawn.upper));
 }
 
 std::string cell(const char* label, const std::string& value) {
@@ -113,10 +133,11 @@ std::string run_ranks_part(const RunReport& report) {
 std::string run_page(const RunReport& report) {
   return page_head(fmt::format("{} on {} {}", report.net, report.ranks, report.ranks == 1 ? "rank" : "ranks"),
                    run_page_style) +
-         fmt::format("<header>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n", escaped(report.net),
+         fmt::format("<header>\n{}<p class=\"lead\">{}</p>\n", page_title(report.net, run_advice(report)),
                      escaped(report.about)) +
          tiles(report) + formula(report) + "</header>\n<main>\n" + lanes_part(report) + exposed_part(report) +
-         predicted_part(report) + run_ranks_part(report) + "</main>\n</body>\n</html>\n";
+         predicted_part(report) + run_ranks_part(report) + "</main>\n" +
+         page_foot(meaning(report), report.origin);
 }
 
 }  // namespace cortado

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cortado/report/curve.h"
+#include "cortado/report/name_lines.h"
 #include "cortado/report/run_page_parts.h"
 
 namespace cortado {
@@ -130,9 +131,15 @@ class Lanes {
   static std::string drawn(const Piece& piece, double y, double height) {
     const double share = piece.end - piece.begin;
     const std::string title = fmt::format("<title>{}</title>", escaped(piece.title));
-    const double needs = letter * static_cast<double>(piece.label.size()) + 7;
-    const int wide = share * 325 >= needs ? 0 : share * 590 >= needs ? 1 : share * 990 >= needs ? 2 : 3;
-    if (piece.label.empty() || height < 10 || wide == 3)
+    const auto width_for = [&](const std::string& label) {
+      const double needs = letter * static_cast<double>(letters_of(label)) + 7;
+      return share * 325 >= needs ? 0 : share * 590 >= needs ? 1 : share * 990 >= needs ? 2 : 3;
+    };
+    // Of a chain of layers the first may have to do.
+    std::string label = piece.label;
+    if (width_for(label) == 3) label = label.substr(0, label.find('+'));
+    const int wide = width_for(label);
+    if (label.empty() || height < 10 || wide == 3)
       return fmt::format(
           "<rect class=\"{}{}\" x=\"{:.3f}%\" y=\"{:.1f}\" width=\"{:.3f}%\" height=\"{:.1f}\">{}</rect>",
           piece.css_class, share < 0.004 ? " thin" : "", 100 * piece.begin, y, 100 * share, height, title);
@@ -140,7 +147,7 @@ class Lanes {
         "<svg x=\"{:.3f}%\" y=\"{:.1f}\" width=\"{:.3f}%\" height=\"{:.1f}\"><rect class=\"{}\" "
         "width=\"100%\" height=\"100%\">{}</rect><text class=\"wide{}\" x=\"4\" y=\"{:.1f}\">{}</text></svg>",
         100 * piece.begin, y, 100 * share, height, piece.css_class, title, wide, height / 2 + 3.6,
-        escaped(piece.label));
+        escaped(label));
   }
 
   std::vector<Piece> compute_, waits_;
@@ -183,6 +190,15 @@ std::string rank_row(const std::string& name, const char* kind, const Lanes& lan
                      lanes.picture(label, ticks));
 }
 
+// Which iteration it is.
+std::string drawn_text(const RunReport& report) {
+  if (!report.drawn) return "The iteration of the figures above.";
+  const RunReport::Drawn& drawn = *report.drawn;
+  return fmt::format("Iteration {} of {}, which took <b>{} ms</b>: {:.2f} times the median above.",
+                     drawn.number, drawn.count, short_milliseconds(drawn.step),
+                     drawn.step.count / report.step.count);
+}
+
 const char* const legend =
     "<ul class=\"legend\"><li><i class=\"swatch forward\"></i>forward</li><li><i class=\"swatch "
     "backward\"></i>"
@@ -212,10 +228,10 @@ std::string lanes_part(const RunReport& report) {
     if (other != simulated.end())
       rows += rank_row(name, ", simulated", Lanes(other->second, axis, simulated_end), ticks);
   }
-  std::string about = report.simulated ? "An iteration as it would run: for" : "The last iteration: for";
-  about +=
-      " each rank the compute lane, and below it the communication lane, in as many rows as messages "
-      "overlap.";
+  std::string about =
+      drawn_text(report) +
+      " For each rank the compute lane, and below it the communication lane, in as many rows as "
+      "messages overlap.";
   if (report.prediction) about += " Below what ran stands what the simulator says of the same programs.";
   if (!report.simulated && report.ranks > 1) about += " Each rank counts from its own start.";
   const auto carries = [](const TraceSlice& slice) { return slice.carried; };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/report/page.h"
 #include "cortado/report/trace.h"
 
 namespace cortado {
@@ -44,10 +45,18 @@ struct RunReport {
   bool simulated = false;  // else measured
   int ranks = 1;
   double images = 0, bytes = 0;    // of an iteration, of all ranks
-  Seconds step;                    // from one iteration to the next
-  RunTotals totals;                // of rank 0
+  Seconds step;                    // from one iteration to the next; of those measured the median
+  RunTotals totals;                // of rank 0, too
   std::vector<TraceSlice> slices;  // of all ranks, of one iteration
+  // Of measured iterations, `count` of them: the one that the slices are of, and between what half of them
+  // lie.
+  struct Drawn {
+    int number = 0, count = 0;
+    Seconds step, lower, upper;
+  };
+  std::optional<Drawn> drawn;
   std::optional<RunPrediction> prediction;
+  PageOrigin origin;
 };
 
 // A self-contained page of HTML that is also well-formed XML: both lanes of the ranks over time, the overlap
