@@ -69,7 +69,8 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   const double planned = graph.costs.seconds(graph.assignment(net, strategy));
   const bool replicates = strategy.find("f")->sync == GradientSync::replicate;
   EXPECT_EQ(replicates, GetParam() == "replicated");
-  const Prediction prediction = predict(net, resolve(strategy, net, 2, "test"), {}, "", costs, {0, 0});
+  const Prediction prediction =
+      predict(net, {.strategies = resolve(strategy, net, 2, "test"), .ranks = 2}, costs, {0, 0});
   EXPECT_NEAR(sum(prediction.steps), planned, 1e-3 * planned);
   // Layers and parts hold every step once.
   double of_layers = 0, measured = 0;
@@ -93,7 +94,8 @@ TEST(Predicted, StepsOfOwnersAddUpToThePlan) {
   const Network net = chain();
   const plan::Plan plan = plan::make_plan(net, {.devices = 2, .dimensions = "n"}, costs, {0, 0});
   EXPECT_EQ(plan.strategy.find("a")->sync, GradientSync::owner);
-  const Prediction prediction = predict(net, resolve(plan.strategy, net, 2, "test"), {}, "", costs, {0, 0});
+  const Prediction prediction =
+      predict(net, {.strategies = resolve(plan.strategy, net, 2, "test"), .ranks = 2}, costs, {0, 0});
   EXPECT_NEAR(sum(prediction.steps), plan.seconds.count, 1e-3 * plan.seconds.count);
 }
 
@@ -103,7 +105,7 @@ TEST(Corrected, BringsBackWhatWasMeasured) {
   const Network net = chain();
   AnalyticCosts costs(machine());
   const NodeStrategies strategies = resolve(built_in_strategy("model", net, 2), net, 2, "test");
-  const Prediction prediction = predict(net, strategies, {}, "", costs, {0, 0});
+  const Prediction prediction = predict(net, {.strategies = strategies, .ranks = 2}, costs, {0, 0});
   std::vector<double> measured = prediction.steps;
   for (double& seconds : measured) seconds *= 4;
   const Machine learned = corrected(machine().machine(), prediction, {0, 0}, measured);
@@ -111,7 +113,7 @@ TEST(Corrected, BringsBackWhatWasMeasured) {
   for (TaskPhase phase : {TaskPhase::forward, TaskPhase::backward_weights, TaskPhase::backward})
     EXPECT_NEAR(learned.calibration.efficiency.at(TaskKind::convolution, phase), 0.25, 1e-9);
   AnalyticCosts again((DeviceGraph(learned)));
-  const Prediction second = predict(net, strategies, {}, "", again, {0, 0});
+  const Prediction second = predict(net, {.strategies = strategies, .ranks = 2}, again, {0, 0});
   // Products that memory binds have the efficiency of other layers, of which none has a pass for weights.
   EXPECT_NEAR(sum(second.steps), sum(measured), 2e-3 * sum(measured));
 }

@@ -33,8 +33,9 @@ class WholeNet {
  public:
   WholeNet()
       : loaded_(load_network(branched_net(), net_state(Phase::test), declared_source_shapes)),
-        executor_(loaded_.network, parameters_, {{"data", [this] { return next(); }}},
-                  {.seed = 3, .keep_tensors = true, .only_kernel = "reference"}) {}
+        executor_(loaded_.network,
+                  compile(loaded_.network, {.kernels = {.only = "reference"}, .keep_tensors = true}),
+                  parameters_, {{"data", [this] { return next(); }}}, {.seed = 3}) {}
 
   void write_weights(const std::string& path) const {
     write_weights_hdf5(path, collect_weights(loaded_.network, [&](int parameter) {

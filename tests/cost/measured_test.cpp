@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
-#include "cortado/cost/task_key.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/problem.h"
 
 namespace cortado {
 namespace {

@@ -21,13 +21,15 @@ class Running {
                    const std::string& strategy = "single", Phase phase = Phase::train)
       : loaded_(load(text, phase)) {
     const Network& net = loaded_.network;
-    ExecutorOptions options{.keep_tensors = ranks == nullptr, .after_pass = {}};
+    CompileOptions options{.keep_tensors = ranks == nullptr};
     if (ranks) {
-      options.communicator = ranks;
+      options.ranks = ranks->size();
+      options.rank = ranks->rank();
       options.strategies =
           resolve(load_strategy(strategy, net, ranks->size()), net, ranks->size(), "--strategy");
     }
-    executor_ = std::make_unique<Executor>(net, store_, sources(), std::move(options));
+    executor_ = std::make_unique<Executor>(net, compile(net, std::move(options)), store_, sources(),
+                                           ExecutorOptions{.communicator = ranks});
   }
 
   const Network& net() const { return loaded_.network; }
@@ -65,7 +67,7 @@ class Running {
   }
   std::vector<const float*> pointers(const Network::Node& node, size_t first) const {
     std::vector<const float*> pointers;
-    const auto samples = executor_->samples().at(node.name);
+    const auto samples = executor_->program().samples().at(node.name);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const Shape& shape = net().tensors()[node.outputs[i]].shape;
       pointers.push_back(batches_[first + i].data() + samples.begin * shape.count(1));

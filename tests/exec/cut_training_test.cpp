@@ -117,13 +117,13 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
   job.run([&](Communicator& communicator) {
     Batches batches(net, integers);
     ParameterStore store;
-    ExecutorOptions options;
-    options.only_kernel = kernels;
-    options.strategies = strategies;
-    options.schedule = strategy.schedule;
-    options.communicator = &communicator;
-    Executor executor(net, store, batches.sources(), options);
-    batches.restrict(executor.samples());
+    Compiled compiled = compile(net, {.strategies = strategies,
+                                      .schedule = strategy.schedule,
+                                      .kernels = {.only = kernels},
+                                      .ranks = ranks,
+                                      .rank = communicator.rank()});
+    batches.restrict(compiled.program.samples());
+    Executor executor(net, std::move(compiled), store, batches.sources(), {.communicator = &communicator});
     if (integers) set_integers(net, executor, store);
     std::vector<double> losses;
     for (int i = 0; i < iterations; ++i) {
@@ -323,11 +323,10 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
     job.run([&](Communicator& communicator) {
       Batches batches(net, false);
       ParameterStore store;
-      ExecutorOptions options;
-      options.strategies = resolve(strategy, net, 2, "test");
-      options.communicator = &communicator;
-      Executor executor(net, store, batches.sources(), options);
-      batches.restrict(executor.samples());
+      Compiled compiled = compile(
+          net, {.strategies = resolve(strategy, net, 2, "test"), .ranks = 2, .rank = communicator.rank()});
+      batches.restrict(compiled.program.samples());
+      Executor executor(net, std::move(compiled), store, batches.sources(), {.communicator = &communicator});
       const auto break_all = [&](int entry) {
         std::fill_n(store.entries()[entry].value, store.entries()[entry].elements, NAN);
       };

@@ -6,6 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/filler.h"
+#include "cortado/sim/modelled_computing.h"
 
 #include "tests/program/nets.h"
 
@@ -32,10 +33,10 @@ struct Training {
 };
 
 // A few steps of plain gradient descent.
-Training train(const Network& net, ExecutorOptions options, int iterations = 3) {
+Training train(const Network& net, const CompileOptions& options, int iterations = 3) {
   std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
   ParameterStore store;
-  Executor executor(net, store, random_source(batch), std::move(options));
+  Executor executor(net, compile(net, options), store, random_source(batch));
   Training training;
   for (int i = 0; i < iterations; ++i) {
     training.losses.push_back(executor.run(i, [&](int index) {
@@ -53,17 +54,15 @@ TEST(Executor, WaitsForModelledTimes) {
   const Network net = random_net(3);
   std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
   ParameterStore store;
-  ExecutorOptions options;
+  Compiled compiled = compile(net);
   double given = 0;
-  options.modelled_compute = [&](const Program& program) {
-    std::vector<Seconds> seconds;
-    for (const Step& step : program.steps) {
-      seconds.push_back({step.lane == Lane::compute ? 1e-3 * static_cast<double>(seconds.size() % 3) : 1e9});
-      if (step.lane == Lane::compute) given += seconds.back().count;
-    }
-    return seconds;
-  };
-  Executor executor(net, store, random_source(batch), options);
+  std::vector<Seconds> seconds;
+  for (const Step& step : compiled.program.steps) {
+    seconds.push_back({step.lane == Lane::compute ? 1e-3 * static_cast<double>(seconds.size() % 3) : 1e9});
+    if (step.lane == Lane::compute) given += seconds.back().count;
+  }
+  Executor executor(net, std::move(compiled), store, random_source(batch),
+                    {.in_place_of_computing = ModelledComputing(seconds)});
   const auto weights = store.canonical(0);
   int updates = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -80,10 +79,9 @@ TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Network net = random_net(seed);
-    Training plain =
-        train(net, {.keep_tensors = true, .fuse = false, .only_kernel = "reference", .after_pass = {}});
-    Training planned = train(net, {.after_pass = {}});
-    Training kept = train(net, {.keep_tensors = true, .after_pass = {}});
+    Training plain = train(net, {.kernels = {.only = "reference"}, .keep_tensors = true, .fuse = false});
+    Training planned = train(net, {});
+    Training kept = train(net, {.keep_tensors = true});
     EXPECT_EQ(kept.losses, planned.losses);
     EXPECT_EQ(kept.weights, planned.weights);
     ASSERT_EQ(plain.weights.size(), planned.weights.size());
@@ -100,7 +98,7 @@ TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
 
 TEST(Executor, TrainsTheSameTwice) {
   Network net = random_net(11);
-  Training first = train(net, {.after_pass = {}}), second = train(net, {.after_pass = {}});
+  Training first = train(net, {}), second = train(net, {});
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.weights, second.weights);
 }
@@ -111,15 +109,16 @@ TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
   Network train_net = builder.build(), test_net = builder.build(Phase::test);
   std::vector<float> batch(2 * 4 * 6 * 6);
   ParameterStore store;
-  Executor trainer(train_net, store, random_source(batch), {.after_pass = {}});
-  Executor tester(test_net, store, random_source(batch), {.only_kernel = "reference", .after_pass = {}});
+  Executor trainer(train_net, compile(train_net), store, random_source(batch));
+  const auto reference = [&] { return compile(test_net, {.kernels = {.only = "reference"}}); };
+  Executor tester(test_net, reference(), store, random_source(batch));
   double before = tester.run(0);
   trainer.run(0, [&](int index) {
     const auto& entry = store.entries()[index];
     for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 0.1f * entry.gradient[k];
   });
   store.refresh();
-  Executor again(test_net, store, random_source(batch), {.only_kernel = "reference", .after_pass = {}});
+  Executor again(test_net, reference(), store, random_source(batch));
   EXPECT_NE(before, again.run(0));
 }
 
@@ -130,9 +129,8 @@ TEST(Executor, NamesTheFirstLayerThatIsNotFinite) {
   int loads = 0;
   ParameterStore store;
   Executor executor(
-      net, store,
-      {{"data", [&] { return std::vector<const float*>{++loads == 2 ? bad.data() : good.data()}; }}},
-      {.after_pass = {}});
+      net, compile(net), store,
+      {{"data", [&] { return std::vector<const float*>{++loads == 2 ? bad.data() : good.data()}; }}});
   EXPECT_TRUE(std::isfinite(executor.run(0)));
   EXPECT_FALSE(std::isfinite(executor.run(1)));
   EXPECT_NE(executor.first_non_finite(), "");
@@ -146,13 +144,11 @@ TEST(Executor, AReaderThatFailsEndsTheIteration) {
   std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
   bool broken = true;
   ParameterStore store;
-  Executor executor(net, store,
-                    {{"data",
-                      [&]() -> std::vector<const float*> {
-                        if (broken) throw UserError("train_lmdb: record 17 is corrupt");
-                        return {batch.data()};
-                      }}},
-                    {.after_pass = {}});
+  Executor executor(net, compile(net), store, {{"data", [&]() -> std::vector<const float*> {
+                                                  if (broken)
+                                                    throw UserError("train_lmdb: record 17 is corrupt");
+                                                  return {batch.data()};
+                                                }}});
   EXPECT_THROW(executor.run(0), UserError);
   broken = false;
   EXPECT_TRUE(std::isfinite(executor.run(1)));
@@ -162,7 +158,7 @@ TEST(ParameterStore, RoundTripsThroughTheCanonicalOrder) {
   Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   std::vector<float> batch(2 * 4 * 6 * 6);
   ParameterStore store;
-  Executor executor(net, store, random_source(batch), {.after_pass = {}});
+  Executor executor(net, compile(net), store, random_source(batch));
   int entry = store.find("a/weight");
   ASSERT_GE(entry, 0);
   std::vector<float> values = store.canonical(entry);

@@ -76,15 +76,17 @@ void expect_found(const Way& way, const Plant& plant) {
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::sin(static_cast<float>(i));
     Range samples{0, 4};
     ParameterStore store;
-    ExecutorOptions options{.fuse = way.fuse, .only_kernel = way.kernels};
-    options.strategies = resolve(strategy, net, way.ranks, "test");
-    options.communicator = &communicator;
+    Compiled compiled = compile(net, {.strategies = resolve(strategy, net, way.ranks, "test"),
+                                      .kernels = {.only = way.kernels},
+                                      .ranks = way.ranks,
+                                      .rank = communicator.rank(),
+                                      .fuse = way.fuse});
+    samples = compiled.program.samples().at("data");
     const BatchSource source = [&] {
       return std::vector<const float*>{data.data() + samples.begin * images.count(1),
                                        labels.data() + samples.begin};
     };
-    Executor executor(net, store, {{"data", source}}, options);
-    samples = executor.samples().at("data");
+    Executor executor(net, std::move(compiled), store, {{"data", source}}, {.communicator = &communicator});
     const double before = executor.run(0);
     EXPECT_TRUE(executor.all_finite(before));
     EXPECT_EQ(executor.first_non_finite(), "");
@@ -138,12 +140,10 @@ TEST(Finite, NamesTheLayerWhoseOutputOverflows) {
       const Network net = hiding_net(phase);
       std::vector<float> data(static_cast<size_t>(images.size()), value), labels{0, 1, 2, 1};
       ParameterStore store;
-      Executor executor(net, store,
-                        {{"data",
-                          [&] {
+      Executor executor(net, compile(net), store,
+                        {{"data", [&] {
                             return std::vector<const float*>{data.data(), labels.data()};
-                          }}},
-                        {});
+                          }}});
       EXPECT_FALSE(executor.all_finite(executor.run(0)));
       EXPECT_NE(executor.first_non_finite().find("layer 'conv1"), std::string::npos);
     }

@@ -89,11 +89,12 @@ inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::str
       for (const auto& values : data) batch.push_back(values.data());
       return batch;
     };
-    ExecutorOptions options;
-    options.strategies = net.strategies();
-    options.communicator = &communicator;
-    options.only_kernel = only_kernel;
-    Executor executor(network, store, sources, options);
+    Executor executor(network,
+                      compile(network, {.strategies = net.strategies(),
+                                        .kernels = {.only = only_kernel},
+                                        .ranks = communicator.size(),
+                                        .rank = communicator.rank()}),
+                      store, sources, {.communicator = &communicator});
     const Traffic before = communicator.traffic();
     executor.run(0);
     const Traffic after = communicator.traffic();

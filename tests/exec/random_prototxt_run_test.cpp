@@ -56,7 +56,7 @@ Outcome run(const caffe::NetParameter& net, Phase phase) {
     for (const auto& node : loaded.network.nodes())
       if (node.layer->is_source()) sources[node.name] = numbers_for(loaded.network, node);
     ParameterStore store;
-    Executor executor(loaded.network, store, std::move(sources), {});
+    Executor executor(loaded.network, compile(loaded.network), store, std::move(sources));
     executor.run(0);
     return Outcome::ran;
   } catch (const UserError& error) {

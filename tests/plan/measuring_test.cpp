@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "cortado/cost/measured.h"
-#include "cortado/cost/task_key.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/problem.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/planner.h"

@@ -22,7 +22,7 @@ Bytes held_by_programs(const Network& net, const NodeStrategies& strategies, int
                                   {.keep_tensors = false, .rank = rank, .after_pass = {}});
     Bytes held = program.arena;
     for (size_t p = 0; p < net.parameters().size(); ++p) {
-      const auto& slice = program.placement.slices[p][static_cast<size_t>(rank)];
+      const auto& slice = program.placement->slices[p][static_cast<size_t>(rank)];
       if (slice) held += {bytes_of(slice->shape()).count * (net.parameters()[p].wants_gradient ? 3 : 1)};
     }
     most = std::max(most, held);

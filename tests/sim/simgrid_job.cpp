@@ -266,7 +266,7 @@ class Rank {
       bytes = static_cast<double>(program_.buffers[static_cast<size_t>(what.sums)].size.count);
     } else {
       for (int parameter : what.parameters) {
-        const Layout& slices = program_.placement.slices[static_cast<size_t>(parameter)];
+        const Layout& slices = program_.placement->slices[static_cast<size_t>(parameter)];
         bytes += bytes_of_box(*slices[static_cast<size_t>(program_.rank)]);
       }
     }

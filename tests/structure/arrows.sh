@@ -16,14 +16,15 @@ declare -A uses=(
   [job]="base"
   [cost]="base layers net parallel machine"
   [plan]="base layers net parallel machine cost"
-  [exec]="base layers net parallel program kernels comm"
+  [compile]="base layers net parallel program kernels"
+  [exec]="base layers net parallel program kernels comm compile"
   [data]="base proto layers"
   [sim]="base layers net parallel program machine cost"
   [tune]="base layers net parallel"
   [report]="base layers net parallel program machine cost plan"
-  [train]="base proto layers net parallel program kernels comm exec data report machine"
-  [apply]="base proto layers net exec data train"
-  [app]="base proto layers net parallel program kernels comm exec data train apply report job machine cost plan sim tune"
+  [train]="base proto layers net parallel program kernels comm compile exec data report machine"
+  [apply]="base proto layers net compile exec data train"
+  [app]="base proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune"
 )
 
 bad=0

@@ -69,14 +69,15 @@ CutComparison compare(const Network& network, const std::string& strategy, int r
   CutComparison comparison;
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
-    ExecutorOptions options;
-    options.communicator = &communicator;
-    options.strategies = resolve(load_strategy(strategy, network, ranks), network, ranks, strategy);
-    const CutComparison found = compare_cut_training({.network = network,
-                                                      .cut = options,
-                                                      .data = [&] { return drawn_data(network, shift); },
-                                                      .iterations = 3,
-                                                      .rate = 0.01});
+    const NodeStrategies strategies =
+        resolve(load_strategy(strategy, network, ranks), network, ranks, strategy);
+    const CutComparison found =
+        compare_cut_training({.network = network,
+                              .cut = {.strategies = strategies, .ranks = ranks, .rank = communicator.rank()},
+                              .job = communicator,
+                              .data = [&] { return drawn_data(network, shift); },
+                              .iterations = 3,
+                              .rate = 0.01});
     if (communicator.rank() == 0) comparison = found;
   });
   return comparison;

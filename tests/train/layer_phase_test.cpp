@@ -17,7 +17,7 @@ const std::string ones =
 std::map<std::string, std::vector<double>> run(const std::string& layers, Phase phase) {
   DataNetwork data(parse_net(ones + layers, "n"), net_state(phase), {});
   ParameterStore parameters;
-  Executor executor(data.network(), parameters, data.sources(), {});
+  Executor executor(data.network(), compile(data.network()), parameters, data.sources());
   executor.run(0);
   std::map<std::string, std::vector<double>> values;
   for (const OutputValue& output : output_values(executor)) values[output.name].push_back(output.value);
@@ -63,7 +63,7 @@ TEST(LayerPhase, TheUseOfANetworkDecidesOnGradients) {
     for (bool learns : {false, true}) {
       DataNetwork data(parse_net(ones + layers, "n"), net_state(phase), {.learns = learns});
       ParameterStore parameters;
-      Executor executor(data.network(), parameters, data.sources(), {});
+      Executor executor(data.network(), compile(data.network()), parameters, data.sources());
       int gradients = 0;
       executor.run(0, [&](int) { ++gradients; });
       EXPECT_EQ(data.network().learns(), learns);

@@ -36,10 +36,10 @@ void on_ranks(const testing::CutNet& net, int ranks,
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
     ParameterStore store;
-    ExecutorOptions options;
-    options.strategies = net.strategies();
-    options.communicator = &communicator;
-    Executor executor(network, store, {}, options);
+    Executor executor(
+        network,
+        compile(network, {.strategies = net.strategies(), .ranks = ranks, .rank = communicator.rank()}),
+        store, {}, {.communicator = &communicator});
     look(communicator, executor, store);
   });
 }

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "cortado/cost/task_key.h"
+#include "cortado/layers/problem.h"
 #include "cortado/report/table.h"
 
 namespace cortado {

@@ -116,11 +116,11 @@ Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs, b
   constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
-                   strategy.schedule, costs.costs(), costs.machine());
+                   strategy.schedule, costs.simulated());
   const Seconds computing = std::ranges::max(job.simulation.computing);
   if (job.simulation.iteration.count < worth * computing.count) return {strategy, ""};
-  TunedStrategy found = tune_on(costs.machine(), costs.costs(), network, strategy,
-                                {.cuts = false, .replicate = replicate, .go_on = {}});
+  TunedStrategy found =
+      tune_on(costs.simulated(), network, strategy, {.cuts = false, .replicate = replicate, .go_on = {}});
   const double gained = found.before.count / found.seconds.count;
   if (gained < worth) return {strategy, ""};
   return {std::move(found.strategy), fmt::format("; {:.2f}x faster by its schedule", gained)};
@@ -154,9 +154,9 @@ Strategy auto_strategy(const Network& network, Communicator& job, const std::str
   JobCosts costs(job, kernels);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
   pricing.replicate = round_alike(job);
-  const plan::Choice choice = plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
-                                           costs.machine().least_memory(),
-                                           simulated_seconds(network, costs.costs(), costs.machine()));
+  const plan::Choice choice =
+      plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
+                   costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
   const Trial trial = tried(choice, network, job, costs);
   const size_t taken =
       trial.seconds.empty()

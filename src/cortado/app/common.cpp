@@ -159,15 +159,13 @@ Strategy strategy_for_job(const MachineOptions& o, const Network& network, Commu
 
 std::string kernels_of(const MachineOptions& o) { return o.fast_math ? fast_math : o.kernels; }
 
-void select_kernels(const MachineOptions& o, const Network& network, Communicator& job,
-                    ExecutorOptions& options) {
-  if (kernels_of(o) != measured_kernels) {
-    options.only_kernel = kernels_of(o);
-    return;
-  }
+KernelChoice select_kernels(const MachineOptions& o, const Network& network, Communicator& job,
+                            const CompileOptions& options) {
+  if (kernels_of(o) != measured_kernels) return {.only = kernels_of(o)};
   JobTimes times(job);
-  options.choose_kernel = choose_measured(network, options.strategies, options.schedule, times);
+  KernelChoice choice = choose_measured(network, options, times);
   times.save();
+  return choice;
 }
 
 void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
@@ -188,13 +186,14 @@ StartFact fact_of(const std::string& what, const NetFile& file, const caffe::Net
   return {fmt::format("{} {}", what, file.path), file.net.SerializeAsString() + state.SerializeAsString()};
 }
 
-ExecutorOptions execution_options(const MachineOptions& o, Communicator& job, const Network& network) {
+CompileOptions compile_options(const MachineOptions& o, Communicator& job, const Network& network) {
   const Strategy strategy = strategy_for_job(o, network, job);
-  ExecutorOptions options;
-  options.communicator = &job;
-  options.strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job));
-  options.schedule = strategy.schedule;
-  select_kernels(o, network, job, options);
+  CompileOptions options{
+      .strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job)),
+      .schedule = strategy.schedule,
+      .ranks = job.size(),
+      .rank = job.rank()};
+  options.kernels = select_kernels(o, network, job, options);
   return options;
 }
 

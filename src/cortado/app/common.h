@@ -55,18 +55,17 @@ Strategy strategy_for_job(const MachineOptions& options, const Network& network,
 
 // Which kernels: --kernels, or fast_math; "": the list of all.
 std::string kernels_of(const MachineOptions& options);
-// By those, how an executor of `network` selects kernels, with the strategies and the schedule that it has.
-// All ranks call it: --kernels measured measures.
-void select_kernels(const MachineOptions& options, const Network& network, Communicator& job,
-                    ExecutorOptions& execution);
+// By those, the kernels of a network that is compiled so. All ranks call it: --kernels measured measures.
+KernelChoice select_kernels(const MachineOptions& options, const Network& network, Communicator& job,
+                            const CompileOptions& compiled);
 
 // Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
 // before they build what must be alike.
 void check_same_start(const MachineOptions& options, Communicator& job, std::vector<StartFact> facts);
 StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state);
 
-// How an executor of `network` runs in the job. Throws UserError where the strategy does not fit.
-ExecutorOptions execution_options(const MachineOptions& options, Communicator& job, const Network& network);
+// How this rank of the job compiles `network`. Throws UserError where the strategy does not fit.
+CompileOptions compile_options(const MachineOptions& options, Communicator& job, const Network& network);
 
 // Options that say which network of a model file.
 struct ModelOptions {

@@ -7,9 +7,20 @@
 
 namespace cortado {
 
+namespace {
+
+// Ranks must simulate the same Programs, so that they measure the same tasks.
+KernelProfile profile_of(const JobTimes& times, const std::string& kernels) {
+  if (!times.equal_processors()) return KernelProfile::unknown();
+  return KernelProfile::here({.only = kernels == measured_kernels ? "" : kernels});
+}
+
+}  // namespace
+
 JobCosts::JobCosts(Communicator& job, std::string kernels)
     : kernels_(std::move(kernels)),
       times_(job),
+      profile_(profile_of(times_, kernels_)),
       algorithms_(times_),
       costs_(
           times_.machine(), times_.table(), [this](const Task& task) { return measure(task); }, kernels_) {}

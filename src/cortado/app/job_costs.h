@@ -5,6 +5,7 @@
 
 #include "cortado/app/algorithms.h"
 #include "cortado/app/job_times.h"
+#include "cortado/app/simulated.h"
 #include "cortado/cost/measured.h"
 
 namespace cortado {
@@ -21,6 +22,7 @@ class JobCosts {
   JobTimes& times() { return times_; }
   const std::string& kernels() const { return kernels_; }
   const DeviceGraph& machine() const { return times_.machine(); }
+  SimulatedMachine simulated() { return {machine(), costs_, profile_}; }
   int measurements() const { return costs_.measurements(); }
   void save() { times_.save(); }
 
@@ -29,6 +31,7 @@ class JobCosts {
 
   std::string kernels_;
   JobTimes times_;
+  KernelProfile profile_;
   Algorithms algorithms_;
   MeasuredCosts costs_;
   bool told_ = false;

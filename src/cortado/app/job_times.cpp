@@ -18,10 +18,10 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/measured.h"
-#include "cortado/cost/task_key.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/time_task.h"
 #include "cortado/kernels/peak.h"
+#include "cortado/layers/problem.h"
 #include "cortado/machine/file.h"
 #include "cortado/train/update.h"
 
@@ -107,6 +107,8 @@ struct RankTime {
 JobTimes::JobTimes(Communicator& job) : job_(job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   const std::vector<int> nodes = nodes_of_ranks(ranks);
+  equal_processors_ = std::ranges::all_of(
+      ranks, [&](const RankFacts& one) { return std::string_view(one.processor) == ranks[0].processor; });
   about_ = described(ranks, nodes, false);
   const std::string with_hosts = described(ranks, nodes, true);
   machine_file_ = fmt::format("machine-{:016x}.json", digest(with_hosts + build_id()));

@@ -24,6 +24,7 @@ class JobTimes {
 
   Communicator& job() const { return job_; }
   const DeviceGraph& machine() const { return *machine_; }
+  bool equal_processors() const { return equal_processors_; }
   bool machine_measured() const { return machine_measured_; }
 
   // Measures a task on the kernels of that name (time_task), and keeps nothing. A task of a layer that
@@ -60,7 +61,7 @@ class JobTimes {
   int alone_ = 0;           // the rank that times what one device does; the fastest
   std::unique_ptr<TaskTimes> times_;
   std::string kept_;  // the table's text as the cache has it
-  bool machine_measured_ = false;
+  bool equal_processors_ = true, machine_measured_ = false;
 };
 
 }  // namespace cortado

@@ -4,9 +4,7 @@
 #include <map>
 #include <set>
 
-#include "cortado/cost/task_key.h"
-#include "cortado/exec/executor.h"
-#include "cortado/program/lower.h"
+#include "cortado/layers/problem.h"
 
 namespace cortado {
 namespace {
@@ -22,15 +20,12 @@ std::string weights_of(const Task& task) {
 }
 
 // The convolutions of all ranks, each problem once.
-std::vector<Task> convolutions_of_job(const Network& network, const NodeStrategies& strategies,
-                                      const Schedule& schedule, int ranks) {
-  const auto facts = [](const Task& task) { return facts_of(task, select_kernel(task)); };
-  const Placement placement = place(network, strategies, ranks);
+std::vector<Task> convolutions_of_job(const Network& network, const CompileOptions& options) {
+  KernelProfile profile = KernelProfile::unknown();  // the same at all ranks
   std::vector<Task> tasks;
   std::set<std::string> problems;
-  for (int rank = 0; rank < ranks; ++rank)
-    for (const Work& work :
-         lower(network, placement, facts, {.rank = rank, .schedule = schedule, .after_pass = {}}).works)
+  for (const Program& program : compile_job(network, options, profile))
+    for (const Work& work : program.works)
       if (work.kind == Work::Kind::compute && is_convolution(work.task) &&
           problems.insert(problem_of(work.task).value_or("")).second)
         tasks.push_back(work.task);
@@ -56,18 +51,18 @@ std::string fastest_of(const std::vector<const AlgorithmTable*>& tables) {
 
 }  // namespace
 
-KernelChoice choose_measured(const Network& network, const NodeStrategies& strategies,
-                             const Schedule& schedule, JobTimes& times, Algorithms::Effort effort) {
-  const std::vector<Task> tasks = convolutions_of_job(network, strategies, schedule, times.job().size());
+KernelChoice choose_measured(const Network& network, const CompileOptions& options, JobTimes& times,
+                             Algorithms::Effort effort) {
+  const std::vector<Task> tasks = convolutions_of_job(network, options);
   const std::vector<AlgorithmTable> tables = Algorithms(times).tables(tasks, effort);
   std::map<std::string, std::vector<const AlgorithmTable*>> of_weights;
   for (size_t i = 0; i < tasks.size(); ++i) of_weights[weights_of(tasks[i])].push_back(&tables[i]);
   std::map<std::string, std::string> chosen;
   for (const auto& [weights, of_them] : of_weights) chosen[weights] = fastest_of(of_them);
-  return [chosen = std::move(chosen)](const Task& task) {
-    const auto found = is_convolution(task) ? chosen.find(weights_of(task)) : chosen.end();
-    return found == chosen.end() ? std::string() : found->second;
-  };
+  return {.only = "", .of_task = [chosen = std::move(chosen)](const Task& task) {
+            const auto found = is_convolution(task) ? chosen.find(weights_of(task)) : chosen.end();
+            return found == chosen.end() ? std::string() : found->second;
+          }};
 }
 
 }  // namespace cortado

@@ -6,7 +6,6 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/exec/executor.h"
 #include "cortado/program/exposure.h"
-#include "cortado/program/lower.h"
 #include "cortado/sim/step_seconds.h"
 
 namespace cortado {
@@ -54,13 +53,11 @@ std::string_view name_of(StepPart part) {
   return names[static_cast<size_t>(part)];
 }
 
-Prediction predict(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
-                   const std::string& only_kernel, CostModel& costs, const std::vector<int>& node_of_rank) {
+Prediction predict(const Network& network, CompileOptions options, CostModel& costs,
+                   const std::vector<int>& node_of_rank) {
   Prediction prediction;
-  prediction.program =
-      lower(network, place(network, strategies, static_cast<int>(node_of_rank.size())),
-            [&](const Task& task) { return facts_of(task, select_kernel(task, only_kernel)); },
-            {.schedule = schedule, .after_pass = {}});
+  options.rank = 0;
+  prediction.program = compile(network, std::move(options)).program;
   prediction.steps = StepSeconds(prediction.program, costs, node_of_rank).of_all();
   return prediction;
 }

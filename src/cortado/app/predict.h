@@ -3,11 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "cortado/compile/compile.h"
 #include "cortado/cost/cost_model.h"
 #include "cortado/machine/device_graph.h"
 #include "cortado/net/network.h"
-#include "cortado/parallel/strategy.h"
-#include "cortado/program/program.h"
 
 namespace cortado {
 
@@ -17,14 +16,14 @@ inline constexpr StepPart step_parts[] = {StepPart::forward,  StepPart::backward
                                           StepPart::transfer, StepPart::update,   StepPart::other};
 std::string_view name_of(StepPart part);
 
-// The program of rank 0 and what each of its steps should take. Where `costs` measures, all ranks call it
+// The Program of rank 0 and what each of its steps should take. Where `costs` measures, all ranks call it
 // with the same arguments.
 struct Prediction {
   Program program;
   std::vector<double> steps;  // seconds
 };
-Prediction predict(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
-                   const std::string& only_kernel, CostModel& costs, const std::vector<int>& node_of_rank);
+Prediction predict(const Network& network, CompileOptions options, CostModel& costs,
+                   const std::vector<int>& node_of_rank);
 
 // Predicted and measured seconds of a layer (or chain run as one kernel), by part.
 struct PredictedLayer {

@@ -37,17 +37,16 @@ struct SimulateArguments {
 
 SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
                          const std::string& name) {
-  AnalyticCosts costs(machine);
-  return simulate_job(network, resolve(strategy, network, machine.devices(), name), strategy.schedule, costs,
-                      machine);
+  return simulate_job(network, resolve(strategy, network, machine.devices(), name), strategy.schedule,
+                      AbsentMachine(machine).simulated());
 }
 
 Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
   if (a.strategy != "auto") return load_strategy(a.strategy, network, machine.devices());
-  AnalyticCosts costs(machine);
+  AbsentMachine absent(machine);
   const plan::Choice choice =
-      plan::choose(network, plan::pricing_for(machine), costs, machine.node_of_devices(),
-                   machine.least_memory(), simulated_seconds(network, costs, machine));
+      plan::choose(network, plan::pricing_for(machine), absent.costs(), machine.node_of_devices(),
+                   machine.least_memory(), simulated_seconds(network, absent.simulated()));
   if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
   return choice.candidates[0].strategy;
 }
@@ -78,9 +77,9 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
   const auto since = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  AnalyticCosts costs(machine);
+  AbsentMachine absent(machine);
   const TunedStrategy tuned =
-      tune_on(machine, costs, network, strategy,
+      tune_on(absent.simulated(), network, strategy,
               {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }});
   fmt::print(
       "tuned: {:.3f} ms in place of {:.3f} ms; {} in place of {}; best of {} simulated in {:.1f} s{}\n",

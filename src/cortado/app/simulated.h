@@ -3,27 +3,47 @@
 #include <functional>
 #include <vector>
 
+#include "cortado/compile/compile.h"
+#include "cortado/cost/analytic.h"
 #include "cortado/cost/cost_model.h"
 #include "cortado/machine/device_graph.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/strategy.h"
-#include "cortado/program/program.h"
 #include "cortado/sim/simulator.h"
 
 namespace cortado {
+
+// A machine of one rank on each device: what things cost there, and what is known of its kernels. Where
+// `costs` measures, all ranks of the job that measures simulate the same in the same order.
+struct SimulatedMachine {
+  const DeviceGraph& graph;
+  CostModel& costs;
+  KernelProfile& kernels;
+};
+
+// One that is not here: costs by its figures, and kernels that nobody knows.
+class AbsentMachine {
+ public:
+  explicit AbsentMachine(const DeviceGraph& graph) : graph_(graph), costs_(graph) {}
+  SimulatedMachine simulated() { return {graph_, costs_, kernels_}; }
+  CostModel& costs() { return costs_; }
+
+ private:
+  const DeviceGraph& graph_;
+  AnalyticCosts costs_;
+  KernelProfile kernels_ = KernelProfile::unknown();
+};
 
 struct SimulatedJob {
   std::vector<Program> programs;  // of all ranks
   Simulation simulation;
 };
 
-// A job of one rank on each device of the machine. Its programs are made as for plain kernels: they are there
-// for the order of steps, while times come from the cost model. Where `costs` measures, all ranks call it.
 SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
-                          CostModel& costs, const DeviceGraph& machine);
+                          const SimulatedMachine& machine);
 
 // What such a job judges strategies by: an iteration, simulated. All that it is given must outlive it.
-std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network, CostModel& costs,
-                                                          const DeviceGraph& machine);
+std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network,
+                                                          const SimulatedMachine& machine);
 
 }  // namespace cortado

@@ -58,9 +58,10 @@ void run_test(const TestArguments& a) {
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
   DataNetwork data(file, state, {.seed = 1, .reader_threads = a.reader_threads, .learns = false});
   ParameterStore parameters;
-  Executor executor(data.network(), parameters, data.sources(),
-                    execution_options(a.machine, *job, data.network()));
-  data.restrict_to(executor.samples());
+  Compiled compiled = compile(data.network(), compile_options(a.machine, *job, data.network()));
+  data.restrict_to(compiled.program.samples());
+  Executor executor(data.network(), std::move(compiled), parameters, data.sources(),
+                    {.communicator = job.get()});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(executor, "the net");
   for (const std::string& path : split_list(a.weights))

@@ -26,13 +26,11 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
-#include "cortado/cost/analytic.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
-#include "cortado/program/lower.h"
 #include "cortado/report/table.h"
 #include "cortado/report/trace.h"
-#include "cortado/sim/step_seconds.h"
+#include "cortado/sim/modelled_computing.h"
 #include "cortado/train/gather.h"
 
 namespace cortado {
@@ -63,36 +61,27 @@ struct PredictedTimes {
   std::vector<int> nodes;
 };
 
-PredictedTimes predicted_times(const Network& network, const ExecutorOptions& options, Communicator& job) {
-  JobCosts costs(job, options.only_kernel);
-  PredictedTimes times{
-      predict(network, options.strategies, options.schedule, options.only_kernel, costs.costs(),
-              costs.machine().node_of_devices()),
-      simulate_job(network, options.strategies, options.schedule, costs.costs(), costs.machine()),
-      costs.machine().machine(), costs.machine().node_of_devices()};
+PredictedTimes predicted_times(const Network& network, const CompileOptions& options, Communicator& job) {
+  JobCosts costs(job, options.kernels.only);
+  PredictedTimes times{predict(network, options, costs.costs(), costs.machine().node_of_devices()),
+                       simulate_job(network, options.strategies, options.schedule, costs.simulated()),
+                       costs.machine().machine(), costs.machine().node_of_devices()};
   costs.save();
   return times;
 }
 
-// Steps take what a machine file says: --compute model.
-void model_compute(const TimeArguments& a, const Communicator& job, ExecutorOptions& options) {
+// --compute model: the machine whose figures steps take; else nothing.
+std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
   if (a.compute != "model") {
     if (!a.modelled_machine.empty()) throw UserError("--machine: goes with --compute model alone");
-    return;
+    return std::nullopt;
   }
   if (a.modelled_machine.empty())
     throw UserError("--compute model: give the machine whose figures steps take, as in --machine lassen");
   if (a.predict || !a.predict_out.empty())
     throw UserError(
         "--compute model: nothing is computed that --predict could be compared with; leave it out");
-  const DeviceGraph machine = load_machine(a.modelled_machine).first(job.size());
-  options.modelled_compute = [machine](const Program& program) {
-    AnalyticCosts costs(machine);
-    const std::vector<int> nodes = machine.node_of_devices();
-    std::vector<Seconds> seconds;
-    for (double one : StepSeconds(program, costs, nodes).of_all()) seconds.push_back({one});
-    return seconds;
-  };
+  return load_machine(a.modelled_machine).first(ranks);
 }
 
 // "12.3 / 11.9"; nothing where there is nothing.
@@ -186,17 +175,15 @@ std::string about(const TimeArguments& a, const Communicator& job, const TimeRep
 }
 
 // --algorithms: each convolution by each implementation, in place of whole iterations.
-void time_algorithms(const TimeArguments& a, const Network& network, const ExecutorOptions& options,
+void time_algorithms(const TimeArguments& a, const Network& network, CompileOptions options,
                      Communicator& job) {
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
   const std::string kernels = a.machine.fast_math ? fast_math : "";
   JobTimes times(job);
   Algorithms algorithms(times, kernels);
-  const Program program =
-      lower(network, place(network, options.strategies, 1),
-            [&](const Task& task) { return facts_of(task, select_kernel(task, kernels)); },
-            {.schedule = options.schedule, .after_pass = {}});
+  options.kernels = {.only = kernels};
+  const Program program = compile(network, std::move(options)).program;
   const auto convolutions = convolutions_of(network, program, algorithms);
   if (convolutions.empty())
     throw UserError(fmt::format("--algorithms: net '{}' has no convolution", network.name()));
@@ -313,15 +300,18 @@ void run_time(const TimeArguments& a) {
                     {"--machine", a.modelled_machine}});
   ResidentData data(loaded.network);
   ParameterStore parameters;
-  ExecutorOptions options = execution_options(a.machine, *job, loaded.network);
-  model_compute(a, *job, options);
-  if (a.algorithms) return time_algorithms(a, loaded.network, options, *job);
-  if (options.choose_kernel && (a.predict || !a.predict_out.empty()))
+  const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
+  CompileOptions options = compile_options(a.machine, *job, loaded.network);
+  if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
+  if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
     throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
   std::optional<PredictedTimes> predicted;
   if (a.predict || !a.predict_out.empty()) predicted = predicted_times(loaded.network, options, *job);
-  Executor executor(loaded.network, parameters, data.sources(), options);
-  data.restrict_to(executor.samples());
+  Compiled compiled = compile(loaded.network, std::move(options));
+  data.restrict_to(compiled.program.samples());
+  ExecutorOptions execution{.communicator = job.get()};
+  if (modelled) execution.in_place_of_computing = ModelledComputing(compiled.program, *modelled);
+  Executor executor(loaded.network, std::move(compiled), parameters, data.sources(), std::move(execution));
   if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;

@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 double forward_flops(const Network& network, const Program& program, const Work& work) {
   double flops = 0;
   for (int operation : work.operations) {
-    const auto& part = program.placement.operations[static_cast<size_t>(operation)];
+    const auto& part = program.placement->operations[static_cast<size_t>(operation)];
     // Behind partial sums stands a bias of the same node.
     if (part.layer->type() != network.nodes()[static_cast<size_t>(part.node)].layer->type()) continue;
     int64_t all = 0;

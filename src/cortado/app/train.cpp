@@ -191,8 +191,8 @@ void run_train(const TrainArguments& a) {
        .communicator = job.get(),
        .find_strategy = [&](const Network& network) { return strategy_for_job(a.machine, network, *job); },
        .select_kernels =
-           [&](const Network& network, ExecutorOptions& execution) {
-             select_kernels(a.machine, network, *job, execution);
+           [&](const Network& network, const CompileOptions& options) {
+             return select_kernels(a.machine, network, *job, options);
            }});
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;

@@ -32,17 +32,16 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
   constexpr int iterations = 3;
   ResidentData data(network);
   ParameterStore parameters;
-  ExecutorOptions options;
-  options.communicator = &job;
-  options.schedule = strategy.schedule;
-  options.strategies = resolve(strategy, network, job.size(), "strategy auto");
-  if (costs.kernels() == measured_kernels)
-    options.choose_kernel = choose_measured(network, options.strategies, options.schedule, costs.times(),
-                                            Algorithms::Effort::quick);
-  else
-    options.only_kernel = costs.kernels();
-  Executor executor(network, parameters, data.sources(), std::move(options));
-  data.restrict_to(executor.samples());
+  CompileOptions options{.strategies = resolve(strategy, network, job.size(), "strategy auto"),
+                         .schedule = strategy.schedule,
+                         .ranks = job.size(),
+                         .rank = job.rank()};
+  options.kernels = costs.kernels() == measured_kernels
+                        ? choose_measured(network, options, costs.times(), Algorithms::Effort::quick)
+                        : KernelChoice{.only = costs.kernels()};
+  Compiled compiled = compile(network, std::move(options));
+  data.restrict_to(compiled.program.samples());
+  Executor executor(network, std::move(compiled), parameters, data.sources(), {.communicator = &job});
   SolverOptions solver;
   solver.update.momentum = 0.9;
   Optimizer optimizer(solver, parameters, parameter_cut_of(executor, &job));

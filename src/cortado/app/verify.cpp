@@ -113,7 +113,8 @@ void run_verify(const VerifyArguments& a) {
   check(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const ComparedTraining training{.network = loaded.network,
-                                  .cut = execution_options(a.machine, *job, loaded.network),
+                                  .cut = compile_options(a.machine, *job, loaded.network),
+                                  .job = *job,
                                   .data = [&] { return resident_data(loaded.network); },
                                   .iterations = a.iterations,
                                   .rate = a.rate};

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "cortado/cost/task_key.h"
+#include "cortado/layers/problem.h"
 
 namespace cortado {
 namespace {

@@ -10,7 +10,6 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/program/lower.h"
 
 namespace cortado {
 namespace {
@@ -22,27 +21,20 @@ Seconds since(Clock::time_point start) {
 
 }  // namespace
 
-Executor::Executor(const Network& network, ParameterStore& parameters,
+Executor::Executor(const Network& network, Compiled compiled, ParameterStore& parameters,
                    std::map<std::string, BatchSource> sources, ExecutorOptions options)
     : network_(network),
       parameters_(parameters),
       alone_(options.communicator ? nullptr : make_single_communicator()),
       communicator_(options.communicator ? *options.communicator : *alone_),
       sources_(std::move(sources)),
-      options_(std::move(options)) {
-  LowerOptions lowering{.keep_tensors = options_.keep_tensors,
-                        .fuse = options_.fuse,
-                        .rank = communicator_.rank(),
-                        .schedule = options_.schedule,
-                        .after_pass = options_.after_pass};
-  NodeStrategies strategies = options_.strategies;
-  if (strategies.empty()) strategies.resize(network_.nodes().size());
-  program_ = lower(
-      network_, place(network_, strategies, communicator_.size()),
-      [this](const Task& task) { return offer(task); }, lowering);
-  if (options_.modelled_compute) modelled_ = options_.modelled_compute(program_);
+      options_(std::move(options)),
+      compiled_(std::move(compiled)),
+      program_(compiled_.program) {
+  ensure(program_.rank == communicator_.rank() && program_.placement->ranks == communicator_.size(),
+         "the program is of another rank");
   entries_ =
-      parameters_.add(network_, parameter_formats(), options_.seed, parameter_slices(), gradient_order());
+      parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order());
   check_agreement();
   check_replicas();
   arena_ = Memory(program_.arena);
@@ -73,55 +65,6 @@ void Executor::start_lane() {
 
 Executor::~Executor() = default;
 
-std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
-  if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
-  TaskFacts facts = facts_of(*selection.kernel);
-  for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
-    facts.parameter_order += selection.kernel->parameter_format(static_cast<int>(p)).name + "; ";
-  return facts;
-}
-
-TaskFacts facts_of(const Kernel& kernel) {
-  BackwardReads reads = kernel.backward_reads();
-  TaskFacts facts;
-  facts.saved = kernel.saved_bytes();
-  facts.saved_by_samples = kernel.saves_by_samples();
-  facts.scratch = kernel.scratch_bytes();
-  facts.backward_reads_inputs = reads.inputs;
-  facts.backward_reads_outputs = reads.outputs;
-  facts.in_place = kernel.in_place();
-  facts.overwrites_output_gradients = kernel.overwrites_output_gradients();
-  facts.passes_output_gradient = kernel.passes_output_gradient();
-  facts.forward_sums = kernel.forward_sums();
-  facts.backward_sums = kernel.backward_sums();
-  return facts;
-}
-
-std::optional<TaskFacts> Executor::offer(const Task& task) {
-  Selection selection =
-      select_kernel(task, options_.choose_kernel ? options_.choose_kernel(task) : options_.only_kernel);
-  std::optional<TaskFacts> facts = facts_of(task, selection);
-  if (!facts) return std::nullopt;
-  facts->kernel = static_cast<int>(selections_.size());
-  selections_.push_back(std::move(selection));
-  return facts;
-}
-
-std::vector<ParameterFormat> Executor::parameter_formats() const {
-  std::vector<ParameterFormat> formats(network_.parameters().size());
-  for (const Work& work : program_.works) {
-    for (size_t p = 0; p < work.parameters.size(); ++p) {
-      ParameterFormat format = selections_[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));
-      ensure(!work.task.canonical_parameters || format == ParameterFormat{},
-             "a shared parameter is not canonical");
-      ensure(!work.backward_only || format == formats[work.parameters[p]],
-             "whole gradients lie otherwise than the parameter");
-      formats[work.parameters[p]] = std::move(format);
-    }
-  }
-  return formats;
-}
-
 // As they are summed, so that those of a chunk lie together.
 std::vector<int> Executor::gradient_order() const {
   std::vector<int> order;
@@ -132,7 +75,7 @@ std::vector<int> Executor::gradient_order() const {
 
 ParameterSlices Executor::parameter_slices() const {
   ParameterSlices slices;
-  for (const Layout& layout : program_.placement.slices) slices.push_back(layout[communicator_.rank()]);
+  for (const Layout& layout : program_.placement->slices) slices.push_back(layout[communicator_.rank()]);
   return slices;
 }
 
@@ -152,7 +95,7 @@ void Executor::bind() {
   for (const Work& work : program_.works) {
     Bound bound;
     if (work.facts.kernel >= 0) {
-      bound.kernel = selections_[work.facts.kernel].kernel.get();
+      bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
       Arguments& arguments = bound.arguments;
       for (int buffer : work.inputs) arguments.inputs.push_back(pointer(work, buffer));
       for (int buffer : work.outputs) arguments.outputs.push_back(pointer(work, buffer));
@@ -188,7 +131,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
     late_update_ = update;
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      due_[s] = step.late && modelled_.empty() && (update || step.kind != Step::Kind::update);
+      due_[s] = step.late && !options_.in_place_of_computing && (update || step.kind != Step::Kind::update);
     }
     if (!update) settle();
   }
@@ -263,8 +206,8 @@ void Executor::run_step(int index, const Update& update) {
   const Step& step = program_.steps[index];
   TimelineEntry& entry = timeline_[index];
   entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
-  if (!modelled_.empty()) {
-    wait_in_place_of(index);
+  if (options_.in_place_of_computing) {
+    options_.in_place_of_computing(index);
     entry.end = since(iteration_start_);
     return;
   }
@@ -290,16 +233,6 @@ void Executor::run_step(int index, const Update& update) {
       run_work(step);
   }
   entry.end = since(iteration_start_);
-}
-
-// Sleeping ends late; a step that follows at once begins when the one before should have ended.
-void Executor::wait_in_place_of(int index) {
-  constexpr std::chrono::microseconds late{500};
-  const auto now = Clock::now();
-  if (now - modelled_end_ > late) modelled_end_ = now;
-  modelled_end_ +=
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(modelled_[index].count));
-  std::this_thread::sleep_until(modelled_end_);
 }
 
 void Executor::run_work(const Step& step) {
@@ -387,7 +320,7 @@ std::span<const float> Executor::gradient(int tensor) const {
 
 std::optional<Box> Executor::gradient_box(int tensor) const {
   if (program_.gradient_buffer(tensor) < 0) return std::nullopt;
-  return program_.placement.values[program_.placement.tensor_values[tensor]].layout[communicator_.rank()];
+  return program_.placement->values[program_.placement->tensor_values[tensor]].layout[communicator_.rank()];
 }
 
 std::vector<float> Executor::canonical_tensor(int index) const {
@@ -411,7 +344,7 @@ std::vector<std::string> Executor::kernel_report() const {
   std::vector<std::string> lines;
   for (const Work& work : program_.works) {
     if (work.facts.kernel < 0) continue;
-    const Selection& selection = selections_[work.facts.kernel];
+    const Selection& selection = compiled_.kernels[work.facts.kernel];
     std::string line = fmt::format("{:28} {}", name_of(work, network_), selection.kernel->name());
     for (const std::string& refusal : selection.refusals) line += "; not " + refusal;
     lines.push_back(std::move(line));

@@ -12,11 +12,10 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/comm/communicator.h"
+#include "cortado/compile/compile.h"
 #include "cortado/exec/memory.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
-#include "cortado/parallel/schedule.h"
-#include "cortado/program/program.h"
 #include "cortado/program/timeline.h"
 
 namespace cortado {
@@ -30,25 +29,11 @@ using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
-  bool keep_tensors = false;  // every tensor and gradient can be read after run()
-  bool fuse = true;
-  std::string only_kernel;  // restrict to one implementation (tests, `--kernels`)
-  // Per task, which implementation it is restricted to ("": none), in place of only_kernel; null:
-  // only_kernel.
-  std::function<std::string(const Task&)> choose_kernel{};
-  NodeStrategies strategies;  // per node; empty: one rank does everything
-  Schedule schedule;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
-  std::function<void(std::string_view pass, const Program&)> after_pass;
-  // Per step, how long it takes. Then steps of the compute lane wait so long in place of computing, so that
-  // the messages of many ranks can be measured on few cores; values mean nothing. Null: they compute.
-  std::function<std::vector<Seconds>(const Program&)> modelled_compute{};
+  // Called for each step of the compute lane in place of it, so that the messages of many ranks can be
+  // measured on few cores; values mean nothing. Null: they compute.
+  std::function<void(int step)> in_place_of_computing{};
 };
-
-// What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference
-// would run layer by layer, where nothing would be gained.
-std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection);
-TaskFacts facts_of(const Kernel& kernel);
 
 // Runs this rank's Program of one net: compute steps in order on the calling thread (and the compute threads
 // inside kernels), communication steps on a thread of their own; a step starts when what it waits for has
@@ -59,9 +44,10 @@ class Executor {
   // reads the weights; or, where the schedule says so, before their first use in the next iteration.
   using Update = std::function<void(int entry)>;
 
-  // `sources`: per source node name. The network and the store must outlive the executor.
-  Executor(const Network& network, ParameterStore& parameters, std::map<std::string, BatchSource> sources,
-           ExecutorOptions options);
+  // `compiled`: of this network, for this rank of as many as the job has. `sources`: per source node name,
+  // the samples of Program::samples(). The network and the store must outlive the executor.
+  Executor(const Network& network, Compiled compiled, ParameterStore& parameters,
+           std::map<std::string, BatchSource> sources, ExecutorOptions options = {});
   ~Executor();
 
   // One iteration: forward and, for a train net, backward. Returns the loss (the sum of loss_weight *
@@ -87,7 +73,7 @@ class Executor {
   std::string first_non_finite();
 
   const Network& network() const { return network_; }
-  const Program& program() const { return program_; }
+  const Program& program() const { return compiled_.program; }
   const ParameterStore& parameters() const { return parameters_; }
   const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
 
@@ -100,8 +86,6 @@ class Executor {
   // A tensor in spoken (row-major) order.
   std::vector<float> canonical_tensor(int tensor) const;
 
-  // Which samples of each source's batch this rank reads.
-  std::map<std::string, Range> samples() const;
   // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
   // at owners.
   Range update_range(int parameter) const;
@@ -119,8 +103,6 @@ class Executor {
   struct BoundMessage;  // a communication step's state machine
   struct MessageLog;    // when messages began and arrived
 
-  std::optional<TaskFacts> offer(const Task& task);
-  std::vector<ParameterFormat> parameter_formats() const;
   ParameterSlices parameter_slices() const;
   void check_agreement() const;
   void check_replicas() const;
@@ -137,7 +119,6 @@ class Executor {
   void run_late(int index);
   void note_messages();
   void run_work(const Step& step);
-  void wait_in_place_of(int index);
   void load(const Work& work);
   void accumulate(const Step& step);
   void run_lanes(int begin, int end, const std::function<void(int step)>& compute);
@@ -156,10 +137,8 @@ class Executor {
   Communicator& communicator_;
   std::map<std::string, BatchSource> sources_;
   ExecutorOptions options_;
-  std::vector<Selection> selections_;  // all kernels made; TaskFacts::kernel indexes it
-  Program program_;
-  std::vector<Seconds> modelled_;                       // per step, where nothing is computed
-  std::chrono::steady_clock::time_point modelled_end_;  // of the last step
+  Compiled compiled_;
+  const Program& program_;  // the compiled one
   std::vector<int> entries_;
   Memory arena_;
   std::vector<const float*> batches_;   // per buffer of kind batch

@@ -25,7 +25,7 @@ void Executor::check_agreement() const {
   std::string mine;
   for (size_t p = 0; p < entries_.size(); ++p) {
     const auto& entry = parameters_.entries()[entries_[p]];
-    const auto& slice = program_.placement.slices[p][communicator_.rank()];
+    const auto& slice = program_.placement->slices[p][communicator_.rank()];
     mine += fmt::format("{} {} {}\n", slice ? slice->text() : "none", entry.elements, entry.format.name);
   }
   auto lines_of = [](const std::string& text) {
@@ -43,7 +43,7 @@ void Executor::check_agreement() const {
                                   rank, communicator_.rank()));
     }
     for (size_t p = 0; p < own.size(); ++p) {
-      const auto& layout = program_.placement.slices[p];
+      const auto& layout = program_.placement->slices[p];
       if (layout[rank] != layout[communicator_.rank()] || !layout[rank] || own[p] == other[p]) continue;
       throw UserError(
           fmt::format("parameter {} lies otherwise in the memory of rank {} ({}) than of rank {} ({}): "
@@ -57,7 +57,7 @@ void Executor::check_agreement() const {
 void Executor::check_replicas() const {
   using Gradients = Placement::Operation::Gradients;
   const auto only = [](const auto& operation) { return operation.gradients == Gradients::only; };
-  if (std::ranges::none_of(program_.placement.operations, only)) return;
+  if (std::ranges::none_of(program_.placement->operations, only)) return;
   const std::string mine = fmt::format("{} threads", compute_threads());
   const auto texts = texts_of_all(communicator_, mine);
   for (size_t rank = 0; rank < texts.size(); ++rank) {
@@ -201,15 +201,6 @@ void Executor::bind_batch(int index) {
   float* to = step.writes.empty() ? nullptr : pointer(step.writes[0]);
   messages_[index].exchange =
       std::make_unique<BoundExchange>(movement, pointer(step.reads[0]), to, nullptr, communicator_, step.tag);
-}
-
-std::map<std::string, Range> Executor::samples() const {
-  std::map<std::string, Range> samples;
-  for (const auto& [source, layout] : program_.placement.samples) {
-    const auto& own = layout[communicator_.rank()];
-    samples[source] = own ? (*own)[0] : Range{};
-  }
-  return samples;
 }
 
 Range Executor::update_range(int parameter) const {

@@ -18,10 +18,10 @@ class BackwardBuilder {
       : program_(program),
         network_(network),
         keep_(keep),
-        contributions_(program.placement.values.size()),
+        contributions_(program.placement->values.size()),
         users_left_(network.parameters().size(), 0),
         parameter_written_(network.parameters().size(), false) {
-    program.value_gradient_buffers.assign(program.placement.values.size(), -1);
+    program.value_gradient_buffers.assign(program.placement->values.size(), -1);
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         if (work.task.parameter_gradients[p]) ++users_left_[work.parameters[p]];
@@ -42,12 +42,12 @@ class BackwardBuilder {
   }
 
  private:
-  const Placement::Value& value(int index) const { return program_.placement.values[index]; }
+  const Placement::Value& value(int index) const { return program_.placement->values[index]; }
   const Placement::Operation& first_of(const Work& work) const {
-    return program_.placement.operations[work.operations.front()];
+    return program_.placement->operations[work.operations.front()];
   }
   const Placement::Operation& last_of(const Work& work) const {
-    return program_.placement.operations[work.operations.back()];
+    return program_.placement->operations[work.operations.back()];
   }
   Bytes bytes_of_value(int index) const { return bytes_of(value(index).layout[program_.rank]->shape()); }
 
@@ -178,7 +178,7 @@ class BackwardBuilder {
       int parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
       if (parameter_written_[parameter]) {
-        const Box& slice = *program_.placement.slices[parameter][program_.rank];
+        const Box& slice = *program_.placement->slices[parameter][program_.rank];
         work.partial_gradients[p] =
             new_buffer(network_.parameters()[parameter].name + " partial gradient", bytes_of(slice.shape()));
       }
@@ -216,7 +216,7 @@ class BackwardBuilder {
     const auto& inputs = first_of(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!first_of(work).input_gradients[i]) continue;
-      const auto& producer = program_.placement.operations[value(inputs[i]).producer];
+      const auto& producer = program_.placement->operations[value(inputs[i]).producer];
       if (producer.kind != Kind::copy && producer.kind != Kind::sum) continue;
       if (value(producer.inputs[0]).layout != value(inputs[i]).layout) return true;
     }
@@ -234,7 +234,7 @@ class BackwardBuilder {
 
   // True when nothing from `operation` on is computed, on any rank, before the work.
   bool only_moves(int operation, int work) const {
-    const auto& operations = program_.placement.operations;
+    const auto& operations = program_.placement->operations;
     return std::all_of(operations.begin() + operation,
                        operations.begin() + program_.works[work].operations.front(),
                        [](const auto& each) { return each.kind == Kind::copy || each.kind == Kind::sum; });
@@ -286,7 +286,7 @@ class BackwardBuilder {
                                   .reads = {work.partial_gradients[p]}});
       }
       if (--users_left_[parameter] > 0) continue;
-      const std::vector<int> group = program_.placement.replicas(parameter, program_.rank);
+      const std::vector<int> group = program_.placement->replicas(parameter, program_.rank);
       if (group.size() == 1 || work.backward_only) {
         updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
         continue;
@@ -303,7 +303,7 @@ class BackwardBuilder {
 
   // Updates that need no sum run as soon as the layer's backward steps are behind.
   void place_local_updates() {
-    if (program_.placement.ranks > 1) return;
+    if (program_.placement->ranks > 1) return;
     for (Step& step : updates_) program_.steps.push_back(std::move(step));
     updates_.clear();
   }

@@ -58,7 +58,7 @@ void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
     if (buffer >= 0 && program.buffers[buffer].first_step >= 0) program.buffers[buffer].last_step = end;
   };
   for (size_t tensor = 0; tensor < network.tensors().size(); ++tensor) {
-    if (program.placement.report_values[tensor] >= 0) keep(program.tensor_buffer(static_cast<int>(tensor)));
+    if (program.placement->report_values[tensor] >= 0) keep(program.tensor_buffer(static_cast<int>(tensor)));
   }
   if (!keep_tensors) return;
   for (int buffer : program.value_buffers) keep(buffer);

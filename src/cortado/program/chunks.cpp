@@ -23,7 +23,7 @@ class ChunkEnds {
     layer_ = layer;
     const bool ends = ended(other_layer);
     if (ends) bytes_ = {};
-    const auto& slice = program_.placement.slices[static_cast<size_t>(parameter)];
+    const auto& slice = program_.placement->slices[static_cast<size_t>(parameter)];
     bytes_ += bytes_of(slice[static_cast<size_t>(program_.rank)]->shape());
     return ends;
   }

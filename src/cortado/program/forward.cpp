@@ -10,8 +10,8 @@ using Kind = Placement::Operation::Kind;
 class ForwardBuilder {
  public:
   ForwardBuilder(Program& program, const Network& network) : program_(program), network_(network) {
-    program.value_buffers.assign(program.placement.values.size(), -1);
-    work_of_operation_.assign(program.placement.operations.size(), -1);
+    program.value_buffers.assign(program.placement->values.size(), -1);
+    work_of_operation_.assign(program.placement->operations.size(), -1);
     for (size_t w = 0; w < program.works.size(); ++w) {
       for (int operation : program.works[w].operations) work_of_operation_[operation] = static_cast<int>(w);
     }
@@ -36,20 +36,20 @@ class ForwardBuilder {
 
  private:
   const Placement::Operation& first_of(const Work& work) const {
-    return program_.placement.operations[work.operations.front()];
+    return program_.placement->operations[work.operations.front()];
   }
   const Placement::Operation& last_of(const Work& work) const {
-    return program_.placement.operations[work.operations.back()];
+    return program_.placement->operations[work.operations.back()];
   }
   const std::optional<Box>& held(int value) const {
-    return program_.placement.values[value].layout[program_.rank];
+    return program_.placement->values[value].layout[program_.rank];
   }
 
   int new_value_buffer(int value, Buffer::Kind kind) {
     const auto& box = held(value);
     if (!box) return -1;
     return program_.value_buffers[value] =
-               program_.add_buffer(program_.placement.values[value].name, kind, bytes_of(box->shape()));
+               program_.add_buffer(program_.placement->values[value].name, kind, bytes_of(box->shape()));
   }
 
   void place_load(int index) {
@@ -82,7 +82,7 @@ class ForwardBuilder {
   bool may_overwrite_input(int index) const {
     const Work& work = program_.works[index];
     if (!work.facts.in_place || work.facts.backward_reads_inputs || work.inputs[0] < 0) return false;
-    const auto& value = program_.placement.values[first_of(work).inputs[0]];
+    const auto& value = program_.placement->values[first_of(work).inputs[0]];
     if (work.task.local_input(0).size() != work.task.local_output(0).size()) return false;
     if (program_.buffers[work.inputs[0]].kind == Buffer::Kind::batch || value.loss_weight != 0) return false;
     const Work& producer = program_.works[work_of_operation_[value.producer]];

@@ -25,7 +25,7 @@ std::vector<int> chain_from(const Placement& placement, int first) {
 }
 
 Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
-  const Placement& placement = program.placement;
+  const Placement& placement = *program.placement;
   Task task;
   const Operation &first = placement.operations[chain.front()], &last = placement.operations[chain.back()];
   task.phase = network.nodes()[first.node].phase;  // what follows in a chain is the same in all phases
@@ -62,9 +62,9 @@ Work make_work(const Program& program, const std::vector<int>& chain, Task task,
   work.task = std::move(task);
   work.facts = facts;
   work.operations = chain;
-  work.backward_only = program.placement.operations[chain.front()].gradients == Operation::Gradients::only;
+  work.backward_only = program.placement->operations[chain.front()].gradients == Operation::Gradients::only;
   for (int index : chain) {
-    const Operation& operation = program.placement.operations[index];
+    const Operation& operation = program.placement->operations[index];
     work.nodes.push_back(operation.node);
     work.parameters.insert(work.parameters.end(), operation.parameters.begin(), operation.parameters.end());
   }
@@ -85,8 +85,8 @@ Work place_chain(const Program& program, const Network& network, const TaskOracl
 }
 
 Movement movement_of(const Program& program, const Operation& operation) {
-  const Layout& from = program.placement.values[operation.inputs[0]].layout;
-  const Layout& to = program.placement.values[operation.outputs[0]].layout;
+  const Layout& from = program.placement->values[operation.inputs[0]].layout;
+  const Layout& to = program.placement->values[operation.outputs[0]].layout;
   return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank)
                                                  : sum_movement(from, to, program.rank);
 }
@@ -94,7 +94,7 @@ Movement movement_of(const Program& program, const Operation& operation) {
 }  // namespace
 
 void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse) {
-  const auto& operations = program.placement.operations;
+  const auto& operations = program.placement->operations;
   std::vector<bool> placed(operations.size(), false);
   for (size_t o = 0; o < operations.size(); ++o) {
     const int index = static_cast<int>(o);
@@ -102,7 +102,7 @@ void place_works(Program& program, const Network& network, const TaskOracle& ora
     if (placed[o]) continue;
     if (operation.kind == Operation::Kind::compute) {
       if (!operation.domain[program.rank]) continue;
-      auto chain = fuse ? chain_from(program.placement, index) : std::vector<int>{index};
+      auto chain = fuse ? chain_from(*program.placement, index) : std::vector<int>{index};
       program.works.push_back(place_chain(program, network, oracle, chain));
       for (int member : program.works.back().operations) placed[member] = true;
       continue;

@@ -78,7 +78,8 @@ class Halver {
       const Step& step = program_.steps[s];
       if (step.kind != Kind::exchange || !step.group.empty()) continue;
       const Work& work = program_.works[step.work];
-      if (!moves_by_samples(program_.placement, program_.placement.operations[work.operations[0]])) continue;
+      if (!moves_by_samples(*program_.placement, program_.placement->operations[work.operations[0]]))
+        continue;
       halve_exchange(s);
       halve_readers(s);
       halve_writers(s);

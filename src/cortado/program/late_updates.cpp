@@ -37,7 +37,7 @@ class Delayer {
   // job: their update is computed while the layer's inputs are under way. What an owner updates, others wait
   // for.
   bool may_wait(int parameter) const {
-    return has(delayed_, parameter) || (program_.placement.ranks > 1 && !has(owned_, parameter));
+    return has(delayed_, parameter) || (program_.placement->ranks > 1 && !has(owned_, parameter));
   }
 
   const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work)]; }

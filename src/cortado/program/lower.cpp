@@ -17,7 +17,7 @@ TaskOracle without_in_place(const TaskOracle& oracle) {
 
 }  // namespace
 
-Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
+Program lower(const Network& network, std::shared_ptr<const Placement> placement, const TaskOracle& oracle,
               const LowerOptions& options) {
   Program program;
   program.rank = options.rank;
@@ -48,6 +48,11 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
   done("find needs");
   verify(program, network);
   return program;
+}
+
+Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
+              const LowerOptions& options) {
+  return lower(network, std::make_shared<const Placement>(std::move(placement)), oracle, options);
 }
 
 Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options) {

@@ -17,6 +17,9 @@ struct LowerOptions {
 };
 
 // One rank's part of a placed network: the passes in order. `oracle` answers for each task that is placed.
+// The Programs of a job's ranks share the placement.
+Program lower(const Network& network, std::shared_ptr<const Placement> placement, const TaskOracle& oracle,
+              const LowerOptions& options = {});
 Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
               const LowerOptions& options = {});
 // The same for the only rank of a job.

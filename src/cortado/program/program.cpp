@@ -27,25 +27,34 @@ Bytes Program::begin_of(const Work& work, int buffer) const {
   return {buffers[buffer].size.count / work.half->of * work.half->samples.begin};
 }
 
+std::map<std::string, Range> Program::samples() const {
+  std::map<std::string, Range> samples;
+  for (const auto& [source, layout] : placement->samples) {
+    const auto& own = layout[static_cast<size_t>(rank)];
+    samples[source] = own ? (*own)[0] : Range{};
+  }
+  return samples;
+}
+
 int Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {
   buffers.push_back({std::move(name), kind, size, -1, -1, -1});
   return static_cast<int>(buffers.size()) - 1;
 }
 
 int Program::tensor_buffer(int tensor) const {
-  const int report = placement.report_values[tensor];
+  const int report = placement->report_values[tensor];
   if (report >= 0 && value_buffers[report] >= 0) return value_buffers[report];
-  return value_buffers[placement.tensor_values[tensor]];
+  return value_buffers[placement->tensor_values[tensor]];
 }
 
 std::optional<Box> Program::tensor_box(int tensor) const {
-  const int report = placement.report_values[tensor];
-  if (report >= 0 && value_buffers[report] >= 0) return placement.values[report].layout[rank];
-  return placement.values[placement.tensor_values[tensor]].layout[rank];
+  const int report = placement->report_values[tensor];
+  if (report >= 0 && value_buffers[report] >= 0) return placement->values[report].layout[rank];
+  return placement->values[placement->tensor_values[tensor]].layout[rank];
 }
 
 int Program::gradient_buffer(int tensor) const {
-  return value_gradient_buffers[placement.tensor_values[tensor]];
+  return value_gradient_buffers[placement->tensor_values[tensor]];
 }
 
 }  // namespace cortado

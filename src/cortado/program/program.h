@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -117,7 +119,7 @@ struct Step {
 // simulated and drawn (docs/design.md, section 5).
 struct Program {
   int rank = 0;
-  Placement placement;
+  std::shared_ptr<const Placement> placement;  // of all ranks
   std::vector<Work> works;
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
@@ -141,6 +143,9 @@ struct Program {
 
   // What an exchange step moves: the movement of its work, or the adjoint.
   Movement movement_of(const Step& step) const;
+
+  // Which samples of each source's batch this rank reads.
+  std::map<std::string, Range> samples() const;
 
   int add_buffer(std::string name, Buffer::Kind kind, Bytes size);
 

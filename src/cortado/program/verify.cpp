@@ -206,7 +206,7 @@ void verify_updates(const Program& program, const Network& network) {
   if (!network.learns()) return;
   for (size_t p = 0; p < updates.size(); ++p) {
     const auto& parameter = network.parameters()[p];
-    const bool held = program.placement.slices[p][program.rank].has_value();
+    const bool held = program.placement->slices[p][program.rank].has_value();
     check(updates[p] == (parameter.wants_gradient && held ? 1 : 0), "parameter {} is updated {} times",
           parameter.name, updates[p]);
   }

@@ -78,7 +78,7 @@ void add_sum(const Program& program, const Step& step, Volumes& volumes) {
   }
   int64_t floats = 0;
   for (int parameter : step.parameters)
-    floats += program.placement.slices[parameter][program.rank]->shape().size();
+    floats += program.placement->slices[parameter][program.rank]->shape().size();
   if (step.kind == Step::Kind::sum_gradient) {
     const Ring ring = sum_ring(step, program.rank, floats, sizeof(float));
     volumes.gradients += ring.scatter();

@@ -71,7 +71,7 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
 Bytes StepSeconds::slice_of(const Step& step) const {
   Bytes bytes;
   for (int parameter : step.parameters) {
-    const auto& layout = program_.placement.slices[static_cast<size_t>(parameter)];
+    const auto& layout = program_.placement->slices[static_cast<size_t>(parameter)];
     bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
   }
   return bytes;
@@ -100,9 +100,9 @@ Layout samples_of(Layout layout, const Work& work) {
 
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[static_cast<size_t>(step.work)];
-  const auto& operation = program_.placement.operations[static_cast<size_t>(work.operations[0])];
+  const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
   const auto layout_of = [&](int value) {
-    return samples_of(program_.placement.values[static_cast<size_t>(value)].layout, work);
+    return samples_of(program_.placement->values[static_cast<size_t>(value)].layout, work);
   };
   const Layout from = layout_of(operation.inputs[0]), to = layout_of(operation.outputs[0]);
   if (operation.kind == Placement::Operation::Kind::copy)

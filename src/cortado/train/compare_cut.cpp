@@ -23,12 +23,14 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 // One training: its data, weights and executor.
 class Trainee {
  public:
-  Trainee(const ComparedTraining& training, const ExecutorOptions& options)
+  // `job`: null for the uncut one.
+  Trainee(const ComparedTraining& training, const CompileOptions& options, Communicator* job)
       : training_(training),
         data_(training.data()),
-        executor_(training.network, parameters_, data_.sources, options),
-        cut_(parameter_cut_of(executor_, options.communicator)) {
-    data_.restrict_to(executor_.samples());
+        executor_(training.network, compile(training.network, options), parameters_, data_.sources,
+                  {.communicator = job}),
+        cut_(parameter_cut_of(executor_, job)) {
+    data_.restrict_to(executor_.program().samples());
   }
 
   std::vector<double> train() {
@@ -67,13 +69,7 @@ class Trainee {
   ParameterCut cut_;
 };
 
-ExecutorOptions uncut(const ExecutorOptions& cut) {
-  ExecutorOptions options;
-  options.seed = cut.seed;
-  options.only_kernel = cut.only_kernel;
-  options.fuse = cut.fuse;
-  return options;
-}
+CompileOptions uncut(const CompileOptions& cut) { return {.kernels = cut.kernels, .fuse = cut.fuse}; }
 
 // Runs `work` at rank 0, while the others sleep: what waits in a blocking call takes a processor.
 void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
@@ -238,15 +234,15 @@ void enter(const Network& network, const std::map<size_t, ParameterDifference>& 
 // Iteration 1 with every tensor kept.
 void compare_first_iteration(const ComparedTraining& training, CutComparison& comparison) {
   const Network& network = training.network;
-  Communicator& job = *training.cut.communicator;
-  ExecutorOptions alone = uncut(training.cut), together = training.cut;
+  Communicator& job = training.job;
+  CompileOptions alone = uncut(training.cut), together = training.cut;
   alone.keep_tensors = together.keep_tensors = true;
   std::unique_ptr<Trainee> single;
   at_rank_0_alone(job, [&] {
-    single = std::make_unique<Trainee>(training, alone);
+    single = std::make_unique<Trainee>(training, alone, nullptr);
     single->executor().run(0);
   });
-  Trainee cut(training, together);
+  Trainee cut(training, together, &job);
   cut.executor().run(0);
 
   TensorComparer tensors(network, job, cut.executor(), single ? &single->executor() : nullptr);
@@ -293,13 +289,13 @@ std::optional<ParameterDifference> weight_difference(Communicator& job, const Tr
 }
 
 void compare_training(const ComparedTraining& training, CutComparison& comparison) {
-  Communicator& job = *training.cut.communicator;
+  Communicator& job = training.job;
   std::unique_ptr<Trainee> single;
   at_rank_0_alone(job, [&] {
-    single = std::make_unique<Trainee>(training, uncut(training.cut));
+    single = std::make_unique<Trainee>(training, uncut(training.cut), nullptr);
     comparison.uncut_losses = single->train();
   });
-  Trainee cut(training, training.cut);
+  Trainee cut(training, training.cut, &job);
   comparison.cut_losses = cut.train();
   std::map<size_t, ParameterDifference> differences;
   for (size_t p = 0; p < training.network.parameters().size(); ++p) {
@@ -336,7 +332,6 @@ double CutComparison::loss_difference(size_t iteration) const {
 }
 
 CutComparison compare_cut_training(const ComparedTraining& training) {
-  ensure(training.cut.communicator != nullptr, "a comparison needs the job's communicator");
   CutComparison comparison;
   for (const auto& node : training.network.nodes())
     comparison.layers.push_back(

@@ -19,7 +19,8 @@ struct ComparedData {
 // A net to train twice with plain momentum SGD from the same start: uncut, on rank 0 alone, and cut.
 struct ComparedTraining {
   const Network& network;
-  ExecutorOptions cut;  // strategies and communicator of the job
+  CompileOptions cut;  // for this rank of the job
+  Communicator& job;
   std::function<ComparedData()> data;
   int iterations = 3;
   double rate = 1e-3;

@@ -78,9 +78,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   const Strategy strategy = options.find_strategy ? options.find_strategy(network)
                                                   : load_strategy(options.strategy, network, ranks);
   const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
-  train_executor_ = std::make_unique<Executor>(network, parameters_, train_->sources(),
-                                               execution(options, network, strategies, strategy.schedule));
-  train_->restrict_to(train_executor_->samples());
+  train_executor_ = executor_of(*train_, options, strategies, strategy.schedule);
   data.learns = false;
   std::vector<const Network*> test_networks;
   for (const SolverNet& net : nets.tests) {
@@ -90,10 +88,8 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   check_layer_names(solver_, network, test_networks);
   for (TestNet& test : tests_) {
     const Network& beside = test.data->network();
-    test.executor = std::make_unique<Executor>(
-        beside, parameters_, test.data->sources(),
-        execution(options, beside, resolve_beside(beside, network, strategies, ranks), strategy.schedule));
-    test.data->restrict_to(test.executor->samples());
+    test.executor = executor_of(*test.data, options, resolve_beside(beside, network, strategies, ranks),
+                                strategy.schedule);
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
 }
@@ -111,16 +107,18 @@ ParameterCut Trainer::parameter_cut() const {
   return cut;
 }
 
-ExecutorOptions Trainer::execution(const Options& options, const Network& network, NodeStrategies strategies,
-                                   const Schedule& schedule) const {
-  ExecutorOptions execution;
-  execution.seed = solver_.seed;
-  execution.only_kernel = options.only_kernel;
-  execution.strategies = std::move(strategies);
-  execution.schedule = schedule;
-  execution.communicator = communicator_;
-  if (options.select_kernels) options.select_kernels(network, execution);
-  return execution;
+std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& options,
+                                               NodeStrategies strategies, const Schedule& schedule) {
+  CompileOptions compiling{.strategies = std::move(strategies),
+                           .schedule = schedule,
+                           .kernels = {.only = options.only_kernel},
+                           .ranks = communicator_ ? communicator_->size() : 1,
+                           .rank = communicator_ ? communicator_->rank() : 0};
+  if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);
+  Compiled compiled = compile(net.network(), std::move(compiling));
+  net.restrict_to(compiled.program.samples());
+  return std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, net.sources(),
+                                    ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
 }
 
 Trainer::Wishes Trainer::wishes(SignalWatch& signals) const {

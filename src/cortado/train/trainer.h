@@ -40,8 +40,8 @@ class Trainer {
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
-    // Says on which kernels an executor of the network runs that is else complete; null: on `only_kernel`.
-    std::function<void(const Network&, ExecutorOptions&)> select_kernels{};
+    // Says which kernels run a network that is compiled so; null: `only_kernel`.
+    std::function<KernelChoice(const Network&, const CompileOptions&)> select_kernels{};
   };
   // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
   // learn (train/trainable.h).
@@ -79,8 +79,9 @@ class Trainer {
     bool refuse = false;  // of a rank that has met what is not finite
   };
   Wishes wishes(SignalWatch& signals) const;
-  ExecutorOptions execution(const Options& options, const Network& network, NodeStrategies strategies,
-                            const Schedule& schedule) const;
+  // Of the training net or one beside it, whose readers read this rank's samples then.
+  std::unique_ptr<Executor> executor_of(DataNetwork& net, const Options& options, NodeStrategies strategies,
+                                        const Schedule& schedule);
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();
   void test_all(SignalWatch& signals);

@@ -1,4 +1,4 @@
-#include "cortado/cost/task_key.h"
+#include "cortado/layers/problem.h"
 
 #include <algorithm>
 #include <fmt/format.h>

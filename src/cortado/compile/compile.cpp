@@ -1,0 +1,68 @@
+#include "cortado/compile/compile.h"
+
+#include <memory>
+
+#include "cortado/base/error.h"
+#include "cortado/program/lower.h"
+
+namespace cortado {
+namespace {
+
+std::shared_ptr<const Placement> placement_of(const Network& network, const CompileOptions& options) {
+  NodeStrategies strategies = options.strategies;
+  if (strategies.empty()) strategies.resize(network.nodes().size());
+  return std::make_shared<const Placement>(place(network, strategies, options.ranks));
+}
+
+LowerOptions lowering(const CompileOptions& options, int rank) {
+  return {.keep_tensors = options.keep_tensors,
+          .fuse = options.fuse,
+          .rank = rank,
+          .schedule = options.schedule,
+          .after_pass = options.after_pass};
+}
+
+std::vector<ParameterFormat> formats_of(const Network& network, const Program& program,
+                                        const std::vector<Selection>& kernels) {
+  std::vector<ParameterFormat> formats(network.parameters().size());
+  for (const Work& work : program.works) {
+    for (size_t p = 0; p < work.parameters.size(); ++p) {
+      ParameterFormat format = kernels[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));
+      ensure(!work.task.canonical_parameters || format == ParameterFormat{},
+             "a shared parameter is not canonical");
+      ensure(!work.backward_only || format == formats[work.parameters[p]],
+             "whole gradients lie otherwise than the parameter");
+      formats[work.parameters[p]] = std::move(format);
+    }
+  }
+  return formats;
+}
+
+}  // namespace
+
+Compiled compile(const Network& network, CompileOptions options) {
+  Compiled compiled;
+  const auto offer = [&](const Task& task) {
+    Selection selection = options.kernels.select(task);
+    std::optional<TaskFacts> facts = facts_of(task, selection);
+    if (!facts) return facts;
+    facts->kernel = static_cast<int>(compiled.kernels.size());
+    compiled.kernels.push_back(std::move(selection));
+    return facts;
+  };
+  compiled.program = lower(network, placement_of(network, options), offer, lowering(options, options.rank));
+  compiled.formats = formats_of(network, compiled.program, compiled.kernels);
+  return compiled;
+}
+
+std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
+                                 KernelProfile& profile) {
+  const std::shared_ptr<const Placement> placement = placement_of(network, options);
+  const auto ask = [&](const Task& task) { return profile(task); };
+  std::vector<Program> programs;
+  for (int rank = 0; rank < options.ranks; ++rank)
+    programs.push_back(lower(network, placement, ask, lowering(options, rank)));
+  return programs;
+}
+
+}  // namespace cortado

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "cortado/compile/kernel_facts.h"
+#include "cortado/net/network.h"
+#include "cortado/parallel/schedule.h"
+#include "cortado/parallel/strategy.h"
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+struct CompileOptions {
+  NodeStrategies strategies{};  // per node; empty: one rank does everything
+  Schedule schedule{};
+  KernelChoice kernels{};
+  int ranks = 1, rank = 0;
+  bool keep_tensors = false;  // every tensor and gradient can be read after an iteration
+  bool fuse = true;
+  // Called after every pass with its name and the program so far (dumps).
+  std::function<void(std::string_view pass, const Program&)> after_pass{};
+};
+
+// All that one rank needs to run a network: what to do in which order and memory, and by which kernels.
+struct Compiled {
+  Program program;
+  std::vector<Selection> kernels;        // TaskFacts::kernel is an index into it
+  std::vector<ParameterFormat> formats;  // per parameter of the network: how this rank's slice lies in memory
+};
+
+// Network and strategies become a Placement, and this rank's part of that a Program whose works have kernels.
+// Throws UserError where no kernel can run a task.
+Compiled compile(const Network& network, CompileOptions options = {});
+
+// The Programs of all ranks: with the profile of this process's kernels those that compile() makes on each.
+// `options.rank` and `options.kernels` do not count.
+std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
+                                 KernelProfile& profile);
+
+}  // namespace cortado

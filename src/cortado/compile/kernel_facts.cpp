@@ -1,0 +1,50 @@
+#include "cortado/compile/kernel_facts.h"
+
+#include "cortado/layers/problem.h"
+
+namespace cortado {
+namespace {
+
+TaskFacts facts_of(const Kernel& kernel) {
+  BackwardReads reads = kernel.backward_reads();
+  TaskFacts facts;
+  facts.saved = kernel.saved_bytes();
+  facts.saved_by_samples = kernel.saves_by_samples();
+  facts.scratch = kernel.scratch_bytes();
+  facts.backward_reads_inputs = reads.inputs;
+  facts.backward_reads_outputs = reads.outputs;
+  facts.in_place = kernel.in_place();
+  facts.overwrites_output_gradients = kernel.overwrites_output_gradients();
+  facts.passes_output_gradient = kernel.passes_output_gradient();
+  facts.forward_sums = kernel.forward_sums();
+  facts.backward_sums = kernel.backward_sums();
+  return facts;
+}
+
+}  // namespace
+
+std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
+  if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
+  TaskFacts facts = facts_of(*selection.kernel);
+  for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
+    facts.parameter_order += selection.kernel->parameter_format(static_cast<int>(p)).name + "; ";
+  return facts;
+}
+
+KernelProfile KernelProfile::here(KernelChoice choice) {
+  return KernelProfile(
+      [choice = std::move(choice)](const Task& task) { return facts_of(task, choice.select(task)); });
+}
+
+KernelProfile KernelProfile::unknown() {
+  return KernelProfile([](const Task& task) { return facts_of(*select_kernel(task, "reference").kernel); });
+}
+
+std::optional<TaskFacts> KernelProfile::operator()(const Task& task) {
+  const std::optional<std::string> problem = problem_of(task);
+  if (!problem) return ask_(task);
+  if (const auto known = known_.find(*problem); known != known_.end()) return known->second;
+  return known_[*problem] = ask_(task);
+}
+
+}  // namespace cortado

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cortado/kernels/kernel.h"
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+// Which kernels run the tasks of a network.
+struct KernelChoice {
+  std::string only{};  // as in select_kernel
+  // Per task, what it is restricted to ("": nothing), in place of `only`; null: `only`.
+  std::function<std::string(const Task&)> of_task{};
+
+  Selection select(const Task& task) const { return select_kernel(task, of_task ? of_task(task) : only); }
+};
+
+// What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference
+// would run layer by layer, where nothing would be gained.
+std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection);
+
+// What is known of kernels for Programs that do not run here: asked once for each problem (layers/problem.h).
+class KernelProfile {
+ public:
+  // This process's own, for its kind of processor; they are not kept.
+  static KernelProfile here(KernelChoice choice = {});
+  // Of a machine whose kernels nobody here knows: reference kernels, which take every chain as one. A guess.
+  static KernelProfile unknown();
+
+  std::optional<TaskFacts> operator()(const Task& task);
+
+ private:
+  explicit KernelProfile(TaskOracle ask) : ask_(std::move(ask)) {}
+
+  TaskOracle ask_;
+  std::map<std::string, std::optional<TaskFacts>> known_;
+};
+
+}  // namespace cortado

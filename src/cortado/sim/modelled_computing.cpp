@@ -1,0 +1,27 @@
+#include "cortado/sim/modelled_computing.h"
+
+#include <thread>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/sim/step_seconds.h"
+
+namespace cortado {
+
+ModelledComputing::ModelledComputing(const Program& program, const DeviceGraph& machine) {
+  AnalyticCosts costs(machine);
+  const std::vector<int> nodes = machine.node_of_devices();
+  for (double one : StepSeconds(program, costs, nodes).of_all()) seconds_.push_back({one});
+}
+
+// Sleeping ends late; a step that follows at once begins when the one before should have ended.
+void ModelledComputing::operator()(int step) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds late{500};
+  const auto now = Clock::now();
+  if (now - end_ > late) end_ = now;
+  const Seconds seconds = seconds_[static_cast<size_t>(step)];
+  end_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds.count));
+  std::this_thread::sleep_until(end_);
+}
+
+}  // namespace cortado
