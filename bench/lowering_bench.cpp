@@ -10,11 +10,11 @@
 #include <random>
 #include <string>
 
-#include "cortado/app/algorithms.h"
-#include "cortado/app/version.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/version.h"
 #include "cortado/kernels/lowering/lowering.h"
 #include "cortado/layers/convolution.h"
+#include "cortado/measure/algorithms.h"
 
 #include "bench/match.h"
 

@@ -21,7 +21,7 @@ std::string net() {
   return R"(name: "net"
 layer { name: "data" type: "DummyData" top: "data" top: "label"
   dummy_data_param {
-    shape { dim: 4 dim: 16 dim: 12 dim: 12 } shape { dim: 4 }
+    shape { dim: 4 dim: 12 dim: 12 dim: 12 } shape { dim: 4 }
     data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 } } }
 )" + convolution("first", "data", "num_output: 16 kernel_size: 3 pad: 1") +
          convolution("second", "first", "num_output: 16 kernel_size: 3 pad: 1") +

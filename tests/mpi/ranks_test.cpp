@@ -320,7 +320,9 @@ TEST_F(Ranks, ARankThatIsStoppedForGoodEndsTheJob) {
 }
 
 TEST_F(Ranks, ARankThatIsStoppedForAMomentChangesNothing) {
-  ASSERT_EQ(train("--set max_iter=400 --strategy data --ranks 2 --log one.jsonl").exit_code, 0);
+  ASSERT_EQ(
+      train("--set max_iter=400 --set test_interval=0 --strategy data --ranks 2 --log one.jsonl").exit_code,
+      0);
   folder_.write("stop.sh", while_training("--set max_iter=400 --ranks 2 --stall-timeout 3 --log two.jsonl",
                                           "kill -STOP $rank1; sleep 1; kill -CONT $rank1"));
   const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash stop.sh; true ||");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cortado/app/algorithms.h"
+#include "cortado/measure/algorithms.h"
 #include "cortado/net/network.h"
 #include "cortado/program/program.h"
 

@@ -6,18 +6,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cortado/app/algorithms.h"
-#include "cortado/app/auto_strategy.h"
+#include "cortado/app/auto_lines.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/log_lines.h"
-#include "cortado/app/measured_kernels.h"
 #include "cortado/app/number_option.h"
-#include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/version.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
+#include "cortado/measure/measured_kernels.h"
 #include "cortado/net/source_override.h"
 
 namespace cortado {
@@ -151,18 +150,26 @@ std::string strategy_of(const MachineOptions& o, const Communicator& job) {
 
 Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job) {
   const std::string name = strategy_of(o, job);
-  Strategy strategy =
-      name == "auto" ? auto_strategy(network, job, kernels_of(o)) : load_strategy(name, network, job.size());
+  Strategy strategy;
+  if (name == "auto") {
+    AutoChoice choice = choose_strategy(network, job, kernels_of(o), print_notice);
+    print_choice(choice);
+    strategy = std::move(choice.strategy);
+  } else {
+    strategy = load_strategy(name, network, job.size());
+  }
   apply(o.schedule, network, strategy);
   return strategy;
 }
+
+void print_notice(const std::string& line) { fmt::print(stderr, "cortado: {}\n", line); }
 
 std::string kernels_of(const MachineOptions& o) { return o.fast_math ? fast_math : o.kernels; }
 
 KernelChoice select_kernels(const MachineOptions& o, const Network& network, Communicator& job,
                             const CompileOptions& options) {
   if (kernels_of(o) != measured_kernels) return {.only = kernels_of(o)};
-  JobTimes times(job);
+  JobTimes times(job, print_notice);
   KernelChoice choice = choose_measured(network, options, times);
   times.save();
   return choice;

@@ -53,6 +53,9 @@ std::string strategy_of(const MachineOptions& options, const Communicator& job);
 // What that names, with the schedule that the options say.
 Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
 
+// Prints what a user should know though the work goes on, on stderr.
+void print_notice(const std::string& line);
+
 // Which kernels: --kernels, or fast_math; "": the list of all.
 std::string kernels_of(const MachineOptions& options);
 // By those, the kernels of a network that is compiled so. All ranks call it: --kernels measured measures.

@@ -5,8 +5,8 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/host_facts.h"
 #include "cortado/comm/processors.h"
+#include "cortado/measure/host_facts.h"
 
 namespace cortado {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cortado/app/simulated.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/report/trace.h"
+#include "cortado/sim/simulated_job.h"
 #include "cortado/train/observer.h"
 
 namespace cortado {

@@ -5,12 +5,12 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/job_machine.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/machine/file.h"
+#include "cortado/measure/job_machine.h"
 #include "cortado/report/table.h"
 
 namespace cortado {

@@ -19,9 +19,9 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
-#include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/base/version.h"
 
 namespace cortado {
 namespace {

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "cortado/app/job_trace.h"
-#include "cortado/app/version.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/version.h"
 
 namespace cortado {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cortado/app/predict.h"
-#include "cortado/app/simulated.h"
-#include "cortado/app/time_report.h"
 #include "cortado/report/run_report.h"
+#include "cortado/report/time_report.h"
+#include "cortado/sim/predict.h"
+#include "cortado/sim/simulated_job.h"
 
 namespace cortado {
 

@@ -7,15 +7,15 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/job_costs.h"
+#include "cortado/app/load_without_data.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
-#include "cortado/app/resident_data.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
+#include "cortado/measure/job_costs.h"
 #include "cortado/plan/planner.h"
 #include "cortado/plan/remedy.h"
 #include "cortado/report/plan_report.h"
@@ -83,7 +83,7 @@ void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
   check(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  JobCosts costs(*job, "");
+  JobCosts costs(*job, "", print_notice);
   const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
                                   .frontier_points = a.frontier ? frontier_points : 0};
   const plan::Plan plan = plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions),

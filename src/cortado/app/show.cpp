@@ -5,8 +5,8 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
+#include "cortado/app/load_without_data.h"
 #include "cortado/app/named_files.h"
-#include "cortado/app/resident_data.h"
 #include "cortado/base/file.h"
 #include "cortado/report/table.h"
 

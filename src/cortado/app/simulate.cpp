@@ -8,20 +8,20 @@
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
 #include "cortado/app/job_trace.h"
+#include "cortado/app/load_without_data.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
-#include "cortado/app/resident_data.h"
-#include "cortado/app/simulated.h"
-#include "cortado/app/time_report.h"
-#include "cortado/app/tuning.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/plan/choice.h"
 #include "cortado/program/volume.h"
+#include "cortado/report/time_report.h"
 #include "cortado/report/trace.h"
+#include "cortado/sim/simulated_job.h"
+#include "cortado/tune/tune_on_machine.h"
 
 namespace cortado {
 namespace {
@@ -132,8 +132,9 @@ void run_simulate(const SimulateArguments& a) {
       simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
   const TimeReport report = report_of(simulated, network, machine);
   const double one = alone.simulation.iteration.count;
-  fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s\n", times_text(report),
-             1e3 * one, one / report.step, taken.count());
+  fmt::print(
+      "{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with a guess at its kernels\n",
+      times_text(report), 1e3 * one, one / report.step, taken.count());
   if (!a.report.empty()) write_page(a.report, run_page(page_report(a, report, simulated, network, machine)));
   if (!a.json.empty()) {
     auto json = times_json(report);

@@ -10,28 +10,29 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/job_costs.h"
 #include "cortado/app/job_trace.h"
+#include "cortado/app/load_without_data.h"
 #include "cortado/app/log_lines.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
 #include "cortado/app/page.h"
-#include "cortado/app/predict.h"
-#include "cortado/app/resident_data.h"
-#include "cortado/app/simulated.h"
 #include "cortado/app/time_lines.h"
-#include "cortado/app/time_report.h"
-#include "cortado/app/trial.h"
-#include "cortado/app/values_of_ranks.h"
+#include "cortado/auto/trial.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/comm/values_of_ranks.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/machine/file.h"
+#include "cortado/measure/job_costs.h"
 #include "cortado/report/table.h"
+#include "cortado/report/time_report.h"
 #include "cortado/report/trace.h"
 #include "cortado/sim/modelled_computing.h"
+#include "cortado/sim/predict.h"
+#include "cortado/sim/simulated_job.h"
 #include "cortado/train/gather.h"
+#include "cortado/train/resident_data.h"
 
 namespace cortado {
 namespace {
@@ -62,7 +63,7 @@ struct PredictedTimes {
 };
 
 PredictedTimes predicted_times(const Network& network, const CompileOptions& options, Communicator& job) {
-  JobCosts costs(job, options.kernels.only);
+  JobCosts costs(job, options.kernels.only, print_notice);
   PredictedTimes times{predict(network, options, costs.costs(), costs.machine().node_of_devices()),
                        simulate_job(network, options.strategies, options.schedule, costs.simulated()),
                        costs.machine().machine(), costs.machine().node_of_devices()};
@@ -180,7 +181,7 @@ void time_algorithms(const TimeArguments& a, const Network& network, CompileOpti
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
   const std::string kernels = a.machine.fast_math ? fast_math : "";
-  JobTimes times(job);
+  JobTimes times(job, print_notice);
   Algorithms algorithms(times, kernels);
   options.kernels = {.only = kernels};
   const Program program = compile(network, std::move(options)).program;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cortado/app/terminal.h"
-#include "cortado/app/time_report.h"
+#include "cortado/report/time_report.h"
 
 namespace cortado {
 

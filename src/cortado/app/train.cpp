@@ -3,7 +3,6 @@
 #include <memory>
 #include <set>
 
-#include "cortado/app/auto_strategy.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"

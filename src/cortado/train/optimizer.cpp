@@ -10,7 +10,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/train/update.h"
+#include "cortado/kernels/update.h"
 
 namespace cortado {
 namespace {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cortado/kernels/update.h"
+
 namespace caffe {
 class SolverParameter;
 }
@@ -23,21 +25,6 @@ struct LearningRateOptions {
   int64_t warmup_iterations = 0;    // 0: none
   double warmup_start = 0;
   bool operator==(const LearningRateOptions&) const = default;
-};
-
-// How a gradient changes a parameter (update.h).
-struct UpdateOptions {
-  enum class Solver { sgd, nesterov, adagrad, rmsprop, adadelta, adam, lars };
-  enum class Regularization { l2, l1 };
-  Solver solver = Solver::sgd;
-  Regularization regularization = Regularization::l2;
-  double momentum = 0;       // Adam's beta1, AdaDelta's decay
-  double momentum2 = 0.999;  // Adam's beta2
-  double delta = 1e-8;       // added to denominators
-  double rms_decay = 0.99;
-  double weight_decay = 0;
-  double lars_eta = 0.001;  // LARS' trust coefficient
-  bool operator==(const UpdateOptions&) const = default;
 };
 
 enum class SnapshotFormat { cortado, caffe, hdf5 };

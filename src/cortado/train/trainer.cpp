@@ -7,12 +7,12 @@
 
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
+#include "cortado/kernels/update.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/layer_names.h"
 #include "cortado/train/learning_rate.h"
 #include "cortado/train/snapshot_size.h"
 #include "cortado/train/trainable.h"
-#include "cortado/train/update.h"
 
 namespace cortado {
 namespace {

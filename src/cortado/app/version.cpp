@@ -1,7 +1,0 @@
-#include "cortado/app/version.h"
-
-namespace cortado {
-
-std::string_view version() { return CORTADO_VERSION; }
-
-}  // namespace cortado

@@ -1,0 +1,175 @@
+#include "cortado/auto/choose_strategy.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <optional>
+#include <ranges>
+
+#include "cortado/auto/trial.h"
+#include "cortado/base/digest.h"
+#include "cortado/base/error.h"
+#include "cortado/measure/job_costs.h"
+#include "cortado/measure/job_machine.h"
+#include "cortado/plan/choice.h"
+#include "cortado/sim/simulated_job.h"
+#include "cortado/tune/tune_on_machine.h"
+
+namespace cortado {
+namespace {
+
+// The layers of a plan that are cut another way than by sample over all ranks.
+size_t not_by_sample(const plan::Plan& plan, int ranks) {
+  return static_cast<size_t>(std::ranges::count_if(plan.groups, [&](const plan::PlannedGroup& group) {
+    return group.strategy.config.degrees.n != ranks;
+  }));
+}
+
+// What identifies a trial.
+std::string trial_of(const Network& network, const Strategy& strategy, const std::string& kernels) {
+  std::string net = network.learns() ? "train\n" : "test\n";
+  for (int index = 0; index < static_cast<int>(network.nodes().size()); ++index) {
+    const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
+    net += fmt::format("{} {}{}\n", node.name, identity_of(network, index),
+                       network.learns() == (node.phase == Phase::train) ? "" : " in the other phase");
+  }
+  return fmt::format("iteration of net '{}' {:016x} under strategy {:016x} by {} kernels", network.name(),
+                     digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);
+}
+
+// Files would be written.
+bool writes(const Network& network) {
+  return std::ranges::any_of(network.nodes(),
+                             [](const Network::Node& node) { return node.layer->type() == "HDF5Output"; });
+}
+
+// Measured seconds of each candidate; none where there is one alone or a trial would do harm.
+struct Trial {
+  std::vector<Seconds> seconds;
+  int fresh = 0;  // not kept from before
+};
+Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
+  // Who else uses the machine only ever makes an iteration longer, so that those about as fast as the
+  // fastest run twice, in turns, and the least counts.
+  constexpr double about = 1.1;
+  Trial trial;
+  if (choice.candidates.size() < 2 || writes(network)) return trial;
+  std::vector<size_t> fresh;
+  auto run = [&](size_t candidate) {
+    return try_strategy(network, job, choice.candidates[candidate].strategy, costs);
+  };
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const std::optional<Seconds> known =
+        costs.times().known(trial_of(network, choice.candidates[i].strategy, costs.kernels()));
+    if (!known) fresh.push_back(i);
+    trial.seconds.push_back(known ? *known : run(i));
+  }
+  const Seconds near{about * std::ranges::min(trial.seconds).count};
+  for (size_t i : std::views::reverse(fresh)) {
+    if (trial.seconds[i] < near) trial.seconds[i] = std::min(trial.seconds[i], run(i));
+    costs.times().keep(trial_of(network, choice.candidates[i].strategy, costs.kernels()), trial.seconds[i]);
+  }
+  trial.fresh = static_cast<int>(fresh.size());
+  return trial;
+}
+
+// How many times faster than a built-in strategy: by the trial where both were tried, by simulation where
+// that was judged, else by the costs of both.
+double times_faster_than(std::string_view name, const plan::Choice& choice, size_t taken,
+                         const std::vector<Seconds>& trial) {
+  const plan::Choice::Candidate& chosen = choice.candidates[taken];
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    if (choice.candidates[i].built_in != name) continue;
+    return trial.empty() ? choice.candidates[i].seconds.count / chosen.seconds.count
+                         : trial[i].count / trial[taken].count;
+  }
+  for (const plan::Choice::Candidate& other : choice.others)
+    if (other.built_in == name) return other.seconds.count / chosen.seconds.count;
+  const auto& baselines = choice.plan.baselines;
+  const auto own = std::ranges::find(baselines, chosen.built_in, &plan::Assignment::name);
+  const Seconds judged = chosen.built_in.empty() ? choice.plan.seconds : chosen.seconds;
+  return std::ranges::find(baselines, name, &plan::Assignment::name)->seconds.count /
+         (own == baselines.end() ? judged : own->seconds).count;
+}
+
+// The candidate with the schedule, and the ways to sum gradients, that simulations prefer, where messages
+// would hold up computing; the machine's noise is more than little gains.
+struct Tuned {
+  Strategy strategy;
+  double gained = 1;  // times faster
+};
+Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs, bool replicate) {
+  constexpr double worth = 1.03;
+  const SimulatedJob job =
+      simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
+                   strategy.schedule, costs.simulated());
+  const Seconds computing = std::ranges::max(job.simulation.computing);
+  if (job.simulation.iteration.count < worth * computing.count) return {strategy};
+  TunedStrategy found =
+      tune_on(costs.simulated(), network, strategy, {.cuts = false, .replicate = replicate, .go_on = {}});
+  const double gained = found.before.count / found.seconds.count;
+  if (gained < worth) return {strategy};
+  return {std::move(found.strategy), gained};
+}
+
+// Whether replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
+bool round_alike(Communicator& job) {
+  const std::vector<RankFacts> ranks = facts_of_job(job);
+  return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
+}
+
+// Why the job cannot be planned for; empty: it can.
+std::string obstacle(Communicator& job) {
+  try {
+    nodes_of_ranks(facts_of_job(job));
+    return "";
+  } catch (const UserError& problem) {
+    return problem.what();
+  }
+}
+
+}  // namespace
+
+AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels,
+                           const Notices& tell) {
+  AutoChoice made;
+  if (job.size() == 1) {
+    made.strategy = built_in_strategy("single", network, 1);
+    return made;
+  }
+  made.obstacle = obstacle(job);
+  if (!made.obstacle.empty()) {
+    made.strategy = built_in_strategy("data", network, job.size());
+    return made;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  JobCosts costs(job, kernels, tell);
+  plan::PricingOptions pricing = plan::pricing_for(costs.machine());
+  pricing.replicate = round_alike(job);
+  const plan::Choice choice =
+      plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
+                   costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
+  const Trial trial = tried(choice, network, job, costs);
+  const size_t taken =
+      trial.seconds.empty()
+          ? 0
+          : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
+  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing.replicate);
+  costs.save();
+  made.planned = true;
+  made.built_in = choice.candidates[taken].built_in;
+  made.layers = choice.plan.groups.size();
+  made.layers_not_by_sample = not_by_sample(choice.plan, job.size());
+  made.tried = static_cast<int>(trial.seconds.size());
+  made.times_faster_than_data = times_faster_than("data", choice, taken, trial.seconds);
+  made.times_faster_than_owt = times_faster_than("owt", choice, taken, trial.seconds);
+  made.times_faster_by_schedule = refined.gained;
+  made.misfit = choice.misfit;
+  made.measurements = costs.measurements();
+  made.cached = made.measurements == 0 && trial.fresh == 0 && !costs.times().machine_measured();
+  made.strategy = parse_strategy(from_first_rank(job, strategy_text(refined.strategy)), "strategy auto");
+  made.planning = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  return made;
+}
+
+}  // namespace cortado

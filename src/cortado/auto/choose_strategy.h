@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/comm/communicator.h"
+#include "cortado/measure/cache.h"
+#include "cortado/net/network.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+
+// What was chosen, and why.
+struct AutoChoice {
+  Strategy strategy;
+  bool planned = false;  // false: one rank, or no plan can be made; then the rest says nothing
+  std::string obstacle;  // why none can: the strategy is data
+  std::string built_in;  // the built-in strategy that it is, before its schedule; "": a plan's own
+  size_t layers = 0, layers_not_by_sample = 0;  // of the plan
+  int tried = 0;                                // strategies run for a few iterations
+  double times_faster_than_data = 1, times_faster_than_owt = 1, times_faster_by_schedule = 1;
+  std::string misfit;    // the devices' memory that no plan keeps; it is planned without then
+  int measurements = 0;  // of tasks
+  bool cached = false;   // nothing was measured or tried anew
+  Seconds planning;
+};
+
+// `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here
+// (measure/job_costs.h), or the best built-in one where that is nearly as good. All ranks call it and get the
+// same. `kernels`: as JobCosts has them.
+AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels,
+                           const Notices& tell = nullptr);
+
+}  // namespace cortado

@@ -1,0 +1,7 @@
+#include "cortado/base/version.h"
+
+namespace cortado {
+
+std::string_view version() { return CORTADO_VERSION; }
+
+}  // namespace cortado

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cortado/measure/job_times.h"
+
+namespace cortado {
+
+// In place of an implementation's name: for each convolution the fastest measured, for others the list.
+inline constexpr const char* measured_kernels = "measured";
+
+// One way to compute a convolution: what the cost model says of it (kernels/lowering/cost.h) and what it
+// takes, or why it is not measured.
+struct Algorithm {
+  std::string name;
+  std::string refusal;  // of the implementation
+  std::string pruned;   // why it need not be measured
+  Seconds predicted;    // of all passes
+  Bytes scratch;
+  std::optional<TaskTime> time;
+};
+
+// Those of a task, as the list of implementations has them.
+struct AlgorithmTable {
+  std::vector<Algorithm> algorithms;
+  int listed = -1;   // the first of the list that accepts: what runs where nobody measures
+  int pick = -1;     // the fastest measured, all passes together
+  double flops = 0;  // of a pass, multiply-adds counted two
+};
+
+// Whether a task has algorithms to choose from.
+bool is_convolution(const Task& task);
+
+// The automatic optimizer (Caffe con Troll, section 2.1 and appendix A): the cost model ranks the lowerings
+// and leaves out those far behind the best of them; the others are measured in turns, and the fastest is
+// picked. Times are kept with those of the job: a problem is measured once on a machine. All ranks ask the
+// same in the same order and get the same: what a rank refuses is refused, and the slowest rank's time
+// counts.
+class Algorithms {
+ public:
+  // `times` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
+  explicit Algorithms(JobTimes& times, std::string kernels = "")
+      : times_(times), kernels_(std::move(kernels)) {}
+
+  // thorough: until the pick is sure, and kept. quick: two rounds, for plans.
+  enum class Effort { quick, thorough };
+  // In turns over all tasks, so that no task falls into a time when the machine is slow.
+  std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks, Effort effort = Effort::thorough);
+  // What the pick takes; quick.
+  TaskTime fastest(const Task& task);
+
+ private:
+  // The algorithms of a task that are to be measured, and the best time so far.
+  struct Contest {
+    const Task& task;
+    std::vector<Algorithm*> contenders;
+    Seconds best;
+  };
+
+  AlgorithmTable ranked(const Task& task) const;
+  void agree(std::vector<Algorithm>& algorithms) const;
+  void rank(const Task& task, AlgorithmTable& table) const;
+  Contest contest(const Task& task, AlgorithmTable& table);
+  void take_turn(int round, Effort effort, Contest& contest);
+
+  JobTimes& times_;
+  std::string kernels_;
+};
+
+}  // namespace cortado

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cortado/cost/measured.h"
+#include "cortado/measure/algorithms.h"
+#include "cortado/measure/job_times.h"
+#include "cortado/sim/simulated_job.h"
+
+namespace cortado {
+
+// What things cost on the machine that this job runs on, by its times: at every rank the same. All ranks make
+// it, ask the same of it in the same order, and save it.
+class JobCosts {
+ public:
+  // `kernels`: what tasks run on: "" (the list of all), fast_math, one implementation, or measured_kernels:
+  // then a convolution costs what the fastest of its implementations takes.
+  JobCosts(Communicator& job, std::string kernels, Notices tell = nullptr);
+
+  CostModel& costs() { return costs_; }
+  JobTimes& times() { return times_; }
+  const std::string& kernels() const { return kernels_; }
+  const DeviceGraph& machine() const { return times_.machine(); }
+  SimulatedMachine simulated() { return {machine(), costs_, profile_}; }
+  int measurements() const { return costs_.measurements(); }
+  void save() { times_.save(); }
+
+ private:
+  TaskTime measure(const Task& task);
+
+  std::string kernels_;
+  JobTimes times_;
+  KernelProfile profile_;
+  Algorithms algorithms_;
+  MeasuredCosts costs_;
+  bool told_ = false;
+};
+
+}  // namespace cortado

@@ -1,0 +1,121 @@
+#include "cortado/sim/predict.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cortado/cost/analytic.h"
+#include "cortado/program/exposure.h"
+#include "cortado/sim/step_seconds.h"
+
+namespace cortado {
+namespace {
+
+using Kind = Step::Kind;
+
+StepPart part_of(const Step& step) {
+  switch (step.kind) {
+    case Kind::forward:
+    case Kind::forward_partial:
+      return StepPart::forward;
+    case Kind::backward_weights:
+    case Kind::backward_partial:
+    case Kind::backward:
+      return StepPart::backward;
+    case Kind::sum_gradient:
+    case Kind::scatter_gradient:
+    case Kind::gather_parameter:
+      return StepPart::sync;
+    case Kind::exchange:
+    case Kind::sum_statistics:
+      return StepPart::transfer;
+    case Kind::update:
+      return StepPart::update;
+    default:
+      return StepPart::other;
+  }
+}
+
+TaskPhase phase_of(Kind kind) {
+  if (kind == Kind::backward_weights) return TaskPhase::backward_weights;
+  return kind == Kind::forward || kind == Kind::forward_partial ? TaskPhase::forward : TaskPhase::backward;
+}
+
+TaskKind kind_of(const Task& task) {
+  if (!task.layer().splits_backward()) return TaskKind::memory;
+  return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
+}
+
+}  // namespace
+
+std::string_view name_of(StepPart part) {
+  constexpr std::string_view names[] = {"forward", "backward", "sync", "transfer", "update", "other"};
+  return names[static_cast<size_t>(part)];
+}
+
+Prediction predict(const Network& network, CompileOptions options, CostModel& costs,
+                   const std::vector<int>& node_of_rank) {
+  Prediction prediction;
+  options.rank = 0;
+  prediction.program = compile(network, std::move(options)).program;
+  prediction.steps = StepSeconds(prediction.program, costs, node_of_rank).of_all();
+  return prediction;
+}
+
+std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
+                                    const std::vector<double>& measured) {
+  const Program& program = prediction.program;
+  std::vector<PredictedLayer> layers(program.works.size() + 1);
+  for (size_t w = 0; w < program.works.size(); ++w) layers[w].name = name_of(program.works[w], network);
+  layers.back().name = "between layers";
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    if (step.kind == Kind::load) continue;
+    const int work = layer_work(program, step);
+    PredictedLayer& layer = work < 0 ? layers.back() : layers[static_cast<size_t>(work)];
+    const auto part = static_cast<size_t>(part_of(step));
+    layer.predicted[part] += prediction.steps[s];
+    layer.measured[part] += measured[s];
+  }
+  std::vector<PredictedLayer> shown;
+  for (size_t w = 0; w < layers.size(); ++w) {
+    if (w == program.works.size() || (program.works[w].kind == Work::Kind::compute && !program.works[w].half))
+      shown.push_back(std::move(layers[w]));
+  }
+  return shown;
+}
+
+Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
+                  const std::vector<double>& measured) {
+  machine.calibration = {.message_overhead = machine.calibration.message_overhead,
+                         .allreduce = machine.calibration.allreduce};
+  const Program& program = prediction.program;
+  AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
+  const std::vector<double> least = StepSeconds(program, limits, node_of_rank).of_all();
+  // By kind and phase of tasks; then exchanges, then collectives: seconds at the limit, and measured.
+  constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
+  double at_limit[tasks + 2] = {}, took[tasks + 2] = {};
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    const StepPart part = part_of(step);
+    size_t sum = 0;
+    if (part == StepPart::forward || part == StepPart::backward) {
+      const TaskKind kind = kind_of(program.works[static_cast<size_t>(step.work)].task);
+      sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(step.kind));
+    } else if (part == StepPart::sync || part == StepPart::transfer) {
+      sum = step.kind == Kind::exchange ? exchanges : collectives;
+    } else {
+      continue;
+    }
+    at_limit[sum] += least[s];
+    took[sum] += measured[s];
+  }
+  auto ratio = [](double over, double under) { return over > 0 && under > 0 ? over / under : 1.0; };
+  Calibration& calibration = machine.calibration;
+  for (size_t sum = 0; sum < tasks; ++sum)
+    calibration.efficiency.values[sum / task_phases][sum % task_phases] = ratio(at_limit[sum], took[sum]);
+  calibration.exchange_correction = ratio(took[exchanges], at_limit[exchanges]);
+  calibration.collective_correction = ratio(took[collectives], at_limit[collectives]);
+  return machine;
+}
+
+}  // namespace cortado

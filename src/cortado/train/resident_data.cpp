@@ -1,0 +1,70 @@
+#include "cortado/train/resident_data.h"
+
+#include <cmath>
+
+#include "cortado/base/random.h"
+#include "cortado/data/reader.h"
+#include "cortado/layers/source.h"
+
+namespace cortado {
+namespace {
+
+// Classes of the label tensor `index`: channels of the first input of a layer that reads it beside another.
+int64_t label_classes(const Network& network, int index) {
+  for (int consumer : network.tensors()[static_cast<size_t>(index)].consumers) {
+    const Network::Node& node = network.nodes()[static_cast<size_t>(consumer)];
+    if (node.inputs.size() < 2 || node.inputs.front() == index) continue;
+    const Shape& scores = network.tensors()[static_cast<size_t>(node.inputs.front())].shape;
+    if (scores.rank() > 1) return scores[1];
+  }
+  return 1;
+}
+
+}  // namespace
+
+ResidentData::ResidentData(const Network& network) {
+  for (const Network::Node& node : network.nodes()) {
+    if (!node.layer->is_source()) continue;
+    LayerBatch& layer = layers_[node.name];
+    for (size_t top = 0; top < node.outputs.size(); ++top) {
+      const Shape& shape = network.tensors()[static_cast<size_t>(node.outputs[top])].shape;
+      layer.tops.push_back({shape, top > 0 ? label_classes(network, node.outputs[top]) : 0, {}});
+    }
+    layer.samples = {0, batch_size_of(layer.tops.front().shape)};
+  }
+}
+
+void ResidentData::restrict_to(const std::map<std::string, Range>& samples) {
+  for (const auto& [layer, range] : samples) layers_.at(layer).samples = range;
+}
+
+std::vector<const float*> ResidentData::batch(const std::string& name) {
+  LayerBatch& layer = layers_.at(name);
+  const int64_t batch = batch_size_of(layer.tops.front().shape);
+  std::vector<const float*> pointers;
+  for (size_t t = 0; t < layer.tops.size(); ++t) {
+    Top& top = layer.tops[t];
+    if (!layer.drawn) {
+      RandomStream random{.seed = 1, .owner = RandomStream::owner_of(name + std::to_string(t))};
+      const Range elements = elements_of(top.shape, batch, layer.samples);
+      top.values.reserve(static_cast<size_t>(elements.size()));
+      for (int64_t i = elements.begin; i < elements.end; ++i) {
+        double uniform = random.uniform(static_cast<uint64_t>(i));
+        double value =
+            top.classes > 0 ? std::floor(uniform * static_cast<double>(top.classes)) : 2 * uniform - 1;
+        top.values.push_back(static_cast<float>(value));
+      }
+    }
+    pointers.push_back(top.values.data());
+  }
+  layer.drawn = true;
+  return pointers;
+}
+
+std::map<std::string, BatchSource> ResidentData::sources() {
+  std::map<std::string, BatchSource> sources;
+  for (const auto& [layer, drawn] : layers_) sources[layer] = [this, name = layer] { return batch(name); };
+  return sources;
+}
+
+}  // namespace cortado

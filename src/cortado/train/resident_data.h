@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cortado/base/box.h"
+#include "cortado/exec/executor.h"
+
+namespace cortado {
+
+// A batch for each source layer that stays in memory: uniform numbers in [-1, 1) and, in labels, whole
+// numbers below the number of classes of the layer that reads them. It is drawn when first asked for.
+class ResidentData {
+ public:
+  explicit ResidentData(const Network& network);
+  // Each named layer holds only these samples of its batch, as Reader::restrict_to; before the first batch.
+  void restrict_to(const std::map<std::string, Range>& samples);
+  std::map<std::string, BatchSource> sources();  // must not outlive this object
+
+ private:
+  struct Top {
+    Shape shape;
+    int64_t classes = 0;  // labels; 0: data
+    std::vector<float> values;
+  };
+  struct LayerBatch {
+    Range samples;
+    std::vector<Top> tops;
+    bool drawn = false;
+  };
+  std::vector<const float*> batch(const std::string& layer);
+
+  std::map<std::string, LayerBatch> layers_;
+};
+
+}  // namespace cortado
