@@ -77,6 +77,20 @@ TEST(Lower, TestNetsHaveNoBackwardPass) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build(Phase::test);
   Program program = lower(net, facts_of);
   EXPECT_EQ(program.forward_steps, static_cast<int>(program.steps.size()));
+  EXPECT_EQ(count(program, Step::Kind::barrier), 0);
+}
+
+// Losses are known, and every message of the forward pass has ended, before anything of the backward pass.
+TEST(Lower, ABarrierStandsBetweenThePasses) {
+  Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
+  const Program program = lower(net, facts_of);
+  ASSERT_EQ(count(program, Step::Kind::barrier), 1);
+  const Step& barrier = program.steps[static_cast<size_t>(program.forward_steps)];
+  EXPECT_EQ(barrier.kind, Step::Kind::barrier);
+  for (int s = 0; s < program.forward_steps; ++s) {
+    const bool waited = std::ranges::find(barrier.waits, s) != barrier.waits.end();
+    EXPECT_EQ(waited, program.steps[static_cast<size_t>(s)].lane == Lane::communication);
+  }
 }
 
 TEST(Lower, SharesMemoryBetweenTensorsThatDoNotLiveTogether) {

@@ -176,7 +176,7 @@ class Rank {
     for (size_t s = 0; s < program.steps.size(); ++s) {
       const Step& step = program.steps[s];
       lanes_[step.lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
-      if (!step.carried) ++count_[static_cast<int>(s) < program.forward_steps ? 0 : 1];
+      if (!step.carried) ++count_;
     }
     sg::Actor::create("computes", host, [this] { compute(); });
     sg::Actor::create("communicates", host, [this] { communicate(); });
@@ -197,7 +197,6 @@ class Rank {
   }
 
   bool may_start(int index, int iteration) const {
-    if (index >= program_.forward_steps && ended_[0] < count_[0]) return false;
     const auto ran = [&](int times) {
       return [this, times](int other) { return done_[static_cast<size_t>(other)] >= times; };
     };
@@ -208,7 +207,7 @@ class Rank {
   void end_step(int index) {
     change([&] {
       ++done_[static_cast<size_t>(index)];
-      if (!step(index).carried) ++ended_[index < program_.forward_steps ? 0 : 1];
+      if (!step(index).carried) ++ended_;
     });
   }
 
@@ -217,7 +216,7 @@ class Rank {
       change([&] {
         begun_ = iteration;
         started_ = 0;
-        ended_[0] = ended_[1] = 0;
+        ended_ = 0;
       });
       for (int index : lanes_[0]) {
         wait_until([&] { return may_start(index, iteration); });
@@ -225,8 +224,7 @@ class Rank {
         if (seconds > 0) sg::this_actor::execute(seconds * flops_per_second);
         end_step(index);
       }
-      wait_until(
-          [&] { return ended_[0] == count_[0] && ended_[1] == count_[1] && started_ == lanes_[1].size(); });
+      wait_until([&] { return ended_ == count_ && started_ == lanes_[1].size(); });
       ends_.push_back(sg::Engine::get_clock());
     }
   }
@@ -284,11 +282,11 @@ class Rank {
   const std::vector<double>& seconds_;
   sg::Host* host_;
   std::vector<int> lanes_[2];  // steps of the compute and of the communication lane
-  int count_[2] = {0, 0};      // forward and backward steps that are not carried
+  int count_ = 0;              // steps that are not carried
   sg::MutexPtr mutex_ = sg::Mutex::create();
   sg::ConditionVariablePtr changed_ = sg::ConditionVariable::create();
   std::vector<int> done_;  // per step: how often
-  int ended_[2] = {0, 0}, begun_ = -1;
+  int ended_ = 0, begun_ = -1;
   size_t started_ = 0;                           // messages, in this iteration
   std::map<std::vector<int>, int> collectives_;  // of each group so far
   std::vector<double> ends_;

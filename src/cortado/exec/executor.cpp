@@ -122,12 +122,13 @@ double Executor::run(uint64_t iteration, const Update& update) {
   iteration_ = iteration;
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};
-  auto compute = [&](int step) { run_step(step, update); };
-  run_lanes(0, program_.forward_steps, compute);
+  run_lanes([&](int step) {
+    run_step(step, update);
+    // The same on every rank, so all go on or none does.
+    return program_.steps[step].kind != Step::Kind::barrier || std::isfinite(loss());
+  });
   const double total = loss();
-  // The same on every rank, so all go on or none does.
   if (std::isfinite(total)) {
-    run_lanes(program_.forward_steps, static_cast<int>(program_.steps.size()), compute);
     late_update_ = update;
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
@@ -170,18 +171,22 @@ void Executor::note_messages() {
   }
 }
 
-// Runs the steps [begin, end) of both lanes to their end.
-void Executor::run_lanes(int begin, int end, const std::function<void(int step)>& compute) {
+// Runs the steps of both lanes to their end.
+void Executor::run_lanes(const std::function<bool(int step)>& compute) {
   const ActivityScope doing([this] { return activity(); });
-  communication_->start(begin, end);
+  communication_->start();
   try {
-    for (int s = begin; s < end; ++s) {
+    for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
       if (program_.steps[s].lane != Lane::compute) continue;
       wait_for(s);
       computing_ = s;
-      compute(s);
-      communication_->done(s);
+      const bool go_on = compute(s);
       count_progress();
+      if (!go_on) {
+        communication_->leave_rest();
+        break;
+      }
+      communication_->done(s);
     }
     auto start = Clock::now();
     communication_->finish();
@@ -225,6 +230,8 @@ void Executor::run_step(int index, const Update& update) {
     case Step::Kind::accumulate:
     case Step::Kind::accumulate_parameter:
       accumulate(step);
+      break;
+    case Step::Kind::barrier:
       break;
     case Step::Kind::update:
       if (update) update(entries_[step.parameters[0]]);

@@ -121,7 +121,8 @@ class Executor {
   void run_work(const Step& step);
   void load(const Work& work);
   void accumulate(const Step& step);
-  void run_lanes(int begin, int end, const std::function<void(int step)>& compute);
+  // `compute`: runs a step of the compute lane; false: the last one.
+  void run_lanes(const std::function<bool(int step)>& compute);
   Activity activity() const;
   void wait_for(int step);
   double loss() const;

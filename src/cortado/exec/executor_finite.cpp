@@ -87,11 +87,12 @@ std::string Executor::first_non_finite() {
   for (const Step& step : program_.steps)
     if (step.kind == Step::Kind::load) look(program_.works[step.work]);
   keeps_batch_ = true;
-  run_lanes(0, program_.forward_steps, [&](int s) {
+  run_lanes([&](int s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
-    if (step.kind != Step::Kind::forward || program_.half_of(step) == 0) return;
-    look(program_.works[program_.whole_of(step.work)]);
+    if (step.kind == Step::Kind::forward && program_.half_of(step) != 0)
+      look(program_.works[program_.whole_of(step.work)]);
+    return step.kind != Step::Kind::barrier;
   });
   keeps_batch_ = false;
   const auto texts = texts_of_all(communicator_, fmt::format("{:012} {}", first.place, first.what));

@@ -39,16 +39,13 @@ bool LaneThread::finished() const {
          (next_ == end_ && std::ranges::all_of(active_, [&](int step) { return steps_.carried[step]; }));
 }
 
-void LaneThread::start(int begin, int end) {
+void LaneThread::start() {
   {
     std::lock_guard lock(mutex_);
-    for (size_t step = 0; step < done_.size(); ++step) done_[step] = static_cast<int>(step) < begin;
-    auto position = [&](int step) {
-      return static_cast<size_t>(std::ranges::lower_bound(steps_.order, step) - steps_.order.begin());
-    };
-    if (begin == 0) ++iteration_;
-    next_ = position(begin);
-    end_ = position(end);
+    std::fill(done_.begin(), done_.end(), false);
+    ++iteration_;
+    next_ = 0;
+    end_ = steps_.order.size();
     abandoned_ = false;
     running_ = true;
   }
@@ -76,6 +73,14 @@ void LaneThread::done(int step) {
   {
     std::lock_guard lock(mutex_);
     done_[step] = true;
+  }
+  changed_.notify_all();
+}
+
+void LaneThread::leave_rest() {
+  {
+    std::lock_guard lock(mutex_);
+    end_ = next_;
   }
   changed_.notify_all();
 }
@@ -128,7 +133,7 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
   while (!abandoned_ && (next_ < end_ || !active_.empty())) {
     if (start_ready(lock)) continue;
     if (active_.empty()) {
-      changed_.wait(lock, [&] { return abandoned_ || ready(steps_.order[next_]); });
+      changed_.wait(lock, [&] { return abandoned_ || next_ == end_ || ready(steps_.order[next_]); });
       continue;
     }
     const size_t before = active_.size();

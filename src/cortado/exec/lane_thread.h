@@ -29,13 +29,14 @@ class LaneThread {
   explicit LaneThread(Steps steps);
   ~LaneThread();
 
-  // Runs the lane's steps in [begin, end); steps before `begin` count as done, later ones as not. Carried
-  // steps go on meanwhile.
-  void start(int begin, int end);
+  // Runs the lane's steps of an iteration. Carried steps go on meanwhile.
+  void start();
   // Waits until step `step` may begin. Rethrows what the lane threw. Called by the compute lane.
   void wait_for(int step);
   // Marks a step of the compute lane as done.
   void done(int step);
+  // Leaves out the steps that have not begun.
+  void leave_rest();
   // Waits until the lane has run all the steps it was started for, but for carried ones; rethrows.
   void finish();
   // The same with carried ones.

@@ -144,7 +144,7 @@ class Ring {
   };
   Cost cost_of(double alone, double duration) {
     ended_ = 0;
-    lane_.start(0, times_);
+    lane_.start();
     double beside = 0;
     const double spent = seconds_of([&] { beside = measure_compute_rate({duration}).mean; });
     const double bytes = 2.0 * static_cast<double>(ended_ * count_ * float_bytes);

@@ -30,6 +30,7 @@ class BackwardBuilder {
   }
 
   void run() {
+    program_.steps.push_back({.kind = Step::Kind::barrier});
     for (int index = static_cast<int>(program_.works.size()) - 1; index >= 0; --index) {
       const Work& work = program_.works[index];
       if (weights_due_ >= 0 && !only_moves(work.operations.front(), weights_due_)) place_due_weights();

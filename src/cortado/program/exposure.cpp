@@ -40,23 +40,17 @@ class Search {
       const Step& step = program.steps[s];
       if (step.lane == Lane::compute || step.carried) continue;
       all_.push_back(static_cast<int>(s));
-      if (static_cast<int>(s) < program.forward_steps) forward_.push_back(static_cast<int>(s));
     }
   }
 
   std::vector<Exposure> run(std::span<const TimelineEntry> own) {
     double free = 0;  // the compute lane, from here on
-    bool first = true, backward = false;
+    bool first = true;
     for (const TimelineEntry& entry : own) {
       if (entry.lane == Lane::communication) continue;
       const Step& step = program_.steps[static_cast<size_t>(entry.step)];
       std::vector<int> waits = step.waits;
       waits.insert(waits.end(), step.waits_before.begin(), step.waits_before.end());
-      // The backward pass begins when all of the forward pass is over.
-      if (!backward && entry.step >= program_.forward_steps) {
-        backward = true;
-        waits.insert(waits.end(), forward_.begin(), forward_.end());
-      }
       // A rank may begin while others still end the iteration before.
       if (first) free = std::min(0.0, entry.begin.count);
       first = false;
@@ -103,7 +97,7 @@ class Search {
   const Program& program_;
   const std::vector<Message> messages_;
   double rounding_ = 0;
-  std::vector<int> all_, forward_;  // steps of the communication lane that are not carried
+  std::vector<int> all_;  // steps of the communication lane that are not carried
   std::vector<Exposure> found_;
 };
 

@@ -33,8 +33,9 @@ void chunk_gradients(Program& program, const Network& network, const GradientChu
 // (late_updates.cpp)
 void delay_updates(Program& program);
 
-// Adds the waits between steps that touch the same buffer or parameter, across iterations as well.
-// (waits.cpp)
+// Adds the waits between steps that touch the same buffer or parameter, across iterations as well. The
+// barrier waits for all messages of the forward pass, but for carried ones, and the first message after it
+// for the barrier. (waits.cpp)
 void add_waits(Program& program);
 
 // Computes the life of every buffer and lays them out in one arena. (buffers.cpp)

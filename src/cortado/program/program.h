@@ -82,7 +82,8 @@ struct Step {
     forward_partial,  // addends of the sums that the forward step needs
     backward_partial,
     forward,
-    seed,  // fill the gradient of a loss (writes[0]) with its weight
+    barrier,  // the forward pass is over, and losses are known: what is not finite ends the iteration here
+    seed,     // fill the gradient of a loss (writes[0]) with its weight
     backward_weights,
     backward,
     accumulate,            // writes[0] = sum of reads
@@ -125,7 +126,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<int> value_buffers;           // per placement value: this rank's part; -1: none, or in a chain
   std::vector<int> value_gradient_buffers;  // per placement value: its complete gradient; -1: none
-  int forward_steps = 0;                    // steps[0, forward_steps) are the forward pass
+  int forward_steps = 0;  // steps[0, forward_steps) are the forward pass; a barrier follows, if anything does
   Bytes arena;
 
   // This rank's part of a tensor and of its gradient; the whole where it is reported. -1: none.

@@ -11,6 +11,8 @@ std::string_view name_of(Step::Kind kind) {
       return "load";
     case Step::Kind::forward:
       return "forward";
+    case Step::Kind::barrier:
+      return "barrier";
     case Step::Kind::seed:
       return "seed";
     case Step::Kind::backward_weights:
@@ -108,6 +110,8 @@ std::string spoken(const Program& program, const Network& network, const Step& s
       return "the update of " + layers_text(network, step);
     case Kind::gather_parameter:
       return "the gathering of parameters of " + layers_text(network, step);
+    case Kind::barrier:
+      return "the end of the forward pass";
     case Kind::seed:
       return "the gradient of the loss";
     default:

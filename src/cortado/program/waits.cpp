@@ -85,12 +85,10 @@ void sort_unique(std::vector<int>& steps) {
   steps.erase(std::ranges::unique(steps).begin(), steps.end());
 }
 
-}  // namespace
-
 // A step waits for the last writer of what it reads or writes, and a writer for the readers since; compute
 // steps among themselves are in order anyway. The second time through the steps, what was accessed last may
 // belong to the iteration before: of that, only carried steps are still under way.
-void add_waits(Program& program) {
+void add_buffer_waits(Program& program) {
   struct Access {
     int writer = -1;
     std::vector<int> readers;
@@ -118,6 +116,28 @@ void add_waits(Program& program) {
       sort_unique(again ? step.waits_before : step.waits);
     }
   }
+}
+
+// Communication starts in order: what comes later waits with the first message.
+void add_barrier_waits(Program& program) {
+  if (program.forward_steps == static_cast<int>(program.steps.size())) return;
+  const int barrier = program.forward_steps;
+  std::vector<int>& waits = program.steps[barrier].waits;
+  for (int s = 0; s < barrier; ++s)
+    if (program.steps[s].lane == Lane::communication && !program.steps[s].carried) waits.push_back(s);
+  sort_unique(waits);
+  for (size_t s = barrier + 1; s < program.steps.size(); ++s) {
+    if (program.steps[s].lane != Lane::communication) continue;
+    program.steps[s].waits.push_back(barrier);
+    return sort_unique(program.steps[s].waits);
+  }
+}
+
+}  // namespace
+
+void add_waits(Program& program) {
+  add_buffer_waits(program);
+  add_barrier_waits(program);
 }
 
 namespace {

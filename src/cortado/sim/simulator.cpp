@@ -74,12 +74,10 @@ class Simulator {
       for (size_t s = 0; s < of.steps.size(); ++s) {
         lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
         timeline.push_back({of.rank, of.steps[s].lane, static_cast<int>(s), {}, {}});
-        if (!of.steps[s].carried) ++to_end[static_cast<int>(s) < of.forward_steps ? 0 : 1];
+        if (!of.steps[s].carried) ++to_end;
       }
     }
-    // The backward pass begins when all of the forward pass is over.
     bool ready(int step) const {
-      if (step >= program.forward_steps && ended[0] < to_end[0]) return false;
       const Step& what = program.steps[static_cast<size_t>(step)];
       auto has_run = [&](int times) {
         return [this, times](int other) { return done[static_cast<size_t>(other)] >= times; };
@@ -88,17 +86,16 @@ class Simulator {
              std::ranges::all_of(what.waits_before, has_run(iteration));
     }
     // True when the iteration is over, but for carried steps, which have all begun.
-    bool over() const { return ended[0] == to_end[0] && ended[1] == to_end[1] && next[1] == lanes[1].size(); }
+    bool over() const { return ended == to_end && next[1] == lanes[1].size(); }
     const Program& program;
     StepSeconds seconds;
     std::vector<int> lanes[2];  // steps of the compute and of the communication lane
     size_t next[2] = {0, 0};    // of each lane
     bool computes = false;      // a step of the compute lane is under way
     int iteration = 0;
-    std::vector<int> done;  // per step: how often
-    std::vector<int> left;  // per step under way: meetings that are not over
-    int to_end[2] = {0, 0},
-        ended[2] = {0, 0};                     // forward and backward steps that are not carried: all; by now
+    std::vector<int> done;                     // per step: how often
+    std::vector<int> left;                     // per step under way: meetings that are not over
+    int to_end = 0, ended = 0;                 // steps that are not carried: all; by now
     std::map<std::vector<int>, int> meetings;  // of each group so far
     struct Loss {
       int flow;
@@ -179,8 +176,7 @@ class Simulator {
     Rank& of = rank(number);
     ++of.done[static_cast<size_t>(step)];
     of.timeline[static_cast<size_t>(step)].end = {when};
-    if (!of.program.steps[static_cast<size_t>(step)].carried)
-      ++of.ended[step < of.program.forward_steps ? 0 : 1];
+    if (!of.program.steps[static_cast<size_t>(step)].carried) ++of.ended;
   }
 
   void start_what_may(int number) {
@@ -195,7 +191,7 @@ class Simulator {
     if (++of.iteration == iterations_) return false;
     of.computing_time = {};
     std::ranges::fill(of.next, 0);
-    std::ranges::fill(of.ended, 0);
+    of.ended = 0;
     return true;
   }
 
