@@ -47,8 +47,8 @@ void BoundExchange::bind_messages(float* staging, Communicator& communicator, in
   transmission_ = communicator.exchange(std::move(sends), std::move(receives), tag);
 }
 
-// The chunks lie one behind the other: of an allgather in the tensor's own memory, where they lie so there,
-// else in `staging`.
+// The collective's chunks lie one after the other. An allgather uses the tensor's own memory where they lie
+// so there; else they lie in `staging`.
 void BoundExchange::bind_collective(float* staging, Communicator& communicator) {
   const bool packed = movement_.packed() > 0;
   float* const chunks = packed ? staging : to_.memory ? to_.memory : from_.memory;

@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// A movement bound to memory: packs what is sent, moves it, and copies or adds what arrives, by messages or
-// by the collective that the movement is. A state machine like the transmission inside it.
+// A movement bound to memory. It packs what is sent, moves it by messages or a collective, and copies or adds
+// what arrives. It is a state machine like the transmission inside it.
 class BoundExchange {
  public:
   // `from`, `to`: this rank's parts (null where it has none, or where `to` is `from` itself and nothing has

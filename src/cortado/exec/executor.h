@@ -23,47 +23,47 @@ namespace cortado {
 class BoundExchange;
 class LaneThread;
 
-// Brings in the next batch of a source layer, or this rank's samples of it (Executor::samples): one pointer
-// per top, valid until the next call.
+// Brings in this rank's samples (Program::samples) of the next batch of a source layer: one pointer per top,
+// valid until the next call.
 using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
-  // Called for each step of the compute lane in place of it, so that the messages of many ranks can be
-  // measured on few cores; values mean nothing. Null: they compute.
+  // Called in place of each step of the compute lane, so that the messages of many ranks can be measured on
+  // few cores; values then mean nothing. Null: the steps compute.
   std::function<void(int step)> in_place_of_computing{};
 };
 
-// Runs this rank's Program of one net: compute steps in order on the calling thread (and the compute threads
-// inside kernels), communication steps on a thread of their own; a step starts when what it waits for has
-// ended (docs/design.md, section 5). All ranks make their executors, and run them, in the same order.
+// Runs this rank's Program of one net. Compute steps run in order on the calling thread (kernels use the
+// compute threads inside), communication steps on a thread of their own. A step starts when what it waits for
+// has ended (docs/design.md, section 5). All ranks make their executors, and run them, in the same order.
 class Executor {
  public:
-  // Called with a parameter's entry as soon as its gradient is complete and no later step of this iteration
-  // reads the weights; or, where the schedule says so, before their first use in the next iteration.
+  // Called with a parameter's entry once its gradient is complete and no later step of this iteration reads
+  // the weights; or, where the schedule says so, before their first use in the next iteration.
   using Update = std::function<void(int entry)>;
 
-  // `compiled`: of this network, for this rank of as many as the job has. `sources`: per source node name,
-  // the samples of Program::samples(). The network and the store must outlive the executor.
+  // `compiled` is made of this network for this rank of the job. `sources`: per source node name, what brings
+  // in the samples of Program::samples(). The network and the store must outlive the executor.
   Executor(const Network& network, Compiled compiled, ParameterStore& parameters,
            std::map<std::string, BatchSource> sources, ExecutorOptions options = {});
   ~Executor();
 
   // One iteration: forward and, for a train net, backward. Returns the loss (the sum of loss_weight *
   // output). A loss that is not finite stops before the backward pass: see first_non_finite(). `update` may
-  // be empty: then all gradients are complete behind it. Else it is kept for late updates, which the next run
-  // does, or settle().
+  // be empty: then all gradients are complete when run() returns. Else it is kept for late updates, which the
+  // next run() or settle() does.
   double run(uint64_t iteration, const Update& update = {});
 
-  // Ends what the last run left to the next: sums of gradients, late updates, parameters on their way from
-  // their owners. To be called before parameters are looked at. All ranks call it.
+  // Ends what the last run left to the next one: sums of gradients, late updates, parameters on their way
+  // from their owners. Call it before looking at parameters. All ranks call it.
   void settle();
 
-  // Whether what the last run leaves here is finite, beside its loss: the outputs, which the first rank has,
-  // and the parameters that a forward pass in training writes.
+  // Whether the results of the last run on this rank are finite, apart from the loss: the outputs (at the
+  // first rank) and the parameters that a forward pass in training writes.
   bool results_finite() const;
-  // The same of all ranks, and of `loss`. All ranks call it.
+  // The same for all ranks together, and for `loss`. All ranks call it.
   bool all_finite(double loss) const;
 
   // Looks at the parameters and at the batch in hand, runs the forward pass again over it, and names the
@@ -77,8 +77,8 @@ class Executor {
   const ParameterStore& parameters() const { return parameters_; }
   const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
 
-  // This rank's part (tensor_box) of a tensor after run(), channels last; only of outputs and losses unless
-  // keep_tensors. Losses are whole on every rank, outputs on rank 0.
+  // This rank's part (tensor_box) of a tensor after run(), channels last. Without keep_tensors only outputs
+  // and losses are there. Losses are whole on every rank, outputs on rank 0.
   std::span<const float> tensor(int tensor) const;
   std::span<const float> gradient(int tensor) const;  // of the part that is this rank's own
   std::optional<Box> tensor_box(int tensor) const { return program_.tensor_box(tensor); }
@@ -114,7 +114,7 @@ class Executor {
   void start_lane();
   void run_step(int index, const Update& update);
   void start_message(int index);
-  bool message_arrived(int index, bool first);  // first: no other is needed sooner
+  bool message_arrived(int index, bool first);  // first: no other under way is needed sooner
   void bind_batch(int index);
   void run_late(int index);
   void note_messages();

@@ -132,7 +132,7 @@ void Executor::bind_messages() {
   }
 }
 
-// Gradients of a chunk lie one behind the other (parameter order in ParameterStore::add).
+// Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).
 int64_t Executor::chunk_elements(const Step& step) const {
   const auto& first = parameters_.entries()[entries_[step.parameters.front()]];
   const auto& last = parameters_.entries()[entries_[step.parameters.back()]];

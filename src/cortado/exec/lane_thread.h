@@ -10,15 +10,14 @@
 namespace cortado {
 
 // The communication lane: a progress engine on a thread of its own (Aluminum's design). It starts its steps
-// in order, each as soon as what it waits for has ended, and moves all that are under way, those that are
-// needed soonest first, until they are complete; the compute lane runs on the caller's thread. Steps of
-// either lane wait for steps of the other here.
+// in order, each as soon as what it waits for has ended. It moves all steps under way until they are
+// complete, those needed soonest first. The compute lane runs on the caller's thread. Each lane waits here
+// for steps of the other.
 class LaneThread {
  public:
   struct Steps {
     std::vector<int> order;  // this lane's steps
-    // Per step of the program, as there: what it waits for, also of the iteration before, and whether it may
-    // still be under way in the next one.
+    // Per step of the program: Step::waits, Step::waits_before, Step::carried.
     std::vector<std::vector<int>> waits, waits_before;
     std::vector<bool> carried;
     std::vector<int> needed;         // per step of the program: Step::needed
@@ -37,9 +36,9 @@ class LaneThread {
   void done(int step);
   // Leaves out the steps that have not begun.
   void leave_rest();
-  // Waits until the lane has run all the steps it was started for, but for carried ones; rethrows.
+  // Waits until the lane has run all steps of start(), except carried ones. Rethrows what the lane threw.
   void finish();
-  // The same with carried ones.
+  // The same, carried steps included.
   void settle();
   // The compute lane failed: the lane stops before its next step.
   void abandon();
@@ -59,13 +58,13 @@ class LaneThread {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;
-  // Started, not yet ended, those needed soonest first; of carried steps also those of the iteration before.
+  // Steps started and not yet ended, those needed soonest first; with carried ones of the iteration before.
   std::vector<int> active_;
-  std::vector<int64_t> due_;  // per step: when it is needed that was started last, counted over iterations
+  std::vector<int64_t> due_;  // per step: when the last one started is needed, counted over iterations
   int64_t iteration_ = 0;
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
-  bool compute_waits_ = false;  // so that polling is worth the core
+  bool compute_waits_ = false;  // then polling is worth a core
   int starting_ = -1;           // the step that is being started
   std::exception_ptr failure_;  // until it is thrown to the compute lane
   std::thread thread_;

@@ -6,8 +6,8 @@
 
 namespace cortado {
 
-// A large zeroed block of memory, 2 MiB aligned, for which huge pages are asked. Pages are touched lazily.
-// Throws UserError when the system has not that much.
+// A large zeroed block of memory, aligned to 2 MiB. The system is asked for huge pages, and touches them
+// lazily. Throws UserError when the system does not have that much.
 class Memory {
  public:
   Memory() = default;

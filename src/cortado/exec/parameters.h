@@ -17,9 +17,9 @@ namespace cortado {
 using ParameterSlices = std::vector<std::optional<Box>>;
 
 // The parameters of a training net and the test nets beside it, or this rank's slices of them, each in the
-// memory order its kernel wants. As in Caffe, layers of one name share their parameters with the later nets,
-// whatever names these have. Where two nets' kernels want different orders or slices, the later net has a
-// copy, which refresh() brings up to date.
+// memory order that its kernel wants. As in Caffe, layers of the same name in later nets share their
+// parameters, whatever names the parameters have. Where two nets' kernels want different orders or slices,
+// the later net has a copy, which refresh() brings up to date.
 class ParameterStore {
  public:
   struct Entry {
@@ -37,12 +37,12 @@ class ParameterStore {
     int64_t canonical_size() const { return held ? slice.shape().size() : 0; }
   };
 
-  // Declares the parameters of one net, `formats` and `slices` in the net's order (no slices: all whole),
-  // allocates and fills new ones by their fillers (keyed by seed, name and the element's place in the whole
-  // parameter). A format is that of the slice. New gradients lie one behind the other, each on a boundary of
-  // 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns the entry of
-  // each. Throws UserError when a layer of that name has other parameters in an earlier net, or a filler
-  // gives what is not finite.
+  // Declares the parameters of one net; `formats` (of the slices) and `slices` are in the net's order, and no
+  // slices means that all are whole. Allocates new parameters and fills them by their fillers (keyed by seed,
+  // name and the element's place in the whole parameter). New gradients lie one after the other, each on a
+  // boundary of 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns
+  // the entry of each. Throws UserError when a layer of that name has other parameters in an earlier net, or
+  // a filler gives what is not finite.
   std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
                        const ParameterSlices& slices = {}, const std::vector<int>& gradient_order = {});
 

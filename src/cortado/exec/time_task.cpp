@@ -221,7 +221,7 @@ size_t parameters_before(const Task& task, size_t layers) {
   return count;
 }
 
-// The first `layers` layers of a chain. All layers behind the first have its output's shape.
+// The first `layers` layers of a chain. All layers after the first have its output's shape.
 Task front_of(const Task& task, size_t layers) {
   Task front = task;
   front.layers.resize(layers);
@@ -253,10 +253,10 @@ PassTimes time_task(const Task& task, const std::string& only_kernel, int most_r
     if (layers > 1 && selection.implementation == "reference") continue;
     PassTimes times = Stage(front, *selection.kernel).run(most_runs);
     if (layers == task.layers.size()) return times;
-    const PassTimes behind = time_task(rest_of(task, layers), only_kernel, most_runs);
-    times.forward += behind.forward;
-    times.backward_weights += behind.backward_weights;
-    times.backward += behind.backward;
+    const PassTimes rest = time_task(rest_of(task, layers), only_kernel, most_runs);
+    times.forward += rest.forward;
+    times.backward_weights += rest.backward_weights;
+    times.backward += rest.backward;
     return times;
   }
 }

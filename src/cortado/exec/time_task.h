@@ -6,17 +6,17 @@
 
 namespace cortado {
 
-// Seconds of the passes of a task; those that it does not have take none.
+// Seconds of the passes of a task; 0 for those that it does not have.
 struct PassTimes {
   Seconds forward, backward_weights, backward;
   Seconds total() const { return forward + backward_weights + backward; }
 };
 
-// Runs a task on tensors of its own, by the kernel that the Executor would take (`only_kernel` as its
-// option), on all compute threads: the median of at most so many runs of each pass, after a first one that
-// does not count where it is quick. Caches hold what they would hold in an iteration: of what the step before
-// has just written as much as a core's own cache holds, and nothing else. A chain that no kernel runs as one
-// is the sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
+// Measures a task on tensors of its own, on all compute threads, by the kernel that the Executor would take
+// (`only_kernel` as its option). The result is the median of at most so many runs of each pass; a quick first
+// run does not count. Caches hold what they would hold in an iteration: what the step before has just
+// written, as much as a core's own cache holds of it, and nothing else. A chain that no kernel runs as one is
+// the sum of its parts. Sums over devices are not waited for. Layers that write files take no time.
 inline constexpr int usual_runs = 5;
 PassTimes time_task(const Task& task, const std::string& only_kernel = "", int most_runs = usual_runs);
 

@@ -275,7 +275,7 @@ class BackwardBuilder {
   }
 
   // Once the last layer that uses a parameter has added to its gradient, the gradient is summed over the
-  // ranks that hold the same slice, and the parameter updated: at once where nothing is summed, else behind
+  // ranks that hold the same slice, and the parameter updated: at once where nothing is summed, else after
   // the backward pass, so that computing never waits for the sum.
   void place_gradient_sums(const Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
@@ -302,7 +302,7 @@ class BackwardBuilder {
     }
   }
 
-  // Updates that need no sum run as soon as the layer's backward steps are behind.
+  // Updates that need no sum run right after the layer's backward steps.
   void place_local_updates() {
     if (program_.placement->ranks > 1) return;
     for (Step& step : updates_) program_.steps.push_back(std::move(step));
@@ -333,7 +333,7 @@ class BackwardBuilder {
   std::vector<int> users_left_;                  // per parameter
   std::vector<bool> parameter_written_;          // per parameter
   std::vector<Step> replicated_, updates_;       // for the end of the pass
-  int weights_due_ = -1;  // work whose weights' gradient is computed next, behind what exchanges its inputs'
+  int weights_due_ = -1;  // work whose weights' gradient is computed next, after what exchanges its inputs'
 };
 
 }  // namespace

@@ -75,11 +75,11 @@ class Search {
     return -1;
   }
 
-  // The compute lane stood still from `begin` to `end`, where the step behind it waited for these.
+  // The compute lane stood still from `begin` to `end`, where the step after it waited for these.
   void add(double begin, double end, const std::vector<int>& waited) {
     if (end <= begin || waited.empty()) return;
-    const auto behind = std::ranges::upper_bound(messages_, end + rounding_, {}, &Message::end);
-    int m = last_one(begin, end, static_cast<int>(behind - messages_.begin()) - 1, &waited);
+    const auto after = std::ranges::upper_bound(messages_, end + rounding_, {}, &Message::end);
+    int m = last_one(begin, end, static_cast<int>(after - messages_.begin()) - 1, &waited);
     if (m < 0) return;
     end = std::min(end, messages_[static_cast<size_t>(m)].end);
     while (true) {

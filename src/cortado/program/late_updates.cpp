@@ -69,7 +69,7 @@ class Delayer {
     return writer;
   }
 
-  // True when no step behind, but for those that compute whole gradients, would have to wait for `gather`.
+  // True when no later step would have to wait for `gather`, save those that compute whole gradients.
   bool nobody_behind(const Step& gather) const {
     return std::all_of(program_.steps.begin() + (&gather - program_.steps.data()) + 1, program_.steps.end(),
                        [&](const Step& step) {

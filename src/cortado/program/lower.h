@@ -16,8 +16,8 @@ struct LowerOptions {
   std::function<void(std::string_view pass, const Program&)> after_pass;
 };
 
-// One rank's part of a placed network: the passes in order. `oracle` answers for each task that is placed.
-// The Programs of a job's ranks share the placement.
+// Makes the Program of one rank's part of a placed network: runs the passes in order. `oracle` is asked about
+// each task that is placed. The Programs of a job's ranks share the placement.
 Program lower(const Network& network, std::shared_ptr<const Placement> placement, const TaskOracle& oracle,
               const LowerOptions& options = {});
 Program lower(const Network& network, Placement placement, const TaskOracle& oracle,
@@ -26,15 +26,16 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
 Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options = {});
 
 // Throws InternalError naming the first law that does not hold: every buffer read was written before, buffers
-// alive at one time do not overlap, waits point backward, steps of unlike lanes that share memory wait for
+// alive at one time do not overlap, waits point backward, steps of different lanes that share memory wait for
 // one another, every parameter that wants a gradient is updated exactly once and after its last use.
 void verify(const Program& program, const Network& network);
 
-// The same of the programs of all ranks together: every send has its receive of the same box, and all members
-// of a group meet in the same order.
+// Checks the programs of all ranks together: every send has its receive of the same box, and all members of a
+// group meet in the same order.
 void verify_job(std::span<const Program> programs);
 
-// What a rank does together with each of its groups, in order: the same at every member of a group.
+// For each group of a rank, what the rank does together with it, in order. Equal at every member of the
+// group.
 using Meetings = std::map<std::vector<int>, std::vector<std::string>>;
 Meetings meetings_of(const Program& program);
 

@@ -84,20 +84,20 @@ std::string_view name_of(Movement::Pattern pattern) {
 bool Movement::chunks_in_order() const {
   const Box& all = sums ? *from : *to;
   const Strides strides = channels_last_strides(all.shape());
-  int64_t behind = 0;
+  int64_t end = 0;  // of the chunks so far
   for (const auto& chunk : chunks) {
     if (!chunk) continue;
     int64_t begin = 0;
     for (int axis = 0; axis < all.rank(); ++axis)
       begin += ((*chunk)[axis].begin - all[axis].begin) * strides[axis];
-    if (begin != behind || !contiguous(*chunk, all)) return false;
-    behind += chunk->shape().size();
+    if (begin != end || !contiguous(*chunk, all)) return false;
+    end += chunk->shape().size();
   }
   return true;
 }
 
 int64_t Movement::packed() const {
-  // A reduce-scatter leaves partial sums behind, so it never runs in the tensor's own memory.
+  // A reduce-scatter leaves partial sums in its memory, so it never runs in the tensor's own memory.
   if (!group.empty()) return !sums && chunks_in_order() ? 0 : (sums ? from : to)->shape().size();
   int64_t floats = 0;
   for (const Part& part : sends) floats += direct_send(part) ? 0 : part.box.shape().size();

@@ -8,14 +8,15 @@
 
 namespace cortado {
 
-// One rank's part in moving a tensor from the boxes that ranks hold to the boxes they need: what it sends,
-// what it receives and what it has itself. With `sums` the received boxes are added, else they replace.
+// One rank's part in moving a tensor from the boxes that ranks hold to the boxes that they need: what it
+// sends, what it receives and what it has already. With `sums` the received boxes are added, else they
+// replace.
 //
-// Where a group of ranks all need the same box and hold its parts among themselves, and none of them deals
-// with others, the movement is a collective of the group: an allgather (broadcast, where one has it all), or
-// its adjoint, a reduce-scatter (reduce). All ranks see that in the layouts alike. `sends` and `receives`
-// then say what the collective amounts to. Small tensors that one rank has go by messages, which are there
-// sooner than what is handed on from rank to rank.
+// A movement is a collective of a group of ranks where all of them need the same box, hold its parts among
+// themselves, and exchange nothing with other ranks: an allgather (a broadcast, where one rank has the whole
+// box), or its adjoint, a reduce-scatter (a reduce). All ranks find the same groups in the same layouts.
+// `sends` and `receives` then say what the collective amounts to. A small tensor that one rank has goes by
+// messages: they arrive sooner than what is handed on from rank to rank.
 struct Movement {
   enum class Pattern { messages, allgather, broadcast, reduce_scatter, reduce };
   struct Part {
@@ -24,7 +25,7 @@ struct Movement {
   };
   std::optional<Box> from, to;        // boxes of the tensor that this rank holds before and after
   std::vector<Part> sends, receives;  // by peer; boxes within `from` and `to`
-  std::optional<Box> local;           // what it has itself of what it needs
+  std::optional<Box> local;           // what it has already of what it needs
   bool sums = false;
   std::vector<int> group;  // ascending; empty: messages
   Layout chunks;           // per member of the group: its part of the box that all need
@@ -35,8 +36,8 @@ struct Movement {
   // Parts that are sent from or received into the tensor's own memory; others are packed.
   bool direct_send(const Part& part) const;
   bool direct_receive(const Part& part) const;
-  // True when the chunks lie one behind the other in the tensor's own memory, so that an allgather needs no
-  // other.
+  // True when the chunks lie one after the other in the tensor's own memory, so that an allgather needs no
+  // staging.
   bool chunks_in_order() const;
   int64_t packed() const;  // floats of staging: what is packed, or the chunks of a collective
 };

@@ -4,9 +4,9 @@
 
 namespace cortado {
 
-// From the last step to the first: who waits for a step stands behind it or, where it is carried, begins in
-// the next iteration. What nobody waits for is needed when the iteration ends. A communication step that
-// waits hands on when it is needed itself.
+// Goes from the last step to the first, since who waits for a step comes after it (for a carried step: in the
+// next iteration). A communication step that waits for another needs it when it is needed itself. What nobody
+// waits for is needed when the iteration ends.
 void find_needs(Program& program) {
   const int end = static_cast<int>(program.steps.size());
   for (Step& step : program.steps) step.needed = step.carried ? 2 * end : end;

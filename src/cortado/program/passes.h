@@ -19,17 +19,17 @@ void place_forward(Program& program, const Network& network);
 // another. (backward.cpp)
 void place_backward(Program& program, const Network& network, bool keep_gradients);
 
-// Where tensors travel that ranks hold by the same samples (halos), makes two messages of each, of half the
-// samples, and two steps of what computes them and of what waits for them: half is computed while the other
-// half is under way. (halves.cpp)
+// Splits messages between ranks that hold the same samples (halos) into two, of half the samples each, and
+// also the steps that compute what is sent and the steps that wait for it: one half is computed while the
+// other is under way. (halves.cpp)
 void halve_halos(Program& program, const TaskOracle& oracle);
 
-// Puts sums of gradients over one group together into chunks; a chunk's sum stands where its last one stood.
-// (chunks.cpp)
+// Puts sums of gradients over one group together into chunks; a chunk's sum takes the place of its last
+// gradient's. (chunks.cpp)
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);
 
 // Moves the updates of parameters to before their first use in the next iteration, save those that owners
-// send; and so what computes the gradients that every replica computes. On one rank it moves nothing.
+// send. Moves also the steps that compute whole gradients on every replica. On one rank it moves nothing.
 // (late_updates.cpp)
 void delay_updates(Program& program);
 
@@ -44,11 +44,11 @@ void plan_buffers(Program& program, const Network& network, bool keep_tensors);
 // Adds the waits between steps whose buffers take turns in the same memory. (waits.cpp)
 void add_memory_waits(Program& program);
 
-// Finds out when each message is needed (Step::needed). (need.cpp)
+// Sets Step::needed of each message. (need.cpp)
 void find_needs(Program& program);
 
-// The step that runs a movement or its adjoint over these buffers (-1: this rank has no part before, after).
-// Shared by the forward and the backward pass. (exchange.cpp)
+// The step that runs a movement or its adjoint between two buffers; -1: this rank has no part of the tensor
+// before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
 Step exchange_step(Program& program, int work, bool backward, int from, int to);
 
 }  // namespace cortado

@@ -207,8 +207,8 @@ class Placer {
     finish_output(value, tensor, node.loss_weights[k]);
   }
 
-  // Records the value that holds a tensor and where its gradient starts: behind a sum, if nobody else adds to
-  // it, with those who made the addends, which spares them a message.
+  // Records the value that holds a tensor, and where its gradient starts. Where a sum made the value and no
+  // consumer adds to its gradient, that starts at the addends: this spares a message.
   void finish_output(int value, int tensor, double loss_weight) {
     placement_.tensor_values[tensor] = value;
     const auto& info = network_.tensors()[tensor];

@@ -13,12 +13,12 @@ namespace cortado {
 // A network cut by a strategy, on all ranks: which device computes which box and what moves between layers
 // (docs/design.md, section 10). Every rank makes the same Placement and lowers its own part of it.
 struct Placement {
-  // A tensor as it lies over the ranks behind one operation.
+  // A tensor as it lies over the ranks after one operation.
   struct Value {
     std::string name;
     int tensor = -1;  // of the network
     Layout layout;
-    bool partial = false;  // ranks hold addends of the tensor
+    bool partial = false;  // ranks hold addends of the tensor, to be summed
     int producer = -1;     // operation
     std::vector<int> consumers;
     bool needs_gradient = false;
@@ -34,8 +34,8 @@ struct Placement {
       sum    // addends are summed at the owner (r cuts, losses); backward: copies to those who added
     };
     Kind kind = Kind::compute;
-    // Who computes the gradients of the parameters: the operation itself, or another one that does nothing
-    // else, backward, over what all replicas have (GradientSync::replicate).
+    // Who computes the gradients of the parameters: the operation itself, or (GradientSync::replicate)
+    // another one, which runs only backward and computes nothing but them, over what all replicas have.
     enum class Gradients { own, elsewhere, only };
     int node = -1;  // of the network: the layer, or the one that the movement is for; -1: for the report
     LayerPtr layer{};
@@ -47,8 +47,8 @@ struct Placement {
     Gradients gradients = Gradients::own;
     Layout domain{};               // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};  // compute: per parameter and rank
-    // Ranks whose layer-internal sums go together with this rank's: those of the same channels, for
-    // statistics are one a channel; all of them where the layer's own output is a sum.
+    // The ranks over which this rank's sums within the layer go: those with the same channels, since each
+    // channel has its own statistics; or all ranks, where the layer's output itself is a sum.
     std::vector<int> group(int rank) const;
   };
 

@@ -14,11 +14,12 @@
 
 namespace cortado {
 
-// What a Program must know of the kernel that will run a task; asked from whoever owns kernels.
+// What a Program must know about the kernel that will run a task. Whoever owns the kernels answers
+// (TaskOracle).
 struct TaskFacts {
   Bytes saved;                    // kept from the forward to the backward step
   Bytes scratch;                  // needed during a step only
-  bool saved_by_samples = false;  // what is saved of each sample lies by itself, one sample behind the other
+  bool saved_by_samples = false;  // what is saved of each sample lies by itself, one sample after the other
   std::string parameter_order{};  // in memory: equal texts, equal order
   bool backward_reads_inputs = true;
   bool backward_reads_outputs = true;
@@ -43,8 +44,8 @@ struct Buffer {
   int64_t offset = -1;  // in the arena; set by plan_buffers
 };
 
-// What this rank does of an operation of the Placement (or of a chain of them run by one kernel), and the
-// memory it touches (indices into Program::buffers; -1: none).
+// This rank's share of an operation of the Placement, or of a chain of operations that one kernel runs, and
+// the memory that it touches (indices into Program::buffers; -1: none).
 struct Work {
   using Kind = Placement::Operation::Kind;
   Kind kind = Kind::compute;
@@ -57,8 +58,8 @@ struct Work {
   Task task{};
   TaskFacts facts{};
   std::vector<int> parameters{};  // of the network, all layers of the chain in order
-  // Per parameter: where its gradient goes. -1: the parameter's own gradient (or none is wanted); else a
-  // buffer, when a layer before in backward order already wrote the parameter's own.
+  // Per parameter: the buffer of its gradient, where an earlier backward step has already written the
+  // parameter's own gradient. -1: the parameter's own, or no gradient is wanted.
   std::vector<int> partial_gradients{};
   int saved = -1;
   bool data_first = false;  // the gradients of the inputs are computed before those of the parameters
@@ -68,8 +69,8 @@ struct Work {
   struct Half {
     int whole = -1;   // the other work
     int which = 0;    // 0 or 1
-    Range samples{};  // of those that this rank holds, the first being 0
-    int64_t of = 0;   // samples that this rank holds, and each buffer of the work
+    Range samples{};  // counted from the first sample that this rank holds
+    int64_t of = 0;   // how many samples this rank, and each buffer of the work, holds
   };
   std::optional<Half> half{};
 };
@@ -108,11 +109,11 @@ struct Step {
   std::vector<int> reads{}, writes{};  // buffers
   std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
                              // steps overlap, of the communication lane
-  bool late = false;         // of the iteration before; not done in the first one
-  bool carried = false;      // communication that may go on into the next iteration
+  bool late = false;         // works for the iteration before; not done in the first one
+  bool carried = false;      // communication that may still be under way in the next iteration
   std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
-  // Communication: the first compute step that waits for it, where that is one of the next iteration counted
-  // on from this one's last. What is under way and needed sooner goes first. 0: nobody has found out.
+  // Communication: the first compute step that waits for it. Steps of the next iteration count on from the
+  // last step of this one. Of what is under way, the lane moves first what is needed soonest. 0: not known.
   int needed = 0;
 };
 
@@ -135,7 +136,7 @@ struct Program {
   // Which part that is.
   std::optional<Box> tensor_box(int tensor) const;
 
-  // The work itself or, of a half, the whole one.
+  // The work itself; for a half, the work that it is half of.
   int whole_of(int work) const;
   // 0 or 1 for a step of half of the samples, else -1.
   int half_of(const Step& step) const;

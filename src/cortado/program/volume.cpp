@@ -18,7 +18,7 @@ struct Ring {
   }
   // A chunk is handed on from its owner to the rank before the owner.
   Volume gather() const { return {all() - chunk(member + 1), all() - chunk(member)}; }
-  // A chunk is summed on its way from the rank behind its owner to the owner.
+  // A chunk is summed on its way from the rank after its owner to the owner.
   Volume scatter() const { return {all() - chunk(member), all() - chunk(member - 1)}; }
 };
 
