@@ -17,12 +17,12 @@ class Transmission {
   virtual ~Transmission() = default;
   virtual void start() = 0;  // what is sent is ready, what is received may be overwritten
   virtual bool test() = 0;   // moves it on; true once complete, until the next start()
-  // Something else under way is needed sooner: from now on it takes what that leaves of the link. Ranks may
-  // differ in what they need soonest; all that is under way ends all the same.
+  // true: something else under way is needed sooner, so take only what that leaves of the link. Ranks may
+  // differ in what they need soonest; all that is under way still ends.
   virtual void give_way(bool) {}
 };
 
-// Floats that go to or come from one rank. Several parts for one peer arrive in the order they stand in.
+// Floats that go to or come from one rank. Several parts for one peer arrive in their order in the list.
 struct MessagePart {
   int peer = 0;
   float* memory = nullptr;
@@ -50,7 +50,7 @@ class Communicator {
                                                   int64_t count) = 0;
   virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
                                                   int64_t count) = 0;
-  // Chunks lie one behind the other in `values`, counts[i] floats for member i of the group. Reduce-scatter
+  // Chunks lie one after the other in `values`, counts[i] floats for member i of the group. Reduce-scatter
   // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to
   // all.
   virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,

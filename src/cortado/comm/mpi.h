@@ -11,7 +11,7 @@ namespace cortado {
 // This process among those that an MPI launcher (or srun) started, by the launcher's environment variables.
 struct LaunchedRank {
   int rank = 0;
-  int size = 0;  // 0: the launcher does not tell
+  int size = 0;  // 0: the launcher does not say
 };
 // Nothing for a process that no launcher started; MPI is not touched.
 std::optional<LaunchedRank> launched_rank();
@@ -23,7 +23,7 @@ bool built_with_mpi();
 std::string mpi_launcher();
 // Initializes MPI; the communicator and its transmissions own it, and the last of them ends it. Once a
 // process. Throws UserError without MPI, with one that allows no threads, or under the launcher of another
-// MPI. `apart`: ranks of one host speak as those of several do, for tests.
+// MPI. `apart`, for tests: ranks of one host communicate as ranks of several hosts do.
 std::unique_ptr<Communicator> make_mpi_communicator(bool apart = false);
 // Ends all ranks of the job with this exit code, if MPI runs.
 void abort_mpi_job(int code);

@@ -27,7 +27,7 @@ class Topology {
   static Topology synthetic(const std::string& description);
 
   int cores() const;
-  // What their caches of the last level hold, all together; none, where the system does not say.
+  // What their caches of the last level hold together; 0 where the system does not say.
   Bytes last_cache() const;
   // The share of rank `index` of `ranks` that share these processors: ranks that are neighbours in number are
   // neighbours on the machine, and no core has two ranks. More ranks than cores are not bound.

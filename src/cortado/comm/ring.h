@@ -25,8 +25,8 @@ struct RingMessage {
 struct RingSchedule {
   std::vector<RingMessage> sends, receives;
   size_t summed = 0;  // the first `summed` receives are added to the vector, the others replace it
-  // Send j leaves once receive j - ready_sends is there; the first `ready_sends` leave at once. A receive r
-  // that replaces comes over what send r - summed of an allreduce sent.
+  // Send j leaves once receive j - ready_sends has arrived; the first `ready_sends` leave at once. In an
+  // allreduce a receive r that replaces overwrites what send r - summed sent.
   size_t ready_sends = 0;
 };
 RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhases phases, int64_t segment);
@@ -34,7 +34,7 @@ RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhas
 // `count` elements in p chunks whose sizes differ by at most one.
 std::vector<int64_t> balanced_chunks(int64_t count, int members);
 
-// Where `rank` stands in the group; checks that the group ascends and contains it.
+// The index of `rank` in the group; checks that the group ascends and contains it.
 int group_member(std::span<const int> group, int rank);
 
 // Bytes that the member moves.

@@ -8,13 +8,13 @@
 
 namespace cortado {
 
-// What all rings of a rank have sent that has not arrived. Over a network it is no more than keeps the link
-// busy, so that a small message that somebody waits for does not queue behind megabytes that nobody does:
-// every layer's statistics would, in a backward pass whose gradients are under way. Segments that arrive
-// early raise the limit, those that arrive late lower it.
+// Counts the bytes that all rings of a rank have sent and that have not arrived. Over a network they are
+// limited to what keeps the link busy. Else a small message that somebody waits for (a layer's statistics in
+// the backward pass) would queue at the end of megabytes of gradients. Segments that arrive early raise the
+// limit, those that arrive late lower it.
 //
-// Rings that their neighbour has begun, too, count. What lies there until it begins takes nothing of the
-// link, and may be what it waits for.
+// A ring counts once the neighbour that it sends to has begun it, too. Until then its segments take nothing
+// of the link, and the neighbour may be waiting for them.
 class UnderWay {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,12 +24,12 @@ class UnderWay {
     segment_ = segment;
     limit_ = least * segment;
   }
-  // Ranks may find different rings most urgent and wait for one another, so that nothing arrives any more:
-  // then the limit does not hold, either.
+  // Ranks may find different rings most urgent and wait for one another. When nothing has arrived for a
+  // while, the limit no longer holds.
   bool may_send() const { return bytes_ < limit_ || Clock::now() - last_.load() > patience; }
-  // The same for all but the ring that is needed soonest, which goes first.
+  // The same for all rings but the one that is needed soonest, which goes first.
   bool others_may_send() const { return !urgent_waits_ && may_send(); }
-  // Whether that one has more to send than it may.
+  // Whether the ring that is needed soonest still has segments that it may not send yet.
   void urgent_waits(bool waits) { urgent_waits_ = waits; }
   void add(int64_t bytes) { bytes_ += bytes; }
   // A segment that was under way since `sent`.

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int blocking_tag = 30000;  // behind those of exchanges
+constexpr int blocking_tag = 30000;  // beyond those of exchanges
 
 template <typename T>
 std::vector<std::byte> bytes_of(const T* values, int64_t count) {

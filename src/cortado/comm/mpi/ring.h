@@ -14,8 +14,8 @@
 namespace cortado {
 
 // A RingSchedule as a state machine: up to `window` segments are under way in each direction, and what
-// arrived is summed here. Each test() takes what is complete and posts what may follow; nothing waits. Sends
-// are synchronous: else megabytes of them would lie in the system's buffers, in front of what is urgent.
+// arrives is summed here. Each test() takes what is complete and posts what may follow; nothing waits. Sends
+// are synchronous: else megabytes of them would lie in the system's buffers, ahead of what is urgent.
 template <typename T>
 class MpiRing : public Transmission {
  public:
@@ -92,7 +92,7 @@ class MpiRing : public Transmission {
     world_->under_way().add(counts - std::exchange(counted_, counts));
   }
 
-  // An allgather's segment comes over what the reduce-scatter sent; that has to be gone.
+  // A segment of the allgather overwrites what the reduce-scatter sent; that must have left.
   bool may_receive() const {
     if (receiving_ == schedule_.receives.size() || receiving_ == received_ + window) return false;
     if (schedule_.summed == 0 || receiving_ < schedule_.summed) return true;
@@ -106,8 +106,8 @@ class MpiRing : public Transmission {
     return sending_ < schedule_.ready_sends || received_ > sending_ - schedule_.ready_sends;
   }
 
-  // The first segments go at once: of the ring that is needed soonest, so that rings never wait for one
-  // another, and of others so that they count.
+  // A ring with nothing under way sends at once if it is needed soonest, so that rings never wait for one
+  // another. Any other ring does so only until its neighbour answers: from then on its bytes count.
   bool may_send() const {
     if (sending_ == sent_ && !(gives_way_ && answered())) return true;
     return gives_way_ ? world_->under_way().others_may_send() : world_->under_way().may_send();
