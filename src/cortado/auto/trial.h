@@ -10,8 +10,8 @@
 
 namespace cortado {
 
-// Iterations of a training, with updates by `optimizer` at a rate too small to matter, behind some that are
-// not counted since they touch memory first. `each` is told of every counted one.
+// Runs iterations of a training, with updates by `optimizer` at a rate too small to matter. The first ones do
+// not count, since they touch memory first. Calls `each` for every one that counts.
 inline constexpr int warm_up_iterations = 2;
 std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count,
                                            const std::function<void(const IterationTimes&)>& each = nullptr);

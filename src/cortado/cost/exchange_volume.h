@@ -24,10 +24,10 @@ struct ExchangeVolume {
 // give to nobody else, it goes round in rings of them, as collectives do (program/movement.h): each rank
 // sends to the next one alone.
 //
-// What a rank has of another's box is a product over axes of what their ranges share. A planner asks about
-// all pairs of many layouts that are made of few kinds of axes. So for each pair of kinds stands an array
-// over ranks, and a volume is the maxima of the product of one array per axis. Layouts that begin with the
-// same kinds share that part of the product.
+// How much a rank has of another's box is a product over axes of what their ranges share. A planner asks
+// about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array
+// over ranks. A volume takes one array per axis, multiplies them, and looks for the maxima. Layouts that
+// begin with the same kinds share that part of the product.
 class ExchangeVolumes {
  public:
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,

@@ -34,8 +34,8 @@ class MeasuredCosts : public AnalyticCosts {
   Seconds update(Bytes parameters, int device) override;
   static constexpr Bytes measured_update{int64_t{16} << 20};
   static constexpr const char* update_problem = "update of 16 MiB of parameters, with momentum";
-  // As the machine's own sums, where its file has them: rings by their links, times what such a sum of the
-  // first devices took over what it should have taken.
+  // What AnalyticCosts says. Where the machine's file has measured sums, times a correction: what a sum of
+  // the first devices took over what it should have taken.
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;
 
   int measurements() const { return measurements_; }

@@ -21,8 +21,8 @@ int rounds(Algorithms::Effort effort, Seconds best) {
   return is_quick(best) ? 16 : 8;
 }
 constexpr double hopeless = 1.5;
-// Times the best so far: not measured in this round. Measurements differ by a tenth, but now and then those
-// further behind have another chance.
+// A contender that took more than this many times the best one so far is not measured in this round.
+// Measurements differ by a tenth, so most rounds take the close ones; now and then slower ones get a chance.
 double out_of_reach(int round, Seconds best) {
   if (round < (is_quick(best) ? 4 : 2)) return is_quick(best) ? 2 : 1.3;
   return is_quick(best) && round % 4 == 0 ? hopeless : 1.1;

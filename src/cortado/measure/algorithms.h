@@ -35,7 +35,7 @@ struct AlgorithmTable {
 bool is_convolution(const Task& task);
 
 // The automatic optimizer (Caffe con Troll, section 2.1 and appendix A): the cost model ranks the lowerings
-// and leaves out those far behind the best of them; the others are measured in turns, and the fastest is
+// and leaves out those far slower than the best of them; the others are measured in turns, and the fastest is
 // picked. Times are kept with those of the job: a problem is measured once on a machine. All ranks ask the
 // same in the same order and get the same: what a rank refuses is refused, and the slowest rank's time
 // counts.

@@ -87,7 +87,7 @@ bool near(const std::vector<double>& now, const std::vector<double>& before) {
   return true;
 }
 
-// Another look where one tells something else: it may be chance.
+// Looks again where a look disagrees with what is kept: one alone may be chance.
 template <typename Look>
 bool agrees_in_some_look(Look&& look) {
   constexpr int looks = 3;

@@ -130,8 +130,8 @@ std::vector<T> of_all(Communicator& job, const std::vector<T>& mine) {
   return all;
 }
 
-// Ranks in a ring, each of which sends to the next one and receives from the one before, again and again, on
-// a communication lane as trainings have it: what it costs the computing of its thread is the question.
+// Ranks in a ring: each sends to the next one and receives from the one before, again and again, on a
+// communication lane as in a training. It measures how much that slows down this rank's computing.
 class Ring {
  public:
   // All members make it alike. A member's messages take `times` times about `message_seconds`.
@@ -209,7 +209,8 @@ class Ring {
   LaneThread lane_;
 };
 
-// Seconds of computing for each byte, in rings of which this rank is in one or, with no members, in none.
+// Seconds of computing that each byte costs, over all rings. `members` is the ring of this rank; empty: it is
+// in none.
 double ring_overhead(Communicator& job, const std::vector<int>& members, const std::vector<Link>& pairs,
                      Seconds duration) {
   constexpr int rounds = 3;

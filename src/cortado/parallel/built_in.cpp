@@ -61,7 +61,7 @@ std::optional<ParallelConfig> by_space(const Cuttable& layer) {
   return config && config->degrees == grid ? config : by_sample(layer);
 }
 
-// Channels behind the first inner product on the way from the data, samples before it and where the loss is.
+// Cut by channels from the first inner product after the data on; by samples before it, and at the loss.
 std::optional<ParallelConfig> one_weird_trick(const Cuttable& layer) {
   const bool product = layer.node.layer->type() == "InnerProduct";
   return product || layer.behind_product ? by_channel(layer) : by_sample(layer);
@@ -81,7 +81,7 @@ const std::map<std::string_view, Rule>& rules() {
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
-  std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors behind one
+  std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors after one
   for (const auto& node : network.nodes()) {
     Cuttable layer(network, node, ranks);
     layer.behind_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];

@@ -60,8 +60,8 @@ std::optional<Box> LayerCutter::owns(int output, int index) const {
 Box LayerCutter::slice(int parameter, int index) const {
   const Box read = reads(0, index);
   ensure(!read.empty(), "a layer with parameters reads nothing");
-  const bool behind = bias_behind_ && parameter == parameters_ - 1;
-  return layer_.parameter_box(inputs_, parameter, behind ? *owns(0, index) : domain(index), read);
+  const bool bias = bias_behind_ && parameter == parameters_ - 1;
+  return layer_.parameter_box(inputs_, parameter, bias ? *owns(0, index) : domain(index), read);
 }
 
 // If any part lies in the padding, so does the first or the last one: along the axis on whose edge it is they

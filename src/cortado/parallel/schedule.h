@@ -26,7 +26,7 @@ struct GradientChunks {
 struct Schedule {
   GradientChunks chunks;
   // A parameter whose gradient is summed is updated before the next iteration's first use of it, so that the
-  // last sums hide behind that iteration's first layers.
+  // last sums travel while that iteration's first layers compute.
   bool late_updates = true;
   // Halos travel in two messages, of half of the samples each: while one half is under way, the other is
   // computed.

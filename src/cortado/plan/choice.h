@@ -21,20 +21,20 @@ struct Choice {
   std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
 };
 
-// Seconds of an iteration under a strategy by a better knowledge than Eq. 1's: a simulation, which knows what
-// communication hides behind computing.
+// Seconds of an iteration under a strategy, known better than by Eq. 1: by a simulation, which knows what
+// communication hides under computing.
 using Judge = std::function<Seconds(const Strategy&)>;
 
-// Costs are true to about a tenth, and a plan is the luckiest of many, which waits for other ranks at more
-// places than a built-in strategy. So the plan is a candidate where it costs this many times less than the
-// best built-in strategy.
+// Costs are true to about a tenth. A plan is the cheapest of very many strategies, so errors of the costs
+// make it look better than it is; and it waits for other ranks at more places than a built-in strategy. So
+// the plan is a candidate only where it costs this many times less than the best built-in strategy.
 inline constexpr double clearly_less = 1.1;
 // Built-in strategies are candidates that cost at most this many times more than the best one: on a machine
 // that others use, too, a task of one strategy may be measured too dear, and trying takes less than
 // measuring.
 inline constexpr double worth_trying = 1.25;
-// Who hides communication behind computing ends in half of their sum at best: built-in strategies that cost
-// more than this many times the plan, by Eq. 1, are not judged, save "data", which all is compared with.
+// Communication hidden under computing saves at most half of their sum. So a built-in strategy that costs
+// more than this many times the plan, by Eq. 1, is not judged; only "data" is, which all are compared with.
 inline constexpr double at_most_hidden = 2;
 
 // For devices that may each hold so much. What a plan holds is a bound from above (memory.h): where none is

@@ -92,7 +92,7 @@ class DepthFirst {
   int64_t tried_ = 0;
   std::vector<int> assignment_;
   std::vector<std::vector<const CostGraph::Edge*>> before_;  // per vertex: edges to earlier ones
-  std::vector<double> rest_;  // per vertex: the least that it and those behind it cost
+  std::vector<double> rest_;  // per vertex: the least that it and those after it cost
   Optimum best_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace cortado::plan {
 
-// Layers that are cut alike: a layer and those behind it that usually run in its kernel (BatchNorm, Scale,
-// ReLU). The planner decides for the first; the others follow, which spares every move between them.
+// Layers that are cut the same way: a layer and those after it that usually run in its kernel (BatchNorm,
+// Scale, ReLU). The planner decides for the first; the others follow, which spares every move between them.
 struct Group {
   std::vector<int> nodes;
 };
@@ -20,7 +20,7 @@ std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensor
 // The groups of a network's nodes other than sources, in order.
 std::vector<Group> groups_of(const Network& network);
 
-// The configuration of the layers behind the first: partial sums are owned as if the channels were cut c * r
+// The configuration of the layers after the first: partial sums are owned as if the channels were cut c * r
 // times.
 ParallelConfig following(ParallelConfig config);
 

@@ -19,8 +19,8 @@ struct PlanGraph {
   CostGraph costs;
   std::vector<Group> groups;                    // per vertex
   std::vector<std::vector<Priced>> candidates;  // per vertex
-  std::vector<Edge> edges;                      // those of `costs`, in order; behind them come none but
-                                                // those that keep layers of one parameter alike
+  std::vector<Edge> edges;                      // those of `costs`, in order; after them only those that
+                                                // give layers of one parameter the same cut
   std::vector<int> node_of_device;
 
   // What moves along an edge when its ends take these candidates.

@@ -97,8 +97,8 @@ class GroupPricer::Run {
     priced_.parameters = gradients.parameters;
   }
 
-  // Owners send as much and update a share each, but send what they updated behind the backward pass, where
-  // nothing hides it. So they are taken where they save more than that takes.
+  // Owners send as much in all, and each updates a share. But they send what they updated after the backward
+  // pass, where nothing hides it. So owners are taken where they save more than that takes.
   bool cheaper_by_owners() const { return by_allreduce_.update - by_owners_.update > gathers_; }
 
   void price_parameter(Member& member, size_t p, const GridLayout& slices) {
@@ -109,7 +109,7 @@ class GroupPricer::Run {
     const int history = group_.options_.history;
     by_allreduce_.parameters += {slice.count * (1 + history)};
     by_allreduce_.update += costs_.update(slice, slowest_device());
-    if (replicated_) return;  // those behind such a layer have none
+    if (replicated_) return;  // layers after such a one have none
     const GradientSum& sum = sum_of(member.sums[p], slices, slice);
     const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
     by_owners_.parameters += {slice.count + share.count * history};
@@ -214,15 +214,15 @@ class GroupPricer::Run {
     }
     priced_.compute = slowest(*group_.summed_, 0);
     if (!group_.behind_) return;
-    const TaskTime behind = slowest(*group_.behind_, 1);
-    priced_.compute.forward += behind.forward;
-    priced_.compute.backward += behind.backward;
-    priced_.compute.backward_weights += behind.backward_weights;
-    priced_.compute.bound |= behind.bound;
+    const TaskTime rest = slowest(*group_.behind_, 1);
+    priced_.compute.forward += rest.forward;
+    priced_.compute.backward += rest.backward;
+    priced_.compute.backward_weights += rest.backward_weights;
+    priced_.compute.bound |= rest.bound;
   }
 
-  // Passes of tasks that other candidates have, too, so that nothing more is measured. The layers behind the
-  // first are priced as of its kernel, though they run by themselves.
+  // The task is one that other candidates have, too, so that nothing more is measured. The layers after the
+  // first are priced as parts of its kernel, though they run by themselves.
   void price_replicated_tasks() {
     priced_.compute = slowest(group_.whole_, 0);
     const TaskTime whole = slowest(group_.whole_, 0, group_.members_[0].grid.replicas_domain(config_));
@@ -249,7 +249,7 @@ class GroupPricer::Run {
 
   GroupPricer& group_;
   const ParallelConfig& config_;
-  const ParallelConfig behind_;  // of the layers behind the first
+  const ParallelConfig behind_;  // of the layers after the first
   const bool replicated_;        // gradients of the first layer's parameters
   CostModel& costs_;
   Gradients by_allreduce_, by_owners_;

@@ -84,7 +84,7 @@ class GroupPricer {
   CostModel& costs_;
   std::deque<Member> members_;
   Task whole_;
-  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those behind it
+  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those after it
 };
 
 // What a candidate with this strategy costs; of it, only whether gradients are replicated is heeded.

@@ -103,7 +103,7 @@ class Simulator {
     };
     std::vector<Loss> losses;  // to flows under way
     double lost = 0;           // to those that have ended
-    double settled = 0;        // of all losses: behind the steps that they lengthen, or to none
+    double settled = 0;        // of all losses: what has lengthened a step already, or met none
     Timeline timeline;
     Seconds begin, end, computing_time;  // of the last iteration
   };

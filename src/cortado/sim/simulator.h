@@ -11,7 +11,7 @@
 namespace cortado {
 
 // An iteration of a job as a machine would run it, one of many: where steps are carried into the next
-// iteration, those of the one before are carried into this one, and may begin before 0 or end behind its end.
+// iteration, those of the one before are carried into this one, and may begin before 0 or end after its end.
 struct Simulation {
   Timeline timeline;  // by rank; of each rank in the order of its steps
   Seconds iteration;  // from the last rank's end of the iteration before to that of this one

@@ -37,7 +37,7 @@ Seconds StepSeconds::of(const Step& step) {
     case Kind::scatter_gradient:
     case Kind::gather_parameter:
       return together(step);
-    default:  // its time is with the step behind it, or nothing is known of it
+    default:  // its time counts in the step after it, or is unknown
       return {};
   }
 }

@@ -38,7 +38,7 @@ class Tuner {
   }
 
  private:
-  // Rules of a strategy that are cut alike move together: a layer and those behind it without parameters.
+  // Rules whose cuts change together: those of a layer and of the layers without parameters after it.
   using Unit = std::vector<size_t>;
 
   // One rule a layer, in the net's order.

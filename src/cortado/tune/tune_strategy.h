@@ -21,12 +21,12 @@ struct TuneOptions {
 };
 
 // Local search from `start` for a strategy under which an iteration takes less, as `seconds` says (a
-// Simulation of the job, which knows what communication hides behind computing, as the planner's Eq. 1 does
-// not). In turns, until nothing is better:
+// Simulation of the job, which knows, unlike the planner's Eq. 1, what communication hides under computing).
+// In turns, until nothing is better:
 //   the schedule   all of schedules(); with the best of them, halos by halves
 //   the sums       layers whose gradients every replica might compute (Lee et al. 2017, their f), those first
 //                  that this spares most bytes
-//   the cuts       of one layer with those behind it that have no parameters: as its neighbours', as under
+//   the cuts       of one layer with those after it that have no parameters: as its neighbours', as under
 //                  each built-in strategy
 // Nothing is tried twice, and only what takes less is taken, so the result is never worse than the start.
 // Deterministic, but for `go_on`.
