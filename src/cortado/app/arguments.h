@@ -8,7 +8,7 @@
 namespace cortado {
 
 // Command-line words in one form: "-solver=F" and "--sighup_effect" become "--solver=F" and
-// "--sighup-effect". Words behind "--" and negative numbers stay as they are.
+// "--sighup-effect". Words after "--" and negative numbers stay as they are.
 std::vector<std::string> normalized_arguments(int count, const char* const* words);
 
 // A word, and a command line of `cortado` with its words as they were typed, as a shell takes them: quoted

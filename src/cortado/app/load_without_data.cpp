@@ -11,7 +11,7 @@
 namespace cortado {
 namespace {
 
-// "3x227x227" behind the batch size.
+// The batch size, then the extents of `text` ("3x227x227").
 Shape parse_input_shape(const std::string& text, int batch) {
   Shape shape{batch};
   const char* at = text.data();

@@ -57,7 +57,7 @@ int64_t peak_memory_bytes() {
 // What an iteration should have taken by costs measured here (job_costs.h).
 struct PredictedTimes {
   Prediction prediction;
-  SimulatedJob simulated;  // messages behind computing where the program lets them
+  SimulatedJob simulated;  // messages travel while computing where the program lets them
   Machine machine;
   std::vector<int> nodes;
 };

@@ -8,7 +8,7 @@
 namespace cortado {
 namespace {
 
-// A sample is an image, all of its crops; behind the last one the stream has samples without one.
+// A sample is an image, all of its crops; after the last one the stream has samples without an image.
 class ImageStream : public SampleSource {
  public:
   ImageStream(std::unique_ptr<ImageSet> images, Preprocessor preprocessor,

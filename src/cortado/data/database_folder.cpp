@@ -36,7 +36,7 @@ bool is_or_holds(const fs::path& folder, const fs::path& path) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
 }
 
-// LMDB's magic number stands 16 bytes behind the beginning.
+// LMDB's magic number lies 16 bytes after the beginning.
 bool begins_as_lmdb(const fs::path& file) {
   constexpr uint32_t lmdb_magic = 0xBEEFC0DE;
   uint32_t magic = 0;

@@ -60,7 +60,7 @@ class KernelOf {
   // those of the parameters.
   virtual void backward(const ArgumentsOf<T>& arguments) = 0;
   // Gradients of the parameters, for layers whose backward pass is split. Runs before backward() or, with
-  // arguments.data_first, behind it.
+  // arguments.data_first, after it.
   virtual void backward_weights(const ArgumentsOf<T>&) {}
 
   // Sums over a cut dimension (statistics of batch normalization, labels counted by a loss): where several
@@ -73,7 +73,7 @@ class KernelOf {
   virtual void backward_partial(const ArgumentsOf<T>&) {}
 
   virtual Bytes saved_bytes() const { return {}; }
-  // True when what is saved of each sample lies by itself, one sample behind the other.
+  // True when what is saved of each sample lies by itself, one sample after the other.
   virtual bool saves_by_samples() const { return false; }
   virtual Bytes scratch_bytes() const { return {}; }
   virtual BackwardReads backward_reads() const { return {}; }

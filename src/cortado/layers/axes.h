@@ -4,8 +4,8 @@
 
 namespace cortado {
 
-// A tensor seen around one axis: extents before it, of it, and behind it, each multiplied together. In spoken
-// row-major order element (i, c, j) has index (i * extent + c) * behind + j.
+// A tensor seen around one axis: the extents before it, its own, and those after it, each multiplied
+// together. In spoken row-major order element (i, c, j) has index (i * extent + c) * behind + j.
 struct AxisView {
   int64_t before = 1, extent = 1, behind = 1;
   AxisView() = default;
@@ -33,7 +33,7 @@ Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& par
 Cuts label_cuts(const Shape& scores, int axis, const Shape& labels);
 
 // All cuts of a tensor of that rank except along the axes [begin, end). Axis 0 is n, axis 1 c, the last one
-// w, the one before it h, then d; tensors of more than five axes are not cut behind the channels.
+// w, the one before it h, then d; tensors of more than five axes are not cut after the channels.
 Cuts cuts_outside(int rank, int begin, int end);
 
 }  // namespace cortado

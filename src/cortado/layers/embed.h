@@ -12,7 +12,7 @@ struct EmbedOptions {
 };
 
 // y[..., :] = weight[x[...], :] + bias. Input: integers in [0, input_dim) of any shape; output: that shape
-// with an axis of num_output behind it. Parameters: weight (input_dim x num_output), bias (num_output).
+// followed by an axis of num_output. Parameters: weight (input_dim x num_output), bias (num_output).
 class Embed : public Layer {
  public:
   explicit Embed(EmbedOptions options);

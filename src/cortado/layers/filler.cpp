@@ -25,7 +25,7 @@ double fan(const Filler& filler, const Shape& shape) {
   return fan_in;
 }
 
-// The row-major index in `shape` of each element of a part: long runs of neighbours, one behind the other.
+// The row-major index in `shape` of each element of a part: long runs of neighbours, one after the other.
 class PartIndex {
  public:
   PartIndex(const Shape& shape, const Box& part) : size_(part.shape().size()) {

@@ -13,7 +13,7 @@ enum class Normalization {
 };
 
 // The divisor, at least 1 so that a batch of ignored labels gives zero and not NaN. `samples` and `positions`
-// are the products of the extents before and behind the class axis, `valid` the number of labels not ignored.
+// are the products of the extents before and after the class axis, `valid` the number of labels not ignored.
 double loss_normalizer(Normalization normalization, int64_t samples, int64_t positions, int64_t valid);
 
 }  // namespace cortado

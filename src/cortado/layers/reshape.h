@@ -8,7 +8,7 @@ namespace cortado {
 
 struct ReshapeOptions {
   std::vector<int64_t> shape;  // 0: copy the input's extent; -1 (at most one): whatever remains
-  int axis = 0;                // first axis replaced; negative counts from behind the last axis
+  int axis = 0;                // first axis replaced; negative counts from after the last axis
   int num_axes = -1;           // number of axes replaced; -1: all from `axis` on
 };
 

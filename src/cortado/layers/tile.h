@@ -9,7 +9,7 @@ struct TileOptions {
   int tiles = 1;
 };
 
-// `tiles` copies of the input one behind the other along `axis`.
+// `tiles` copies of the input one after the other along `axis`.
 class Tile : public Layer {
  public:
   explicit Tile(TileOptions options);

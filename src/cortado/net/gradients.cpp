@@ -17,13 +17,13 @@ bool is_trained(const Network::Parameter& parameter) {
 std::vector<bool> behind_trained_parameters(const std::vector<Network::Node>& nodes,
                                             const std::vector<Network::Parameter>& parameters,
                                             size_t tensor_count) {
-  std::vector<bool> behind(tensor_count);
+  std::vector<bool> after(tensor_count);
   for (const Network::Node& node : nodes) {
     bool trained = std::ranges::any_of(node.parameters, [&](int p) { return is_trained(parameters[p]); }) ||
-                   std::ranges::any_of(node.inputs, [&](int t) { return behind[t]; });
-    for (int output : node.outputs) behind[output] = trained;
+                   std::ranges::any_of(node.inputs, [&](int t) { return after[t]; });
+    for (int output : node.outputs) after[output] = trained;
   }
-  return behind;
+  return after;
 }
 
 // Which element stochastic pooling takes in testing, so that its gradient could follow, is not defined.
@@ -41,7 +41,7 @@ void check_gradient_in_phase(const Network::Node& node) {
 void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
                       std::vector<Network::Parameter>& parameters,
                       const std::vector<std::vector<std::optional<bool>>>& requested) {
-  std::vector<bool> behind = behind_trained_parameters(nodes, parameters, tensors.size());
+  std::vector<bool> after = behind_trained_parameters(nodes, parameters, tensors.size());
   std::vector<bool> reached(tensors.size());  // a gradient arrives at the tensor
   for (size_t n = nodes.size(); n-- > 0;) {
     Network::Node& node = nodes[n];
@@ -58,7 +58,7 @@ void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Te
             fmt::format("{}: layer '{}' has no gradient for bottom '{}'; remove its propagate_down",
                         node.where.text(), node.name, tensors[node.inputs[i]].name));
       }
-      bool wanted = request.value_or(behind[node.inputs[i]]) && differentiable && under_loss;
+      bool wanted = request.value_or(after[node.inputs[i]]) && differentiable && under_loss;
       if (wanted) check_gradient_in_phase(node);
       node.propagate_down[i] = wanted;
       node.has_backward = node.has_backward || wanted;

@@ -8,7 +8,7 @@
 namespace cortado {
 
 // Decides which gradients a network computes, by Caffe's rules: an input's gradient is wanted when a
-// learnable parameter with lr_mult != 0 lies before it and a loss behind it; propagate_down of the file
+// learnable parameter with lr_mult != 0 lies before it and a loss after it; propagate_down of the file
 // overrules the former. Sets Node::propagate_down and has_backward, Tensor::needs_gradient,
 // Parameter::wants_gradient. `requested` holds the file's propagate_down per node and input. Throws UserError
 // when it asks for the gradient of an input that has none.

@@ -73,7 +73,7 @@ class Layering {
     graph_.links[found->second].edges.push_back(edge);
   }
 
-  // Every item to the mean place of its neighbours in the row before (or behind).
+  // Every item to the mean place of its neighbours in the row before (or after).
   void order(bool downward) {
     std::vector<double> place(graph_.items.size());
     for (int r = 0; r < graph_.rows; ++r) {
@@ -169,7 +169,7 @@ class Layering {
     for (int first = 0; first < graph_.rows;) {
       int last = std::min(first + rows_of_piece, graph_.rows);
       if (last < graph_.rows) {
-        // The cut goes behind a row of one item, not far from where it should be.
+        // The cut goes after a row of one item, not far from where it should be.
         const int reach = rows_of_piece / 3;
         for (int away = 0; away <= reach; ++away) {
           const auto single = [&](int r) { return r > first && r < graph_.rows && row(r - 1).size() == 1; };

@@ -18,7 +18,7 @@ struct PageOrigin {
   std::string version, date, command;
 };
 
-// Up to <body>. `style` stands behind page_style.
+// Up to <body>. `style` follows page_style.
 std::string page_head(const std::string& title, const std::string& style);
 
 // The title, and below it what to do.
@@ -40,7 +40,7 @@ inline constexpr double bar_width = 1000;
 std::string bar_picture(double height, const std::string& label, const std::string& content);
 
 // The three parts of a layer's time as rectangles one after the other, from x = 0, `scale` to a second, of
-// the classes compute, sync and transfer. What lies behind `limit` is cut off.
+// the classes compute, sync and transfer. What lies beyond `limit` is cut off.
 std::string stacked_bar(Seconds compute, Seconds sync, Seconds transfer, double scale, double limit, double y,
                         double height);
 

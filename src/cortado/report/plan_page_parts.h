@@ -10,7 +10,7 @@
 
 namespace cortado {
 
-// Groups that a picture shows as one: a layer, and those behind it that keep its shape and its cut.
+// Groups that a picture shows as one: a layer, and those after it that keep its shape and its cut.
 struct PageUnit {
   std::vector<size_t> groups;
 };

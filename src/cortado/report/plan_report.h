@@ -34,7 +34,7 @@ Seconds sync_of(const plan::PlannedGroup& group);      // sums of gradients
 Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial sums
 Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const plan::PlannedGroup&));
 std::string name_of(const Network& network, const plan::PlannedGroup& group);  // "conv1 + relu1"
-std::string_view sync_text(GradientSync sync);   // behind a cut: "", ", owners" or ", replicated"
+std::string_view sync_text(GradientSync sync);   // after a cut: "", ", owners" or ", replicated"
 int64_t batch_of(const Network& network);        // samples of an iteration; 0: there is no source
 std::string verdict_of(const plan::Plan& plan);  // "optimal", "at most 1.2 % above the optimum"
 

@@ -22,8 +22,8 @@ struct IterationTimes {
 };
 
 // Medians over the iterations of one layer (or chain of layers run as one kernel) on this rank.
-// communication: messages that bring its inputs, sums within it and of its gradients, whether they are
-// hidden behind computing or not.
+// communication: messages that bring its inputs, sums within it and of its gradients, hidden under computing
+// or not.
 struct LayerTimes {
   std::string name;
   double forward = 0, backward = 0, communication = 0, gflops = 0;

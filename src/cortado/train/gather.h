@@ -26,7 +26,8 @@ void take_history(const ParameterCut& cut, const ParameterStore& parameters, siz
 // Runs `action` at rank 0 and returns its text at every rank; what it throws there is thrown everywhere.
 std::string at_first_rank(Communicator* communicator, const std::function<std::string()>& action);
 
-// The largest of all ranks' values, one by one. A rank that reads nothing of a data set stands behind.
+// The largest of all ranks' values, element by element. (A rank that reads nothing of a data set keeps an old
+// position in it, so the largest position is the true one.)
 std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<int64_t> values);
 
 // How many different pairs the ranks have together.

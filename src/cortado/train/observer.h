@@ -20,7 +20,7 @@ struct IterationReport {
   int64_t images = 0;
   // The compute lane stood still for want of a batch, or of what other ranks send.
   Seconds duration, data_wait, exposed_communication;
-  Seconds communication;  // of all messages, hidden behind computing or not
+  Seconds communication;  // of all messages, hidden under computing or not
   bool display = false;   // the solver file asks for a line here; `outputs` is filled
   bool updated = true;    // false: Caffe's closing look at the loss, without an update
   std::vector<OutputValue> outputs;

@@ -55,7 +55,7 @@ class Optimizer {
     int entry = -1;
     Range updates;       // elements of its memory
     bool counts = true;  // they are added here to sums over all ranks
-    int squares = -1;  // LARS: where in squares_ the weights' sum is, the gradient's behind it; -1: all here
+    int squares = -1;    // LARS: where in squares_ the weights' sum is, the gradient's after it; -1: all here
     float* history[2] = {nullptr, nullptr};
     float* sum = nullptr;  // of the gradients of iter_size batches; null when iter_size is 1
     int64_t bytes() const { return (updates.size() * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64; }

@@ -111,7 +111,7 @@ std::map<std::string, std::string> metadata_of(const OpenFile& file) {
   return metadata;
 }
 
-// Where a tensor's bytes lie, behind data_begin.
+// Where a tensor's bytes lie, counted from data_begin.
 struct TensorEntry {
   std::string name;
   Shape shape;

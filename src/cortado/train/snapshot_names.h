@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// The names of snapshots: PREFIX_iter_N.safetensors, .caffemodel and .solverstate, the latter two also with
-// .h5 behind them.
+// The names of snapshots: PREFIX_iter_N.safetensors, .caffemodel and .solverstate, the latter two also
+// followed by .h5.
 struct SnapshotName {
   std::string prefix;
   int64_t iteration = 0;

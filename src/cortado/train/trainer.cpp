@@ -233,7 +233,7 @@ bool Trainer::test(size_t net, SignalWatch& signals) {
   double loss = 0;
   int count = solver_.test_iterations[net];
   for (int batch = 0; batch < count; ++batch) {
-    // Several ranks stop together, behind the test.
+    // Several ranks stop together, after the test.
     if (signals.stop_asked() && (!communicator_ || communicator_->size() == 1)) return false;
     const double batch_loss = test.executor->run(static_cast<uint64_t>(test.batches++));
     require_finite(*test.executor, batch_loss,

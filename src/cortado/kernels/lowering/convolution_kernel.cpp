@@ -16,7 +16,7 @@ bool any(const std::vector<bool>& wanted) {
 
 float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 ? pointers[1] : nullptr; }
 
-// What convolution and deconvolution have in common: the products, the weight's format, the ReLU behind,
+// What convolution and deconvolution have in common: the products, the weight's format, the ReLU after them,
 // memory.
 class ConvolutionBase : public Kernel {
  public:

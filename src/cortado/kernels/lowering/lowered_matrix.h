@@ -27,8 +27,8 @@ class LoweredMatrix {
   // matrix = what the lattice reads.
   void gather(const float* tensor, int64_t samples, float* matrix) const;
 
-  // The adjoint: each element of the tensor is the sum of all places it is read to, behind bias (or zero; or,
-  // with `add`, behind what the tensor holds, and then the epilogue has no bias).
+  // The adjoint: each element of the tensor is the sum of all places it is read to, begun with the bias (or
+  // zero; with `add`, with what the tensor holds, and then the epilogue has no bias).
   void scatter(const float* matrix, int64_t samples, float* tensor, bool add, const Epilogue& epilogue) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace cortado {
 
-// Convolution, Deconvolution and InnerProduct, each alone or with the ReLU behind it, as matrix products.
+// Convolution, Deconvolution and InnerProduct, each alone or with the ReLU after it, as matrix products.
 
 // The lowered matrix is never formed: products read it through pointers into the tensor, and weights live in
 // the order the products stream them. Any stride, padding, dilation, group and cut.

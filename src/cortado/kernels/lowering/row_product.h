@@ -8,8 +8,8 @@
 
 namespace cortado::lowering {
 
-// The matrix product behind forward, backward-data and the inner product: an *indirect* GEMM (implicit
-// lowering: no im2col matrix exists; Dukhan, "The indirect convolution algorithm", 2019).
+// The matrix product of forward, backward-data and the inner product: an *indirect* GEMM (implicit lowering:
+// no im2col matrix exists; Dukhan, "The indirect convolution algorithm", 2019).
 //
 //   out[row][column] = start[column] + sum over tap, k of left(row, tap)[k] * right[tap][k][column]
 //

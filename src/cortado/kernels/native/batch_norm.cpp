@@ -15,7 +15,7 @@ namespace native {
 
 namespace {
 
-// What stands behind the BatchNorm of a chain.
+// What follows the BatchNorm of a chain.
 struct BatchNormChain {
   BatchNormOptions options;
   bool scale = false, bias = false, relu = false;
@@ -92,7 +92,7 @@ class BatchNormKernel : public Kernel {
   int64_t count_;  // elements that a statistic is over
 };
 
-// The gradient that passes the ReLU behind an output of that value.
+// The gradient that passes the ReLU after an output of that value.
 template <bool relu, typename V>
 inline V through_relu(V gradient, [[maybe_unused]] V before) {
   if constexpr (relu) return before > 0 ? gradient : 0 * gradient;

@@ -183,7 +183,7 @@ class MaximumKernel : public Kernel {
   bool backward_;
 };
 
-// Whether a ReLU of slope 0, and nothing else, stands behind the first layer; nothing for another chain.
+// Whether a ReLU of slope 0 follows the first layer; nothing for a chain with anything else.
 std::optional<bool> relu_behind(const Task& task) {
   if (task.layers.size() == 1) return false;
   const auto* next = dynamic_cast<const Pointwise*>(task.layers[1].get());

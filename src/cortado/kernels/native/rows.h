@@ -10,7 +10,7 @@
 
 namespace cortado::native {
 
-// Whether the elements along `axis` lie one behind the other in memory: the channels, or the last axis of a
+// Whether the elements along `axis` lie one after the other in memory: the channels, or the last axis of a
 // tensor of at most two.
 inline bool contiguous_axis(const Shape& shape, int axis) {
   return shape.canonical_axis(axis) == (shape.rank() > 2 ? 1 : shape.rank() - 1);

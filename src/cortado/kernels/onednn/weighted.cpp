@@ -20,8 +20,8 @@ dnnl::memory::desc infinity_of(const dnnl::memory::desc& target) {
 }
 
 // Scratch: a copy of the weights (or their gradient) in the order of the pass at work, where that is not the
-// order they are kept in; behind it one in the canonical order, where the way from one to the other is faster
-// by that; behind it the pass's own scratchpad.
+// order they are kept in; then a copy in the canonical order, where reordering is faster in two steps; then
+// the pass's own scratchpad.
 class WeightedKernel : public Kernel {
  public:
   WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes)
@@ -104,7 +104,8 @@ dnnl::memory WeightedKernel::weights_for(const WeightedPass& pass, const Argumen
   return copy;
 }
 
-// The gradient in front of the ReLU, in the place of that behind it; done once, by the first backward step.
+// Turns the gradient after the ReLU into that before it, where it lies. The first backward step does it,
+// once.
 void WeightedKernel::mask_gradient(const Arguments& arguments) const {
   float* dy = arguments.output_gradients[0];
   const auto count = static_cast<int64_t>(problem_.target.get_size() / sizeof(float));

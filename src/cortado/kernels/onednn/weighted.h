@@ -9,7 +9,7 @@
 
 namespace cortado::onednn {
 
-// A layer y = f(weights, x) + bias, perhaps with a ReLU behind it: convolution, deconvolution, inner product.
+// A layer y = f(weights, x) + bias, perhaps with a ReLU after it: convolution, deconvolution, inner product.
 struct WeightedProblem {
   dnnl::memory::desc source, target;
   dnnl::memory::desc canonical;            // of the weights: the order of Caffe's files
@@ -32,7 +32,7 @@ struct WeightedProblem {
 // The problem of a task, with the weights' canonical order still to fill in. The bias is parameter 1.
 WeightedProblem weighted_problem(const Task& task, bool bias);
 
-// Why such a task does not fit, whatever the layer: what stands behind it. Empty: it fits.
+// Why the layers after the first keep a task from fitting, whatever the first one is. Empty: it fits.
 std::string misfit_of_chain(const Task& task);
 
 // One pass: the primitive and the order in which it wants, or makes, the weights.

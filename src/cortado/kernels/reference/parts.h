@@ -7,7 +7,7 @@
 namespace cortado::reference {
 
 // Calls visit(part, index in the part, index in the whole), spoken indices, for every element of tensors that
-// lie one behind the other along `axis` of a whole.
+// lie one after the other along `axis` of a whole.
 template <typename Visit>
 void for_each_part_element(std::span<const Shape> parts, const Shape& whole, int axis, Visit&& visit) {
   AxisView all(whole, axis);
@@ -15,10 +15,10 @@ void for_each_part_element(std::span<const Shape> parts, const Shape& whole, int
   for (size_t part = 0; part < parts.size(); ++part) {
     AxisView view(parts[part], axis);
     for (int64_t index = 0; index < parts[part].size(); ++index) {
-      int64_t behind = index % view.behind;
+      int64_t after = index % view.behind;
       int64_t along = index / view.behind % view.extent;
       int64_t before = index / view.behind / view.extent;
-      visit(part, index, (before * all.extent + offset + along) * all.behind + behind);
+      visit(part, index, (before * all.extent + offset + along) * all.behind + after);
     }
     offset += view.extent;
   }

@@ -72,7 +72,7 @@ size_t TileProduct<F>::scratch_bytes() const {
   return aligned(copies_ * filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
 }
 
-// Rows behind the last tile of a block are summed, too, and not read.
+// Rows after the last tile of a block are summed, too, but nobody reads them.
 template <typename F>
 void TileProduct<F>::multiply(const float* left, const float* filters, int64_t tiles, Range panels,
                               float* sums) const {

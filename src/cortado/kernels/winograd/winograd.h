@@ -6,7 +6,7 @@ namespace cortado {
 
 // Convolutions of 3 x 3 (or 5 x 5) windows, stride 1, on two spatial axes by Winograd's minimal filtering
 // (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016; formulas in transforms.h). Any
-// padding, groups and cut, alone or with the ReLU behind it. Weights lie as those of implicit-gemm. They
+// padding, groups and cut, alone or with the ReLU after it. Weights lie as those of implicit-gemm. They
 // refuse where that is faster, too.
 //
 // F(2x2, 3x3) needs 2.25 times fewer multiplications than the sum over the windows, F(4x4, 3x3) 4 times,
