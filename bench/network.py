@@ -13,7 +13,7 @@ interfaces; headers, the start of the job and of measuring the peak included), t
 link's rate, what rank 0 computes, the step over the larger of these two, and the overlap ratio R. The strategy ddp is PyTorch's DistributedDataParallel over gloo (ddp-nhwc: with
 channels last) in the same hosts; needs Debian's python3-torch and python3-torchvision, and libjemalloc2, which it is
 given as the faster allocator. --rate here takes ranks of this machine in shared memory instead. --predict adds the
-step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages behind computing.
+step that costs measured here promise: with nothing hidden (Eq. 1), and simulated, messages under computing.
 """
 
 import argparse

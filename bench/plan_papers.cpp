@@ -72,7 +72,7 @@ Planned planned(const std::string& net, int64_t extent, const std::string& machi
   return {std::move(network), std::move(machine), std::move(graph), std::move(optimum)};
 }
 
-// Costs of layers that follow each other, cut alike behind a layer that is cut by sample over 16 devices.
+// Costs of layers that follow each other, all cut the same way, after a layer cut by sample over 16 devices.
 void print_costs(const Planned& net, const std::vector<std::string>& layers,
                  const std::vector<std::pair<Degrees, double>>& rows) {
   fmt::print("{:<8} {:>9} {:>10} {:>10} {:>10} {:>10} | {:>10}\n", "cut", "devices", "transfer", "computing",

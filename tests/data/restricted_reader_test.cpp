@@ -16,7 +16,7 @@ using MakeReader = std::function<std::unique_ptr<Reader>()>;
 
 constexpr int64_t batch = 7;
 
-// `parts` ranges of the batch, one behind the other and of unequal sizes; with eight the first is empty.
+// `parts` ranges of the batch, one after the other and of unequal sizes; with eight the first is empty.
 std::vector<Range> ranges(int64_t parts) {
   std::vector<Range> ranges;
   for (int64_t i = 0; i < parts; ++i) ranges.push_back({batch * i / parts, batch * (i + 1) / parts});

@@ -150,7 +150,7 @@ TEST(CaffeNets, ChannelsMayLieOnAnyAxis) {
   }
 }
 
-// The gradient of weights behind a Reshape: of the sum of all outputs by w[o, c] it is the sum of x's channel
+// The gradient of weights after a Reshape: of the sum of all outputs by w[o, c] it is the sum of x's channel
 // c.
 TEST(CaffeNets, AConvolutionWithoutSpatialAxesIsAProduct) {
   for (const std::string type : {"Convolution", "Deconvolution"}) {

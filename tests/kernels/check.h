@@ -27,7 +27,7 @@ struct CheckOptions {
 // running statistics), backward_weights and backward, twice over. An element differs by at most tolerance *
 // max(|expected|, root mean square of the expected tensor); tolerance 0: equal. Also checks what the kernel
 // promises: every element of its outputs and gradients is written (they hold NaN before), nothing is written
-// behind a buffer, no tensor is read that backward_reads() denies, scratch keeps nothing, padding of a
+// beyond a buffer, no tensor is read that backward_reads() denies, scratch keeps nothing, padding of a
 // parameter's own format stays zero, and, where in_place(), the same results over shared memory (outputs and
 // inputs only when backward does not read the inputs).
 testing::AssertionResult matches_reference(const Task& task, Kernel& kernel, double tolerance,

@@ -30,7 +30,7 @@ Task whole_task(const CutCase& cut);
 // Runs the task of every device with the kernel that select_kernel picks, feeds each its slices, sums what is
 // to be summed by hand, and compares with the uncut task on the reference kernel: outputs, running
 // statistics, gradients. Also checks that the outputs of the devices cover each element once, that replicas
-// of a weight have one format, and that no kernel reads what it denies reading or writes behind a buffer.
+// of a weight have one format, and that no kernel reads what it denies reading or writes beyond a buffer.
 testing::AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only);
 
 }  // namespace cortado::check

@@ -88,7 +88,7 @@ double error_of(const std::vector<double>& expected, const std::vector<float>& a
   return largest > 0 ? error / largest : error;
 }
 
-// The slope of the ReLU behind the convolution; 1 where there is none.
+// The slope of the ReLU after the convolution; 1 where there is none.
 double slope_of(const Task& task) {
   std::string refusal;
   const auto tail = lowering::chain_tail(task, refusal);

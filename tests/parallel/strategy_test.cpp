@@ -83,7 +83,7 @@ TEST(Strategy, BuiltInOnesHoldForEveryNumberOfRanks) {
   }
 }
 
-// A product of 20736 weights that reads and writes 288 numbers, behind a convolution of 144 that reads and
+// A product of 20736 weights that reads and writes 288 numbers, after a convolution of 144 that reads and
 // writes 576; where nothing is learned there is nothing to replicate.
 TEST(Strategy, ReplicatedIsDataWithWholeGradientsWhereThatSparesBytes) {
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 144});

@@ -98,8 +98,8 @@ LayerPtr convolution(int64_t outputs) {
   return std::make_shared<Convolution>(options);
 }
 
-// A chain of layers without sums inside: where nothing is read twice, Eq. 1 counts what programs send.
-// Slow updates: shares of them are worth sending what was updated behind the backward pass.
+// A chain of layers without sums inside: where nothing is read twice, Eq. 1 counts what programs send. Slow
+// updates: it pays to share them, though what was updated is then sent after the backward pass.
 class SlowUpdates : public FakeCosts {
  public:
   Seconds update(Bytes parameters, int) override { return {static_cast<double>(parameters.count) * 1e-6}; }

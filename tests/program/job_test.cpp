@@ -230,7 +230,7 @@ TEST(Job, GradientsAreSummedInChunks) {
   EXPECT_EQ(chunks_of(net, strategies, "577B"), "4 5 | 2 3 | 0 1");
   EXPECT_EQ(chunks_of(net, strategies, "1KiB"), "4 5 2 | 3 0 1");
   EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 2 3 0 1");
-  // A layer whose gradient nobody else has parts neither the chunks before nor those behind it.
+  // A layer whose gradient nobody else has parts neither the chunks before nor those after it.
   strategies[net.node("b")] = all(net, {.c = 2})[0];
   EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 0 1");
 }
@@ -384,7 +384,7 @@ TEST(Job, BrokenOnesAreCaught) {
     if (!work.movement.group.empty()) std::swap(work.movement.chunks[0], work.movement.chunks[1]);
   }
   EXPECT_THROW(verify_job(together), InternalError);
-  // A late update behind its parameter's use, a sum that nobody waits for.
+  // A late update after its parameter's use, a sum that nobody waits for.
   std::vector<Program> late = lower_job(net, all(net, {.n = 2}), 2);
   EXPECT_NO_THROW(verify(late[0], net));
   for (Step& step : late[0].steps) step.late = false;

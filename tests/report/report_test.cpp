@@ -108,7 +108,7 @@ TEST(LayeredGraph, CutsChainsIntoEqualPiecesAndModulesBetweenThem) {
   Edges chain;
   for (int v = 1; v < 40; ++v) chain.push_back({v - 1, v});
   EXPECT_EQ(layered(40, chain, 10).pieces, (Edges{{0, 10}, {10, 20}, {20, 30}, {30, 40}}));
-  // Modules of five rows: a fork, two branches of three, a join. Cuts fall behind joins.
+  // Modules of five rows: a fork, two branches of three, a join. Cuts come after joins.
   Edges modules;
   int v = 0;
   for (int module = 0; module < 8; ++module, v += 7) {

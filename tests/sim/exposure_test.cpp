@@ -58,8 +58,7 @@ TEST(Exposure, OfRandomJobsAddsUpToWhatIsNotComputed) {
   EXPECT_GT(carried, 20);
 }
 
-// One conv behind another one, its input gathered: the compute lane waits for the gather, whatever else
-// moves.
+// One conv after another one, its input gathered: the compute lane waits for the gather, whatever else moves.
 TEST(Exposure, NamesTheMessageAndItsLayer) {
   testing::NetBuilder builder;
   const Network net = builder.conv("a", "data").conv("b", "a").build(Phase::test);
@@ -85,8 +84,8 @@ TEST(Exposure, NamesTheMessageAndItsLayer) {
   EXPECT_GT(of_b, 1e-6);
 }
 
-// A late update waits for a sum that the iteration before left behind: in a simulated timeline, which shows
-// the sum that this iteration leaves, as in a measured one, which shows the former.
+// A late update waits for a sum that the iteration before left under way: in a simulated timeline, which
+// shows the sum that this iteration leaves, as in a measured one, which shows the former.
 TEST(Exposure, FindsWhatTheIterationBeforeLeft) {
   Program program;
   program.steps = {Step{.kind = Step::Kind::update, .waits_before = {2}}, Step{.kind = Step::Kind::forward},

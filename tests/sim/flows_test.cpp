@@ -63,7 +63,7 @@ TEST(Flows, WhatIsNeededSoonerGoesFirst) {
   EXPECT_EQ(flows.advance(flows.next_end()), std::vector{soon});
   EXPECT_EQ(flows.speed(late), 1);
   EXPECT_NEAR(flows.next_end(), 2.75, 1e-12);
-  // All of the port for one that is needed at once: others stand still, and go on behind it.
+  // All of the port for one that is needed at once: others stand still, and go on after it.
   const int now = flows.start(1, {{0, 1}}, 0);
   EXPECT_EQ(flows.speed(late), 0);
   EXPECT_EQ(flows.advance(flows.next_end()), std::vector{now});

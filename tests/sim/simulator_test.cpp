@@ -59,9 +59,9 @@ TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
   }
 }
 
-// Whatever the net and its cuts: every step runs once, behind what it waits for; a lane's compute steps
-// follow one another; an iteration is no shorter than any rank's computing, and no longer than all steps of
-// all ranks.
+// Whatever the net and its cuts: every step runs once, after what it waits for; a lane's compute steps follow
+// one another; an iteration is no shorter than any rank's computing, and no longer than all steps of all
+// ranks.
 TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
   testing::simulate_random_jobs(60, [&](const testing::RandomJob& job, const Simulation& found) {
     const auto& [name, machine, net, programs] = job;
@@ -99,7 +99,7 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
   });
 }
 
-// Convolutions, and behind them an inner product that makes most of the gradients.
+// Convolutions, then an inner product that makes most of the gradients.
 Network convolutions_and_product() {
   InnerProductOptions options;
   options.num_output = 64;
@@ -188,7 +188,7 @@ TEST(Simulator, MessagesTakeTheirPartOfComputing) {
   }
 }
 
-// Messages of nanoseconds behind hours of computing: shorter than what tells two times apart there.
+// Messages of nanoseconds after hours of computing: too short to tell two times apart there.
 TEST(Simulator, ShortMessagesEndHoweverLateTheyAre) {
   Node node;
   node.devices.assign(

@@ -1,5 +1,5 @@
-// The comparison behind `cortado verify`: silent on a training that is cut rightly, and loud, with the right
-// layer, on one that is not.
+// The comparison that `cortado verify` makes: silent on a training that is cut rightly, and loud, with the
+// right layer, on one that is not.
 #include "cortado/train/compare_cut.h"
 
 #include <cmath>

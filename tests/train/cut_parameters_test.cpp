@@ -24,7 +24,7 @@ const Network& network() {
   return net;
 }
 
-// Elements one behind the other, `padding` zeros in front: a format that is not the canonical one.
+// Elements one after the other, `padding` zeros in front: a format that is not the canonical one.
 ParameterFormat reversed(int64_t count, int64_t padding) {
   ParameterFormat format;
   format.name = "reversed";
