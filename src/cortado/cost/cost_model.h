@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// Of one device's task; passes that it does not have take no time. bound: it takes at least that long
-// (CostModel::measure tells how long).
+// The time of one device's task; passes that it does not have take no time. bound: it takes at least that
+// long (CostModel::measure finds out how long).
 struct TaskTime {
   Seconds forward, backward_weights, backward;
   bool bound = false;
@@ -19,22 +19,22 @@ struct TaskTime {
 
 enum class Collective { allreduce, reduce_scatter, allgather };
 
-// How long things take: all that a planner or simulator asks of a machine. Alone: nothing else runs or sends.
+// How long things take that run alone: all that a planner or simulator asks about a machine.
 class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  // Whether several threads may ask at a time. exchange() they always may.
+  // Whether several threads may ask at a time. They may always ask exchange().
   virtual bool concurrent() const { return false; }
 
   // A task (a layer, or a chain that one kernel runs) on a device.
   virtual TaskTime task(const Task& task, int device) = 0;
 
-  // The same, never a bound: where it is not known, it is measured. May lower bounds that were given before,
-  // where it finds less than one of them.
+  // The same, but never a bound: a time that is not known is measured. A measurement below its bound may
+  // lower bounds that were given before.
   virtual TaskTime measure(const Task& task, int device) { return this->task(task, device); }
 
-  // The update of that much of the parameters by the solver, on a device.
+  // The solver's update of that many bytes of parameters, on a device.
   virtual Seconds update(Bytes parameters, int device) = 0;
 
   // A tensor that moves from one layout to another, or its gradient back.

@@ -18,11 +18,11 @@ struct ExchangeVolume {
   bool nothing() const { return total == 0; }
 };
 
-// What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one
-// (transfers() in parallel/layout.h, without making them): floats, each element owned once. `node_of`: per
-// rank, in order. The adjoint moves as much. Where ranks that need the same box hold it among themselves, and
-// give to nobody else, it goes round in rings of them, as collectives do (program/movement.h): each rank
-// sends to the next one alone.
+// What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one: the same
+// as transfers() in parallel/layout.h, without making them. Elements are floats, each owned once. The adjoint
+// moves as much. `node_of`: per rank, in order. Ranks that need the same box, hold it among themselves, and
+// give nothing to others, move it round a ring, as collectives do (program/movement.h): each rank sends only
+// to the next one.
 //
 // How much a rank has of another's box is a product over axes of what their ranges share. A planner asks
 // about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array
@@ -43,7 +43,8 @@ class ExchangeVolumes {
   std::vector<ExchangeVolume> row(size_t owned, Room& room) const;
 
  private:
-  // Layouts of one side: the kind of each axis, and of which ranks hold something.
+  // The layouts of one side: the kind of each axis, and the kind of their holders (which ranks hold
+  // something).
   struct Side {
     std::vector<std::vector<int>> kinds;                 // per layout: per axis, then of the holders
     std::vector<std::vector<GridLayout::AxisPtr>> axes;  // per axis: its kinds

@@ -9,18 +9,19 @@
 
 namespace cortado {
 
-// Runs a task and tells how long it took: on every device of the job at the same time where Task::cut says
-// that several share the layer, else on one alone. (Devices of a host load its memory together.)
+// Runs a task and returns how long it took. A task whose layer several devices share (Task::cut) runs on
+// every device of the job at the same time, since devices of a host load its memory together; others run on
+// one alone.
 using TaskTimer = std::function<TaskTime(const Task&)>;
 
-// Costs of which those of tasks are measured, each problem once; the others are the machine's (analytic.h).
-// The timer tells of the fastest devices; on others a task takes longer as their weights are less
+// Costs of tasks are measured, each problem once; other costs are the machine's (analytic.h). The timer
+// measures on the fastest devices. On others a task takes as much longer as their weights are less
 // (DeviceGraph::weights).
 //
 // A task that was not measured costs a bound from below: products (convolutions, inner products) cannot do
 // more operations in a second than `peak`, with Winograd's algorithm 2.25 times as many in the direct count,
-// and 4 times where `kernels` are given; of others nothing is known. A fifth is taken off, since a peak is
-// measured, too. Where a measurement still passes its bound (taps in the padding that need no computing), all
+// and 4 times where `kernels` are given. Other tasks have the bound 0. A fifth is taken off, since a peak is
+// measured, too. Where a measurement is still below its bound (taps in the padding need no computing), all
 // later bounds are lowered with it.
 class MeasuredCosts : public AnalyticCosts {
  public:
@@ -30,7 +31,7 @@ class MeasuredCosts : public AnalyticCosts {
 
   TaskTime task(const Task& task, int device) override;
   TaskTime measure(const Task& task, int device) override;
-  // In proportion to a measured one, where `times` has it.
+  // In proportion to a measured update, where `times` has one.
   Seconds update(Bytes parameters, int device) override;
   static constexpr Bytes measured_update{int64_t{16} << 20};
   static constexpr const char* update_problem = "update of 16 MiB of parameters, with momentum";
@@ -49,7 +50,7 @@ class MeasuredCosts : public AnalyticCosts {
 
   DeviceGraph machine_;
   int fastest_ = 0;                // of the devices
-  std::vector<double> slowdowns_;  // per device, against the fastest; empty: all are alike
+  std::vector<double> slowdowns_;  // per device, against the fastest; empty: all are equal
   TaskTimes& times_;
   TaskTimes unnamed_{"", ""};  // of tasks without a text: for this run alone
   TaskTimer timer_;

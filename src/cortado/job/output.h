@@ -8,8 +8,8 @@
 
 namespace cortado {
 
-// Passes what comes out of a pipe on to this process's standard output or error, on a thread of its own,
-// which a reader that stands still may hold up; keeps the launcher's own words (LauncherWords) back.
+// Passes what comes out of a pipe on to this process's standard output or error, and keeps the launcher's own
+// words (LauncherWords) back. It has a thread of its own, since a reader that stands still may hold it up.
 class Output {
  public:
   // `to`: STDOUT_FILENO or STDERR_FILENO.
@@ -22,7 +22,7 @@ class Output {
   void finish(std::chrono::milliseconds most);
   // The launcher's words, as far as they have come.
   std::string kept() const;
-  // Its reader takes nothing at the moment.
+  // True while its reader takes nothing.
   bool held_up() const;
 
  private:

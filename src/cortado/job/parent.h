@@ -17,9 +17,9 @@ struct JobStart {
 // Starts the ranks and watches them until all have ended; returns the exit code. A rank that is gone, or that
 // ends with an error, stops the whole job: one message to stderr, and 3 or the rank's own code. So does a job
 // that stands still (stall.h), and a launcher that is gone. What the ranks print is passed on, without the
-// launcher's own words about an end of which this process tells. SIGINT, SIGTERM and SIGHUP are passed on.
-// When this process is killed, the ranks end by themselves. Throws UserError where nothing can be started.
-// Run by a process without other threads.
+// launcher's own words about an end that this process reports. SIGINT, SIGTERM and SIGHUP are passed on. When
+// this process is killed, the ranks end by themselves. Throws UserError where nothing can be started. Run by
+// a process without other threads.
 int run_job(const JobStart& start);
 
 }  // namespace cortado

@@ -28,16 +28,16 @@ struct Peer {
   int asked = 0, answered = 0;  // questions, counted
   int suspected = 0;            // the question by which it shows that it is there, when another missed it
   Moment heard{};               // when it answered last
-  Moment moved{};               // when it last did something else than wait, or said goodbye
+  Moment moved{};               // when it last did something other than wait, or said goodbye
   uint64_t progress = 0;
-  Activity activity{};  // as it told then
+  Activity activity{};  // what it said then
 
   bool there() const { return rank >= 0 && !finished; }
   void ask();
   // What follows "here".
   void hear(std::istringstream& words, Moment now);
-  // Kills its process where that runs on this machine: also one that stands still. `token`: of the job, which
-  // tells it from another process with its number.
+  // Kills its process if that runs on this machine, even if it stands still. The job's `token` tells it from
+  // another process with its number.
   void kill_process(const std::string& token) const;
 };
 using Peers = std::vector<std::unique_ptr<Peer>>;

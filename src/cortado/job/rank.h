@@ -14,11 +14,11 @@ namespace cortado {
 
 // This process as a rank that a parent (run_job) watches. A thread keeps the connection: when the parent says
 // stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of MPI
-// may never return); a signal that the parent passes on is raised here. The thread answers the parent's
-// questions with what current_activity() tells.
+// may never return). A signal that the parent passes on is raised here. The thread answers the parent's
+// questions by current_activity().
 class JobRank {
  public:
-  // Nothing where no parent started this process. Throws PeerError when it does not answer.
+  // Null where no parent started this process. Throws PeerError when the parent does not answer.
   static std::unique_ptr<JobRank> join(int rank);
   ~JobRank();
 

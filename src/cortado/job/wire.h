@@ -15,21 +15,21 @@ namespace cortado {
 //                   here QUESTION ITERATION PROGRESS waits|works RANKS|* WHAT-IT-DOES |
 //                   iteration N (its last, as it stops) | aborted | orphaned | unheard
 //   parent to rank:  welcome | there? QUESTION | signal N | stop
-// A connection that ends without goodbye means that its process is gone. A rank that does not answer while
-// its host does stands still. Both ends ask TCP to find out when a host is gone.
+// A connection that ends without goodbye means that its process is gone. A rank stands still if it does not
+// answer while its host does. Both ends let TCP find out when a host is gone.
 
 // Where the parent listens. It reaches the ranks in the environment variable CORTADO_JOB.
 struct JobAddress {
-  std::string token;  // told by every rank: nobody else on the network is one
+  std::string token;  // every rank says it, so nobody else on the network passes for one
   int port = 0;
-  int peer_seconds = 60;           // for so long a host may not be reached
+  int peer_seconds = 60;           // how long a host may be out of reach
   std::vector<std::string> hosts;  // all addresses of the parent's host
 };
 inline constexpr const char* job_variable = "CORTADO_JOB";
 std::string to_text(const JobAddress& address);
 std::optional<JobAddress> parse_job_address(std::string_view text);
 
-// A socket that is closed with it; -1: none.
+// Owns a socket and closes it; -1: none.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}

@@ -17,7 +17,7 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-// What runs one rank: a GPU, or the processors of a node that are one rank's.
+// What runs one rank: a GPU, or a rank's share of a node's processors.
 struct Device {
   std::string name;  // "V100"; may be empty
   FlopRate peak;     // of float32: what no kernel passes
@@ -46,9 +46,9 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// The computations that differ in the share of a device's limit that they reach: of its peak rate, for
-// `memory` (pooling, normalization, pointwise layers, updates) of its memory bandwidth. Phases are those of a
-// Program's steps (docs/design.md, section 5).
+// Kinds of computations, which reach different shares of a device's limit. The limit is its peak rate; for
+// `memory` (pooling, normalization, pointwise layers, updates) it is its memory bandwidth. Phases are those
+// of a Program's steps (docs/design.md, section 5).
 enum class TaskKind { convolution, inner_product, memory };
 enum class TaskPhase { forward, backward_weights, backward };
 inline constexpr int task_kinds = 3, task_phases = 3;
@@ -117,8 +117,8 @@ class DeviceGraph {
   const Device& device(int device) const;
   Bytes least_memory() const;  // of the device that has least
   // The weight of each device where they are unequal (Caffe con Troll, section 2.3: in proportion to what
-  // they compute in a second). Empty: all are alike, the largest no more than a tenth above the smallest, as
-  // measured peaks of equal devices differ.
+  // they compute in a second). Empty: all are equal, that is, the largest is no more than a tenth above the
+  // smallest, since measured peaks of equal devices differ.
   std::vector<double> weights() const;
   const Node& node(int node) const { return machine_.nodes[static_cast<size_t>(node)]; }
 
@@ -127,8 +127,8 @@ class DeviceGraph {
   bool crosses_nodes(int from, int to) const { return node_of(from) != node_of(to); }
   // What one message gets when nobody else sends. From a device to itself: no time at all.
   Link link(int from, int to) const;
-  // What the devices of a node together can send to other nodes, and as much again receive, and how many
-  // devices share that. 0 bytes per second: the node has no network interface.
+  // What the devices of a node together can send to other nodes; they can receive as much at the same time. 0
+  // bytes per second: the node has no network interface.
   Bandwidth nic(int node) const { return this->node(node).nic; }
   Bandwidth bus(int node) const { return this->node(node).bus; }
   int devices_sharing_nic(int node) const { return static_cast<int>(this->node(node).devices.size()); }

@@ -22,7 +22,7 @@ struct JsonUnit {
   long double size = 1;
 };
 
-// A JSON object of a file, and where it stands there. Readers throw UserError with file, key, value, remedy.
+// A JSON object of a file, and its place there. Readers throw UserError with file, key, value, remedy.
 class JsonObject {
  public:
   // Throws unless `value` is an object with known keys only.

@@ -44,7 +44,7 @@ bool is_convolution(const Task& task) {
   return task.layer().type() == "Convolution" || task.layer().type() == "Deconvolution";
 }
 
-// What the model leaves out.
+// Predicts each algorithm, and marks those that the model leaves out.
 void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
   const Device& device = times_.machine().device(0);
   const auto wanted = [](const std::vector<bool>& gradients) {
@@ -58,7 +58,7 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
     if (!is_lowering(algorithm) || !algorithm.refusal.empty()) continue;
     if (best == 0 || algorithm.predicted.count < best) best = algorithm.predicted.count;
   }
-  // A lowering that copies nothing is BLAS on the tensors as they lie, in each type alike.
+  // A lowering that copies nothing is BLAS on the tensors as they lie: the same in each type.
   const auto direct = lowering::predicted_pass(task, "implicit-gemm", device.peak, device.memory_bandwidth)
                           .value_or(Seconds{});
   const auto copies_nothing = [&](const Algorithm& algorithm) {
@@ -110,8 +110,8 @@ void Algorithms::take_turn(int round, Effort effort, Contest& contest) {
   if (decided || round + 1 >= rounds(effort, best)) contenders.clear();
 }
 
-// Puts them into the first rank's order, which differs where processors do, and refuses what another rank
-// refuses.
+// Puts the algorithms into the first rank's order (ranks with other processors have another one), and refuses
+// what another rank refuses.
 void Algorithms::agree(std::vector<Algorithm>& algorithms) const {
   Communicator& job = times_.job();
   if (job.size() == 1) return;

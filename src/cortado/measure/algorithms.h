@@ -23,7 +23,7 @@ struct Algorithm {
   std::optional<TaskTime> time;
 };
 
-// Those of a task, as the list of implementations has them.
+// The algorithms of a task, in the order of the list of implementations.
 struct AlgorithmTable {
   std::vector<Algorithm> algorithms;
   int listed = -1;   // the first of the list that accepts: what runs where nobody measures
@@ -36,9 +36,9 @@ bool is_convolution(const Task& task);
 
 // The automatic optimizer (Caffe con Troll, section 2.1 and appendix A): the cost model ranks the lowerings
 // and leaves out those far slower than the best of them; the others are measured in turns, and the fastest is
-// picked. Times are kept with those of the job: a problem is measured once on a machine. All ranks ask the
-// same in the same order and get the same: what a rank refuses is refused, and the slowest rank's time
-// counts.
+// picked. Times are kept with those of the job: a problem is measured once on a machine. All ranks ask for
+// the same problems in the same order and get the same answers: what one rank refuses is refused, and the
+// slowest rank's time counts.
 class Algorithms {
  public:
   // `times` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
@@ -47,9 +47,9 @@ class Algorithms {
 
   // thorough: until the pick is sure, and kept. quick: two rounds, for plans.
   enum class Effort { quick, thorough };
-  // In turns over all tasks, so that no task falls into a time when the machine is slow.
+  // Takes turns over all tasks, so that no task is measured only while the machine is slow.
   std::vector<AlgorithmTable> tables(const std::vector<Task>& tasks, Effort effort = Effort::thorough);
-  // What the pick takes; quick.
+  // The time of the pick, with quick effort.
   TaskTime fastest(const Task& task);
 
  private:

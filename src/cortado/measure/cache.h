@@ -10,11 +10,11 @@ namespace cortado {
 // ~/.cache/cortado (XDG Base Directory Specification); empty where none of them is set.
 std::string cache_folder();
 
-// Who is told what a user should know though the work goes on; null: nobody.
+// Called with what a user should know, though the work goes on; null: nobody wants to know.
 using Notices = std::function<void(const std::string& line)>;
 
-// A file of that folder; nothing where it is not there. Losing it costs time alone, so what goes wrong is
-// told and goes on without.
+// Reads a file of that folder; nothing where it is not there. A lost file costs only time, so a failure is a
+// notice, not an error.
 std::optional<std::string> read_cached(const std::string& name, const Notices& tell);
 void write_cached(const std::string& name, const std::string& content, const Notices& tell);
 

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-// What the system tells of the machine that this process runs on.
+// What the system says about the machine that this process runs on.
 struct HostFacts {
   std::string name;                         // its host name
   std::string processor;                    // "AMD EPYC 9R14"; empty when not known

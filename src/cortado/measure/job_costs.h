@@ -10,12 +10,12 @@
 
 namespace cortado {
 
-// What things cost on the machine that this job runs on, by its times: at every rank the same. All ranks make
-// it, ask the same of it in the same order, and save it.
+// What things cost on the machine that this job runs on, by measured times; the same at every rank. All ranks
+// make it, ask it the same things in the same order, and save it.
 class JobCosts {
  public:
-  // `kernels`: what tasks run on: "" (the list of all), fast_math, one implementation, or measured_kernels:
-  // then a convolution costs what the fastest of its implementations takes.
+  // `kernels`: what tasks run on: "" (the list of all), fast_math, one implementation, or measured_kernels.
+  // With the last a convolution costs what the fastest of its implementations takes.
   JobCosts(Communicator& job, std::string kernels, Notices tell = nullptr);
 
   CostModel& costs() { return costs_; }

@@ -11,7 +11,7 @@
 
 namespace cortado {
 
-// A model file: its message, always in the newest generation, and where each layer stood.
+// A model file: its message, always in the newest generation, and the place of each layer in it.
 struct NetFile {
   std::string path;  // for messages
   caffe::NetParameter net;
@@ -22,8 +22,8 @@ struct NetFile {
   SourceLocation where(int layer) const { return {path, layer_lines[layer]}; }
 };
 
-// Reads a prototxt, or a net that stands within another message (`net_param` of a solver file; lines are
-// then unknown), and upgrades it. Throws UserError naming file, line, column and field.
+// Reads a prototxt, or a net within another message (`net_param` of a solver file; lines are then unknown),
+// and upgrades it. Throws UserError naming file, line, column and field.
 NetFile read_net(const std::string& path);
 NetFile parse_net(std::string_view text, const std::string& path);
 NetFile net_of_message(caffe::NetParameter net, const std::string& path);

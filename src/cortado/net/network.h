@@ -39,8 +39,8 @@ struct LayerDeclaration {
   std::string text() const;  // "lenet.prototxt:12: layer 'conv1'"
 };
 
-// A network: an immutable directed acyclic graph in single-assignment form. Layers stand in execution order.
-// An in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer. A loss
+// A network: an immutable directed acyclic graph in single-assignment form. Layers are in execution order. An
+// in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer. A loss
 // layer without tops gets one of its own name.
 class Network {
  public:

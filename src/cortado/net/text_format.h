@@ -9,7 +9,7 @@ namespace cortado {
 
 // Protobuf messages in files. Nothing is ever logged; every error is a UserError.
 
-// Where the fields of a parsed text stood.
+// The places of the fields in a parsed text.
 using TextLocations = google::protobuf::TextFormat::ParseInfoTree;
 
 // Reads a message from text. Errors read "FILE:LINE:COLUMN: what (did you mean ...)". `file` is for messages

@@ -22,7 +22,7 @@ struct LayerWeights {
   static constexpr int last = -1;
 
   std::string layer;
-  std::vector<Blob> blobs;  // one without values is left out: the parameter stands with an earlier layer
+  std::vector<Blob> blobs;  // one without values is left out: an earlier layer has the parameter
   int number = 0;           // among the file's layers of that name
   bool operator==(const LayerWeights&) const = default;
 };
@@ -62,7 +62,7 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
                           SameName same_name = SameName::first);
 
 // The inverse: the weights of a network, one entry per layer with parameters. `values` gives the values of a
-// parameter in the file's order. Shared parameters stand with every layer that uses them, as in Caffe's
+// parameter in the file's order. Shared parameters are written with every layer that uses them, as in Caffe's
 // caffemodels, or, as in its HDF5, with their first (`once`).
 Weights collect_weights(const Network& network,
                         const std::function<std::vector<float>(int parameter)>& values, bool once = false);

@@ -34,11 +34,11 @@ struct ParallelConfig {
 
 // Whether blocks can follow weights: one of n, c, d, h, w is cut, and that alone.
 bool can_weigh(const Degrees& degrees);
-// `config` with the weights of its devices, of those of all ranks, where blocks can follow them. None where
-// its devices weigh the same.
+// `config` with the weights of its devices, taken from those of all ranks. Without weights where blocks
+// cannot follow them, or where the devices weigh the same.
 ParallelConfig weighed(ParallelConfig config, std::span<const double> weights_of_ranks);
 
-// Where device `index` stands in the grid of degrees.
+// The place of device `index` in the grid of degrees.
 struct Coordinates {
   int n = 0, d = 0, h = 0, w = 0, c = 0, r = 0;
 };
@@ -68,7 +68,7 @@ void check_config(const ParallelConfig& config, const Layer& layer, std::span<co
 // configuration also asks that c * r parts of output 0's channels remain where r is cut.
 Degrees most_degrees(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs);
 
-// `config` with degrees lowered to what the shapes allow, on the first devices of it.
+// `config` with degrees lowered to what the shapes allow, on its first devices.
 ParallelConfig clamped(ParallelConfig config, const Layer& layer, std::span<const Shape> inputs,
                        std::span<const Shape> outputs);
 

@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// What the ranks have to do with one layer under a configuration (docs/design.md, section 10): a box per
-// rank, none where a rank has no part in it. Lowering and planner share it.
+// Which boxes of a layer's tensors the ranks read, compute and own under a configuration (docs/design.md,
+// section 10); none where a rank has no part in the layer. Lowering and planner share it.
 struct LayerCut {
   Layout domain;              // its share of the layer's domain
   std::vector<Layout> reads;  // per input: what computing that share reads
@@ -22,7 +22,7 @@ struct LayerCut {
   Layout replicas_domain, replicas_reads;
 };
 
-// The same for one device, the index-th of the configuration's. All that it is given must outlive it.
+// The same for one device, by its index in the configuration. All that it is given must outlive it.
 class LayerCutter {
  public:
   LayerCutter(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
@@ -49,7 +49,8 @@ class LayerCutter {
 };
 
 // Whether each device's part of a layer with parameters reads some of input 0. At an edge a part may be so
-// small that its windows lie in the padding alone; true of layers without parameters, of which parts may.
+// small that its windows lie in the padding alone. Always true for layers without parameters: their parts may
+// do so.
 bool parts_read(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
                 const ParallelConfig& config);
 

@@ -18,11 +18,11 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-// What moves so that every rank gets its box of `needed`, ordered by receiver, then sender; what a rank has
-// itself is a transfer from it to itself. Boxes of `owned` are disjoint, save that a rank whose own box
-// contains what it needs takes nothing from others. Planner, lowering and simulator share this function.
-// The adjoint (DeePa, section 3; docs/design.md, section 10) moves the same boxes from `to` to `from` and
-// sums them there.
+// What moves so that every rank gets its box of `needed`, ordered by receiver, then sender. What a rank has
+// already is a transfer from it to itself. Boxes of `owned` are disjoint; but a rank whose own box contains
+// what it needs takes nothing from others, even if they overlap. Planner, lowering and simulator share this
+// function. The adjoint (DeePa, section 3; docs/design.md, section 10) moves the same boxes from `to` to
+// `from` and sums them there.
 std::vector<Transfer> transfers(const Layout& owned, const Layout& needed);
 
 // True when each rank that needs something holds exactly that.

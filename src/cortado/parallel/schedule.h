@@ -21,8 +21,8 @@ struct GradientChunks {
   bool operator==(const GradientChunks&) const = default;
 };
 
-// How the messages of an iteration are arranged. What an iteration computes is the same, up to the rounding
-// of sums, whatever it says.
+// How the messages of an iteration are arranged. It does not change what an iteration computes, except for
+// the rounding of sums.
 struct Schedule {
   GradientChunks chunks;
   // A parameter whose gradient is summed is updated before the next iteration's first use of it, so that the

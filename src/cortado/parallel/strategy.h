@@ -33,7 +33,7 @@ struct LayerStrategy {
 };
 
 // A strategy changes speed, never results: one LayerStrategy per layer, by name or by pattern ("conv*", where
-// * stands for any letters). A layer's own name goes before patterns, an earlier pattern before a later one.
+// * matches any letters). A layer's own name goes before patterns, an earlier pattern before a later one.
 // Source layers need none: every rank reads what its layers need.
 struct Strategy {
   struct Rule {
@@ -51,7 +51,7 @@ struct Strategy {
   const LayerStrategy* find(std::string_view layer) const;  // null when no rule fits
 };
 
-// Finds the rules of many layers, of a strategy that stays as it is meanwhile.
+// Finds the rules of many layers quickly. The strategy must not change meanwhile.
 class RuleFinder {
  public:
   explicit RuleFinder(const Strategy& strategy);
@@ -72,9 +72,9 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
 // Why the layer's gradients cannot be computed by every device; "" where they can (GradientSync::replicate).
 std::string replicate_refusal(const Network& network, int node);
 
-// What a replica of a layer sums of gradients under such degrees, and what it would gather to compute them
-// whole (GradientSync::replicate). Nothing where there is no other replica, it cannot, or no gradient is
-// wanted.
+// The gradients that a replica of a layer sums under such degrees, and what it would gather to compute them
+// whole (GradientSync::replicate). Nothing where there is no other replica, where that is impossible, or
+// where no gradient is wanted.
 struct ReplicateBytes {
   Bytes summed, gathered;
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
@@ -85,8 +85,8 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
 // cut along c or r.
 bool has_slices(const Network& network, const Network::Node& node);
 
-// What a layer is to a plan: its type and the shapes of its outputs and parameters, "Convolution 8x64x55x55,
-// weight 64x3x11x11, bias 64".
+// By what a plan recognizes a layer: its type and the shapes of its outputs and parameters, "Convolution
+// 8x64x55x55, weight 64x3x11x11, bias 64".
 std::string identity_of(const Network& network, int node);
 
 // A strategy per node of a network; meaningless for source layers.

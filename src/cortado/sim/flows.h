@@ -7,12 +7,11 @@
 
 namespace cortado {
 
-// Transfers under way that share ports: what a device, a network interface or a bus can send or receive.
-// Alone a flow takes so many seconds and meanwhile uses up such a share of each port. Where the flows under
-// way would use more than the whole of a port they slow down: those that are needed sooner take what they
-// want, others share what is left. Those needed at the same time are max-min fair: none could go faster
-// without slowing one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks,
-// 6.5.2).
+// Transfers under way that share ports: what a device, a network interface or a bus can send or receive. A
+// flow that is alone takes so many seconds, and uses its share of each port meanwhile. Where the flows under
+// way would use more than a whole port they slow down: those needed sooner take what they want, the others
+// share what is left. Flows needed at the same time are max-min fair: none could go faster without slowing
+// one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2).
 class Flows {
  public:
   struct Load {
@@ -21,14 +20,14 @@ class Flows {
   };
   explicit Flows(int ports) : ports_(static_cast<size_t>(ports)) {}
 
-  // Its number, counted up. `needed`: the less, the sooner.
+  // Starts a flow and returns its number, counted up. A flow with a smaller `needed` is needed sooner.
   int start(double seconds, std::vector<Load> loads, double needed = 0);
   bool idle() const { return flows_.empty(); }
   double speed(int flow);       // relative to what it has alone
   double done(int flow) const;  // share of it, in [0, 1]
   double next_end();            // seconds until the first one ends; infinity: there is none
-  // Lets so much time pass, at most next_end(); the numbers of those that have ended, ascending. Those that
-  // end within a billionth of their time end together.
+  // Lets so much time pass, at most next_end(). Returns the numbers of the flows that have ended, ascending;
+  // those that end within a billionth of their time end together.
   std::vector<int> advance(double seconds);
 
  private:

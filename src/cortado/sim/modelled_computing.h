@@ -8,8 +8,8 @@
 
 namespace cortado {
 
-// Waits as long as steps of a rank's program take by a machine's figures, in place of computing them
-// (ExecutorOptions::in_place_of_computing).
+// Replaces the steps of a rank's program (ExecutorOptions::in_place_of_computing): waits as long as each step
+// would compute by a machine's figures.
 class ModelledComputing {
  public:
   ModelledComputing(const Program& program, const DeviceGraph& machine);

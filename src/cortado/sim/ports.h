@@ -10,23 +10,24 @@
 
 namespace cortado {
 
-// What of a machine transfers share: each device sends and receives at its links' rate, within its node and
-// to other nodes apart; the devices of a node share its network interface, in each direction, and its bus.
+// The parts of a machine that transfers share. A device has a port in each direction, for its node and for
+// other nodes, at its links' rate. The devices of a node share its network interface, in each direction, and
+// its bus.
 class Ports {
  public:
   explicit Ports(const DeviceGraph& machine) : machine_(machine) {}
   int count() const { return 4 * machine_.devices() + 3 * machine_.nodes(); }
 
-  // What a message takes of them while it is under way, and for how long it is when it is alone.
+  // What a message takes of the ports while it is under way, and how long it is under way when it is alone.
   std::vector<Flows::Load> message(int from, int to) const;
   Seconds message_seconds(int from, int to, Bytes bytes) const;
 
-  // What a collective takes that goes round a ring of the group and is over after so many seconds: the share
-  // of them in which bytes flow.
+  // What a collective takes of the ports: it goes round a ring of the group and ends after `alone`, and bytes
+  // flow in a share of that time.
   std::vector<Flows::Load> collective(Collective kind, std::span<const int> group, Bytes bytes,
                                       Seconds alone) const;
 
-  // Seconds of computing that they take of either end of the message, and of member `rank` of the collective.
+  // Seconds of computing that a message costs either end, and a collective its member `rank`.
   Seconds message_overhead(int from, int to, Bytes bytes) const;
   Seconds collective_overhead(Collective kind, std::span<const int> group, Bytes bytes, int rank) const;
 

@@ -10,14 +10,14 @@
 
 namespace cortado {
 
-// What kind of seconds a step's are, as Eq. 1 tells them apart.
+// The terms of Eq. 1: which of them a step's seconds belong to.
 enum class StepPart { forward, backward, sync, transfer, update, other };
 inline constexpr StepPart step_parts[] = {StepPart::forward,  StepPart::backward, StepPart::sync,
                                           StepPart::transfer, StepPart::update,   StepPart::other};
 std::string_view name_of(StepPart part);
 
-// The Program of rank 0 and what each of its steps should take. Where `costs` measures, all ranks call it
-// with the same arguments.
+// The Program of rank 0, and how long each of its steps should take. Where `costs` measures, all ranks call
+// it with the same arguments.
 struct Prediction {
   Program program;
   std::vector<double> steps;  // seconds
@@ -30,8 +30,8 @@ struct PredictedLayer {
   std::string name;
   double predicted[std::size(step_parts)] = {}, measured[std::size(step_parts)] = {};
 };
-// Per compute work of the program, then one of what belongs to no layer (updates, sums of gradients of a
-// tensor that several layers read). `measured`: seconds per step.
+// One entry per compute work of the program, then one for what belongs to no layer (updates, sums of
+// gradients of a tensor that several layers read). `measured`: seconds per step.
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
                                     const std::vector<double>& measured);
 

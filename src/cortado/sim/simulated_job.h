@@ -13,15 +13,15 @@
 
 namespace cortado {
 
-// A machine of one rank on each device: what things cost there, and what is known of its kernels. Where
-// `costs` measures, all ranks of the job that measures simulate the same in the same order.
+// A machine with one rank on each device: what things cost there, and what is known of its kernels. Where
+// `costs` measures, all ranks of the measuring job simulate the same things in the same order.
 struct SimulatedMachine {
   const DeviceGraph& graph;
   CostModel& costs;
   KernelProfile& kernels;
 };
 
-// One that is not here: costs by its figures, and kernels that nobody knows.
+// A machine that is not here: costs by its figures, and kernels that nobody knows.
 class AbsentMachine {
  public:
   explicit AbsentMachine(const DeviceGraph& graph) : graph_(graph), costs_(graph) {}
@@ -42,7 +42,7 @@ struct SimulatedJob {
 SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
                           const SimulatedMachine& machine);
 
-// What such a job judges strategies by: an iteration, simulated. All that it is given must outlive it.
+// A judge of strategies: the seconds of a simulated iteration. All that it is given must outlive it.
 std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network,
                                                           const SimulatedMachine& machine);
 

@@ -7,10 +7,9 @@
 
 namespace cortado {
 
-// Seconds that steps of one rank's program take by a cost model: computing on the compute lane, messages and
-// collectives as if nobody else sent. Loads, and steps of which a model knows nothing, take none. All that it
-// is given must outlive it. Where `costs` measures, all ranks make it for the same programs in the same
-// order.
+// Seconds that the steps of one rank's program take by a cost model. Messages and collectives count as if
+// nobody else sent. Loads, and steps of which the model knows nothing, take no time. All that it is given
+// must outlive it. Where `costs` measures, all ranks make it for the same programs in the same order.
 class StepSeconds {
  public:
   StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank);
@@ -18,8 +17,8 @@ class StepSeconds {
   Seconds of(const Step& step);
   std::vector<double> of_all();
 
-  // What a step with a group is: each member has so many bytes before an allreduce or reduce-scatter, and
-  // after an allgather.
+  // The collective of a step with a group. `bytes`: what each member has before an allreduce or
+  // reduce-scatter, and after an allgather.
   struct GroupStep {
     Collective kind;
     Bytes bytes;
