@@ -111,7 +111,7 @@ class BackwardBuilder {
     return copy;
   }
 
-  // The adjoint of a movement: the gradient of what was made from a value becomes a contribution to it.
+  // The adjoint of a movement: the gradient of what was moved becomes a contribution to the value moved from.
   void place_movement(int index) {
     Work& work = program_.works[index];
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
@@ -172,8 +172,8 @@ class BackwardBuilder {
     return step;
   }
 
-  // Directs each parameter's gradient: the first writer to the parameter's own, later ones to a buffer to
-  // add.
+  // Decides where each parameter's gradient goes: the first writer's to the parameter's own memory, later
+  // ones to buffers that are added.
   void place_parameter_gradients(Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       int parameter = work.parameters[p];
@@ -211,8 +211,8 @@ class BackwardBuilder {
       if (buffer >= 0) step.writes.push_back(buffer);
   }
 
-  // True when ranks exchange a gradient of this work's inputs. Asked of the placement, so that all ranks
-  // order their messages alike.
+  // True when ranks exchange a gradient of this work's inputs. The placement answers, not this rank's part of
+  // it, so that all ranks order their messages the same way.
   bool exchanges_input_gradient(const Work& work) const {
     const auto& inputs = first_of(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -228,7 +228,8 @@ class BackwardBuilder {
     const Work& work = program_.works[index];
     Step step = backward_step(work, index, Step::Kind::backward_weights);
     add_partials(step, work);
-    // Nobody waits for what replicas compute, which meanwhile gathers what it is computed of.
+    // Nobody waits for a gradient that replicas compute; and what they gather for it has until then to
+    // arrive.
     (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
     place_gradient_sums(work);
   }
@@ -253,9 +254,9 @@ class BackwardBuilder {
     return work.task.layer().splits_backward() && any(work.task.parameter_gradients);
   }
 
-  // The sum of the weights' gradient is under way while the input gradient is computed. But where that
-  // gradient is exchanged, which the next layer waits for, it comes first, and the weights' is computed
-  // meanwhile.
+  // The weights' gradient usually comes first, so that its sum travels while the inputs' gradient is
+  // computed. Where the inputs' gradient is exchanged, it comes first: the next layer waits for it, and the
+  // weights' gradient is computed while it travels.
   void place_steps(int index, bool weights_last) {
     Work& work = program_.works[index];
     const bool split = work.task.layer().splits_backward();

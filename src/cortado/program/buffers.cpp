@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t alignment = 64;
 
-// What steps of two iterations touch lives throughout.
+// Sets when buffers live. A buffer that carried or late steps touch lives throughout.
 void set_lives(Program& program) {
   auto touch = [&](int index, int step) {
     Buffer& buffer = program.buffers[index];
@@ -31,9 +31,8 @@ void set_lives(Program& program) {
   }
 }
 
-// A buffer that a communication step touches lives until the first compute step that waits for that step
-// anyway, so that no compute step before takes its memory over and has to wait for it. The one that waits may
-// take it.
+// Lets a buffer that a communication step touches live until the first compute step that waits for that step
+// anyway. So no earlier compute step takes the memory over, and has to wait for it; the one that waits may.
 void outlive_communication(Program& program) {
   std::vector<int> first_waiting(program.steps.size(), -1);
   for (size_t s = program.steps.size(); s-- > 0;) {
@@ -51,7 +50,7 @@ void outlive_communication(Program& program) {
   }
 }
 
-// Tensors that someone looks at after the iteration: what is reported; or all of them.
+// Keeps the tensors that someone looks at after the iteration: those reported, or all.
 void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   int end = static_cast<int>(program.steps.size());
   auto keep = [&](int buffer) {
@@ -65,7 +64,7 @@ void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   for (int buffer : program.value_gradient_buffers) keep(buffer);
 }
 
-// Largest first, each at the lowest offset where it overlaps no buffer alive at the same time.
+// Places the largest first, each at the lowest offset where it overlaps no buffer alive at the same time.
 void assign_offsets(Program& program) {
   std::vector<int> order;
   for (size_t i = 0; i < program.buffers.size(); ++i) {

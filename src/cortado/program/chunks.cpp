@@ -9,7 +9,7 @@ namespace {
 
 using Kind = GradientChunks::Kind;
 
-// Says where chunks end, as gradients of one group come by in backward order; at every rank alike.
+// Says where chunks end while the gradients of one group pass by in backward order; the same at every rank.
 class ChunkEnds {
  public:
   ChunkEnds(const Program& program, const Network& network, const GradientChunks& chunks)

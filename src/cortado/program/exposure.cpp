@@ -65,7 +65,7 @@ class Search {
   }
 
  private:
-  // The last message that ended within (begin, end], of those `waited` for where that is given.
+  // The last message that ended within (begin, end]; if `waited` is given, only messages in it count.
   int last_one(double begin, double end, int from, const std::vector<int>* waited) const {
     for (int m = from; m >= 0; --m) {
       const Message& message = messages_[static_cast<size_t>(m)];

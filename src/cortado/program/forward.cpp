@@ -62,7 +62,8 @@ class ForwardBuilder {
     program_.steps.push_back(std::move(step));
   }
 
-  // A tensor that lies where it is needed keeps its memory; the step remains where others need parts of it.
+  // Where this rank already holds all that it needs, both values share one buffer; a step remains if other
+  // ranks need parts of it.
   void place_movement(int index) {
     Work& work = program_.works[index];
     if (work.backward_only) return;

@@ -6,8 +6,8 @@ namespace {
 
 using Operation = Placement::Operation;
 
-// The longest chain of operations from `first` on in which each one's only output feeds only the next one, as
-// it lies.
+// The longest chain of operations from `first` on in which each one's only output feeds only the next one,
+// without a move.
 std::vector<int> chain_from(const Placement& placement, int first) {
   std::vector<int> chain{first};
   while (true) {

@@ -9,9 +9,9 @@ namespace {
 using Kind = Step::Kind;
 using Operation = Placement::Operation;
 
-// True when each rank holds the same samples before and after the movement, two or more, and ranks that
-// share some share all, so that the first halves of all of them are moved by themselves. What is a collective
-// (ranks that need one box) stays whole. Asked of the placement: all ranks agree.
+// True when each rank holds the same samples, two or more, before and after the movement, and ranks that
+// share some samples share all: then the first halves of all ranks move by themselves. A collective (several
+// ranks need one box) stays whole. The placement answers, so all ranks agree.
 bool moves_by_samples(const Placement& placement, const Operation& operation) {
   if (operation.kind != Operation::Kind::copy || operation.gradients != Operation::Gradients::own)
     return false;
@@ -55,7 +55,7 @@ Task of_samples(Task task, const Range& samples) {
   return task;
 }
 
-// True when each sample of the outputs is computed of the same sample of the inputs, and of no other.
+// True when each sample of the outputs depends on the same sample of the inputs, and on no other.
 bool computes_by_samples(const Task& task) {
   const Layer& layer = task.layer();
   if (!task.cut || task.local_sums || !layer.cuts(task.inputs).n) return false;
@@ -177,15 +177,16 @@ class Halver {
     return true;
   }
 
-  // True when the halves leave memory as the whole would: weights in one order, the same in place, and what
-  // the backward pass finds saved.
+  // True when the halves leave memory as the whole would: weights in the same order, the same layers in
+  // place, and the same bytes saved for the backward pass.
   static bool fits(const TaskFacts& half, const TaskFacts& whole, int64_t samples, int64_t of) {
     const bool saves_alike = whole.saved.count == 0 || (whole.saved_by_samples && half.saved_by_samples);
     return half.parameter_order == whole.parameter_order && half.in_place == whole.in_place && saves_alike &&
            half.saved.count * of == whole.saved.count * samples;
   }
 
-  // Halved steps of one run, which ends with what it sends: the first half of all, then the second.
+  // Puts the halved steps of one run into order: the first halves of all, then the second. A run ends with
+  // what it sends.
   void reorder() {
     std::vector<Step> steps;
     std::vector<int> together;

@@ -14,8 +14,8 @@ bool common(const std::vector<int>& one, const std::vector<int>& other) {
   return std::ranges::any_of(one, [&](int item) { return has(other, item); });
 }
 
-// Marks what may go on into the next iteration (Step::carried) and what is done there (Step::late), and moves
-// the late steps.
+// Marks the steps that may still be under way in the next iteration (Step::carried) and those done there
+// (Step::late), and moves the late steps.
 class Delayer {
  public:
   explicit Delayer(Program& program) : program_(program) {}
@@ -33,9 +33,9 @@ class Delayer {
   }
 
  private:
-  // Parameters whose gradients are complete in the next iteration wait for them. Others may wait, too, in a
-  // job: their update is computed while the layer's inputs are under way. What an owner updates, others wait
-  // for.
+  // Updates wait for gradients that are complete only in the next iteration. In a job other updates may wait,
+  // too: they are computed while the layer's inputs are under way. An owner's update may not: other ranks
+  // wait for it.
   bool may_wait(int parameter) const {
     return has(delayed_, parameter) || (program_.placement->ranks > 1 && !has(owned_, parameter));
   }
@@ -45,8 +45,8 @@ class Delayer {
     return step.kind == Kind::backward_weights && work_of(step).backward_only;
   }
 
-  // A whole gradient is computed late where all that it is computed of has memory of its own, and what
-  // gathers that may go on into the next iteration.
+  // Computes a whole gradient late where gathers alone bring all that it needs, into memory of its own. These
+  // gathers may then still be under way in the next iteration.
   void delay_replicated(Step& step) {
     std::vector<Step*> gathers;
     for (int buffer : step.reads) {

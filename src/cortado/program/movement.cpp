@@ -9,8 +9,8 @@
 namespace cortado {
 namespace {
 
-// The parts of the box that the ranks of `members` need, by the member that has each; nothing unless every
-// member gets the same parts, all from members, and members give to members only.
+// The parts of the box that all `members` need, by the member that has each part. Nothing unless every member
+// gets the same parts, all from members, and members give only to members.
 std::optional<std::map<int, Box>> common_parts(const std::vector<Transfer>& moves,
                                                const std::vector<int>& members) {
   auto inside = [&](int rank) { return std::ranges::binary_search(members, rank); };

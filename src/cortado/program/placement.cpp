@@ -55,7 +55,7 @@ class Placer {
     return static_cast<int>(placement_.values.size()) - 1;
   }
 
-  // Appends an operation whose outputs are to be added, and tells its inputs of it.
+  // Appends an operation and makes it a consumer of its inputs. Its outputs are added later.
   int add_operation(Operation operation) {
     const int index = static_cast<int>(placement_.operations.size());
     for (int value : operation.inputs) placement_.values[value].consumers.push_back(index);
@@ -175,8 +175,9 @@ class Placer {
            degrees.n * degrees.d * degrees.h * degrees.w > 1;
   }
 
-  // The gradients of a layer's parameters by every replica, over what all have: the inputs are gathered as
-  // soon as they are there; the gradient of `output` goes to all replicas, the adjoint of a sum over them.
+  // Lets every replica compute the whole gradients of a layer's parameters. The inputs of all replicas are
+  // gathered as soon as they are there. The gradient of `output` goes to all replicas by the adjoint of a sum
+  // over them.
   void place_replicated(int layer, int output, const LayerCut& cut) {
     const int index = placement_.operations[layer].node;
     const int input = value_with(network_.nodes()[index].inputs[0], cut.replicas_reads, index);
@@ -291,7 +292,7 @@ class Placer {
       const Network::Parameter& parameter = network_.parameters()[node.parameters[p]];
       for (size_t rank = 0; rank < cut.slices[p].size(); ++rank) {
         if (!cut.slices[p][rank]) continue;
-        // Of several shapes all see the whole.
+        // Users that see a parameter in several shapes all hold the whole.
         const Box slice = parameter.one_shape ? *cut.slices[p][rank] : Box::whole(parameter.spec.shape);
         auto& known = placement_.slices[node.parameters[p]][rank];
         ensure(!known || *known == slice, "layers that share a parameter hold unequal slices");
@@ -300,7 +301,7 @@ class Placer {
     }
   }
 
-  // Losses are known to all ranks, which must agree to stop; the other outputs to rank 0, which tells them.
+  // All ranks get the losses, since they must agree to stop; rank 0 gets the other outputs and reports them.
   void place_report() {
     for (size_t t = 0; t < network_.tensors().size(); ++t) {
       const int tensor = static_cast<int>(t);

@@ -92,7 +92,7 @@ void verify_races(const Program& program) {
   }
 }
 
-// Buffers enter a map of the memory in use, which is ordered by offset, as their lives begin; those whose
+// Keeps a map of the memory in use, ordered by offset. A buffer enters it when its life begins; those whose
 // lives have ended leave it before.
 void verify_disjoint(const Program& program) {
   std::vector<const Buffer*> by_start, by_end;
@@ -131,7 +131,7 @@ void verify_memory(const Program& program) {
   verify_disjoint(program);
 }
 
-// Carried steps are waited for, and by nobody in their own iteration.
+// Some step of the next iteration waits for each carried step, and none of its own iteration does.
 void verify_carried(const Program& program) {
   std::vector<bool> awaited(program.steps.size(), false);
   for (size_t index = 0; index < program.steps.size(); ++index) {

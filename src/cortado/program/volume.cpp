@@ -6,7 +6,7 @@
 namespace cortado {
 namespace {
 
-// Chunks of one ring, in bytes, and where this rank stands in it.
+// Chunks of one ring, in bytes, and the index of this rank in it.
 struct Ring {
   std::vector<int64_t> chunks;
   int member = 0;

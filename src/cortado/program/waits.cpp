@@ -8,8 +8,8 @@
 namespace cortado {
 namespace {
 
-// What a step reads and writes: the halves of buffers, and values and gradients of parameters, each under a
-// number of its own.
+// What a step reads and writes: halves of buffers, values of parameters and gradients of parameters. Each has
+// a number of its own.
 struct Touched {
   std::vector<int> reads, writes;
 };
@@ -85,9 +85,9 @@ void sort_unique(std::vector<int>& steps) {
   steps.erase(std::ranges::unique(steps).begin(), steps.end());
 }
 
-// A step waits for the last writer of what it reads or writes, and a writer for the readers since; compute
-// steps among themselves are in order anyway. The second time through the steps, what was accessed last may
-// belong to the iteration before: of that, only carried steps are still under way.
+// A step waits for the last writer of what it reads or writes; a writer waits also for the readers since.
+// Compute steps are in order among themselves anyway. In the second pass over the steps the last access may
+// belong to the iteration before; only carried steps of that are still under way.
 void add_buffer_waits(Program& program) {
   struct Access {
     int writer = -1;
