@@ -59,7 +59,7 @@ void allreduce_sums(Communicator& c) {
         complete(*sum);
         for (int64_t i = 0; i < count; ++i)
           ASSERT_EQ(values[i], static_cast<T>(sum_of(group, i, round))) << i << " of " << count;
-        EXPECT_EQ(values[count], static_cast<T>(value(c.rank(), count, round))) << "behind the end";
+        EXPECT_EQ(values[count], static_cast<T>(value(c.rank(), count, round))) << "after the end";
       }
     }
   }

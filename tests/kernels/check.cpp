@@ -248,7 +248,7 @@ class KernelRun {
           &buffers_.parameters, &buffers_.parameter_gradients}) {
       for (const auto& each : *buffers) whole = whole && each.intact();
     }
-    return whole ? AssertionSuccess() : AssertionFailure() << "the kernel writes behind the end of a buffer";
+    return whole ? AssertionSuccess() : AssertionFailure() << "the kernel writes after the end of a buffer";
   }
 
   const Task& task_;

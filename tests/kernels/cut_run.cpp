@@ -341,7 +341,7 @@ AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only) {
   if (auto r = parameters_equal(cut, alone[0], devices); !r) return r;
   if (auto r = input_gradients_equal(cut, alone[0], devices); !r) return r;
   for (const Device& device : devices) {
-    if (!device.intact()) return AssertionFailure() << "a kernel writes behind the end of a buffer";
+    if (!device.intact()) return AssertionFailure() << "a kernel writes after the end of a buffer";
   }
   return AssertionSuccess();
 }

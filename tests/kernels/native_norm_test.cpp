@@ -71,7 +71,7 @@ TEST(NativeBatchNorm, KeepsPrecisionFarFromZero) {
 TEST(NativeBatchNorm, Refuses) {
   EXPECT_EQ(make_native_batch_norm(chain_task({relu()}, {2, 3})).refusal, "not a BatchNorm");
   EXPECT_EQ(make_native_batch_norm(chain_task({batch_norm(), relu(), relu()}, {2, 3})).refusal,
-            "a layer behind BatchNorm does not fuse");
+            "a layer after BatchNorm does not fuse");
 }
 
 TEST(NativeScale, EqualsReference) {

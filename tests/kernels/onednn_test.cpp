@@ -121,7 +121,7 @@ TEST(OnednnConvolution, Refuses) {
   auto layer = std::make_shared<Convolution>(convolution(4, {}));
   auto leaky = std::make_shared<Pointwise>(ReluOptions{.negative_slope = 0.1});
   EXPECT_EQ(make_onednn_convolution(chain_task({layer, leaky}, {1, 4, 5, 5})).refusal,
-            "a ReLU behind it does not fuse");
+            "a ReLU after it does not fuse");
   EXPECT_EQ(make_onednn_convolution(chain_task({relu()}, {1, 4, 5, 5})).refusal, "not a Convolution");
 }
 

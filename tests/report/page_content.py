@@ -165,7 +165,7 @@ def check_run_page(name, path, figures, trace, command, version):
                                    figures['step_seconds'])
                        for rank, lane in enumerate(lanes))
         check(labelled > 0 or len(slices) / ranks > 300, f'{name}: no slice has a label')
-        check(longest <= figures['step_seconds'] * 1.0001, f'{name}: computing behind the end')
+        check(longest <= figures['step_seconds'] * 1.0001, f'{name}: computing after the end')
     layers = {slice['args']['layer'] for slice in slices
               if slice['tid'] > 0 and slice['cat'] != 'load' and 'layer' in slice['args']}
     rows = {''.join(item.find(f'{HTML}span').itertext()) for item in root.iter(f'{HTML}li')

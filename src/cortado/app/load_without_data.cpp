@@ -22,7 +22,7 @@ Shape parse_input_shape(const std::string& text, int batch) {
     bool separated = stop == end || (*stop == 'x' && stop + 1 < end);
     if (error != std::errc() || extent < 1 || !separated) {
       throw UserError(fmt::format(
-          "--input-shape {}: give extents like 3x227x227, and those of labels behind a comma where "
+          "--input-shape {}: give extents like 3x227x227, and those of labels after a comma where "
           "each position has one",
           text));
     }

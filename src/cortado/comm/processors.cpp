@@ -17,8 +17,8 @@ namespace {
 
 using Set = std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_s*)>;
 
-// What a rank tells the others: its machine (containers and network namespaces of one machine share its
-// processors, so the host name will not do) and the processors it may use.
+// What a rank sends to the others: its machine and the processors that it may use. (The host name will not
+// do: containers and network namespaces of one machine share its processors.)
 struct Place {
   char machine[64] = "";
   cpu_set_t processors{};
@@ -45,7 +45,7 @@ Place own_place() {
 
 Set bitmap() { return {hwloc_bitmap_alloc(), hwloc_bitmap_free}; }
 
-// Cores within `set`; processors where the system tells of no cores.
+// Cores within `set`; processors where the system knows of no cores.
 int cores_within(hwloc_topology* topology, const hwloc_bitmap_s* set) {
   const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, set, HWLOC_OBJ_CORE);
   return cores > 0 ? cores : std::max(1, hwloc_bitmap_weight(set));

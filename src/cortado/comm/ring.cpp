@@ -20,7 +20,7 @@ RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhas
 
   RingSchedule schedule;
   if (members == 1) return schedule;
-  // What arrives in one step leaves in the next, but for the last chunk, which stays.
+  // A chunk that arrives in one step leaves in the next; only the last one stays.
   std::vector<int> arriving;
   if (phases.reduce_scatter) {
     for (int step = 0; step < members - 1; ++step) arriving.push_back(member - 2 - step);

@@ -15,7 +15,7 @@ namespace cortado {
 using TaskTimer = std::function<TaskTime(const Task&)>;
 
 // Costs of tasks are measured, each problem once; other costs are the machine's (analytic.h). The timer
-// measures on the fastest devices. On others a task takes as much longer as their weights are less
+// measures on the fastest devices. On a slower device a task takes longer by the ratio of their weights
 // (DeviceGraph::weights).
 //
 // A task that was not measured costs a bound from below: products (convolutions, inner products) cannot do

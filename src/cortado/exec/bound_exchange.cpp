@@ -59,7 +59,8 @@ void BoundExchange::bind_collective(float* staging, Communicator& communicator) 
     const bool own = movement_.group[i] == communicator.rank();
     counts.push_back(chunk ? chunk->shape().size() : 0);
     if (chunk && packed) {
-      // All are packed to be summed, and one's own comes back; or one's own, and the others come back.
+      // For a sum this rank packs all chunks and gets its own back; else it packs its own and gets the
+      // others.
       if (own || movement_.sums) sends_.push_back({*chunk, memory});
       if (own == movement_.sums) receives_.push_back({*chunk, memory});
     }
@@ -72,11 +73,12 @@ void BoundExchange::bind_collective(float* staging, Communicator& communicator) 
 void BoundExchange::start() {
   for (const Packed& packed : sends_) copy_box(from_, {packed.box, packed.memory}, packed.box);
   const bool collective = !movement_.group.empty();
-  // A chunk of one's own lies where the collective reads it, or is part of the sum that comes back.
+  // In an allgather this rank's own chunk does not come back: copy it. In a sum it is part of what comes
+  // back.
   if (collective && !movement_.sums && to_.memory && movement_.local) copy_box(from_, to_, *movement_.local);
   if (transmission_) transmission_->start();
   if (!to_.memory || (collective && !movement_.sums)) return;
-  // What this rank has itself, while the messages travel.
+  // Copy what this rank has already while the messages travel.
   const bool fills = movement_.local == movement_.to;
   if (movement_.sums && !fills) std::fill_n(to_.memory, to_.box.shape().size(), 0.0f);
   if (movement_.local && !collective) copy_box(from_, to_, *movement_.local);
@@ -88,7 +90,7 @@ bool BoundExchange::test() {
   return true;
 }
 
-// In the order of the senders, so that sums are the same in every run.
+// Adds in the order of the senders, so that sums are the same in every run.
 void BoundExchange::arrive() {
   for (const Packed& packed : receives_) {
     const TensorPart part{packed.box, packed.memory};

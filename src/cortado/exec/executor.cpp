@@ -65,7 +65,7 @@ void Executor::start_lane() {
 
 Executor::~Executor() = default;
 
-// As they are summed, so that those of a chunk lie together.
+// The order of the sums, so that the gradients of a chunk lie together.
 std::vector<int> Executor::gradient_order() const {
   std::vector<int> order;
   for (const Step& step : program_.steps)
@@ -156,7 +156,7 @@ void Executor::run_late(int index) {
     run_work(step);
 }
 
-// Of carried steps the timeline has those of the iteration before, as far as they have arrived by now.
+// For carried steps the timeline has those of the iteration before that have arrived by now.
 void Executor::note_messages() {
   std::lock_guard lock(log_->mutex);
   for (size_t s = 0; s < program_.steps.size(); ++s) {

@@ -1,4 +1,4 @@
-// What the Executor knows of values that are infinite or not a number.
+// How the Executor finds values that are infinite or not a number.
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
@@ -41,7 +41,8 @@ bool Executor::all_finite(double loss) const {
   return communicator_.size() == 1 ? mine : communicator_.sum(mine ? 0 : 1) == 0;
 }
 
-// Running statistics count last where the forward pass writes them: what made them so is then found before.
+// Running statistics that the forward pass writes count last, so that the layer that spoiled them is found
+// first.
 Executor::Finding Executor::non_finite_parameter() const {
   Finding first;
   for (int index : entries_) {
@@ -55,7 +56,7 @@ Executor::Finding Executor::non_finite_parameter() const {
   return first;
 }
 
-// Among the outputs of a work that has just run, or of a source: its batch.
+// Looks at the outputs of a work that has just run, or at the batch of a source.
 Executor::Finding Executor::non_finite_output(const Work& work) const {
   const auto& node = network_.nodes()[work.nodes.back()];
   for (size_t i = 0; i < work.outputs.size(); ++i) {
@@ -77,7 +78,7 @@ Executor::Finding Executor::non_finite_output(const Work& work) const {
   return {};
 }
 
-// Every rank looks at its own part; the first layer of all that is found counts.
+// Every rank looks at its own part; the first layer that any of them finds counts.
 std::string Executor::first_non_finite() {
   Finding first = non_finite_parameter();
   auto look = [&](const Work& work) {

@@ -1,5 +1,5 @@
-// The Executor's part in a job of several ranks: its communication steps, and what ranks tell each other
-// about themselves.
+// The Executor's part in a job of several ranks: its communication steps, and how ranks check that they
+// agree.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@
 
 namespace cortado {
 
-// Gradients are summed element by element as they lie, so all replicas of a slice must lie alike.
+// Gradients are summed element by element as they lie, so all replicas of a slice must have one memory order.
 void Executor::check_agreement() const {
   if (communicator_.size() == 1) return;
   std::string mine;
@@ -53,7 +53,7 @@ void Executor::check_agreement() const {
   }
 }
 
-// Replicas that each compute a gradient must round alike, or their weights part in time.
+// Replicas that each compute the whole gradient must round the same way, or their weights drift apart.
 void Executor::check_replicas() const {
   using Gradients = Placement::Operation::Gradients;
   const auto only = [](const auto& operation) { return operation.gradients == Gradients::only; };
@@ -69,8 +69,8 @@ void Executor::check_replicas() const {
   }
 }
 
-// Groups come to be in one order everywhere, since making one may wait for its members; and what their
-// members do together must be the same, in the same order, on all of them.
+// All ranks make their groups in one order, since making one may wait for its members. What the members of a
+// group do together must be the same, in the same order, at each of them.
 void Executor::meet_groups() {
   std::string mine;
   const Meetings meetings = meetings_of(program_);
@@ -102,7 +102,7 @@ void Executor::bind_messages() {
     if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
     if (step.kind == Step::Kind::exchange) {
       const Movement movement = program_.movement_of(step);
-      // What it moves from may lie in a reader's memory, known only when a batch is there.
+      // Its source may lie in a reader's memory, which is known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0]].kind == Buffer::Kind::batch) continue;
       const Work& work = program_.works[step.work];
       float* from = step.reads.empty() ? nullptr : pointer(work, step.reads[0]);
@@ -170,7 +170,7 @@ bool Executor::message_arrived(int index, bool first) {
   return true;
 }
 
-// Told by another thread, while both lanes run.
+// Another thread calls this while both lanes run.
 Activity Executor::activity() const {
   const int waited_for = communication_->waited_for();
   if (waited_for < 0)
@@ -192,7 +192,7 @@ Activity Executor::activity() const {
   return activity;
 }
 
-// A copy out of a reader's memory, which is another one each batch. Ranks read what they need, so nothing
+// Binds a copy out of a reader's memory, which changes with each batch. Ranks read what they need, so nothing
 // travels.
 void Executor::bind_batch(int index) {
   const Step& step = program_.steps[index];

@@ -7,7 +7,7 @@
 namespace cortado {
 namespace {
 
-// Between two looks at transmissions under way while the compute lane has work: long enough to leave it the
+// The pause between two looks at transmissions while the compute lane has work: long enough to leave it the
 // core, short against a message.
 constexpr std::chrono::microseconds pause{200};
 
@@ -52,7 +52,7 @@ void LaneThread::start() {
   changed_.notify_all();
 }
 
-// Meanwhile polling is worth the core. Rethrows what the lane threw.
+// Polling is worth a core meanwhile. Rethrows what the lane threw.
 void LaneThread::wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds) {
   if (!holds() && !failure_) {
     compute_waits_ = true;
@@ -102,7 +102,7 @@ void LaneThread::abandon() {
   changed_.wait(lock, [&] { return !running_; });
 }
 
-// Of those under way the one that is needed soonest.
+// Of several steps under way, the one that is needed soonest.
 int LaneThread::waited_for() const {
   std::lock_guard lock(mutex_);
   if (!compute_waits_) return -1;
@@ -149,7 +149,7 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-// Starts the next step if it may; it stands in `active_` until it has ended.
+// Starts the next step if it may start. The step is in `active_` until it has ended.
 bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
   if (next_ >= end_ || !ready(steps_.order[next_])) return false;
   const int step = steps_.order[next_++];

@@ -20,16 +20,16 @@ constexpr double enough = 0.02;  // seconds of running, all passes together
 // Seconds below which a first run does not count: libraries write their code in it.
 constexpr double quick = 0.1;
 
-// What the compute threads' cores have for themselves.
+// The caches that the compute threads' cores have for themselves.
 Bytes own_cache_size() {
   constexpr int64_t usual = int64_t{1} << 20;
   const int64_t told = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return {(told > 0 ? told : usual) * compute_threads()};
 }
 
-// What must be read until caches have forgotten what an iteration would have taken out of them. A shared
-// cache beyond `most` keeps it through an iteration, too: only the cores' own forget. (The C library tells of
-// a whole socket's on some processors.)
+// How much must be read until caches have forgotten what an iteration would have pushed out of them. A shared
+// cache beyond `most` keeps its contents through an iteration, too; then only the cores' own caches forget.
+// (On some processors the C library gives the size of a whole socket's cache.)
 Bytes forgetting_size() {
   constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
   const int64_t told = Topology::of_process().last_cache().count;
@@ -190,7 +190,7 @@ class Stage {
       fill(memory.floats(), memory.size().count / 4, 0, 1);
       return memory;
     }();
-    // A task many times that size forgets by itself.
+    // A task much larger than the caches pushes everything out by itself.
     if (size_ < 4 * other.size().count) read(other.floats(), other.size().count / 4);
     static const int64_t own_cache = own_cache_size().count / static_cast<int64_t>(sizeof(float));
     for (const Part& part : kept) {
@@ -249,7 +249,7 @@ PassTimes time_task(const Task& task, const std::string& only_kernel, int most_r
   for (size_t layers = task.layers.size();; --layers) {
     const Task front = layers == task.layers.size() ? task : front_of(task, layers);
     const Selection selection = select_kernel(front, only_kernel);
-    // As the Executor: the reference runs a chain layer by layer, nothing is gained.
+    // Do as the Executor does: the reference would run the chain layer by layer, and gain nothing.
     if (layers > 1 && selection.implementation == "reference") continue;
     PassTimes times = Stage(front, *selection.kernel).run(most_runs);
     if (layers == task.layers.size()) return times;

@@ -20,7 +20,7 @@ class AccuracyCounts {
     per_class_ = task.outputs.size() > 1;
     if (!task.cut) return;
     sums_ = per_class_ ? view.extent : options.ignore_label ? 1 : 0;
-    if (!per_class_ && !options.ignore_label) known_ = view.before * view.behind;
+    if (!per_class_ && !options.ignore_label) known_ = view.before * view.after;
   }
 
   int64_t sums() const { return sums_; }  // KernelOf::forward_sums

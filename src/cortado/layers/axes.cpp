@@ -10,16 +10,16 @@ AxisView::AxisView(const Shape& shape, int axis) {
   axis = shape.canonical_axis(axis);
   before = shape.count(0, axis);
   extent = shape[axis];
-  behind = shape.count(axis + 1);
+  after = shape.count(axis + 1);
 }
 
 void check_labels(const Shape& scores, int axis, const Shape& labels) {
   AxisView view(scores, axis);
-  if (labels.size() == view.before * view.behind) return;
+  if (labels.size() == view.before * view.after) return;
   throw UserError(
       fmt::format("needs one label for each of the {} positions of scores {} outside axis {}, but the labels "
                   "have shape {}",
-                  view.before * view.behind, scores.text(), axis, labels.text()));
+                  view.before * view.after, scores.text(), axis, labels.text()));
 }
 
 void check_same_samples(const Shape& a, const Shape& b) {

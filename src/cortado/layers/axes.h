@@ -5,9 +5,9 @@
 namespace cortado {
 
 // A tensor seen around one axis: the extents before it, its own, and those after it, each multiplied
-// together. In spoken row-major order element (i, c, j) has index (i * extent + c) * behind + j.
+// together. In spoken row-major order element (i, c, j) has index (i * extent + c) * after + j.
 struct AxisView {
-  int64_t before = 1, extent = 1, behind = 1;
+  int64_t before = 1, extent = 1, after = 1;
   AxisView() = default;
   AxisView(const Shape& shape, int axis);  // negative axes count from the end
 };

@@ -42,7 +42,7 @@ std::span<const LayerType> layer_types() {
       {"Crop", "part of an input with the extents of another"},
       {"Reduction", "sum, absolute sum, square sum or mean over the last axes"},
       {"ArgMax", "indices of the largest elements"},
-      {"Tile", "copies of the input one behind the other"},
+      {"Tile", "copies of the input one after the other"},
       {"Embed", "rows of a table by index"},
       {"Silence", "nothing of unwanted inputs"},
       {"HDF5Output", "inputs written to an HDF5 file"},

@@ -209,8 +209,7 @@ class Ring {
   LaneThread lane_;
 };
 
-// Seconds of computing that each byte costs, over all rings. `members` is the ring of this rank; empty: it is
-// in none.
+// Seconds of computing that a byte costs, over all rings. `members`: this rank's; empty: it is in none.
 double ring_overhead(Communicator& job, const std::vector<int>& members, const std::vector<Link>& pairs,
                      Seconds duration) {
   constexpr int rounds = 3;

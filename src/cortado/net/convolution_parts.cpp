@@ -77,11 +77,11 @@ class Parts {
   LayerPtr without_space() const {
     for (const auto* values : {&options_.kernel, &options_.stride, &options_.pad, &options_.dilation}) {
       if (values->size() <= 1) continue;
-      throw UserError(fmt::format("{} values for the spatial axes of {}, which has none behind axis {}",
+      throw UserError(fmt::format("{} values for the spatial axes of {}, which has none after axis {}",
                                   values->size(), input_.text(), axis_));
     }
     if (options_.group != 1)
-      throw UserError(fmt::format("group {} needs spatial axes behind axis {}", options_.group, axis_));
+      throw UserError(fmt::format("group {} needs spatial axes after axis {}", options_.group, axis_));
     return std::make_shared<InnerProduct>(
         InnerProductOptions{.num_output = options_.num_output,
                             .bias_term = options_.bias_term,

@@ -73,7 +73,7 @@ class LocalExchange : public Transmission {
   Clock::time_point started_;
 };
 
-// Every member brings its values (or its chunk, where nothing is summed); then each takes what it needs.
+// Every member brings its values, or its chunk where nothing is summed; then each takes what it needs.
 template <typename T>
 class LocalCollective : public Transmission {
  public:

@@ -43,7 +43,7 @@ class Hub {
   // after it has seen the contributions of this one, so two rounds at most are under way.
   struct Key {
     std::vector<int> group;
-    int64_t sequence = 0;  // the how-manieth collective of that group
+    int64_t sequence = 0;  // of the collective among those of its group
     auto operator<=>(const Key&) const = default;
   };
   void bring(const Key& key, int member, int64_t round, std::vector<std::byte> bytes);

@@ -11,8 +11,8 @@
 namespace cortado {
 namespace {
 
-// Floats. MPI counts in int, and of a message only its end can be seen, by which a watcher knows that it
-// moves.
+// The longest message, in floats. MPI counts in int; and a watcher sees that a message moves only when it
+// ends.
 constexpr int64_t longest_message = int64_t{1} << 22;
 constexpr int tags = 30000;
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).

@@ -54,8 +54,9 @@ void tune_ucx_for_tcp() {
 }
 
 // MPICH over UCX ends its TCP connections by a message that the other side has to answer, and does not stay
-// to answer once its own is answered. A rank that answers before it ends its own connections is therefore
-// waited for in vain. So all leave the barrier and answer nothing for a while, until every rank has left it.
+// to answer once its own is answered. So others wait in vain for a rank that answers before it ends its own
+// connections. Therefore all ranks leave the barrier and answer nothing for a while, until every rank has
+// left it.
 void finalize(bool one_host) {
   using namespace std::chrono_literals;
   const ActivityScope waiting("the end of MPI");

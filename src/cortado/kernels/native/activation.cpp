@@ -219,7 +219,7 @@ bool hides_sign(const PointwiseFunction& function) {
 KernelOffer make_native_activation(const Task& task) {
   auto* pointwise = dynamic_cast<const Pointwise*>(&task.layer());
   if (!pointwise) return {nullptr, "not a pointwise function"};
-  if (task.layers.size() > 1) return {nullptr, "a layer behind a pointwise function does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after a pointwise function does not fuse"};
   if (native::hides_sign(pointwise->function())) return {nullptr, "a negative slope or alpha"};
   return std::visit(
       [&](const auto& options) -> KernelOffer {

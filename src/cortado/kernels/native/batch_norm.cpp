@@ -296,7 +296,7 @@ std::optional<BatchNormChain> match_chain(const Task& task, std::string& refusal
       ++next;
     }
   }
-  if (next < task.layers.size()) return refusal = "a layer behind BatchNorm does not fuse", std::nullopt;
+  if (next < task.layers.size()) return refusal = "a layer after BatchNorm does not fuse", std::nullopt;
   return chain;
 }
 

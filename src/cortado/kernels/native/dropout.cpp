@@ -119,7 +119,7 @@ class DropoutKernel : public Kernel {
 KernelOffer make_native_dropout(const Task& task) {
   auto* dropout = dynamic_cast<const Dropout*>(&task.layer());
   if (!dropout) return {nullptr, "not a Dropout"};
-  if (task.layers.size() > 1) return {nullptr, "a layer behind Dropout does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after Dropout does not fuse"};
   if (task.outputs[0].rank() == 0) return {nullptr, "a scalar"};
   return {std::make_unique<native::DropoutKernel>(dropout->options(), task), ""};
 }

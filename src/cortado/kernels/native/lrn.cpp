@@ -157,7 +157,7 @@ class LrnKernel : public Kernel {
 KernelOffer make_native_lrn(const Task& task) {
   auto* lrn = dynamic_cast<const Lrn*>(&task.layer());
   if (!lrn) return {nullptr, "not an LRN"};
-  if (task.layers.size() > 1) return {nullptr, "a layer behind LRN does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after LRN does not fuse"};
   if (lrn->options().region != LrnOptions::Region::across_channels) return {nullptr, "within-channel region"};
   return {std::make_unique<native::LrnKernel>(lrn->options(), task), ""};
 }

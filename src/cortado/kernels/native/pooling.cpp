@@ -324,7 +324,7 @@ bool has_empty_window(const PoolingAxis& axis) {
 KernelOffer make_native_pooling(const Task& task) {
   auto* pooling = dynamic_cast<const Pooling*>(&task.layer());
   if (!pooling) return {nullptr, "not a Pooling"};
-  if (task.layers.size() > 1) return {nullptr, "a layer behind Pooling does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after Pooling does not fuse"};
   if (task.outputs.size() > 1) return {nullptr, "an output of indices"};
   const native::PoolingGeometry geometry(task, pooling->options().resolve(task.inputs[0]));
   for (const auto* axis : {&geometry.depth, &geometry.height, &geometry.width}) {

@@ -79,7 +79,7 @@ class PReluKernel : public Kernel {
 KernelOffer make_native_prelu(const Task& task) {
   auto* prelu = dynamic_cast<const PRelu*>(&task.layer());
   if (!prelu) return {nullptr, "not a PReLU"};
-  if (task.layers.size() > 1) return {nullptr, "a layer behind PReLU does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after PReLU does not fuse"};
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
   return {std::make_unique<native::PReluKernel>(prelu->options().channel_shared, task), ""};
 }

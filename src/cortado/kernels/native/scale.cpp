@@ -86,7 +86,7 @@ class ScaleKernel : public Kernel {
 };
 
 KernelOffer offer_scale(const Broadcast& broadcast, ScaleParameters places, const Task& task) {
-  if (task.layers.size() > 1) return {nullptr, "a layer behind Scale or Bias does not fuse"};
+  if (task.layers.size() > 1) return {nullptr, "a layer after Scale or Bias does not fuse"};
   if (task.inputs.size() > 1) return {nullptr, "the operand is an input"};
   if (task.inputs[0].rank() < 2 || broadcast.first_axis(task.inputs) != 1 ||
       broadcast.operand(task.inputs) != Shape{task.inputs[0][1]}) {

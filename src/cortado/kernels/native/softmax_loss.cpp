@@ -24,12 +24,12 @@ class SoftmaxLossKernel : public Kernel {
   SoftmaxLossKernel(const SoftmaxLossOptions& options, const Task& task)
       : labels_(task.local_input(1)),
         view_(task.local_input(0), options.axis),
-        rows_(view_.before * view_.behind),
+        rows_(view_.before * view_.after),
         classes_(task, options.axis, options.ignore_label),
         backward_(task.has_backward()),
         divisor_(task, options.normalization, options.ignore_label.has_value(),
                  AxisView(task.inputs[0], options.axis).before,
-                 AxisView(task.inputs[0], options.axis).behind) {}
+                 AxisView(task.inputs[0], options.axis).after) {}
 
   std::string name() const override { return "native softmax-loss"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }

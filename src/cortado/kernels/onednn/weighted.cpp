@@ -177,7 +177,7 @@ std::string misfit_of_chain(const Task& task) {
   auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[1].get());
   if (task.layers.size() == 2 && pointwise && pointwise->function() == PointwiseFunction(ReluOptions{}))
     return "";
-  return fmt::format("a {} behind it does not fuse", task.layers.back()->type());
+  return fmt::format("a {} after it does not fuse", task.layers.back()->type());
 }
 
 dnnl::primitive_attr backward_attributes() {

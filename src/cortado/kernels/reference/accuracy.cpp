@@ -37,7 +37,7 @@ class AccuracyReference : public KernelOf<T> {
     std::vector<int64_t> seen(view_.extent), correct(view_.extent);
     for_each_label(arguments, [&](int64_t k, int64_t label) {
       auto score = [&](int64_t c) {
-        return scores[(k / view_.behind * view_.extent + c) * view_.behind + k % view_.behind];
+        return scores[(k / view_.after * view_.extent + c) * view_.after + k % view_.after];
       };
       int64_t as_good = 0;
       for (int64_t c = 0; c < view_.extent; ++c) as_good += c != label && score(c) >= score(label);
@@ -56,7 +56,7 @@ class AccuracyReference : public KernelOf<T> {
   template <typename Work>
   void for_each_label(const ArgumentsOf<T>& arguments, Work&& work) const {
     Spoken<const T> labels(labels_, arguments.inputs[1]);
-    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
+    for (int64_t k = 0; k < view_.before * view_.after; ++k) {
       if (auto label = classes_.of_label(labels[k])) work(k, *label);
     }
   }

@@ -25,7 +25,7 @@ class ArgMaxReference : public KernelOf<T> {
     if (options_.axis) return;
     view_.before = input_[0];
     view_.extent = input_.count(1);
-    view_.behind = 1;
+    view_.after = 1;
   }
   std::string name() const override { return "reference"; }
 
@@ -35,17 +35,17 @@ class ArgMaxReference : public KernelOf<T> {
     int64_t top_k = options_.top_k;
     bool both = options_.out_max_val && !options_.axis;
     std::vector<std::pair<T, int64_t>> line(view_.extent);
-    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
-      int64_t i = k / view_.behind, j = k % view_.behind;
+    for (int64_t k = 0; k < view_.before * view_.after; ++k) {
+      int64_t i = k / view_.after, j = k % view_.after;
       T all = 0;
       for (int64_t c = 0; c < view_.extent; ++c) {
-        line[c] = {x[(i * view_.extent + c) * view_.behind + j], c};
+        line[c] = {x[(i * view_.extent + c) * view_.after + j], c};
         all = carry(all, line[c].first);
       }
       std::partial_sort(line.begin(), line.begin() + top_k, line.end(), std::greater<>());
       for (int64_t rank = 0; rank < top_k; ++rank) {
         auto [value, index] = line[rank];
-        int64_t to = both ? 2 * i * top_k + rank : (i * top_k + rank) * view_.behind + j;
+        int64_t to = both ? 2 * i * top_k + rank : (i * top_k + rank) * view_.after + j;
         y[to] = all + (options_.out_max_val && !both ? value : static_cast<T>(index));
         if (both) y[to + top_k] = all + value;
       }

@@ -52,7 +52,7 @@ class ChainReference : public KernelOf<T> {
     for (ChainLink& link : chain_links(task)) {
       Stage stage{link, make_reference_kernel<T>(link.task)};
       ensure(stages_.empty() || stage.kernel->forward_sums() + stage.kernel->backward_sums() == 0,
-             "a layer behind the first of a chain sums over devices");
+             "a layer after the first of a chain sums over devices");
       stages_.push_back(std::move(stage));
     }
   }

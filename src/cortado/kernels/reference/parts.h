@@ -15,10 +15,10 @@ void for_each_part_element(std::span<const Shape> parts, const Shape& whole, int
   for (size_t part = 0; part < parts.size(); ++part) {
     AxisView view(parts[part], axis);
     for (int64_t index = 0; index < parts[part].size(); ++index) {
-      int64_t after = index % view.behind;
-      int64_t along = index / view.behind % view.extent;
-      int64_t before = index / view.behind / view.extent;
-      visit(part, index, (before * all.extent + offset + along) * all.behind + after);
+      int64_t after = index % view.after;
+      int64_t along = index / view.after % view.extent;
+      int64_t before = index / view.after / view.extent;
+      visit(part, index, (before * all.extent + offset + along) * all.after + after);
     }
     offset += view.extent;
   }

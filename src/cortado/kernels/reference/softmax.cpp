@@ -81,9 +81,9 @@ class SoftmaxReference : public KernelOf<T> {
   template <typename Work>
   void for_each_line(Work&& work) const {
     for (int64_t i = 0; i < view_.before && view_.extent > 0; ++i) {
-      for (int64_t j = 0; j < view_.behind; ++j) {
-        work([&](int64_t c) { return (i * view_.extent + c) * view_.behind + j; },
-             [&](int64_t c) { return (i * part_.size() + c - part_.begin) * view_.behind + j; });
+      for (int64_t j = 0; j < view_.after; ++j) {
+        work([&](int64_t c) { return (i * view_.extent + c) * view_.after + j; },
+             [&](int64_t c) { return (i * part_.size() + c - part_.begin) * view_.after + j; });
       }
     }
   }

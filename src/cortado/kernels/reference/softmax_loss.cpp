@@ -27,7 +27,7 @@ class SoftmaxLossReference : public KernelOf<T> {
         classes_(task, options_.axis, options_.ignore_label),
         probabilities_(task.outputs.size() > 1 ? task.local_output(1) : Shape{}),
         divisor_(task, options_.normalization, options_.ignore_label.has_value(), whole_.before,
-                 whole_.behind) {}
+                 whole_.after) {}
   std::string name() const override { return "reference"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
 
@@ -53,7 +53,7 @@ class SoftmaxLossReference : public KernelOf<T> {
     const Range own = classes_.own();
     for (int64_t i = 0, k = 0; i < view_.before; ++i) {
       for (int64_t c = own.begin; c < own.end; ++c) {
-        for (int64_t j = 0; j < view_.behind; ++j, ++k)
+        for (int64_t j = 0; j < view_.after; ++j, ++k)
           output[k] = static_cast<T>(probabilities[index(i, c, j)]);
       }
     }
@@ -75,14 +75,14 @@ class SoftmaxLossReference : public KernelOf<T> {
   }
 
  private:
-  int64_t index(int64_t i, int64_t c, int64_t j) const { return (i * view_.extent + c) * view_.behind + j; }
+  int64_t index(int64_t i, int64_t c, int64_t j) const { return (i * view_.extent + c) * view_.after + j; }
 
   // Probabilities in spoken order.
   std::vector<double> softmax(const T* memory) const {
     Spoken<const T> x(scores_, memory);
     std::vector<double> y(scores_.size());
     for (int64_t i = 0; i < view_.before; ++i) {
-      for (int64_t j = 0; j < view_.behind; ++j) {
+      for (int64_t j = 0; j < view_.after; ++j) {
         double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
         for (int64_t c = 0; c < view_.extent; ++c) maximum = std::max<double>(maximum, x[index(i, c, j)]);
         for (int64_t c = 0; c < view_.extent; ++c) {
@@ -100,10 +100,10 @@ class SoftmaxLossReference : public KernelOf<T> {
   int64_t for_each_position(const T* memory, Work&& work) const {
     Spoken<const T> labels(labels_, memory);
     int64_t valid = 0;
-    for (int64_t k = 0; k < view_.before * view_.behind; ++k) {
+    for (int64_t k = 0; k < view_.before * view_.after; ++k) {
       std::optional<int64_t> label = classes_.of_label(labels[k]);
       if (label) ++valid;
-      work(k / view_.behind, k % view_.behind, label);
+      work(k / view_.after, k % view_.after, label);
     }
     return valid;
   }
