@@ -91,9 +91,11 @@ int run_rank(const std::string& what, int number, int milliseconds) {
       communicator->barrier();
       if (communicator->rank() == 0) fmt::print("all ready\n"), std::fflush(stdout);
     }
-    int64_t left = what == "end" || what == "compute" ? 20 : -1;
+    const bool counted = what == "end" || what == "compute";
+    int64_t left = counted ? 20 : -1;
     sum_on(*communicator, job.get(), [&] { return left-- == 0 || asked != 0; });
-    if (asked != 0 && communicator->rank() == 0) fmt::print("stopped by a signal\n");
+    // Another rank may have been asked first.
+    if (!counted && communicator->rank() == 0) fmt::print("stopped by a signal\n");
   } catch (const UserError& error) {
     code = 2;
     message = error.what();
