@@ -119,6 +119,10 @@ TEST_F(AlgorithmsTest, TakesFastMathWhereItIsAllowed) {
 }
 
 TEST_F(AlgorithmsTest, RefusesWhatItDoesNotMeasure) {
+  const CommandResult unknown = time("--kernels measred");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.output.find("did you mean 'measured'"), std::string::npos) << unknown.output;
+  EXPECT_EQ(unknown.output.find("measuring"), std::string::npos) << unknown.output;
   const CommandResult result = time("--kernels measured --predict");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.output.find("--predict: "), std::string::npos) << result.output;

@@ -16,6 +16,7 @@
 #include "cortado/base/version.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
+#include "cortado/kernels/names.h"
 #include "cortado/measure/measured_kernels.h"
 #include "cortado/net/source_override.h"
 
@@ -130,6 +131,7 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
         fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
                     "them (--kernels winograd-4x4 uses that alone where it can)",
                     o.kernels));
+  if (!o.kernels.empty()) require_kernels_named(o.kernels, measured_kernels);
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
   const ProcessorShare share = processors_of_rank(*job);
   const int threads = o.threads > 0 ? o.threads : share.threads;

@@ -6,6 +6,7 @@
 #include "cortado/base/text.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/lowering.h"
+#include "cortado/kernels/names.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
@@ -105,21 +106,10 @@ bool allows(const std::string& only, const Candidate& candidate) {
   return !candidate.fast || only == fast_math || only == candidate.implementation.name;
 }
 
-void require_known(const std::string& implementation) {
-  std::vector<std::string_view> names;
-  for (const Candidate& candidate : candidates()) {
-    std::string_view name = candidate.implementation.name;
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  }
-  if (std::ranges::find(names, implementation) != names.end()) return;
-  throw UserError(fmt::format("there are no kernels named '{}'{} (known: {})", implementation,
-                              did_you_mean(implementation, names), joined(names)));
-}
-
 // Whether `only` has a say in tasks of that type.
 bool restricts(const std::string& only, std::string_view type) {
   if (only.empty() || only == fast_math) return false;
-  require_known(only);
+  require_kernels_named(only);
   return std::ranges::any_of(candidates(), [&](const Candidate& candidate) {
     return candidate.implementation.name == only && takes(candidate, type);
   });
@@ -175,6 +165,18 @@ Selection in_common_order(const Task& task, const std::string& only) {
 }
 
 }  // namespace
+
+void require_kernels_named(const std::string& name, std::string_view also) {
+  std::vector<std::string_view> names;
+  if (!also.empty()) names.push_back(also);
+  for (const Candidate& candidate : candidates()) {
+    const std::string_view known = candidate.implementation.name;
+    if (std::ranges::find(names, known) == names.end()) names.push_back(known);
+  }
+  if (std::ranges::find(names, name) != names.end()) return;
+  throw UserError(fmt::format("there are no kernels named '{}'{} (known: {})", name,
+                              did_you_mean(name, names), joined(names)));
+}
 
 std::vector<Implementation> implementations_of(const Task& task, const std::string& only) {
   std::vector<Implementation> known;
