@@ -1,4 +1,4 @@
-// The tables of the planning papers out of our planner, theirs beside ours: docs/papers.md explains them.
+// The tables of the planning papers out of our planner, theirs beside ours (docs/results/papers.md).
 // plan_papers, from the folder that has models/ and machines/.
 #include <fmt/format.h>
 #include <memory>

@@ -1,5 +1,5 @@
-// Parallel = single (docs/design.md, law 10): nets trained under random strategies on several ranks, which
-// are threads here, end with the losses and weights of one rank.
+// Parallel = single (docs/explanation/design.md, "Laws"): nets trained under random strategies on several
+// ranks, which are threads here, end with the losses and weights of one rank.
 #include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -165,7 +165,7 @@ void expect_same(const Trained& expected, const Trained& actual, double toleranc
   }
 }
 
-// Environment CORTADO_CASES raises the number of nets (docs/testing.md).
+// Environment CORTADO_CASES raises the number of nets (docs/reference/testing.md).
 int cases(int usual) {
   const char* wanted = std::getenv("CORTADO_CASES");
   return wanted ? std::atoi(wanted) : usual;

@@ -181,7 +181,7 @@ TEST(Strategy, TestNetsFollowTheTrainNet) {
   EXPECT_EQ(beside[test.node("new")].config.degrees.n, 2);
 }
 
-// The files that docs/strategy.md names fit the net of the zoo.
+// The files that docs/reference/strategy.md names fit the net of the zoo.
 TEST(StrategyFile, ExamplesFitAlexnet) {
   const std::string root = CORTADO_SOURCE_DIR;
   const LoadedNetwork alexnet = load_network(read_net(root + "/models/alexnet/train_val.prototxt"),

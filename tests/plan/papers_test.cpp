@@ -1,5 +1,5 @@
 // What the planning papers found comes out of the planner, with costs that are calibrated on their figures
-// for one device alone (docs/papers.md).
+// for one device alone (docs/results/papers.md).
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Which room may include which (docs/design.md, "Rooms"): fails on the first include that is not allowed.
+# Which room may include which (docs/explanation/design.md, "Rooms"): fails on the first include that is not allowed.
 set -euo pipefail
 root=$1
 

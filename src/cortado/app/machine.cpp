@@ -114,7 +114,7 @@ Command add_machine_command(CLI::App& app) {
   auto a = std::make_shared<MachineArguments>();
   CLI::App* command =
       app.add_subcommand("machine", "Measure this machine or, on ranks, this cluster; write its file");
-  command->add_option("--out", a->out, "Write the machine file (JSON, docs/machines.md)");
+  command->add_option("--out", a->out, "Write the machine file (JSON, docs/reference/machines.md)");
   add_number(*command, "--seconds", a->seconds, 0.1, 3600, "About how long to measure");
   command->add_flag("--json", a->json, "Print the machine file in place of tables");
   add_rank_options(*command, a->options);

@@ -156,7 +156,7 @@ Command add_simulate_command(CLI::App& app, const std::string& command_line) {
   add_shape_option(*command, a->model);
   command
       ->add_option("--machine", a->machine,
-                   "A machine file (docs/machines.md), or the name of one in machines/")
+                   "A machine file (docs/reference/machines.md), or the name of one in machines/")
       ->required();
   add_number(*command, "--devices", a->devices, 1, most_ranks,
              "Run on the first so many devices of the machine; default: all");

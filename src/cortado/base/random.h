@@ -10,7 +10,7 @@ namespace cortado {
 
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011, section 4.3). A number is a pure function of (seed, stream, counter), so it knows
-// neither threads nor ranks nor how a tensor is cut (docs/design.md, "Randomness").
+// neither threads nor ranks nor how a tensor is cut (docs/explanation/randomness.md).
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // What a stream of random numbers belongs to: one parameter's filler, one layer's dropout at one

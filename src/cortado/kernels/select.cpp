@@ -52,7 +52,7 @@ Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
 // limit with AVX-512 and half of it with AVX2; its wide inner products are slower than ours with either
-// (docs/design.md, section 7).
+// (docs/explanation/kernels.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   const Implementation onednn{"onednn", make_onednn}, implicit_gemm{"implicit-gemm", make_implicit_gemm};

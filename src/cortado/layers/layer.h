@@ -36,7 +36,7 @@ struct ParameterSpec {
   bool learnable = true;  // false: written by forward (running statistics), never by the solver
 };
 
-// The dimensions along which a configuration may cut a layer's output (docs/design.md, section 3).
+// The dimensions along which a configuration may cut a layer's output (docs/explanation/types.md).
 struct Cuts {
   bool n = false, c = false, d = false, h = false, w = false, r = false;
   static Cuts sample() { return {.n = true}; }

@@ -48,7 +48,7 @@ struct Node {
 
 // Kinds of computations, which reach different shares of a device's limit. The limit is its peak rate; for
 // `memory` (pooling, normalization, pointwise layers, updates) it is its memory bandwidth. Phases are those
-// of a Program's steps (docs/design.md, section 5).
+// of a Program's steps (docs/explanation/program.md).
 enum class TaskKind { convolution, inner_product, memory };
 enum class TaskPhase { forward, backward_weights, backward };
 inline constexpr int task_kinds = 3, task_phases = 3;
@@ -92,8 +92,8 @@ struct Calibration {
   bool operator==(const Calibration&) const = default;
 };
 
-// All that a machine file says (docs/machines.md). Links within nodes and `network` describe them by levels;
-// `pairs`, where it is not empty, holds every pair's own link instead.
+// All that a machine file says (docs/reference/machines.md). Links within nodes and `network` describe them
+// by levels; `pairs`, where it is not empty, holds every pair's own link instead.
 struct Machine {
   std::string name;
   std::vector<std::string> about;  // notes: where the figures come from

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-// JSON, version 1 (docs/machines.md). Throws UserError naming `where` (the file), key, value and remedy.
+// JSON, version 1 (docs/reference/machines.md). UserErrors name `where` (the file), key, value and remedy.
 DeviceGraph parse_machine(const std::string& json, const std::string& where);
 
 // The file of a machine: parse_machine gives the same again, bit for bit.

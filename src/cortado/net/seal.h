@@ -6,7 +6,7 @@
 namespace cortado {
 
 // A seal tells whether a file of Caffe's is as it was written: a checksum of all its bytes (base/digest.h),
-// where Caffe does not look (docs/files.md, "Checksums"). Caffe's own files have none.
+// where Caffe does not look (docs/reference/files.md, "Checksums"). Caffe's own files have none.
 
 // A binary message with two unknown fields around it: how long the file is, and the checksum.
 constexpr size_t message_seal_bytes = 40;

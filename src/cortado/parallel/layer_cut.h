@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// Which boxes of a layer's tensors the ranks read, compute and own under a configuration (docs/design.md,
-// section 10); none where a rank has no part in the layer. Lowering and planner share it.
+// Which boxes of a layer's tensors the ranks read, compute and own under a configuration
+// (docs/explanation/cutting.md); none where a rank has no part in the layer. Lowering and planner share it.
 struct LayerCut {
   Layout domain;              // its share of the layer's domain
   std::vector<Layout> reads;  // per input: what computing that share reads

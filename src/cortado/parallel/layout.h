@@ -21,7 +21,7 @@ struct Transfer {
 // What moves so that every rank gets its box of `needed`, ordered by receiver, then sender. What a rank has
 // already is a transfer from it to itself. Boxes of `owned` are disjoint; but a rank whose own box contains
 // what it needs takes nothing from others, even if they overlap. Planner, lowering and simulator share this
-// function. The adjoint (DeePa, section 3; docs/design.md, section 10) moves the same boxes from `to` to
+// function. The adjoint (DeePa, section 3; docs/explanation/cutting.md) moves the same boxes from `to` to
 // `from` and sums them there.
 std::vector<Transfer> transfers(const Layout& owned, const Layout& needed);
 

@@ -119,7 +119,7 @@ Strategy built_in_strategy(std::string_view name, const Network& network, int ra
 // verify`.
 Strategy random_strategy(uint64_t seed, const Network& network, int ranks);
 
-// JSON, version 1 (docs/strategy.md). Throws UserError naming file, layer, key.
+// JSON, version 1 (docs/reference/strategy.md). Throws UserError naming file, layer, key.
 Strategy parse_strategy(const std::string& json, const std::string& where);
 std::string strategy_text(const Strategy& strategy);
 

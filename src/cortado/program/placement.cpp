@@ -239,7 +239,7 @@ class Placer {
   }
 
   // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
-  // owned (docs/design.md, section 10).
+  // owned (docs/explanation/cutting.md).
   void place_partial_sums(Operation operation, const LayerCut& cut) {
     const int index = operation.node;
     const Layout& owned = cut.owns[0];

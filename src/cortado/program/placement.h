@@ -11,7 +11,7 @@
 namespace cortado {
 
 // A network cut by a strategy, on all ranks: which device computes which box and what moves between layers
-// (docs/design.md, section 10). Every rank makes the same Placement and lowers its own part of it.
+// (docs/explanation/cutting.md). Every rank makes the same Placement and lowers its own part of it.
 struct Placement {
   // A tensor as it lies over the ranks after one operation.
   struct Value {

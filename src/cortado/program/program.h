@@ -118,7 +118,7 @@ struct Step {
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
-// simulated and drawn (docs/design.md, section 5).
+// simulated and drawn (docs/explanation/program.md).
 struct Program {
   int rank = 0;
   std::shared_ptr<const Placement> placement;  // of all ranks

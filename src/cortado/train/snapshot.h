@@ -26,7 +26,7 @@ struct Snapshot {
 
 // Writes a snapshot and gives the file to resume from; each file is written under a temporary name, synced
 // and renamed, so a kill at any moment leaves all former snapshots and at most a new weights file. Each has a
-// checksum of all its bytes (docs/files.md).
+// checksum of all its bytes (docs/reference/files.md).
 //   cortado  PREFIX_iter_N.safetensors: all tensors ("conv1/weight", "history0:conv1/weight") and, in the
 //            header's metadata "cortado", the rest as JSON: one file, so it is there or it is not
 //   caffe    PREFIX_iter_N.caffemodel, then PREFIX_iter_N.solverstate

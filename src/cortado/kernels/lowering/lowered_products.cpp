@@ -77,7 +77,7 @@ class LoweredBatch {
     work();
     set_compute_threads(threads);
   }
-  // So many that a product has enough rows for BLAS; more would only leave the caches (docs/lowering.md).
+  // So many that a product has enough rows for BLAS; more leave the caches (docs/explanation/lowering.md).
   int64_t chosen_samples() const {
     constexpr int64_t enough = 700;
     int64_t rows = 1;

@@ -11,7 +11,7 @@
 namespace cortado::native {
 
 // Eight floats, or the one float of a remainder: kernels write each loop body once, for both
-// (docs/design.md, section 7). Arithmetic, comparison and ?: are the compiler's own on either type.
+// (docs/explanation/kernels.md). Arithmetic, comparison and ?: are the compiler's own on either type.
 using floats = float __attribute__((vector_size(32)));
 using ints = int32_t __attribute__((vector_size(32)));
 using uints = uint32_t __attribute__((vector_size(32)));
