@@ -1,4 +1,4 @@
-// The figures of Caffe con Troll on this machine (docs/explanation/lowering.md):
+// The figures of Caffe con Troll on this machine (docs/results/lowering.md):
 //   lowering_bench figure2          products of BLAS over the images lowered together, on 1 and on all
 //   threads lowering_bench figure3 [TYPE]   the convolutions of caffenet over partitions of the batch and
 //   images at a time lowering_bench figure8          types 1, 2 and 3 over input and output channels, and

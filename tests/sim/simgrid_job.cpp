@@ -168,7 +168,7 @@ class Member {
 
 double bytes_of_box(const Box& box) { return 4.0 * static_cast<double>(box.shape().size()); }
 
-// One rank: two lanes that wait for each other, as docs/explanation/program.md has them.
+// One rank: two lanes that wait for each other, as docs/explanation/lanes.md has them.
 class Rank {
  public:
   Rank(const Program& program, const std::vector<double>& seconds, sg::Host* host)

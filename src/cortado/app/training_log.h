@@ -10,7 +10,7 @@
 
 namespace cortado {
 
-// One JSON object a line for each iteration, test and snapshot (docs/reference/commands.md).
+// One JSON object a line for each iteration, test and snapshot (docs/reference/output.md).
 class TrainingLog : public TrainingObserver {
  public:
   // `append`: the log of a training that goes on. Throws UserError when `path` cannot be written.

@@ -5,7 +5,7 @@
 
 namespace cortado {
 
-// Exit codes of the command (docs/reference/commands.md).
+// Exit codes of the command (docs/reference/output.md).
 enum class ExitCode : int { done = 0, user_error = 2, peer_error = 3, internal_error = 70 };
 
 // The user's input is wrong. The message says what is wrong, where (file:line, layer), the value, and

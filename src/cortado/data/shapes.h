@@ -7,7 +7,7 @@ namespace cortado {
 // The generated data set: one drawn shape an image, which is its class, at a random place, angle and size,
 // in colours that say nothing of the class (darker or lighter than the ground), on a shaded and noisy ground,
 // sometimes partly hidden. Pixels alone are nearly uncorrelated with the class, so a linear model does badly;
-// a small convolutional net does well (docs/how-to/data.md has the figures).
+// a small convolutional net does well (docs/results/exactness.md has the figures).
 struct ShapesOptions {
   uint64_t seed = 1;
   int classes = 10;  // at most shape_names().size()

@@ -37,7 +37,7 @@ struct ExecutorOptions {
 
 // Runs this rank's Program of one net. Compute steps run in order on the calling thread (kernels use the
 // compute threads inside), communication steps on a thread of their own. A step starts when what it waits for
-// has ended (docs/explanation/program.md). All ranks make their executors, and run them, in the same order.
+// has ended (docs/explanation/lanes.md). All ranks make their executors, and run them, in the same order.
 class Executor {
  public:
   // Called with a parameter's entry once its gradient is complete and no later step of this iteration reads

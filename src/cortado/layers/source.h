@@ -17,7 +17,7 @@ struct TransformOptions {
   std::string mean_file;            // binaryproto; excludes mean_values
   std::vector<double> mean_values;  // one, or one per channel
   bool force_color = false, force_gray = false;
-  // Cortado's own (fields above Caffe's numbers, docs/how-to/data.md):
+  // Cortado's own (fields above Caffe's numbers, docs/reference/data.md):
   bool random_resized_crop = false;  // needs crop_size
   double min_area = 0.08, max_area = 1, min_aspect = 0.75, max_aspect = 4.0 / 3;
   double brightness = 0, contrast = 0, saturation = 0;  // jitter: factor uniform in [1-x, 1+x]

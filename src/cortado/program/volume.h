@@ -15,7 +15,7 @@ struct Volume {
 
 // What one rank moves in an iteration. Collectives go round a ring: with V the bytes of all chunks and g
 // ranks, an allgather and a reduce-scatter send V less one chunk, (g-1)/g V where chunks are equal, and an
-// allreduce both, 2 (g-1)/g V (docs/explanation/cutting.md).
+// allreduce both, 2 (g-1)/g V (docs/explanation/movement.md).
 struct Volumes {
   Volume messages;    // point-to-point: halos, moves between unlike cuts
   Volume gathers;     // allgathers and broadcasts of tensors

@@ -21,7 +21,7 @@ struct PlanReport {
 // For a terminal: a table of the layers, the baselines, and how the plan was found.
 std::string plan_text(const PlanReport& report);
 
-// All figures, with the units in the keys (docs/how-to/planning.md).
+// All figures, with the units in the keys (docs/reference/output.md).
 std::string plan_json(const PlanReport& report);
 
 // A self-contained page of HTML that is also well-formed XML: the network coloured by configuration, bars of

@@ -20,7 +20,7 @@ struct Simulation {
 };
 
 // A simulation of discrete events. Each rank has a compute lane and a communication lane, as the Executor has
-// (docs/explanation/program.md). Compute steps follow one another; communication steps start in order, as
+// (docs/explanation/lanes.md). Compute steps follow one another; communication steps start in order, as
 // soon as what each waits for has ended, and overlap. A message begins when both its ends have come to it, a
 // collective when all of its group have. Transfers under way share the ports of devices, network interfaces
 // and buses, and what is needed soonest goes first (flows.h); a transfer alone takes what `costs` says.

@@ -69,7 +69,7 @@ struct F2x2 {
 //         |0  4  0 -5  0  1|        |  0     0     1 |
 //
 // 4 times fewer multiplications. The matrices magnify the rounding of the transforms: errors are about ten
-// times those of sums in float32 (docs/explanation/lowering.md has what is measured and tested).
+// times those of sums in float32 (docs/explanation/winograd.md has what is measured and tested).
 struct F4x4 {
   static constexpr const char* name = "winograd-4x4";
   static constexpr int windows = 4, taps = 3, span = 6, positions = span * span;
