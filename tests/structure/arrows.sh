@@ -26,7 +26,8 @@ declare -A uses=(
   [train]="base proto layers net parallel program kernels comm compile exec data report machine"
   [apply]="base proto layers net compile exec data train"
   [auto]="base net parallel comm compile exec measure plan sim tune report train"
-  [app]="base proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto"
+  [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels"
+  [app]="base proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api"
 )
 
 bad=0

@@ -62,10 +62,10 @@ class FiniteTraining : public testing::Test {
       nets.train.state.set_phase(caffe::TRAIN);
       Trainer trainer(options_, nets,
                       {.only_kernel = {}, .strategy = strategy, .communicator = &communicator});
-      SignalWatch signals{{}};
+      StopFlags flags;
       std::string said = "nothing";
       try {
-        trainer.run(signals);
+        trainer.run(flags);
       } catch (const UserError& error) {
         said = error.what();
       }

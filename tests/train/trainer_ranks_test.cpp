@@ -55,7 +55,8 @@ class TrainerOnRanks : public testing::Test {
   void train(Communicator* ranks, int64_t iterations, int64_t from = 0) {
     Trainer trainer(options(iterations), nets(), {.only_kernel = {}, .communicator = ranks});
     if (from > 0) trainer.restore(snapshot(from));
-    trainer.run(signals_);
+    StopFlags flags;
+    trainer.run(flags);
   }
   std::string snapshot(int64_t iteration) const {
     return (folder_ / "kept" / ("net_iter_" + std::to_string(iteration) + ".safetensors")).string();
@@ -66,7 +67,6 @@ class TrainerOnRanks : public testing::Test {
   }
 
   std::filesystem::path folder_;
-  SignalWatch signals_{{}};
 };
 
 // Ranks that hold everything write the file that one rank writes; one rank goes on where several stopped.
@@ -91,7 +91,8 @@ TEST_F(TrainerOnRanks, AllLearnThatASnapshotFailed) {
     if (ranks.rank() == 0) std::filesystem::remove_all(folder_ / "kept");
     ranks.barrier();
     try {
-      trainer.run(signals_);
+      StopFlags flags;
+      trainer.run(flags);
     } catch (const UserError& error) {
       failed += std::string(error.what()).find("net_iter_1.safetensors") != std::string::npos;
     }

@@ -8,6 +8,7 @@
 #include "cortado/app/common.h"
 #include "cortado/app/number_option.h"
 #include "cortado/base/error.h"
+#include "cortado/base/text.h"
 
 namespace cortado {
 namespace {

@@ -13,6 +13,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/text.h"
 #include "cortado/base/version.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
@@ -21,16 +22,6 @@
 #include "cortado/net/source_override.h"
 
 namespace cortado {
-namespace {
-
-void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
-  for (caffe::BlobShape& shape : shapes) {
-    if (shape.dim_size() > 0) shape.set_dim(0, extent);
-  }
-}
-
-}  // namespace
-
 void add_rank_options(CLI::App& command, MachineOptions& o) {
   add_number(command, "--threads", o.threads, 1, most_threads,
              "Compute threads of each rank; default: its share of the cores it may use");
@@ -247,37 +238,9 @@ void print_warnings(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print(stderr, "warning: {}\n", line);
 }
 
-void override_batch(caffe::NetParameter& net, int batch) {
-  for (caffe::LayerParameter& layer : *net.mutable_layer()) {
-    if (layer.has_data_param()) layer.mutable_data_param()->set_batch_size(static_cast<uint32_t>(batch));
-    if (layer.has_image_data_param())
-      layer.mutable_image_data_param()->set_batch_size(static_cast<uint32_t>(batch));
-    if (layer.has_hdf5_data_param())
-      layer.mutable_hdf5_data_param()->set_batch_size(static_cast<uint32_t>(batch));
-    if (layer.has_memory_data_param())
-      layer.mutable_memory_data_param()->set_batch_size(static_cast<uint32_t>(batch));
-    if (layer.has_input_param()) set_first_extent(*layer.mutable_input_param()->mutable_shape(), batch);
-    if (layer.has_dummy_data_param()) {
-      auto& dummy = *layer.mutable_dummy_data_param();
-      set_first_extent(*dummy.mutable_shape(), batch);
-      for (uint32_t& num : *dummy.mutable_num()) num = static_cast<uint32_t>(batch);
-    }
-  }
-}
-
 void apply(const ModelOptions& o, const caffe::NetState& state, NetFile& file) {
   if (o.batch > 0) override_batch(file.net, o.batch);
   for (const std::string& source : o.sources) override_source(file, state, source, "--source");
-}
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t comma = std::min(text.find(',', begin), text.size());
-    if (comma > begin) parts.push_back(text.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  return parts;
 }
 
 void print_passed_over(const std::string& file, const PassedOver& layers) {

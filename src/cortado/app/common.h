@@ -92,8 +92,6 @@ caffe::NetState net_state_of(const ModelOptions& options, const NetFile& file, P
 // Prints what the user should know of a file, on stderr of the first rank.
 void print_warnings(const std::vector<std::string>& lines);
 
-// Sets the batch size of every source layer.
-void override_batch(caffe::NetParameter& net, int batch);
 // What the options say in place of the file: batch size and sources of the net of that state.
 void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& file);
 
@@ -101,9 +99,6 @@ void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& f
 // the line that says so; empty without --gpu.
 void add_gpu_options(CLI::App& command, MachineOptions& options);
 std::string refusal_of_gpu(const MachineOptions& options);
-
-// "a,b" to its parts; nothing for "".
-std::vector<std::string> split_list(const std::string& text);
 
 // Prints the layers that loading the weights of `file` passed over.
 void print_passed_over(const std::string& file, const PassedOver& layers);

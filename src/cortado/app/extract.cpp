@@ -11,7 +11,9 @@
 #include "cortado/apply/feature_extractor.h"
 #include "cortado/apply/output_path.h"
 #include "cortado/base/error.h"
+#include "cortado/base/text.h"
 #include "cortado/net/net_files.h"
+#include "cortado/net/source_override.h"
 
 namespace cortado {
 namespace {

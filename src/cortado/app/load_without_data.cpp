@@ -1,94 +1,15 @@
 #include "cortado/app/load_without_data.h"
 
-#include <algorithm>
-#include <charconv>
-#include <fmt/format.h>
-
-#include "cortado/base/error.h"
-#include "cortado/data/reader.h"
-#include "cortado/layers/source.h"
+#include "cortado/train/load_without_data.h"
 
 namespace cortado {
-namespace {
-
-// The batch size, then the extents of `text` ("3x227x227").
-Shape parse_input_shape(const std::string& text, int batch) {
-  Shape shape{batch};
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    int64_t extent = 0;
-    auto [stop, error] = std::from_chars(at, end, extent);
-    bool separated = stop == end || (*stop == 'x' && stop + 1 < end);
-    if (error != std::errc() || extent < 1 || !separated) {
-      throw UserError(fmt::format(
-          "--input-shape {}: give extents like 3x227x227, and those of labels after a comma where "
-          "each position has one",
-          text));
-    }
-    shape.append(extent);
-    at = stop == end ? end : stop + 1;
-  }
-  return shape;
-}
-
-std::vector<Shape> with_labels(const Shape& images, size_t tops) {
-  std::vector<Shape> shapes(tops, Shape{images[0]});
-  shapes.front() = images;
-  return shapes;
-}
-
-// "3x32x32", or "1x64x64,64x64" where the second top has extents, too. The others are a number a sample.
-std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t tops) {
-  std::vector<Shape> shapes;
-  for (const std::string& part : split_list(text)) shapes.push_back(parse_input_shape(part, batch));
-  if (shapes.empty() || shapes.size() > tops)
-    throw UserError(
-        fmt::format("--input-shape {}: give one shape, or up to {} with commas between them", text, tops));
-  shapes.resize(tops, Shape{batch});
-  return shapes;
-}
-
-std::vector<Shape> source_shapes(const LayerDeclaration& layer, const ModelOptions& options) {
-  using Kind = SourceOptions::Kind;
-  const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
-  bool declared =
-      source.kind != Kind::data && source.kind != Kind::image_data && source.kind != Kind::hdf5_data;
-  if (declared) return declared_source_shapes(layer);
-  if (!options.input_shape.empty()) {
-    return parse_input_shapes(options.input_shape, source.batch_size, layer.tops.size());
-  }
-  ReaderOptions reader{.phase = layer.phase.value(),
-                       .tops = static_cast<int>(layer.tops.size()),
-                       .top_names = layer.tops,
-                       .layer_name = layer.name};
-  try {
-    return open_reader(source, reader)->shapes();
-  } catch (const UserError& error) {
-    int crop = source.transform.crop_size;
-    if (crop == 0) {
-      throw UserError(
-          fmt::format("{}; without the data, give --input-shape, for example 3x32x32", error.what()));
-    }
-    bool gray = source.transform.mean_values.size() == 1 || source.transform.force_gray;
-    return with_labels({source.batch_size, gray ? 1 : 3, crop, crop}, layer.tops.size());
-  }
-}
-
-}  // namespace
 
 LoadedNetwork load_without_data(const ModelOptions& options, Phase otherwise) {
   NetFile file = read_net(options.model);
   print_warnings(file.warnings);
-  if (!options.input_shape.empty()) {
-    give_input_shapes(file, [&](size_t blobs) {
-      return parse_input_shapes(options.input_shape, std::max(1, options.batch), blobs);
-    });
-  }
-  caffe::NetState state = net_state_of(options, file, otherwise);
+  const caffe::NetState state = net_state_of(options, file, otherwise);
   apply(options, state, file);
-  return load_network(file, state,
-                      [&](const LayerDeclaration& layer) { return source_shapes(layer, options); });
+  return load_without_data(std::move(file), state, options.input_shape, options.batch);
 }
 
 }  // namespace cortado

@@ -12,6 +12,7 @@
 #include "cortado/app/training_lines.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/text.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/trainer.h"
 

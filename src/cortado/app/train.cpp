@@ -12,10 +12,12 @@
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
 #include "cortado/app/progress_bar.h"
+#include "cortado/app/signals.h"
 #include "cortado/app/training_lines.h"
 #include "cortado/app/training_log.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/text.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/net/source_override.h"
 #include "cortado/train/gather.h"
@@ -218,13 +220,15 @@ void run_train(const TrainArguments& a) {
   if (!a.trace.empty()) trainer.watch(last);
 
   print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
-  SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop});
-  trainer.run(signals);
+  StopFlags flags;
+  const SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop},
+                            flags);
+  const bool ended = trainer.run(flags);
   display.reset();
   if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
   if (!a.trace.empty()) write_trace(a.trace, trainer.executor(), last.timeline(), *job);
-  print_end(trainer, signals.stop_asked());
+  print_end(trainer, !ended || flags.stop);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cortado {
 
@@ -15,6 +16,9 @@ inline std::string joined(std::span<const std::string_view> words, std::string_v
   }
   return text;
 }
+
+// "a,b" to its parts; nothing for "".
+std::vector<std::string> split_list(const std::string& text);
 
 // Text of a file, or of another file's names, as a terminal shows it and does not obey it: on one line, with
 // control characters and bytes that are no UTF-8 as \n, \t or \x1b.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cortado/base/error.h"
+#include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/native/update.h"
@@ -333,17 +334,8 @@ std::optional<Box> Executor::gradient_box(int tensor) const {
 std::vector<float> Executor::canonical_tensor(int index) const {
   std::span<const float> own = tensor(index);
   if (own.empty()) return {};
-  const Shape shape = tensor_box(index)->shape();
-  if (shape.rank() <= 2) return {own.begin(), own.end()};
   std::vector<float> values(own.size());
-  int64_t channels = shape[1], space = shape.spatial_size();
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    for (int64_t s = 0; s < space; ++s) {
-      for (int64_t c = 0; c < channels; ++c) {
-        values[(n * channels + c) * space + s] = own[(n * space + s) * channels + c];
-      }
-    }
-  }
+  to_spoken(tensor_box(index)->shape(), own.data(), values.data());
   return values;
 }
 

@@ -73,4 +73,11 @@ caffe::SolverParameter read_solver(const std::string& path) {
   return solver;
 }
 
+caffe::SolverParameter parse_solver(const std::string& text, const std::string& path) {
+  caffe::SolverParameter solver;
+  parse_text(text, path, solver);
+  upgrade_solver(solver, path);
+  return solver;
+}
+
 }  // namespace cortado

@@ -25,5 +25,6 @@ void write_solver_state_hdf5(const std::string& path, const SolverStateFile& sta
 
 // SolverParameter from a prototxt, solver_type upgraded. Nets within it still go through net_of_message().
 caffe::SolverParameter read_solver(const std::string& path);
+caffe::SolverParameter parse_solver(const std::string& text, const std::string& path);
 
 }  // namespace cortado

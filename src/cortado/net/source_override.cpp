@@ -18,6 +18,12 @@ std::string* source_of(caffe::LayerParameter& layer) {
   return nullptr;
 }
 
+void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes, int extent) {
+  for (caffe::BlobShape& shape : shapes) {
+    if (shape.dim_size() > 0) shape.set_dim(0, extent);
+  }
+}
+
 }  // namespace
 
 void override_source(NetFile& file, const caffe::NetState& state, const std::string& assignment,
@@ -43,6 +49,24 @@ void override_source(NetFile& file, const caffe::NetState& state, const std::str
     throw UserError(fmt::format("{}: net {} has no source '{}' (there are: {})", said, file.path, name,
                                 fmt::join(layers, ", ")));
   *source = path;
+}
+
+void override_batch(caffe::NetParameter& net, int batch) {
+  for (caffe::LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.has_data_param()) layer.mutable_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_image_data_param())
+      layer.mutable_image_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_hdf5_data_param())
+      layer.mutable_hdf5_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_memory_data_param())
+      layer.mutable_memory_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_input_param()) set_first_extent(*layer.mutable_input_param()->mutable_shape(), batch);
+    if (layer.has_dummy_data_param()) {
+      auto& dummy = *layer.mutable_dummy_data_param();
+      set_first_extent(*dummy.mutable_shape(), batch);
+      for (uint32_t& num : *dummy.mutable_num()) num = static_cast<uint32_t>(batch);
+    }
+  }
 }
 
 }  // namespace cortado

@@ -12,4 +12,7 @@ namespace cortado {
 void override_source(NetFile& file, const caffe::NetState& state, const std::string& assignment,
                      const std::string& option);
 
+// Sets the batch size of every source layer.
+void override_batch(caffe::NetParameter& net, int batch);
+
 }  // namespace cortado

@@ -17,7 +17,8 @@ std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, const Option
                        .top_names = layer.tops,
                        .layer_name = layer.name,
                        .threads = options.reader_threads};
-  auto opened = open_reader(source.options(), reader);
+  std::unique_ptr<Reader> opened = options.open_reader ? options.open_reader(source.options(), reader)
+                                                       : open_reader(source.options(), reader);
   std::vector<Shape> shapes = opened->shapes();
   readers_[layer.name] = std::move(opened);
   positions_[layer.name] = 0;

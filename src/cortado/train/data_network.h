@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,9 @@
 
 namespace cortado {
 
+// Opens the reader of a source layer.
+using OpenReader = std::function<std::unique_ptr<Reader>(const SourceOptions&, const ReaderOptions&)>;
+
 // A network together with the readers of its source layers.
 class DataNetwork {
  public:
@@ -19,6 +23,7 @@ class DataNetwork {
     uint64_t seed = 1;
     int reader_threads = 1;
     std::optional<bool> learns = {};  // as in Network::build
+    OpenReader open_reader = {};      // null: what the file names
   };
   // Builds the network that `state` asks for and opens a reader for each of its source layers.
   DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options);

@@ -16,13 +16,15 @@ NetFile read_net_beside(const std::string& path, const std::string& solver_file)
   return read_net(moved ? beside.string() : path);
 }
 
-NetFile train_file(const caffe::SolverParameter& s, const std::string& file) {
-  int named = s.has_net() + s.has_net_param() + s.has_train_net() + s.has_train_net_param();
+NetFile train_file(const caffe::SolverParameter& s, const std::string& file, const NetFile* net) {
+  int named =
+      (net != nullptr) + s.has_net() + s.has_net_param() + s.has_train_net() + s.has_train_net_param();
   if (named != 1) {
     throw UserError(
         fmt::format("{}: names {} train nets; give one of net, net_param, train_net, train_net_param", file,
                     named == 0 ? "no" : "several"));
   }
+  if (net != nullptr) return *net;
   if (s.has_net()) return read_net_beside(s.net(), file);
   if (s.has_train_net()) return read_net_beside(s.train_net(), file);
   return net_of_message(s.has_net_param() ? s.net_param() : s.train_net_param(), file);
@@ -40,13 +42,13 @@ caffe::NetState merged_state(Phase otherwise, const NetFile& file, const caffe::
 
 }  // namespace
 
-SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file) {
-  NetFile train = train_file(s, file);
+SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file, const NetFile* net) {
+  NetFile train = train_file(s, file, net);
   std::vector<NetFile> tests;
   for (const auto& net : s.test_net_param()) tests.push_back(net_of_message(net, file));
   for (const auto& net : s.test_net()) tests.push_back(read_net_beside(net, file));
   auto wanted = static_cast<size_t>(s.test_iter_size());
-  bool generic = s.has_net() || s.has_net_param();
+  bool generic = net != nullptr || s.has_net() || s.has_net_param();
   while (generic && tests.size() < wanted) tests.push_back(train);
   if (tests.size() != wanted) {
     throw UserError(fmt::format("{}: test_iter: {} given for {} test nets; give one for each", file, wanted,

@@ -21,9 +21,11 @@ struct SolverNets {
 // net_param; the test nets are test_net_param, test_net, and then `net` or `net_param` for each test_iter
 // left. The state of each is, by default, its phase alone; `state` of the net and then train_state or
 // test_state of the solver overrule that, and add their stages. `file` is the solver's path: a net file that
-// is not found from the working folder is looked for beside it. Throws UserError naming `file`: no train net
-// or two, test_iter or test_state of another number.
-SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file);
+// is not found from the working folder is looked for beside it. `net`, where it is not null, is the net in
+// place of one that the solver file names. Throws UserError naming `file`: no train net or two, test_iter or
+// test_state of another number.
+SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file,
+                       const NetFile* net = nullptr);
 
 // The warnings of the nets' files, each once.
 std::vector<std::string> warnings_of(const SolverNets& nets);

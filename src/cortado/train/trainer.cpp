@@ -66,10 +66,12 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
     : solver_(std::move(solver)), communicator_(options.communicator) {
   at_first_rank(communicator_, [&] {
     check_folder_of(solver_.file + ": snapshot_prefix", solver_.snapshot_prefix);
-    if (solver_.snapshot > 0 || solver_.snapshot_after_train) lock_prefix();
     return std::string();
   });
-  DataNetwork::Options data{.seed = solver_.seed, .reader_threads = options.reader_threads, .learns = true};
+  DataNetwork::Options data{.seed = solver_.seed,
+                            .reader_threads = options.reader_threads,
+                            .learns = true,
+                            .open_reader = options.open_reader};
   const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
   check_snapshot_size(solver_, train_->loaded(), history_count(solver_.update.solver));
@@ -113,7 +115,8 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
                            .schedule = schedule,
                            .kernels = {.only = options.only_kernel},
                            .ranks = communicator_ ? communicator_->size() : 1,
-                           .rank = communicator_ ? communicator_->rank() : 0};
+                           .rank = communicator_ ? communicator_->rank() : 0,
+                           .keep_tensors = options.keep_tensors && net.network().learns()};
   if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);
   Compiled compiled = compile(net.network(), std::move(compiling));
   net.restrict_to(compiled.program.samples());
@@ -121,8 +124,8 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
                                     ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
 }
 
-Trainer::Wishes Trainer::wishes(SignalWatch& signals) const {
-  const Wishes own{signals.stop_asked(), signals.take_snapshot_request(),
+Trainer::Wishes Trainer::wishes(StopFlags& flags) const {
+  const Wishes own{flags.stop, flags.snapshot.exchange(false),
                    !results_finite_ || optimizer_->non_finite().entry >= 0};
   if (!communicator_ || communicator_->size() == 1) return own;
   constexpr double many = 1 << 20;  // more than there are ranks
@@ -139,15 +142,26 @@ PassedOver Trainer::load_weights(const std::string& path) {
   return cortado::load_weights(path, *train_executor_, parameters_);
 }
 
-void Trainer::run(SignalWatch& signals) {
+void Trainer::expect_snapshots() {
+  if (expects_snapshots_) return;
+  at_first_rank(communicator_, [&] {
+    lock_prefix();
+    return std::string();
+  });
+  expects_snapshots_ = true;
+}
+
+bool Trainer::step(int64_t iterations, StopFlags& flags) {
+  if (solver_.snapshot > 0) expect_snapshots();
   Wishes wished;
-  while (iteration_ < solver_.max_iterations && !wished.stop) {
+  const int64_t end = iteration_ + iterations;
+  while (iteration_ < end && !wished.stop) {
     bool wanted = iteration_ > 0 || solver_.test_initialization;
-    if (due(solver_.test_interval) && wanted) test_all(signals);
-    wished = wishes(signals);
+    if (due(solver_.test_interval) && wanted) test_all(flags);
+    wished = wishes(flags);
     if (wished.stop) break;
     const IterationReport report = train_iteration();
-    const Wishes later = wishes(signals);
+    const Wishes later = wishes(flags);
     if (later.refuse) refuse_values();
     tell([&](TrainingObserver& o) { o.iteration(report); });
     ++iteration_;
@@ -155,10 +169,17 @@ void Trainer::run(SignalWatch& signals) {
     if (wished.snapshot || due(solver_.snapshot)) save();
   }
   settle();
-  if ((wished.stop || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
-  if (wished.stop) return;
+  return !wished.stop;
+}
+
+bool Trainer::run(StopFlags& flags) {
+  if (solver_.snapshot_after_train) expect_snapshots();
+  const bool ended = step(solver_.max_iterations - iteration_, flags);
+  if ((!ended || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
+  if (!ended) return false;
   if (due(solver_.display)) closing_look();
-  if (due(solver_.test_interval)) test_all(signals);
+  if (due(solver_.test_interval)) test_all(flags);
+  return true;
 }
 
 double Trainer::smoothed(double loss) {
@@ -217,15 +238,25 @@ void Trainer::closing_look() {
   tell([&](TrainingObserver& o) { o.iteration(report); });
 }
 
-void Trainer::test_all(SignalWatch& signals) {
-  settle();
-  parameters_.refresh();
-  for (size_t net = 0; net < tests_.size(); ++net)
-    if (!test(net, signals)) return;
+std::vector<TestReport> Trainer::test() {
+  StopFlags never;
+  return test_all(never);
 }
 
-// False when a signal asks to stop: the test is given up.
-bool Trainer::test(size_t net, SignalWatch& signals) {
+std::vector<TestReport> Trainer::test_all(StopFlags& flags) {
+  settle();
+  parameters_.refresh();
+  std::vector<TestReport> reports;
+  for (size_t net = 0; net < tests_.size(); ++net) {
+    std::optional<TestReport> report = test(net, flags);
+    if (!report) break;
+    reports.push_back(std::move(*report));
+  }
+  return reports;
+}
+
+// Nothing where `flags` ask to stop: the test is given up.
+std::optional<TestReport> Trainer::test(size_t net, StopFlags& flags) {
   auto start = Clock::now();
   TestNet& test = tests_[net];
   TestReport report{.iteration = iteration_, .net = static_cast<int>(net)};
@@ -234,7 +265,7 @@ bool Trainer::test(size_t net, SignalWatch& signals) {
   int count = solver_.test_iterations[net];
   for (int batch = 0; batch < count; ++batch) {
     // Several ranks stop together, after the test.
-    if (signals.stop_asked() && (!communicator_ || communicator_->size() == 1)) return false;
+    if (flags.stop && (!communicator_ || communicator_->size() == 1)) return std::nullopt;
     const double batch_loss = test.executor->run(static_cast<uint64_t>(test.batches++));
     require_finite(*test.executor, batch_loss,
                    fmt::format("iteration {}: test net #{}, batch {}", iteration_, net, batch));
@@ -245,7 +276,7 @@ bool Trainer::test(size_t net, SignalWatch& signals) {
   if (solver_.test_compute_loss && count > 0) report.loss = loss / count;
   report.duration = since(start);
   tell([&](TrainingObserver& o) { o.test(report); });
-  return true;
+  return report;
 }
 
 Snapshot Trainer::snapshot() const {
@@ -289,16 +320,38 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
 }
 
 void Trainer::save() {
+  // A snapshot may be asked for where none was to be expected.
+  last_snapshot_ = write(solver_.snapshot_prefix, [&] { lock_prefix(); });
+  last_snapshot_iteration_ = iteration_;
+}
+
+std::string Trainer::save_snapshot(const std::string& prefix) {
+  std::unique_ptr<PrefixLock> lock;
+  return write(prefix, [&] {
+    check_folder_of("snapshot " + prefix, prefix);
+    if (prefix == solver_.snapshot_prefix) return lock_prefix();
+    lock = std::make_unique<PrefixLock>(prefix);
+  });
+}
+
+std::string Trainer::write(const std::string& prefix, const std::function<void()>& lock) {
   settle();
   Snapshot whole = snapshot();
-  last_snapshot_ = at_first_rank(communicator_, [&] {
-    lock_prefix();  // a signal may ask for a snapshot where none was to be expected
-    std::string path =
-        write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), whole);
+  return at_first_rank(communicator_, [&] {
+    lock();
+    std::string path = write_snapshot(prefix, solver_.snapshot_format, train_->loaded(), whole);
     tell([&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
     return path;
   });
-  last_snapshot_iteration_ = iteration_;
+}
+
+std::vector<float> Trainer::parameter(size_t index) const {
+  return gather_parameter(optimizer_->cut(), parameters_, index);
+}
+
+void Trainer::set_parameter(size_t index, std::span<const float> whole) {
+  parameters_.set_from_whole(optimizer_->cut().entries()[index], whole);
+  parameters_.refresh();
 }
 
 void Trainer::lock_prefix() {

@@ -10,10 +10,10 @@
 #include "cortado/train/observer.h"
 #include "cortado/train/optimizer.h"
 #include "cortado/train/prefix_lock.h"
-#include "cortado/train/signals.h"
 #include "cortado/train/snapshot.h"
 #include "cortado/train/solver_nets.h"
 #include "cortado/train/solver_options.h"
+#include "cortado/train/stop_flags.h"
 
 namespace cortado {
 
@@ -42,6 +42,8 @@ class Trainer {
     std::function<Strategy(const Network&)> find_strategy{};
     // Says which kernels run a network that is compiled so; null: `only_kernel`.
     std::function<KernelChoice(const Network&, const CompileOptions&)> select_kernels{};
+    OpenReader open_reader{};   // null: what the net's files name
+    bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
   };
   // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
   // learn (train/trainable.h).
@@ -56,12 +58,25 @@ class Trainer {
   };
   Restored restore(const std::string& snapshot);
 
-  // Trains from where it stands to max_iter, or until a signal asks to stop; tests and snapshots on the way
-  // as the solver file says. Throws UserError, on all ranks, in the iteration in which something is infinite
-  // or not a number for the first time: a sample, an output, a gradient, a weight; naming the layer.
-  void run(SignalWatch& signals);
+  // Trains so many iterations, whatever max_iter is, or until `flags` ask to stop: false. Tests and snapshots
+  // on the way are those of the solver file. Throws UserError, on all ranks, in the iteration in which
+  // something is infinite or not a number for the first time: a sample, an output, a gradient, a weight;
+  // naming the layer.
+  bool step(int64_t iterations, StopFlags& flags);
+  // Trains from the iteration at hand to max_iter in the same way, with the last test and snapshot. A
+  // snapshot is written where `flags` ask to stop, too.
+  bool run(StopFlags& flags);
+  // Tests each test net.
+  std::vector<TestReport> test();
+  // Returns the file to resume from, at every rank.
+  std::string save_snapshot(const std::string& prefix);
 
+  const SolverOptions& solver() const { return solver_; }
   int64_t iteration() const { return iteration_; }
+  // A parameter of the training net by its place there, whole and in canonical order, at rank 0; empty
+  // elsewhere. All ranks call it, as they do set_parameter(), which takes it out of the whole.
+  std::vector<float> parameter(size_t index) const;
+  void set_parameter(size_t index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
   const DataNetwork& train_net() const { return *train_; }
   int64_t skipped_records() const;  // broken records passed over so far, by any rank; all ranks call it
@@ -73,22 +88,24 @@ class Trainer {
     int64_t batches = 0;  // run so far
   };
 
-  // What signals ask for, at whatever rank they arrived.
+  // What is asked for at any rank.
   struct Wishes {
     bool stop = false, snapshot = false;
     bool refuse = false;  // of a rank that has met what is not finite
   };
-  Wishes wishes(SignalWatch& signals) const;
+  Wishes wishes(StopFlags& flags) const;
   // Of the training net or one beside it, whose readers read this rank's samples then.
   std::unique_ptr<Executor> executor_of(DataNetwork& net, const Options& options, NodeStrategies strategies,
                                         const Schedule& schedule);
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();
-  void test_all(SignalWatch& signals);
-  bool test(size_t net, SignalWatch& signals);
+  std::vector<TestReport> test_all(StopFlags& flags);
+  std::optional<TestReport> test(size_t net, StopFlags& flags);
   void closing_look();
   void save();
+  std::string write(const std::string& prefix, const std::function<void()>& lock);
   void lock_prefix();
+  void expect_snapshots();
   Snapshot snapshot() const;  // all ranks call it; whole at rank 0
   std::map<std::string, int64_t> reader_positions() const;
   double smoothed(double loss);
@@ -111,6 +128,7 @@ class Trainer {
   std::vector<TrainingObserver*> observers_;
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;
+  bool expects_snapshots_ = false;    // of this run
   std::unique_ptr<PrefixLock> lock_;  // of rank 0, from when snapshots are to be expected
   std::string started_from_;          // a snapshot; empty: none
   std::string last_snapshot_;         // of this run

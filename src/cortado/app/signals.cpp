@@ -1,4 +1,4 @@
-#include "cortado/train/signals.h"
+#include "cortado/app/signals.h"
 
 #include <csignal>
 #include <initializer_list>
@@ -6,11 +6,11 @@
 namespace cortado {
 namespace {
 
-volatile std::sig_atomic_t asked_stop = 0, asked_snapshot = 0;
+StopFlags* asked = nullptr;
 
 // SA_RESETHAND puts the default back, so a second signal kills.
-void ask_stop(int) { asked_stop = 1; }
-void ask_snapshot(int) { asked_snapshot = 1; }
+void ask_stop(int) { asked->stop = true; }
+void ask_snapshot(int) { asked->snapshot = true; }
 
 void install(int signal, SignalEffect effect) {
   struct sigaction action {};
@@ -33,9 +33,8 @@ void install(int signal, SignalEffect effect) {
 
 }  // namespace
 
-SignalWatch::SignalWatch(const Effects& effects) {
-  asked_stop = 0;
-  asked_snapshot = 0;
+SignalWatch::SignalWatch(const Effects& effects, StopFlags& flags) {
+  asked = &flags;
   install(SIGINT, effects.sigint);
   install(SIGHUP, effects.sighup);
   install(SIGTERM, effects.sigterm);
@@ -43,14 +42,6 @@ SignalWatch::SignalWatch(const Effects& effects) {
 
 SignalWatch::~SignalWatch() {
   for (int signal : {SIGINT, SIGHUP, SIGTERM}) std::signal(signal, SIG_DFL);
-}
-
-bool SignalWatch::stop_asked() const { return asked_stop != 0; }
-
-bool SignalWatch::take_snapshot_request() {
-  bool asked = asked_snapshot != 0;
-  asked_snapshot = 0;
-  return asked;
 }
 
 }  // namespace cortado

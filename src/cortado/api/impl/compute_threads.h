@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cortado/base/parallel_for.h"
+
+namespace cortado::api {
+
+// While it lives, the calling thread computes with so many threads; then with as many as before.
+class ComputeThreads {
+ public:
+  explicit ComputeThreads(int threads) : before_(compute_threads()) { set_compute_threads(threads); }
+  ~ComputeThreads() { set_compute_threads(before_); }
+  ComputeThreads(const ComputeThreads&) = delete;
+  ComputeThreads& operator=(const ComputeThreads&) = delete;
+
+ private:
+  const int before_;
+};
+
+}  // namespace cortado::api

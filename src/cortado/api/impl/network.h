@@ -1,0 +1,34 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "cortado/api/network.h"
+#include "cortado/net/net_file.h"
+
+namespace cortado::api {
+
+struct Network::Impl {
+  NetFile file;  // with what replaces its values
+  caffe::NetState state;
+  NetworkOptions options;
+
+  Impl(NetFile net, caffe::NetState of, NetworkOptions said)
+      : file(std::move(net)), state(std::move(of)), options(std::move(said)) {}
+  explicit Impl(const LoadedNetwork& loaded) : built_(loaded) {}
+
+  const LoadedNetwork& loaded() const;  // built at the first call
+  const cortado::Network& network() const { return loaded().network; }
+
+ private:
+  mutable std::mutex building_;
+  mutable std::optional<LoadedNetwork> built_;
+};
+
+// The tensor of that name. Throws UserError with the nearest name.
+int tensor_named(const cortado::Network& network, const std::string& name);
+
+Shape shape_of(const cortado::Shape& shape);
+cortado::Shape shape_of(const Shape& shape);
+
+}  // namespace cortado::api

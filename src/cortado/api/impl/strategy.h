@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "cortado/api/strategy.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado::api {
+
+struct Strategy::Impl {
+  std::string name;                         // as it was given; empty: none was
+  std::optional<cortado::Strategy> parsed;  // of a text or a plan
+  std::vector<Schedule> schedules;          // what replaces the strategy's own, in order
+
+  std::string name_on(int ranks) const;  // "auto" or "single" where none was given
+  // For any name but `auto`.
+  cortado::Strategy load(const cortado::Network& network, int ranks) const;
+  void apply_schedules(const cortado::Network& network, cortado::Strategy& strategy) const;
+};
+
+}  // namespace cortado::api

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <limits>
+
+#include "cortado/api/impl/reader.h"
+#include "cortado/api/trainer.h"
+#include "cortado/train/trainer.h"
+
+namespace cortado::api {
+
+struct StopToken::Impl {
+  StopFlags flags;
+};
+
+// Tells the observers of the public face what the trainer below it tells.
+class Observers : public TrainingObserver {
+ public:
+  void add(Observer& observer) { observers_.push_back(&observer); }
+  double last_loss() const { return last_loss_; }
+
+  void iteration(const IterationReport& report) override;
+  void test_begins(int64_t iteration, int net) override;
+  void test(const TestReport& report) override;
+  void snapshot(int64_t iteration, const std::string& path) override;
+
+ private:
+  std::vector<Observer*> observers_;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct Trainer::Impl {
+  Impl(const Solver& solver, const Data& data, const TrainerOptions& options);
+
+  TrainerOptions options;
+  DataReaders readers;
+  Observers observers;
+  std::unique_ptr<cortado::Trainer> trainer;  // below what it reads from and tells
+  Network network;
+
+  Communicator& ranks() const;
+  Tensor whole(const std::string& name, std::span<const float> own, const std::optional<Box>& box) const;
+
+ private:
+  std::unique_ptr<cortado::Trainer> make(const Solver& solver);
+  cortado::Strategy strategy_for(const cortado::Network& net) const;
+  KernelChoice kernels_for(const cortado::Network& net, const CompileOptions& compiled) const;
+};
+
+}  // namespace cortado::api

@@ -1,0 +1,111 @@
+#include "cortado/api/network.h"
+
+#include <fmt/format.h>
+
+#include "cortado/api/impl/network.h"
+#include "cortado/base/error.h"
+#include "cortado/base/nearest_name.h"
+#include "cortado/net/source_override.h"
+#include "cortado/report/plan_report.h"
+#include "cortado/train/load_without_data.h"
+
+namespace cortado::api {
+namespace {
+
+Network network_of(NetFile file, const NetworkOptions& options) {
+  const auto phase = options.phase == Phase::train ? cortado::Phase::train : cortado::Phase::test;
+  caffe::NetState state = net_state(file, phase, options.level, options.stages);
+  if (options.batch < 0)
+    throw UserError(
+        fmt::format("{}: batch {}: give 1 or more; 0: as the file says", file.path, options.batch));
+  if (options.batch > 0) override_batch(file.net, static_cast<int>(options.batch));
+  for (const std::string& source : options.sources) override_source(file, state, source, "--source");
+  return Network(std::make_shared<const Network::Impl>(std::move(file), std::move(state), options));
+}
+
+}  // namespace
+
+const LoadedNetwork& Network::Impl::loaded() const {
+  std::lock_guard lock(building_);
+  if (!built_) built_ = load_without_data(file, state, options.input_shape, static_cast<int>(options.batch));
+  return *built_;
+}
+
+int tensor_named(const cortado::Network& network, const std::string& name) {
+  const int index = network.tensor(name);
+  if (index >= 0) return index;
+  std::vector<std::string_view> known;
+  for (const auto& tensor : network.tensors()) known.push_back(tensor.name);
+  throw UserError(
+      fmt::format("net '{}' has no tensor '{}'{}", network.name(), name, did_you_mean(name, known)));
+}
+
+Shape shape_of(const cortado::Shape& shape) { return {shape.extents().begin(), shape.extents().end()}; }
+cortado::Shape shape_of(const Shape& shape) { return cortado::Shape(std::span(shape)); }
+
+Network Network::from_file(const std::string& path, const NetworkOptions& options) {
+  return network_of(read_net(path), options);
+}
+
+Network Network::from_text(const std::string& text, const NetworkOptions& options,
+                           const std::string& name_in_errors) {
+  return network_of(parse_net(text, name_in_errors), options);
+}
+
+std::vector<std::string> Network::warnings() const { return impl_->file.warnings; }
+
+std::string Network::name() const { return impl_->network().name(); }
+
+std::vector<Network::Layer> Network::layers() const {
+  const cortado::Network& network = impl_->network();
+  std::vector<Layer> layers;
+  for (size_t n = 0; n < network.nodes().size(); ++n) {
+    const cortado::Network::Node& node = network.nodes()[n];
+    Layer layer{.name = node.name,
+                .type = std::string(node.layer->type()),
+                .inputs = {},
+                .outputs = {},
+                .parameters = {}};
+    for (int input : node.inputs) layer.inputs.push_back(network.tensors()[static_cast<size_t>(input)].name);
+    for (int output : node.outputs)
+      layer.outputs.push_back(network.tensors()[static_cast<size_t>(output)].name);
+    for (int p : node.parameters)
+      layer.parameters.push_back(network.parameters()[static_cast<size_t>(p)].name);
+    layer.forward_flops = network.forward_flops(static_cast<int>(n)).count;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::vector<NamedShape> Network::tensors() const {
+  std::vector<NamedShape> tensors;
+  for (const auto& tensor : impl_->network().tensors())
+    tensors.push_back({tensor.name, shape_of(tensor.shape)});
+  return tensors;
+}
+
+std::vector<NamedShape> Network::parameters() const {
+  std::vector<NamedShape> parameters;
+  for (const auto& parameter : impl_->network().parameters())
+    parameters.push_back({parameter.name, shape_of(parameter.spec.shape)});
+  return parameters;
+}
+
+Shape Network::tensor(const std::string& name) const {
+  const cortado::Network& network = impl_->network();
+  return shape_of(network.tensors()[static_cast<size_t>(tensor_named(network, name))].shape);
+}
+
+int64_t Network::parameter_count() const { return impl_->network().parameter_count(); }
+int64_t Network::batch() const { return batch_of(impl_->network()); }
+
+Network Network::with_batch(int64_t samples) const {
+  NetFile file = impl_->file;
+  NetworkOptions options = impl_->options;
+  options.batch = samples;
+  if (samples < 1) throw UserError(fmt::format("{}: batch {}: give 1 or more", file.path, samples));
+  override_batch(file.net, static_cast<int>(samples));
+  return Network(std::make_shared<const Impl>(std::move(file), impl_->state, std::move(options)));
+}
+
+}  // namespace cortado::api

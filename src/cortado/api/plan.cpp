@@ -1,0 +1,145 @@
+#include "cortado/api/plan.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+#include "cortado/api/impl/machine.h"
+#include "cortado/api/impl/network.h"
+#include "cortado/api/impl/plan.h"
+#include "cortado/api/impl/strategy.h"
+#include "cortado/base/error.h"
+#include "cortado/cost/analytic.h"
+#include "cortado/plan/remedy.h"
+#include "cortado/report/plan_report.h"
+
+namespace cortado::api {
+namespace {
+
+std::string dimensions_of(const PlanOptions& options) {
+  if (options.dimensions.empty()) return std::string(plan::all_dimensions);
+  const size_t other = options.dimensions.find_first_not_of(plan::all_dimensions);
+  if (other != std::string::npos)
+    throw UserError(fmt::format("there is no dimension '{}'; give letters of {}", options.dimensions[other],
+                                plan::all_dimensions));
+  return options.dimensions;
+}
+
+// With what would fit, found by planning again.
+[[noreturn]] void refuse(const Network& network, const DeviceGraph& whole, int devices,
+                         const std::string& dimensions, Bytes limit, const plan::NothingFits& error) {
+  const auto fits = [&](int count, int64_t batch) {
+    const DeviceGraph machine = whole.first(count);
+    const Network other = network.with_batch(batch);
+    AnalyticCosts costs(machine);
+    return plan::fits(other.impl().network(), plan::pricing_for(machine, dimensions), costs,
+                      machine.node_of_devices(), limit);
+  };
+  const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), network.batch());
+  throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
+                              devices == 1 ? "device" : "devices", whole.machine().name, error.what(),
+                              plan::text_of(remedy, whole.devices())));
+}
+
+Configuration configuration_of(const LayerStrategy& strategy) {
+  const Degrees& d = strategy.config.degrees;
+  Configuration configuration{.degrees = {},
+                              .devices = strategy.config.devices,
+                              .weights = strategy.config.weights,
+                              .sync = std::string(name_of(strategy.sync))};
+  for (const auto& [letter, degree] :
+       {std::pair('n', d.n), {'c', d.c}, {'d', d.d}, {'h', d.h}, {'w', d.w}, {'r', d.r}})
+    if (degree > 1) configuration.degrees[letter] = degree;
+  return configuration;
+}
+
+std::optional<Plan::Alternative> alternative_of(const plan::Alternative& other) {
+  if (std::isinf(other.adds.count)) return std::nullopt;
+  return Plan::Alternative{configuration_of(other.strategy), other.adds.count};
+}
+
+}  // namespace
+
+double Plan::seconds() const { return impl_->plan.seconds.count; }
+double Plan::lower_bound_seconds() const { return impl_->plan.lower_bound.count; }
+bool Plan::optimal() const { return impl_->plan.proven; }
+bool Plan::limited_by_memory() const { return impl_->plan.limited; }
+int64_t Plan::bytes() const { return impl_->plan.bytes; }
+int64_t Plan::memory_bytes() const { return impl_->plan.memory.count; }
+
+std::vector<Plan::Layer> Plan::layers() const {
+  const auto name = [&](int node) {
+    return impl_->network.impl().network().nodes()[static_cast<size_t>(node)].name;
+  };
+  std::vector<Layer> layers;
+  for (size_t g = 0; g < impl_->plan.groups.size(); ++g) {
+    const plan::PlannedGroup& group = impl_->plan.groups[g];
+    Layer layer{.name = name(group.nodes.front()),
+                .with = {},
+                .configuration = configuration_of(group.strategy),
+                .compute_seconds = compute_of(group).count,
+                .sync_seconds = sync_of(group).count,
+                .transfer_seconds = transfer_of(group).count,
+                .bytes = group.bytes,
+                .memory_bytes = group.memory.count,
+                .runner_up = alternative_of(impl_->plan.runners_up[g]),
+                .by_sample = alternative_of(impl_->plan.by_sample[g])};
+    for (size_t i = 1; i < group.nodes.size(); ++i) layer.with.push_back(name(group.nodes[i]));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::vector<Plan::Baseline> Plan::baselines() const {
+  std::vector<Baseline> baselines;
+  for (const plan::Assignment& baseline : impl_->plan.baselines)
+    baselines.push_back({baseline.name, baseline.seconds.count, baseline.bytes, baseline.memory.count,
+                         impl_->plan.fits(baseline.memory)});
+  return baselines;
+}
+
+std::vector<Plan::Tradeoff> Plan::frontier() const {
+  std::vector<Tradeoff> points;
+  for (const plan::Tradeoff& point : impl_->plan.frontier)
+    points.push_back({point.seconds.count, point.memory.count, impl_->plan.fits(point.memory), point.chosen});
+  return points;
+}
+
+Strategy Plan::strategy() const {
+  return Strategy(std::make_shared<const Strategy::Impl>(Strategy::Impl{"plan", impl_->plan.strategy, {}}));
+}
+
+namespace {
+
+PlanReport report_of(const Plan::Impl& impl) {
+  return {impl.network.impl().network(), impl.machine, impl.plan};
+}
+
+}  // namespace
+
+std::string Plan::text() const { return plan_text(report_of(*impl_)); }
+std::string Plan::json() const { return plan_json(report_of(*impl_)); }
+std::string Plan::page() const { return plan_page(report_of(*impl_)); }
+
+Plan plan(const Network& network, const Machine& machine, const PlanOptions& options) {
+  const DeviceGraph& whole = machine.impl().graph;
+  const DeviceGraph used = options.devices > 0 ? whole.first(options.devices) : whole;
+  const std::string dimensions = dimensions_of(options);
+  const cortado::plan::PlanOptions limits{
+      .memory = options.memory_bytes > 0 ? Bytes{options.memory_bytes} : used.least_memory(),
+      .frontier_points = options.frontier_points};
+  AnalyticCosts costs(used);
+  try {
+    cortado::plan::Plan made =
+        make_plan(network.impl().network(), cortado::plan::pricing_for(used, dimensions), costs,
+                  used.node_of_devices(), limits);
+    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{network, used, std::move(made)}));
+  } catch (const cortado::plan::NothingFits& error) {
+    refuse(network, whole, used.devices(), dimensions, limits.memory, error);
+  }
+}
+
+Plan plan(const Network& network, const Machine& machine, int devices) {
+  return plan(network, machine, PlanOptions{.devices = devices});
+}
+
+}  // namespace cortado::api

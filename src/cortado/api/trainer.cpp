@@ -1,0 +1,275 @@
+#include "cortado/api/trainer.h"
+
+#include <cstring>
+#include <fmt/format.h>
+
+#include "cortado/api/impl/compute_threads.h"
+#include "cortado/api/impl/job.h"
+#include "cortado/api/impl/network.h"
+#include "cortado/api/impl/solver.h"
+#include "cortado/api/impl/strategy.h"
+#include "cortado/api/impl/trainer.h"
+#include "cortado/auto/choose_strategy.h"
+#include "cortado/base/error.h"
+#include "cortado/base/nearest_name.h"
+#include "cortado/base/spoken_order.h"
+#include "cortado/kernels/names.h"
+#include "cortado/measure/measured_kernels.h"
+
+namespace cortado::api {
+namespace {
+
+std::vector<Output> outputs_of(const std::vector<OutputValue>& values) {
+  std::vector<Output> outputs;
+  for (const OutputValue& value : values) outputs.push_back({value.name, value.value, value.loss_weight});
+  return outputs;
+}
+
+Test test_of(const TestReport& report) {
+  return {.iteration = report.iteration,
+          .net = report.net,
+          .outputs = outputs_of(report.outputs),
+          .loss = report.loss,
+          .seconds = report.duration.count};
+}
+
+Iteration iteration_of(const IterationReport& report) {
+  return {.number = report.iteration,
+          .loss = report.loss,
+          .smoothed_loss = report.smoothed_loss,
+          .learning_rate = report.learning_rate,
+          .samples = report.images,
+          .seconds = report.duration.count,
+          .data_wait = report.data_wait.count,
+          .exposed_communication = report.exposed_communication.count,
+          .communication = report.communication.count,
+          .display = report.display,
+          .updated = report.updated,
+          .outputs = outputs_of(report.outputs)};
+}
+
+std::string kernels_of(const TrainerOptions& options) {
+  if (options.fast_math && !options.kernels.empty())
+    throw UserError(
+        fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of them",
+                    options.kernels));
+  return options.fast_math ? cortado::fast_math : options.kernels;
+}
+
+TrainerOptions checked(TrainerOptions options) {
+  if (const std::string kernels = kernels_of(options); !options.kernels.empty())
+    require_kernels_named(kernels, measured_kernels);
+  if (options.threads < 0)
+    throw UserError(fmt::format("threads {}: give 1 or more; 0: as many as OpenMP gives", options.threads));
+  if (options.threads == 0) options.threads = compute_threads();
+  return options;
+}
+
+size_t parameter_named(const cortado::Network& network, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (size_t p = 0; p < network.parameters().size(); ++p) {
+    if (network.parameters()[p].name == name) return p;
+    known.push_back(network.parameters()[p].name);
+  }
+  throw UserError(
+      fmt::format("net '{}' has no parameter '{}'{}", network.name(), name, did_you_mean(name, known)));
+}
+
+// A rank's part of a tensor as bytes: the ends of its box, then its values in spoken order.
+std::string part_bytes(const Box& box, const std::vector<float>& values) {
+  std::vector<int64_t> ends;
+  for (int axis = 0; axis < box.rank(); ++axis) ends.insert(ends.end(), {box[axis].begin, box[axis].end});
+  std::string bytes(ends.size() * sizeof(int64_t) + values.size() * sizeof values[0], '\0');
+  if (!ends.empty()) std::memcpy(bytes.data(), ends.data(), ends.size() * sizeof(int64_t));
+  std::memcpy(bytes.data() + ends.size() * sizeof(int64_t), values.data(), values.size() * sizeof values[0]);
+  return bytes;
+}
+
+void take_part(const std::vector<std::byte>& bytes, const Box& whole, float* values) {
+  Box box = whole;
+  const std::byte* at = bytes.data();
+  for (int axis = 0; axis < box.rank(); ++axis) {
+    std::memcpy(&box[axis].begin, at, sizeof(int64_t));
+    std::memcpy(&box[axis].end, at + sizeof(int64_t), sizeof(int64_t));
+    at += 2 * sizeof(int64_t);
+  }
+  std::vector<float> part(static_cast<size_t>(box.shape().size()));
+  std::memcpy(part.data(), at, part.size() * sizeof part[0]);
+  copy_common(box, part.data(), whole, values);
+}
+
+}  // namespace
+
+StopToken::StopToken() : impl_(std::make_shared<Impl>()) {}
+void StopToken::request_stop() const noexcept { impl_->flags.stop = true; }
+void StopToken::request_snapshot() const noexcept { impl_->flags.snapshot = true; }
+bool StopToken::stop_requested() const noexcept { return impl_->flags.stop; }
+void StopToken::reset() const noexcept { impl_->flags.stop = impl_->flags.snapshot = false; }
+
+void Observers::iteration(const IterationReport& report) {
+  if (report.updated) last_loss_ = report.loss;
+  const Iteration iteration = iteration_of(report);
+  for (Observer* observer : observers_) observer->iteration(iteration);
+}
+void Observers::test_begins(int64_t iteration, int net) {
+  for (Observer* observer : observers_) observer->test_begins(iteration, net);
+}
+void Observers::test(const TestReport& report) {
+  const Test test = test_of(report);
+  for (Observer* observer : observers_) observer->test(test);
+}
+void Observers::snapshot(int64_t iteration, const std::string& path) {
+  for (Observer* observer : observers_) observer->snapshot(iteration, path);
+}
+
+Trainer::Impl::Impl(const Solver& solver, const Data& data, const TrainerOptions& said)
+    : options(checked(said)),
+      readers(data),
+      trainer(make(solver)),
+      network(std::make_shared<const Network::Impl>(trainer->train_net().loaded())) {
+  readers.check_used();
+  trainer->watch(observers);
+}
+
+std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
+  const ComputeThreads threads(options.threads);
+  const auto select = [this](const cortado::Network& net, const CompileOptions& compiled) {
+    return kernels_for(net, compiled);
+  };
+  return std::make_unique<cortado::Trainer>(
+      solver.impl().options(), solver.impl().nets(),
+      cortado::Trainer::Options{
+          .reader_threads = options.reader_threads,
+          .strategy = options.strategy.impl().name_on(ranks().size()),
+          .communicator = &ranks(),
+          .find_strategy = [this](const cortado::Network& net) { return strategy_for(net); },
+          .select_kernels = select,
+          .open_reader = readers.opener(),
+          .keep_tensors = options.keep_tensors});
+}
+
+Communicator& Trainer::Impl::ranks() const { return options.job.impl().communicator; }
+
+cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net) const {
+  const Strategy::Impl& asked = options.strategy.impl();
+  if (asked.parsed || asked.name_on(ranks().size()) != "auto") return asked.load(net, ranks().size());
+  cortado::Strategy strategy = choose_strategy(net, ranks(), kernels_of(options), options.notice).strategy;
+  asked.apply_schedules(net, strategy);
+  return strategy;
+}
+
+KernelChoice Trainer::Impl::kernels_for(const cortado::Network& net, const CompileOptions& compiled) const {
+  if (kernels_of(options) != measured_kernels) return {.only = kernels_of(options)};
+  JobTimes times(ranks(), options.notice);
+  KernelChoice choice = choose_measured(net, compiled, times);
+  times.save();
+  return choice;
+}
+
+// `own`: this rank's box of the tensor, channels last; empty where it has none.
+Tensor Trainer::Impl::whole(const std::string& name, std::span<const float> own,
+                            const std::optional<Box>& box) const {
+  const cortado::Network& net = trainer->train_net().network();
+  const cortado::Shape& shape = net.tensors()[static_cast<size_t>(tensor_named(net, name))].shape;
+  std::string mine;
+  if (!own.empty() && box && !box->empty()) {
+    std::vector<float> spoken(own.size());
+    to_spoken(box->shape(), own.data(), spoken.data());
+    mine = part_bytes(*box, spoken);
+  }
+  Tensor tensor{shape_of(shape), std::vector<float>(static_cast<size_t>(shape.size()))};
+  bool kept = false;
+  for (const auto& bytes : ranks().all_to_all_bytes(std::as_bytes(std::span(mine)))) {
+    if (bytes.empty()) continue;
+    take_part(bytes, Box::whole(shape), tensor.values.data());
+    kept = true;
+  }
+  if (!kept)
+    throw UserError(
+        fmt::format("net '{}': tensor '{}' is not kept, or has no gradient; set keep_tensors to read what is "
+                    "neither a loss nor an output",
+                    net.name(), name));
+  return tensor;
+}
+
+Trainer::Trainer(const Solver& solver, const Data& data, const TrainerOptions& options)
+    : impl_(std::make_unique<Impl>(solver, data, options)) {}
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+Trainer::~Trainer() = default;
+
+bool Trainer::step(int64_t iterations, const StopToken& stop) {
+  const ComputeThreads threads(impl_->options.threads);
+  return impl_->trainer->step(iterations, stop.impl().flags);
+}
+
+bool Trainer::run(const StopToken& stop) {
+  const ComputeThreads threads(impl_->options.threads);
+  return impl_->trainer->run(stop.impl().flags);
+}
+
+std::vector<Test> Trainer::test() {
+  const ComputeThreads threads(impl_->options.threads);
+  std::vector<Test> tests;
+  for (const TestReport& report : impl_->trainer->test()) tests.push_back(test_of(report));
+  return tests;
+}
+
+void Trainer::observe(Observer& observer) { impl_->observers.add(observer); }
+
+int64_t Trainer::iteration() const { return impl_->trainer->iteration(); }
+double Trainer::loss() const { return impl_->observers.last_loss(); }
+const Network& Trainer::network() const { return impl_->network; }
+
+Tensor Trainer::tensor(const std::string& name) const {
+  const Executor& executor = impl_->trainer->executor();
+  const int index = tensor_named(executor.network(), name);
+  return impl_->whole(name, executor.tensor(index), executor.tensor_box(index));
+}
+
+Tensor Trainer::gradient(const std::string& name) const {
+  const Executor& executor = impl_->trainer->executor();
+  const int index = tensor_named(executor.network(), name);
+  return impl_->whole(name, executor.gradient(index), executor.gradient_box(index));
+}
+
+Tensor Trainer::parameter(const std::string& name) const {
+  const cortado::Network& net = impl_->trainer->train_net().network();
+  const size_t index = parameter_named(net, name);
+  const std::vector<float> own = impl_->trainer->parameter(index);
+  const auto all = impl_->ranks().all_to_all_bytes(std::as_bytes(std::span(own)));
+  Tensor tensor{shape_of(net.parameters()[index].spec.shape),
+                std::vector<float>(all[0].size() / sizeof(float))};
+  if (!all[0].empty()) std::memcpy(tensor.values.data(), all[0].data(), all[0].size());
+  return tensor;
+}
+
+void Trainer::set_parameter(const std::string& name, const std::vector<float>& values) {
+  const cortado::Network& net = impl_->trainer->train_net().network();
+  const size_t index = parameter_named(net, name);
+  const int64_t wanted = net.parameters()[index].spec.shape.size();
+  if (std::ssize(values) != wanted)
+    throw UserError(fmt::format("net '{}': parameter '{}' has {} values; given {}", net.name(), name, wanted,
+                                values.size()));
+  impl_->trainer->set_parameter(index, values);
+}
+
+PassedOver Trainer::load_weights(const std::string& path) {
+  const cortado::PassedOver passed = impl_->trainer->load_weights(path);
+  return {passed.of_network, passed.of_file};
+}
+
+std::string Trainer::snapshot() { return snapshot(impl_->trainer->solver().snapshot_prefix); }
+std::string Trainer::snapshot(const std::string& prefix) {
+  const ComputeThreads threads(impl_->options.threads);
+  return impl_->trainer->save_snapshot(prefix);
+}
+
+Trainer::Restored Trainer::restore(const std::string& snapshot) {
+  const auto [path, fault] = impl_->trainer->restore(snapshot);
+  return {path, fault};
+}
+
+int64_t Trainer::skipped_records() const { return impl_->trainer->skipped_records(); }
+
+}  // namespace cortado::api

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cortado/api/data.h"
+#include "cortado/api/job.h"
+#include "cortado/api/network.h"
+#include "cortado/api/solver.h"
+#include "cortado/api/strategy.h"
+#include "cortado/api/tensor.h"
+
+namespace cortado::api {
+
+struct TrainerOptions {
+  Job job{};
+  Strategy strategy{};  // over the ranks of the job
+  int threads = 0;      // compute threads of this rank; 0: as many as OpenMP gives the calling thread
+  int reader_threads = 1;
+  std::string kernels;        // only this implementation, or "measured"; empty: the best of all
+  bool fast_math = false;     // kernels with larger rounding errors, too
+  bool keep_tensors = false;  // every tensor and gradient can be read, at the price of their memory
+  std::function<void(const std::string&)> notice{};  // what is worth knowing while it goes on, a line each
+};
+
+// Asks a training to stop, or to write a snapshot, after the iteration at hand. Any thread, and signal
+// handlers, may ask. Copies are the same token.
+class StopToken {
+ public:
+  StopToken();
+  void request_stop() const noexcept;
+  void request_snapshot() const noexcept;
+  bool stop_requested() const noexcept;
+  void reset() const noexcept;
+
+  struct Impl;
+  Impl& impl() const { return *impl_; }  // for Cortado's own sources
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+// One iteration of a training. Times are seconds.
+struct Iteration {
+  int64_t number = 0;  // from 0
+  double loss = 0;
+  double smoothed_loss = 0;  // mean of the last average_loss iterations
+  double learning_rate = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  double data_wait = 0, exposed_communication = 0;  // in which computing stood still
+  double communication = 0;                         // of all messages, hidden or not
+  bool display = false;                             // the solver asks for a line here; `outputs` is filled
+  bool updated = true;                              // false: a last look at the loss, without an update
+  std::vector<Output> outputs;
+};
+
+// One test: means over its batches.
+struct Test {
+  int64_t iteration = 0;  // iterations done before it
+  int net = 0;            // of the solver's test nets
+  std::vector<Output> outputs;
+  std::optional<double> loss;  // where the solver asks for test_compute_loss
+  double seconds = 0;
+};
+
+// Is told what a training does, on the thread that trains.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void iteration(const Iteration&) {}
+  virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
+  virtual void test(const Test&) {}
+  virtual void snapshot(int64_t /*iteration*/, const std::string& /*path*/) {}  // at rank 0 alone
+};
+
+// Layers that only the network, or only a file of weights, has.
+struct PassedOver {
+  std::vector<std::string> of_network, of_file;
+};
+
+// Trains a network. Any number of trainers may be in a process, each used by one thread at a time; they do
+// not know of each other. On several ranks all ranks make the same calls in the same order. Where a call
+// throws while it trains, the trainer has to be made anew.
+class Trainer {
+ public:
+  // Throws UserError: a field, a net, a source or a strategy that cannot be, or nothing to learn.
+  explicit Trainer(const Solver& solver, const Data& data = {}, const TrainerOptions& options = {});
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+  ~Trainer();
+
+  // Trains so many iterations, whatever max_iter is, with the tests and snapshots that the solver asks for on
+  // the way. False: the token asked to stop. Throws UserError, on all ranks, in the iteration in which
+  // something is not finite for the first time, naming the layer.
+  bool step(int64_t iterations = 1, const StopToken& stop = {});
+  // Trains up to the solver's max_iter, with its last test and snapshot. False: the token asked to stop.
+  bool run(const StopToken& stop = {});
+  // Tests each test net of the solver.
+  std::vector<Test> test();
+
+  void observe(Observer& observer);  // which must outlive the trainer
+
+  int64_t iteration() const;  // iterations done
+  double loss() const;        // of the last iteration; NaN before the first
+
+  const Network& network() const;  // that is trained, with the shapes that its data have
+  // The last batch's values, whole. Losses and outputs are always there, others with
+  // TrainerOptions::keep_tensors. Throws UserError naming the tensor: unknown, or not kept. All ranks call
+  // it.
+  Tensor tensor(const std::string& name) const;
+  Tensor gradient(const std::string& name) const;  // of the loss by that tensor
+
+  // A parameter ("conv1/weight"), whole, as Caffe's files have it. Throws UserError naming it: unknown, or
+  // another number of values. All ranks call it.
+  Tensor parameter(const std::string& name) const;
+  void set_parameter(const std::string& name, const std::vector<float>& values);
+
+  PassedOver load_weights(const std::string& path);  // .caffemodel, .h5, .safetensors
+  // Writes PREFIX_iter_N in the solver's format; returns the file to restore from.
+  std::string snapshot();
+  std::string snapshot(const std::string& prefix);
+  struct Restored {
+    std::string path;   // of what was read: the snapshot, or where that is damaged an earlier one
+    std::string fault;  // of the one that was asked for; empty: none
+  };
+  Restored restore(const std::string& snapshot);
+
+  int64_t skipped_records() const;  // broken ones, of all ranks; all ranks call it
+
+  struct Impl;
+  Impl& impl() const { return *impl_; }  // for Cortado's own sources
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cortado::api
