@@ -14,10 +14,10 @@ enum class Phase { train, test };
 struct NetworkOptions {
   Phase phase = Phase::train;
   int level = 0;
-  std::vector<std::string> stages;
-  int64_t batch = 0;        // samples, of all source layers; 0: as the file says
-  std::string input_shape;  // of a sample where the data are not at hand: "3x224x224", "1x64x64,64x64"
-  std::vector<std::string> sources;  // "PATH" or "LAYER=PATH": data in place of what the file names
+  std::vector<std::string> stages{};
+  int64_t batch = 0;          // samples, of all source layers; 0: as the file says
+  std::string input_shape{};  // of a sample where the data are not at hand: "3x224x224", "1x64x64,64x64"
+  std::vector<std::string> sources{};  // "PATH" or "LAYER=PATH": data in place of what the file names
 };
 
 // A network of a Caffe prototxt. A value: copies share what they hold, which never changes.

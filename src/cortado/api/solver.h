@@ -17,7 +17,7 @@ struct SolverOptions {
   std::string lr_policy = "fixed";  // fixed, step, exp, inv, multistep, poly, sigmoid
   double gamma = 0.1, power = 1;
   int64_t stepsize = 0;
-  std::vector<int64_t> stepvalue;
+  std::vector<int64_t> stepvalue{};
   double momentum = 0, weight_decay = 0;
   int64_t max_iter = 0;  // where run() ends
   int iter_size = 1;     // batches whose gradients are summed for one update
@@ -27,7 +27,7 @@ struct SolverOptions {
   bool test_initialization = true;
   int average_loss = 1;
   int snapshot = 0;  // iterations between two snapshots that step() and run() write; 0: none
-  std::string snapshot_prefix;
+  std::string snapshot_prefix{};
   std::string snapshot_format = "cortado";  // cortado, caffe or hdf5
   bool snapshot_after_train = false;        // run() writes one at its end
   uint64_t random_seed = 1;
@@ -50,10 +50,10 @@ class Solver {
   // What replaces the file's own: level and stages of the training net's state, batch sizes, data.
   struct Overrides {
     int level = 0;
-    std::vector<std::string> stages;
+    std::vector<std::string> stages{};
     int64_t batch = 0, test_batch = 0;
-    std::vector<std::string> sources, test_sources;
-    std::string snapshot_format;  // cortado, caffe or hdf5; empty: as the file says
+    std::vector<std::string> sources{}, test_sources{};
+    std::string snapshot_format{};  // cortado, caffe or hdf5; empty: as the file says
   };
   Solver& set(const Overrides& overrides);
 

@@ -10,10 +10,12 @@ namespace cortado::api {
 
 // What is said of a strategy's schedule in place of what the strategy says.
 struct Schedule {
-  std::string gradient_chunks;   // parameter, layer, first:LAYERS, a size ("4MiB"), or one; empty: as it says
+  std::string
+      gradient_chunks{};         // parameter, layer, first:LAYERS, a size ("4MiB"), or one; empty: as it says
   bool no_late_updates = false;  // wait for all sums of gradients at the end of each iteration
   bool halves = false;           // half of a batch computes while the other half's halos travel
-  std::vector<std::string> replicate;  // layers, or patterns, whose replicas compute the whole gradients each
+  std::vector<std::string>
+      replicate{};  // layers, or patterns, whose replicas compute the whole gradients each
 };
 
 // How the layers of a network are cut over ranks or devices: by a name, which means something only together

@@ -25,7 +25,7 @@ std::vector<Output> outputs_of(const std::vector<OutputValue>& values) {
   return outputs;
 }
 
-Test test_of(const TestReport& report) {
+TestResult test_of(const TestReport& report) {
   return {.iteration = report.iteration,
           .net = report.net,
           .outputs = outputs_of(report.outputs),
@@ -115,7 +115,7 @@ void Observers::test_begins(int64_t iteration, int net) {
   for (Observer* observer : observers_) observer->test_begins(iteration, net);
 }
 void Observers::test(const TestReport& report) {
-  const Test test = test_of(report);
+  const TestResult test = test_of(report);
   for (Observer* observer : observers_) observer->test(test);
 }
 void Observers::snapshot(int64_t iteration, const std::string& path) {
@@ -208,9 +208,9 @@ bool Trainer::run(const StopToken& stop) {
   return impl_->trainer->run(stop.impl().flags);
 }
 
-std::vector<Test> Trainer::test() {
+std::vector<TestResult> Trainer::test() {
   const ComputeThreads threads(impl_->options.threads);
-  std::vector<Test> tests;
+  std::vector<TestResult> tests;
   for (const TestReport& report : impl_->trainer->test()) tests.push_back(test_of(report));
   return tests;
 }

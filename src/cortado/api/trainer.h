@@ -21,7 +21,7 @@ struct TrainerOptions {
   Strategy strategy{};  // over the ranks of the job
   int threads = 0;      // compute threads of this rank; 0: as many as OpenMP gives the calling thread
   int reader_threads = 1;
-  std::string kernels;        // only this implementation, or "measured"; empty: the best of all
+  std::string kernels{};      // only this implementation, or "measured"; empty: the best of all
   bool fast_math = false;     // kernels with larger rounding errors, too
   bool keep_tensors = false;  // every tensor and gradient can be read, at the price of their memory
   std::function<void(const std::string&)> notice{};  // what is worth knowing while it goes on, a line each
@@ -60,7 +60,7 @@ struct Iteration {
 };
 
 // One test: means over its batches.
-struct Test {
+struct TestResult {
   int64_t iteration = 0;  // iterations done before it
   int net = 0;            // of the solver's test nets
   std::vector<Output> outputs;
@@ -74,7 +74,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void iteration(const Iteration&) {}
   virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
-  virtual void test(const Test&) {}
+  virtual void test(const TestResult&) {}
   virtual void snapshot(int64_t /*iteration*/, const std::string& /*path*/) {}  // at rank 0 alone
 };
 
@@ -101,7 +101,7 @@ class Trainer {
   // Trains up to the solver's max_iter, with its last test and snapshot. False: the token asked to stop.
   bool run(const StopToken& stop = {});
   // Tests each test net of the solver.
-  std::vector<Test> test();
+  std::vector<TestResult> test();
 
   void observe(Observer& observer);  // which must outlive the trainer
 
