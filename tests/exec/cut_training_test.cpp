@@ -143,7 +143,8 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
       for (const Step& step : executor.program().steps)
         if (step.late) ++(step.kind == Step::Kind::update ? trained.late_updates : trained.late_gradients);
       for (const Step& step : executor.program().steps)
-        if (step.lane == Lane::compute && executor.program().half_of(step) >= 0) ++trained.halves;
+        if (step.kind == Step::Kind::forward && !executor.program().works[step.work].is_layer())
+          ++trained.halves;
     }
     gather(net, executor, store, trained);
   });

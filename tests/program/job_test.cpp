@@ -121,7 +121,7 @@ TEST(Job, HalosTravelByHalvesOfTheSamples) {
     std::vector<std::string> names;
     std::map<std::string, const Step*> steps;
     for (const Step& step : program.steps) {
-      if (program.half_of(step) < 0) continue;
+      if (step.work < 0 || program.works[step.work].part.whole < 0) continue;
       names.push_back(name_of(program.works[step.work], net));
       steps[names.back()] = &step;
     }
@@ -139,7 +139,7 @@ TEST(Job, HalosTravelByHalvesOfTheSamples) {
     EXPECT_EQ(program.steps.size(), whole[rank].steps.size() + 3);
   }
   Program broken = halves[0];
-  --broken.works.back().half->samples.end;
+  broken.works.back().outputs[0].bytes.end -= 4;
   try {
     verify(broken, net);
     FAIL() << "a sample is computed by no half";
@@ -339,7 +339,7 @@ TEST(Job, BrokenReplicasAreCaught) {
     }
   };
   expect_caught([](Program&, Step& whole) { whole.waits_before.pop_back(); }, "of the iteration before");
-  expect_caught([](Program& program, Step& whole) { program.buffers[whole.reads[0]].last_step -= 1; },
+  expect_caught([](Program& program, Step& whole) { program.buffers[whole.reads[0].buffer].last_step -= 1; },
                 "does not live so long");
   expect_caught(
       [](Program& program, Step& whole) {

@@ -29,7 +29,7 @@ std::vector<double> means_of_nodes(const Network& network, const Program& progra
 std::string layers_within(const Network& network, const Program& program) {
   std::string text;
   for (const Work& work : program.works) {
-    if (work.kind != Work::Kind::compute || work.half) continue;
+    if (!work.is_layer()) continue;
     for (size_t i = 1; i < work.nodes.size(); ++i)
       text += fmt::format("{}{} (in {})", text.empty() ? "" : ", ",
                           network.nodes()[static_cast<size_t>(work.nodes[i])].name,

@@ -86,10 +86,9 @@ float* Executor::pointer(int buffer) const {
   return program_.buffers[buffer].offset < 0 ? nullptr : arena_.floats(program_.buffers[buffer].offset);
 }
 
-float* Executor::pointer(const Work& work, int buffer) const {
-  float* whole = pointer(buffer);
-  return whole ? whole + program_.begin_of(work, buffer).count / static_cast<int64_t>(sizeof(float))
-               : nullptr;
+float* Executor::pointer(const View& view) const {
+  float* whole = pointer(view.buffer);
+  return whole ? whole + view.bytes.begin / static_cast<int64_t>(sizeof(float)) : nullptr;
 }
 
 void Executor::bind() {
@@ -98,20 +97,20 @@ void Executor::bind() {
     if (work.facts.kernel >= 0) {
       bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
       Arguments& arguments = bound.arguments;
-      for (int buffer : work.inputs) arguments.inputs.push_back(pointer(work, buffer));
-      for (int buffer : work.outputs) arguments.outputs.push_back(pointer(work, buffer));
-      for (int buffer : work.output_gradients) arguments.output_gradients.push_back(pointer(work, buffer));
-      for (int buffer : work.input_gradients) arguments.input_gradients.push_back(pointer(work, buffer));
+      for (const View& view : work.inputs) arguments.inputs.push_back(pointer(view));
+      for (const View& view : work.outputs) arguments.outputs.push_back(pointer(view));
+      for (const View& view : work.output_gradients) arguments.output_gradients.push_back(pointer(view));
+      for (const View& view : work.input_gradients) arguments.input_gradients.push_back(pointer(view));
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
         arguments.parameters.push_back(entry.value);
-        int partial = work.partial_gradients[p];
-        float* gradient = partial >= 0 ? pointer(partial) : entry.gradient;
+        const View& partial = work.partial_gradients[p];
+        float* gradient = partial ? pointer(partial) : entry.gradient;
         arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
       }
       arguments.data_first = work.data_first;
-      arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved));
-      if (arguments.saved) arguments.saved += program_.begin_of(work, work.saved).count;
+      arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved.buffer));
+      if (arguments.saved) arguments.saved += work.saved.bytes.begin;
       arguments.random = {options_.seed, 0,
                           RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
     }
@@ -224,8 +223,8 @@ void Executor::run_step(int index, const Update& update) {
   }
   switch (step.kind) {
     case Step::Kind::seed: {
-      const Buffer& buffer = program_.buffers[step.writes[0]];
-      std::fill_n(pointer(step.writes[0]), buffer.size.count / sizeof(float), static_cast<float>(step.value));
+      const View& view = step.writes[0];
+      std::fill_n(pointer(view), view.bytes.size() / sizeof(float), static_cast<float>(step.value));
       break;
     }
     case Step::Kind::accumulate:
@@ -249,7 +248,7 @@ void Executor::run_work(const Step& step) {
   bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
   bound.arguments.sums = reinterpret_cast<double*>(pointer(step.sums));
   bound.arguments.random.iteration = iteration_;
-  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work, work.inputs[i]);
+  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
   try {
     switch (step.kind) {
       case Step::Kind::forward:
@@ -286,7 +285,7 @@ void Executor::load(const Work& work) {
   }
   ensure(batch.size() == work.outputs.size(), "a reader brings another number of tensors");
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (work.outputs[i] >= 0) batches_[work.outputs[i]] = batch[i];
+    if (work.outputs[i]) batches_[work.outputs[i].buffer] = batch[i];
   }
 }
 
@@ -295,9 +294,9 @@ void Executor::accumulate(const Step& step) {
   float* to =
       parameter ? parameters_.entries()[entries_[step.parameters[0]]].gradient : pointer(step.writes[0]);
   std::vector<const float*> from;
-  for (int buffer : step.reads) from.push_back(pointer(buffer));
+  for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);
-  int64_t count = program_.buffers[step.reads[0]].size.count / static_cast<int64_t>(sizeof(float));
+  int64_t count = step.reads[0].bytes.size() / static_cast<int64_t>(sizeof(float));
   native::sum(to, from, count);
 }
 

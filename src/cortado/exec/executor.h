@@ -130,7 +130,7 @@ class Executor {
   Finding non_finite_parameter() const;
   Finding non_finite_output(const Work& work) const;
   float* pointer(int buffer) const;
-  float* pointer(const Work& work, int buffer) const;  // where the work's samples begin
+  float* pointer(const View& view) const;
 
   const Network& network_;
   ParameterStore& parameters_;

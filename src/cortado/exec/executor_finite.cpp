@@ -60,9 +60,8 @@ Executor::Finding Executor::non_finite_parameter() const {
 Executor::Finding Executor::non_finite_output(const Work& work) const {
   const auto& node = network_.nodes()[work.nodes.back()];
   for (size_t i = 0; i < work.outputs.size(); ++i) {
-    if (work.outputs[i] < 0 || pointer(work.outputs[i]) == nullptr) continue;
-    const Buffer& buffer = program_.buffers[work.outputs[i]];
-    const int64_t count = buffer.size.count / static_cast<int64_t>(sizeof(float));
+    if (pointer(work.outputs[i]) == nullptr) continue;
+    const int64_t count = work.outputs[i].bytes.size() / static_cast<int64_t>(sizeof(float));
     const int64_t at = first_in({pointer(work.outputs[i]), static_cast<size_t>(count)});
     if (at < 0) continue;
     const std::string& blob = network_.tensors()[node.outputs[i]].name;
@@ -73,7 +72,7 @@ Executor::Finding Executor::non_finite_output(const Work& work) const {
       if (row > 0) part = fmt::format("sample {} of '{}'", samples.begin + at / row, blob);
     }
     return {work.operations.front(),
-            fmt::format("layer '{}' ({}), {}", name_of(work, network_), node.where.text(), part)};
+            fmt::format("layer '{}' ({}), {}", layers_of(work, network_), node.where.text(), part)};
   }
   return {};
 }
@@ -91,8 +90,7 @@ std::string Executor::first_non_finite() {
   run_lanes([&](int s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
-    if (step.kind == Step::Kind::forward && program_.half_of(step) != 0)
-      look(program_.works[program_.whole_of(step.work)]);
+    if (step.kind == Step::Kind::forward) look(program_.works[step.work]);
     return step.kind != Step::Kind::barrier;
   });
   keeps_batch_ = false;

@@ -103,17 +103,15 @@ void Executor::bind_messages() {
     if (step.kind == Step::Kind::exchange) {
       const Movement movement = program_.movement_of(step);
       // Its source may lie in a reader's memory, which is known only when a batch is there.
-      if (!step.reads.empty() && program_.buffers[step.reads[0]].kind == Buffer::Kind::batch) continue;
-      const Work& work = program_.works[step.work];
-      float* from = step.reads.empty() ? nullptr : pointer(work, step.reads[0]);
-      float* to =
-          step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(work, step.writes[0]);
+      if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) continue;
+      float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);
+      float* to = step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(step.writes[0]);
       messages_[s].exchange =
           std::make_unique<BoundExchange>(movement, from, to, pointer(step.scratch), communicator_, step.tag);
       continue;
     }
     if (step.kind == Step::Kind::sum_statistics) {
-      const int64_t count = program_.buffers[step.sums].size.count / static_cast<int64_t>(sizeof(double));
+      const int64_t count = step.sums.bytes.size() / static_cast<int64_t>(sizeof(double));
       auto* sums = reinterpret_cast<double*>(pointer(step.sums));
       messages_[s].transmission = communicator_.allreduce(step.group, sums, count);
       continue;
@@ -196,7 +194,7 @@ Activity Executor::activity() const {
 // travels.
 void Executor::bind_batch(int index) {
   const Step& step = program_.steps[index];
-  if (step.reads.empty() || program_.buffers[step.reads[0]].kind != Buffer::Kind::batch) return;
+  if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
   const Movement& movement = program_.works[step.work].movement;
   float* to = step.writes.empty() ? nullptr : pointer(step.writes[0]);
   messages_[index].exchange =

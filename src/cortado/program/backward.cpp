@@ -52,62 +52,62 @@ class BackwardBuilder {
   }
   Bytes bytes_of_value(int index) const { return bytes_of(value(index).layout[program_.rank]->shape()); }
 
-  int new_buffer(std::string name, Bytes size) {
+  View new_buffer(std::string name, Bytes size) {
     return program_.add_buffer(std::move(name), Buffer::Kind::gradient, size);
   }
-  int new_gradient(int index, std::string_view suffix) {
+  View new_gradient(int index, std::string_view suffix) {
     return new_buffer(value(index).name + std::string(suffix), bytes_of_value(index));
   }
 
-  bool shared(int buffer) const {
+  bool shared(const View& view) const {
     if (keep_) return true;
-    auto found = references_.find(buffer);
+    auto found = references_.find(view.buffer);
     return found != references_.end() && found->second > 1;
   }
 
-  void contribute(int index, int buffer) {
-    contributions_[index].push_back(buffer);
-    ++references_[buffer];
+  void contribute(int index, const View& view) {
+    contributions_[index].push_back(view);
+    ++references_[view.buffer];
   }
 
-  int seed(int index, double weight) {
-    int buffer = new_gradient(index, " loss weight");
-    program_.steps.push_back({.kind = Step::Kind::seed, .value = weight, .writes = {buffer}});
-    return buffer;
+  View seed(int index, double weight) {
+    const View view = new_gradient(index, " loss weight");
+    program_.steps.push_back({.kind = Step::Kind::seed, .value = weight, .writes = {view}});
+    return view;
   }
 
   // destination = sum of `parts`; with one part, a copy.
-  int accumulate(int index, const std::vector<int>& parts, bool fresh) {
-    auto own = std::ranges::find_if(parts, [&](int part) { return !shared(part); });
-    int destination = fresh || own == parts.end() ? new_gradient(index, " gradient") : *own;
+  View accumulate(int index, const std::vector<View>& parts, bool fresh) {
+    auto own = std::ranges::find_if(parts, [&](const View& part) { return !shared(part); });
+    const View destination = fresh || own == parts.end() ? new_gradient(index, " gradient") : *own;
     program_.steps.push_back({.kind = Step::Kind::accumulate, .reads = parts, .writes = {destination}});
     return destination;
   }
 
   // The complete gradient of this rank's part of a value, alone in its buffer when `exclusive`.
-  int complete_gradient(int index, bool exclusive) {
+  View complete_gradient(int index, bool exclusive) {
     auto& parts = contributions_[index];
     if (const int known = program_.value_gradient_buffers[index]; known >= 0) {
       ensure(!exclusive, "a gradient that others read is not written over");
       ++references_[known];
-      return known;
+      return program_.whole(known);
     }
     const double weight = value(index).loss_weight;
     if (weight != 0 || parts.empty()) contribute(index, seed(index, weight));
-    int buffer = parts[0];
+    View view = parts[0];
     if (parts.size() > 1) {
-      buffer = accumulate(index, parts, false);
-    } else if (exclusive && shared(buffer) && !keep_) {
-      buffer = accumulate(index, parts, true);
+      view = accumulate(index, parts, false);
+    } else if (exclusive && shared(view) && !keep_) {
+      view = accumulate(index, parts, true);
     }
-    for (int part : parts) {
-      if (part != buffer) --references_[part];
+    for (const View& part : parts) {
+      if (part != view) --references_[part.buffer];
     }
-    if (std::ranges::find(parts, buffer) == parts.end()) references_[buffer] = 1;
-    program_.value_gradient_buffers[index] = buffer;
-    if (!exclusive || !keep_) return buffer;
-    const int copy = accumulate(index, {buffer}, true);
-    references_[copy] = 1;
+    if (std::ranges::find(parts, view) == parts.end()) references_[view.buffer] = 1;
+    program_.value_gradient_buffers[index] = view.buffer;
+    if (!exclusive || !keep_) return view;
+    const View copy = accumulate(index, {view}, true);
+    references_[copy.buffer] = 1;
     return copy;
   }
 
@@ -118,51 +118,47 @@ class BackwardBuilder {
     if (!value(to).needs_gradient || !value(from).needs_gradient) return;
     ensure(!work.backward_only || value(to).loss_weight == 0, "a gathered gradient starts elsewhere");
     const Movement back = adjoint(work.movement);
-    const int gradient = back.from ? complete_gradient(to, false) : -1;
+    const View gradient = back.from ? complete_gradient(to, false) : View{};
     work.output_gradients = {gradient};
     const bool stays = back.to && back.local == back.to && back.from == back.to && back.receives.empty();
-    if (gradient >= 0) --references_[gradient];
+    if (gradient) --references_[gradient.buffer];
     const bool gets = back.to && (back.local || !back.receives.empty());
     if (gets) contribute(from, stays ? gradient : new_gradient(from, " gradient"));
-    work.input_gradients = {gets ? contributions_[from].back() : -1};
+    work.input_gradients = {gets ? contributions_[from].back() : View{}};
     if ((stays || !gets) && back.sends.empty()) return;
     program_.steps.push_back(
-        exchange_step(program_, index, true, gradient, stays ? -1 : work.input_gradients[0]));
+        exchange_step(program_, index, true, gradient, stays ? View{} : work.input_gradients[0]));
   }
 
   void place_input_gradients(Work& work) {
     const auto& inputs = first_of(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!work.task.input_gradients[i]) {
-        work.input_gradients.push_back(-1);
+        work.input_gradients.emplace_back();
         continue;
       }
-      int output = work.output_gradients.empty() ? -1 : work.output_gradients[0];
+      const View output = work.output_gradients.empty() ? View{} : work.output_gradients[0];
       bool reuse = work.facts.passes_output_gradient || (work.facts.in_place && i == 0 && !shared(output));
-      bool fits = output >= 0 && program_.buffers[output].size == bytes_of_value(inputs[i]);
+      bool fits = output && output.bytes.size() == bytes_of_value(inputs[i]).count;
       ensure(fits || !work.facts.passes_output_gradient, "a gradient is passed to an input of another size");
-      int buffer = reuse && fits ? output : new_gradient(inputs[i], " gradient");
-      work.input_gradients.push_back(buffer);
+      work.input_gradients.push_back(reuse && fits ? output : new_gradient(inputs[i], " gradient"));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (work.input_gradients[i] >= 0) contribute(inputs[i], work.input_gradients[i]);
+      if (work.input_gradients[i]) contribute(inputs[i], work.input_gradients[i]);
     }
   }
 
   void release_output_gradients(const Work& work) {
-    for (int buffer : work.output_gradients) --references_[buffer];
+    for (const View& view : work.output_gradients) --references_[view.buffer];
   }
 
   Step backward_step(const Work& work, int index, Step::Kind kind) {
     ensure(!work.backward_only || work.facts.saved.count == 0, "the forward pass saves nothing for it");
     Step step{.kind = kind, .work = index};
-    auto append = [](std::vector<int>& to, const std::vector<int>& from) {
-      std::ranges::copy_if(from, std::back_inserter(to), [](int buffer) { return buffer >= 0; });
-    };
     append(step.reads, work.output_gradients);
     if (work.facts.backward_reads_inputs) append(step.reads, work.inputs);
     if (work.facts.backward_reads_outputs) append(step.reads, work.outputs);
-    if (work.saved >= 0) step.reads.push_back(work.saved);
+    if (work.saved) step.reads.push_back(work.saved);
     if (work.facts.scratch.count > 0) {
       step.scratch = program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch,
                                          work.facts.scratch);
@@ -188,15 +184,14 @@ class BackwardBuilder {
   }
 
   // The sums within a layer that its backward pass needs. Returns their buffer.
-  int place_sums(int index) {
+  View place_sums(int index) {
     const Work& work = program_.works[index];
-    const int sums = program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
-                                         {work.facts.backward_sums * static_cast<int64_t>(sizeof(double))});
+    const View sums = program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
+                                          {work.facts.backward_sums * static_cast<int64_t>(sizeof(double))});
     Step partial = backward_step(work, index, Step::Kind::backward_partial);
     partial.sums = sums;
     partial.writes.push_back(sums);
-    for (int buffer : work.partial_gradients)  // a chain's kernel may write gradients here already
-      if (buffer >= 0) partial.writes.push_back(buffer);
+    append(partial.writes, work.partial_gradients);  // a chain's kernel may write gradients here already
     program_.steps.push_back(std::move(partial));
     Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
     sum.backward = true;
@@ -204,11 +199,6 @@ class BackwardBuilder {
     sum.reads = sum.writes = {sums};
     program_.steps.push_back(std::move(sum));
     return sums;
-  }
-
-  static void add_partials(Step& step, const Work& work) {
-    for (int buffer : work.partial_gradients)
-      if (buffer >= 0) step.writes.push_back(buffer);
   }
 
   // True when ranks exchange a gradient of this work's inputs. The placement answers, not this rank's part of
@@ -227,7 +217,7 @@ class BackwardBuilder {
   void place_weights(int index) {
     const Work& work = program_.works[index];
     Step step = backward_step(work, index, Step::Kind::backward_weights);
-    add_partials(step, work);
+    append(step.writes, work.partial_gradients);
     // Nobody waits for a gradient that replicas compute; and what they gather for it has until then to
     // arrive.
     (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
@@ -260,15 +250,14 @@ class BackwardBuilder {
   void place_steps(int index, bool weights_last) {
     Work& work = program_.works[index];
     const bool split = work.task.layer().splits_backward();
-    const int sums = work.facts.backward_sums > 0 ? place_sums(index) : -1;
+    const View sums = work.facts.backward_sums > 0 ? place_sums(index) : View{};
     if (has_weights_step(work) && !weights_last) place_weights(index);
     if (any(work.task.input_gradients) || !split) {
       Step step = backward_step(work, index, Step::Kind::backward);
       step.sums = sums;
-      if (sums >= 0) step.reads.push_back(sums);
-      for (int buffer : work.input_gradients)
-        if (buffer >= 0) step.writes.push_back(buffer);
-      if (!split) add_partials(step, work);
+      if (sums) step.reads.push_back(sums);
+      append(step.writes, work.input_gradients);
+      if (!split) append(step.writes, work.partial_gradients);
       program_.steps.push_back(std::move(step));
       if (!split) place_gradient_sums(work);
     }
@@ -282,7 +271,7 @@ class BackwardBuilder {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       if (!work.task.parameter_gradients[p]) continue;
       const int parameter = work.parameters[p];
-      if (work.partial_gradients[p] >= 0) {
+      if (work.partial_gradients[p]) {
         program_.steps.push_back({.kind = Step::Kind::accumulate_parameter,
                                   .parameters = {parameter},
                                   .reads = {work.partial_gradients[p]}});
@@ -317,7 +306,7 @@ class BackwardBuilder {
     for (int output : last_of(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)
-                                           : -1);
+                                           : View{});
     }
     place_input_gradients(work);
     if (!weights_last) release_output_gradients(work);
@@ -329,11 +318,11 @@ class BackwardBuilder {
   Program& program_;
   const Network& network_;
   const bool keep_;
-  std::vector<std::vector<int>> contributions_;  // per value
-  std::map<int, int> references_;                // per buffer: contributions that will still read it
-  std::vector<int> users_left_;                  // per parameter
-  std::vector<bool> parameter_written_;          // per parameter
-  std::vector<Step> replicated_, updates_;       // for the end of the pass
+  std::vector<std::vector<View>> contributions_;  // per value
+  std::map<int, int> references_;                 // per buffer: contributions that will still read it
+  std::vector<int> users_left_;                   // per parameter
+  std::vector<bool> parameter_written_;           // per parameter
+  std::vector<Step> replicated_, updates_;        // for the end of the pass
   int weights_due_ = -1;  // work whose weights' gradient is computed next, after what exchanges its inputs'
 };
 

@@ -9,23 +9,23 @@ constexpr int64_t alignment = 64;
 
 // Sets when buffers live. A buffer that carried or late steps touch lives throughout.
 void set_lives(Program& program) {
-  auto touch = [&](int index, int step) {
-    Buffer& buffer = program.buffers[index];
+  auto touch = [&](const View& view, int step) {
+    Buffer& buffer = program.buffers[view.buffer];
     if (buffer.first_step < 0) buffer.first_step = step;
     buffer.last_step = std::max(buffer.last_step, step);
   };
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
-    for (int buffer : step.writes) touch(buffer, static_cast<int>(index));
-    for (int buffer : step.reads) touch(buffer, static_cast<int>(index));
+    for (const View& view : step.writes) touch(view, static_cast<int>(index));
+    for (const View& view : step.reads) touch(view, static_cast<int>(index));
   }
   const int end = static_cast<int>(program.steps.size());
   for (const Step& step : program.steps) {
     if (!step.carried && !step.late) continue;
-    for (const auto* buffers : {&step.reads, &step.writes}) {
-      for (int buffer : *buffers) {
-        program.buffers[buffer].first_step = 0;
-        program.buffers[buffer].last_step = end;
+    for (const auto* views : {&step.reads, &step.writes}) {
+      for (const View& view : *views) {
+        program.buffers[view.buffer].first_step = 0;
+        program.buffers[view.buffer].last_step = end;
       }
     }
   }
@@ -42,8 +42,9 @@ void outlive_communication(Program& program) {
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     if (step.lane != Lane::communication || first_waiting[s] < 0) continue;
-    auto extend = [&](int buffer) {
-      program.buffers[buffer].last_step = std::max(program.buffers[buffer].last_step, first_waiting[s] - 1);
+    auto extend = [&](const View& view) {
+      Buffer& buffer = program.buffers[view.buffer];
+      buffer.last_step = std::max(buffer.last_step, first_waiting[s] - 1);
     };
     std::ranges::for_each(step.reads, extend);
     std::ranges::for_each(step.writes, extend);

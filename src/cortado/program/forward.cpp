@@ -45,20 +45,22 @@ class ForwardBuilder {
     return program_.placement->values[value].layout[program_.rank];
   }
 
-  int new_value_buffer(int value, Buffer::Kind kind) {
+  View new_value_buffer(int value, Buffer::Kind kind) {
     const auto& box = held(value);
-    if (!box) return -1;
-    return program_.value_buffers[value] =
-               program_.add_buffer(program_.placement->values[value].name, kind, bytes_of(box->shape()));
+    if (!box) return {};
+    const View view =
+        program_.add_buffer(program_.placement->values[value].name, kind, bytes_of(box->shape()));
+    program_.value_buffers[value] = view.buffer;
+    return view;
   }
+  View view_of(int value) const { return program_.whole(program_.value_buffers[value]); }
 
   void place_load(int index) {
     Work& work = program_.works[index];
     for (int value : first_of(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
     Step step{.kind = Step::Kind::load, .lane = Lane::communication, .work = index};
-    std::ranges::copy_if(work.outputs, std::back_inserter(step.writes),
-                         [](int buffer) { return buffer >= 0; });
+    append(step.writes, work.outputs);
     program_.steps.push_back(std::move(step));
   }
 
@@ -68,24 +70,25 @@ class ForwardBuilder {
     Work& work = program_.works[index];
     if (work.backward_only) return;
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
-    work.inputs = {program_.value_buffers[from]};
+    work.inputs = {view_of(from)};
     const bool stays = work.movement.to && work.movement.from == work.movement.to &&
                        work.movement.local == work.movement.to && work.movement.receives.empty();
-    if (stays) program_.value_buffers[to] = work.inputs[0];
+    if (stays) program_.value_buffers[to] = work.inputs[0].buffer;
     if (!stays && work.movement.to) new_value_buffer(to, Buffer::Kind::activation);
-    work.outputs = {program_.value_buffers[to]};
+    work.outputs = {view_of(to)};
     if ((stays || !work.movement.to) && work.movement.sends.empty()) return;
     program_.steps.push_back(
-        exchange_step(program_, index, false, work.inputs[0], stays ? -1 : work.outputs[0]));
+        exchange_step(program_, index, false, work.inputs[0], stays ? View{} : work.outputs[0]));
   }
 
   // True when `work` may write its output over input 0: nobody reads that value later, forward or backward.
   bool may_overwrite_input(int index) const {
     const Work& work = program_.works[index];
-    if (!work.facts.in_place || work.facts.backward_reads_inputs || work.inputs[0] < 0) return false;
+    if (!work.facts.in_place || work.facts.backward_reads_inputs || !work.inputs[0]) return false;
     const auto& value = program_.placement->values[first_of(work).inputs[0]];
     if (work.task.local_input(0).size() != work.task.local_output(0).size()) return false;
-    if (program_.buffers[work.inputs[0]].kind == Buffer::Kind::batch || value.loss_weight != 0) return false;
+    if (program_.buffers[work.inputs[0].buffer].kind == Buffer::Kind::batch || value.loss_weight != 0)
+      return false;
     const Work& producer = program_.works[work_of_operation_[value.producer]];
     if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
     if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
@@ -103,19 +106,19 @@ class ForwardBuilder {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const bool over_input = i == 0 && may_overwrite_input(index);
       if (over_input) {
-        program_.value_buffers[outputs[i]] = program_.works[index].inputs[0];
+        program_.value_buffers[outputs[i]] = program_.works[index].inputs[0].buffer;
       } else {
         new_value_buffer(outputs[i], Buffer::Kind::activation);
       }
-      program_.works[index].outputs.push_back(program_.value_buffers[outputs[i]]);
+      program_.works[index].outputs.push_back(view_of(outputs[i]));
     }
   }
 
   // The sums within a layer: their addends, and their sum over the devices. Returns their buffer.
-  int place_sums(int index, const std::vector<int>& reads) {
+  View place_sums(int index, const std::vector<View>& reads) {
     const Work& work = program_.works[index];
-    const int sums = program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
-                                         {work.facts.forward_sums * static_cast<int64_t>(sizeof(double))});
+    const View sums = program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
+                                          {work.facts.forward_sums * static_cast<int64_t>(sizeof(double))});
     Step partial{.kind = Step::Kind::forward_partial, .work = index, .sums = sums, .reads = reads};
     partial.writes = {sums};
     add_scratch(partial, work);
@@ -136,23 +139,22 @@ class ForwardBuilder {
 
   void place_compute(int index) {
     Work& work = program_.works[index];
-    std::vector<int> reads;
+    std::vector<View> reads;
     const auto& first = first_of(work);
     for (size_t i = 0; i < first.inputs.size(); ++i) {
       const bool needed = first.reads[i][program_.rank].has_value();
-      work.inputs.push_back(needed ? program_.value_buffers[first.inputs[i]] : -1);
-      if (work.inputs.back() >= 0) reads.push_back(work.inputs.back());
+      work.inputs.push_back(needed ? view_of(first.inputs[i]) : View{});
+      if (work.inputs.back()) reads.push_back(work.inputs.back());
     }
     if (work.backward_only) {
-      work.outputs.assign(last_of(work).outputs.size(), -1);
+      work.outputs.assign(last_of(work).outputs.size(), {});
       return;
     }
     place_outputs(index);
-    const int sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : -1;
+    const View sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : View{};
     Step step{.kind = Step::Kind::forward, .work = index, .sums = sums, .reads = reads};
-    std::ranges::copy_if(work.outputs, std::back_inserter(step.writes),
-                         [](int buffer) { return buffer >= 0; });
-    if (sums >= 0) step.reads.push_back(sums);
+    append(step.writes, work.outputs);
+    if (sums) step.reads.push_back(sums);
     if (work.facts.saved.count > 0) {
       work.saved =
           program_.add_buffer(name_of(work, network_) + " saved", Buffer::Kind::saved, work.facts.saved);

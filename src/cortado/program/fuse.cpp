@@ -68,7 +68,7 @@ Work make_work(const Program& program, const std::vector<int>& chain, Task task,
     work.nodes.push_back(operation.node);
     work.parameters.insert(work.parameters.end(), operation.parameters.begin(), operation.parameters.end());
   }
-  work.partial_gradients.assign(work.parameters.size(), -1);
+  work.partial_gradients.resize(work.parameters.size());
   return work;
 }
 

@@ -48,6 +48,15 @@ Movement of_samples(Movement movement, const Range& samples) {
   return movement;
 }
 
+// The part of a view that holds some of `all` samples.
+View of_samples(const View& view, const Range& samples, const Range& all) {
+  if (!view) return view;
+  const int64_t each = view.bytes.size() / all.size();
+  return {view.buffer,
+          {view.bytes.begin + each * (samples.begin - all.begin),
+           view.bytes.begin + each * (samples.end - all.begin)}};
+}
+
 Task of_samples(Task task, const Range& samples) {
   task.domain_box[0] = samples;
   for (auto* boxes : {&task.input_boxes, &task.output_boxes})
@@ -90,17 +99,23 @@ class Halver {
  private:
   using Pair = std::vector<Step>;  // the two halves of a step; empty: it stays whole
 
-  static bool has(const std::vector<int>& list, int item) {
-    return std::ranges::find(list, item) != list.end();
+  static bool touches(const std::vector<View>& views, const View& other) {
+    return std::ranges::any_of(views, [&](const View& view) { return overlap(view, other); });
   }
 
-  int add_work(Work half, int whole, int which, const Range& all) {
-    const Range own = half_of(all, which);
-    half.half = {.whole = whole,
-                 .which = which,
-                 .samples = {own.begin - all.begin, own.end - all.begin},
-                 .of = all.size()};
-    program_.works.push_back(std::move(half));
+  // A copy of a work for half of its samples: the same buffers, but half of each.
+  Work half_of(int whole, int number, const Range& all) const {
+    Work half = program_.works[whole];
+    half.part = {.whole = whole, .number = number, .count = 2};
+    const Range samples = part_of(all, number, 2);
+    for (auto* views : {&half.inputs, &half.outputs})
+      for (View& view : *views) view = of_samples(view, samples, all);
+    half.saved = of_samples(half.saved, samples, all);
+    return half;
+  }
+
+  int add_work(Work work) {
+    program_.works.push_back(std::move(work));
     return static_cast<int>(program_.works.size()) - 1;
   }
 
@@ -108,15 +123,15 @@ class Halver {
     const Step whole = program_.steps[s];
     const Movement movement = program_.works[whole.work].movement;
     const Range all = (*(movement.from ? movement.from : movement.to))[0];
-    const auto buffer_of = [&](const std::vector<int>& buffers) {
-      return buffers.empty() || buffers[0] == whole.scratch ? -1 : buffers[0];
-    };
-    for (int which : {0, 1}) {
-      Work half = program_.works[whole.work];
-      half.movement = of_samples(movement, half_of(all, which));
-      const int work = add_work(std::move(half), whole.work, which, all);
-      halves_[s].push_back(
-          exchange_step(program_, work, false, buffer_of(whole.reads), buffer_of(whole.writes)));
+    for (int number : {0, 1}) {
+      Work half = half_of(whole.work, number, all);
+      const Range samples = part_of(all, number, 2);
+      half.movement = of_samples(movement, samples);
+      const auto view_of = [&](const std::vector<View>& views) {
+        return views.empty() || views[0] == whole.scratch ? View{} : of_samples(views[0], samples, all);
+      };
+      const int work = add_work(std::move(half));
+      halves_[s].push_back(exchange_step(program_, work, false, view_of(whole.reads), view_of(whole.writes)));
     }
   }
 
@@ -130,14 +145,15 @@ class Halver {
     }
   }
   bool reads_of(const Step& step, int exchange) const {
-    return std::ranges::any_of(program_.steps[exchange].writes, [&](int b) { return has(step.reads, b); });
+    return std::ranges::any_of(program_.steps[exchange].writes,
+                               [&](const View& view) { return touches(step.reads, view); });
   }
 
   // What makes the tensor, back to a layer with weights: half of it travels while the other half is computed.
   void halve_writers(int exchange) {
     int s = exchange - 1;
     const auto& moved = program_.steps[exchange].reads;
-    while (s >= 0 && (moved.empty() || !has(program_.steps[s].writes, moved[0]))) --s;
+    while (s >= 0 && (moved.empty() || !touches(program_.steps[s].writes, moved[0]))) --s;
     for (; s >= 0 && halve_computing(s); --s)
       if (!program_.works[program_.steps[s].work].parameters.empty()) return;
   }
@@ -146,35 +162,43 @@ class Halver {
   bool halve_computing(int s) {
     if (!halves_[s].empty()) return true;
     const Step whole = program_.steps[s];
-    if (whole.kind != Kind::forward || whole.sums >= 0) return false;
-    const Work work = program_.works[whole.work];
-    if (!computes_by_samples(work.task) || work.facts.forward_sums > 0 || has(work.inputs, -1) ||
-        has(work.outputs, -1))
+    if (whole.kind != Kind::forward || whole.sums) return false;
+    const Work& work = program_.works[whole.work];
+    const auto nowhere = [](const View& view) { return view.buffer < 0; };
+    if (!computes_by_samples(work.task) || work.facts.forward_sums > 0 ||
+        std::ranges::any_of(work.inputs, nowhere) || std::ranges::any_of(work.outputs, nowhere))
       return false;
     const Range all = work.task.domain_box[0];
-    Work parts[2] = {work, work};
-    for (int which : {0, 1}) {
-      Work& part = parts[which];
-      part.task = of_samples(work.task, half_of(all, which));
+    std::vector<Work> parts;
+    for (int number : {0, 1}) {
+      Work part = half_of(whole.work, number, all);
+      const Range samples = part_of(all, number, 2);
+      part.task = of_samples(work.task, samples);
       const auto facts = oracle_(part.task);
-      if (!facts || !fits(*facts, work.facts, half_of(all, which).size(), all.size())) return false;
+      if (!facts || !fits(*facts, work.facts, samples.size(), all.size())) return false;
       part.facts = *facts;
-      part.partial_gradients.assign(part.parameters.size(), -1);
+      part.partial_gradients.assign(part.parameters.size(), {});
       part.output_gradients.clear();
       part.input_gradients.clear();
+      parts.push_back(std::move(part));
     }
-    for (int which : {0, 1}) {
-      Step step = whole;
-      step.scratch = -1;
-      std::erase(step.writes, whole.scratch);
-      if (const Bytes scratch = parts[which].facts.scratch; scratch.count > 0) {
-        step.scratch = program_.add_buffer("scratch of a half", Buffer::Kind::scratch, scratch);
-        step.writes.push_back(step.scratch);
-      }
-      step.work = add_work(std::move(parts[which]), whole.work, which, all);
-      halves_[s].push_back(std::move(step));
-    }
+    for (Work& part : parts) halves_[s].push_back(forward_step(whole, std::move(part), all));
     return true;
+  }
+
+  Step forward_step(const Step& whole, Work part, const Range& all) {
+    Step step = whole;
+    step.scratch = {};
+    std::erase(step.writes, whole.scratch);
+    const Range samples = part_of(all, part.part.number, 2);
+    for (auto* views : {&step.reads, &step.writes})
+      for (View& view : *views) view = of_samples(view, samples, all);
+    if (const Bytes scratch = part.facts.scratch; scratch.count > 0) {
+      step.scratch = program_.add_buffer("scratch of a half", Buffer::Kind::scratch, scratch);
+      step.writes.push_back(step.scratch);
+    }
+    step.work = add_work(std::move(part));
+    return step;
   }
 
   // True when the halves leave memory as the whole would: weights in the same order, the same layers in

@@ -13,6 +13,11 @@ bool has(const std::vector<int>& list, int item) { return std::ranges::find(list
 bool common(const std::vector<int>& one, const std::vector<int>& other) {
   return std::ranges::any_of(one, [&](int item) { return has(other, item); });
 }
+bool common(const std::vector<View>& one, const std::vector<View>& other) {
+  return std::ranges::any_of(one, [&](const View& view) {
+    return std::ranges::any_of(other, [&](const View& another) { return overlap(view, another); });
+  });
+}
 
 // Marks the steps that may still be under way in the next iteration (Step::carried) and those done there
 // (Step::late), and moves the late steps.
@@ -49,8 +54,8 @@ class Delayer {
   // gathers may then still be under way in the next iteration.
   void delay_replicated(Step& step) {
     std::vector<Step*> gathers;
-    for (int buffer : step.reads) {
-      Step* gather = only_writer(buffer);
+    for (const View& view : step.reads) {
+      Step* gather = only_writer(view);
       if (!gather || gather->kind != Kind::exchange) return;
       gathers.push_back(gather);
     }
@@ -59,10 +64,10 @@ class Delayer {
     std::ranges::copy(work_of(step).parameters, std::back_inserter(delayed_));
   }
 
-  Step* only_writer(int buffer) {
+  Step* only_writer(const View& view) {
     Step* writer = nullptr;
     for (Step& step : program_.steps) {
-      if (!has(step.writes, buffer)) continue;
+      if (!common(step.writes, {view})) continue;
       if (writer) return nullptr;
       writer = &step;
     }

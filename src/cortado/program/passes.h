@@ -47,8 +47,11 @@ void add_memory_waits(Program& program);
 // Sets Step::needed of each message. (need.cpp)
 void find_needs(Program& program);
 
-// The step that runs a movement or its adjoint between two buffers; -1: this rank has no part of the tensor
-// before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
-Step exchange_step(Program& program, int work, bool backward, int from, int to);
+// The step that runs a movement or its adjoint between two views; nowhere: this rank has no part of the
+// tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
+Step exchange_step(Program& program, int work, bool backward, const View& from, const View& to);
+
+// Those that lie somewhere. (exchange.cpp)
+void append(std::vector<View>& views, const std::vector<View>& more);
 
 }  // namespace cortado

@@ -4,9 +4,13 @@ namespace cortado {
 
 Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
 
-Range half_of(const Range& samples, int which) {
-  const int64_t middle = samples.begin + (samples.size() + 1) / 2;
-  return which == 0 ? Range{samples.begin, middle} : Range{middle, samples.end};
+bool overlap(const View& one, const View& other) {
+  return one.buffer == other.buffer && one.bytes.begin < other.bytes.end && other.bytes.begin < one.bytes.end;
+}
+
+Range part_of(const Range& samples, int number, int count) {
+  const auto end = [&](int parts) { return samples.begin + (samples.size() * parts + count - 1) / count; };
+  return {end(number), end(number + 1)};
 }
 
 Movement Program::movement_of(const Step& step) const {
@@ -15,16 +19,18 @@ Movement Program::movement_of(const Step& step) const {
 }
 
 int Program::whole_of(int work) const {
-  return work >= 0 && works[work].half ? works[work].half->whole : work;
+  return work >= 0 && works[work].part.whole >= 0 ? works[work].part.whole : work;
 }
 
-int Program::half_of(const Step& step) const {
-  return step.work >= 0 && works[step.work].half ? works[step.work].half->which : -1;
+Layout Program::layout_of(int value, const Work& work) const {
+  Layout layout = placement->values[value].layout;
+  for (auto& box : layout)
+    if (box && work.part.count > 1) (*box)[0] = part_of((*box)[0], work.part.number, work.part.count);
+  return layout;
 }
 
-Bytes Program::begin_of(const Work& work, int buffer) const {
-  if (!work.half) return {};
-  return {buffers[buffer].size.count / work.half->of * work.half->samples.begin};
+View Program::whole(int buffer) const {
+  return buffer < 0 ? View{} : View{buffer, {0, buffers[buffer].size.count}};
 }
 
 std::map<std::string, Range> Program::samples() const {
@@ -36,9 +42,9 @@ std::map<std::string, Range> Program::samples() const {
   return samples;
 }
 
-int Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {
+View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {
   buffers.push_back({std::move(name), kind, size, -1, -1, -1});
-  return static_cast<int>(buffers.size()) - 1;
+  return whole(static_cast<int>(buffers.size()) - 1);
 }
 
 int Program::tensor_buffer(int tensor) const {

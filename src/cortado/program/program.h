@@ -44,35 +44,46 @@ struct Buffer {
   int64_t offset = -1;  // in the arena; set by plan_buffers
 };
 
+// Where in a buffer something lies: in all of it, or in the run of bytes of some samples.
+struct View {
+  int buffer = -1;  // -1: nowhere
+  Range bytes{};
+  explicit operator bool() const { return buffer >= 0; }
+  bool operator==(const View&) const = default;
+};
+
+bool overlap(const View& one, const View& other);  // of one buffer, with bytes in common
+
 // This rank's share of an operation of the Placement, or of a chain of operations that one kernel runs, and
-// the memory that it touches (indices into Program::buffers; -1: none).
+// the memory that it touches.
 struct Work {
   using Kind = Placement::Operation::Kind;
   Kind kind = Kind::compute;
   std::vector<int> operations{};  // of the placement
   std::vector<int> nodes{};       // of the network: the chain's layers
   bool backward_only = false;     // it has no forward step (Placement::Operation::Gradients)
-  std::vector<int> inputs{}, outputs{};
-  std::vector<int> output_gradients{}, input_gradients{};
+  std::vector<View> inputs{}, outputs{};
+  std::vector<View> output_gradients{}, input_gradients{};
   // compute
   Task task{};
   TaskFacts facts{};
   std::vector<int> parameters{};  // of the network, all layers of the chain in order
-  // Per parameter: the buffer of its gradient, where an earlier backward step has already written the
-  // parameter's own gradient. -1: the parameter's own, or no gradient is wanted.
-  std::vector<int> partial_gradients{};
-  int saved = -1;
+  // Per parameter: where its gradient lies, if an earlier backward step has already written the parameter's
+  // own gradient. Nowhere: the parameter's own, or no gradient is wanted.
+  std::vector<View> partial_gradients{};
+  View saved{};
   bool data_first = false;  // the gradients of the inputs are computed before those of the parameters
   // copy, sum
   Movement movement{};
-  // One half of another work's samples (halves.cpp): its forward step is two, in the same buffers.
-  struct Half {
-    int whole = -1;   // the other work
-    int which = 0;    // 0 or 1
-    Range samples{};  // counted from the first sample that this rank holds
-    int64_t of = 0;   // how many samples this rank, and each buffer of the work, holds
+  // Another work's forward pass may be done in parts, of some of each rank's samples, in the same buffers
+  // (halves.cpp).
+  struct Part {
+    int whole = -1;             // the other work; -1: this work is no part
+    int number = 0, count = 1;  // each rank's samples in `count` even runs
   };
-  std::optional<Half> half{};
+  Part part{};
+
+  bool is_layer() const { return kind == Kind::compute && part.whole < 0; }
 };
 
 enum class Lane { compute, communication };
@@ -99,14 +110,14 @@ struct Step {
   Kind kind = Kind::forward;
   Lane lane = Lane::compute;
   int work = -1;
-  std::vector<int> parameters{};       // of the network; several: the gradient chunk of sum_gradient
-  double value = 0;                    // seed
-  bool backward = false;               // exchange: the adjoint
-  int scratch = -1;                    // buffer; exchange: staging
-  int sums = -1;                       // buffer
-  int tag = -1;                        // exchange: the same on all ranks
-  std::vector<int> group{};            // ranks; exchange: of a collective, else empty
-  std::vector<int> reads{}, writes{};  // buffers
+  std::vector<int> parameters{};  // of the network; several: the gradient chunk of sum_gradient
+  double value = 0;               // seed
+  bool backward = false;          // exchange: the adjoint
+  View scratch{};                 // exchange: staging
+  View sums{};
+  int tag = -1;              // exchange: the same on all ranks
+  std::vector<int> group{};  // ranks; exchange: of a collective, else empty
+  std::vector<View> reads{}, writes{};
   std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
                              // steps overlap, of the communication lane
   bool late = false;         // works for the iteration before; not done in the first one
@@ -136,12 +147,10 @@ struct Program {
   // Which part that is.
   std::optional<Box> tensor_box(int tensor) const;
 
-  // The work itself; for a half, the work that it is half of.
+  // The work itself; for a part, the work that it is part of.
   int whole_of(int work) const;
-  // 0 or 1 for a step of half of the samples, else -1.
-  int half_of(const Step& step) const;
-  // Where the samples of `work` begin in one of its buffers.
-  Bytes begin_of(const Work& work, int buffer) const;
+  // How a value of the placement lies over the ranks, as far as the samples of `work` go.
+  Layout layout_of(int value, const Work& work) const;
 
   // What an exchange step moves: the movement of its work, or the adjoint.
   Movement movement_of(const Step& step) const;
@@ -149,16 +158,18 @@ struct Program {
   // Which samples of each source's batch this rank reads.
   std::map<std::string, Range> samples() const;
 
-  int add_buffer(std::string name, Buffer::Kind kind, Bytes size);
+  View add_buffer(std::string name, Buffer::Kind kind, Bytes size);
+  View whole(int buffer) const;  // all of it; -1: nowhere
 
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
 };
 
-Range half_of(const Range& samples, int which);  // 0: the first, which has one more of an odd number
+Range part_of(const Range& samples, int number, int count);  // even runs; the first have what is over
 
 std::string_view name_of(Step::Kind kind);
 std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
 std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2", "conv3 1/2"
+std::string layers_of(const Work& work, const Network& network);     // the same without "1/2"
 std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
 // For messages: "the sum of gradients of layer 'conv1' and 2 more", "layer 'conv1' forward".
 std::string spoken(const Program& program, const Network& network, const Step& step);

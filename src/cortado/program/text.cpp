@@ -48,7 +48,7 @@ std::string_view name_of(const Program& program, const Step& step) {
   return name_of(program.movement_of(step).pattern());
 }
 
-std::string name_of(const Work& work, const Network& network) {
+std::string layers_of(const Work& work, const Network& network) {
   using Kind = Placement::Operation::Kind;
   std::string name = work.kind == Kind::copy ? "to " : work.kind == Kind::sum ? "sum of " : "";
   if (work.nodes.empty()) return name + "report";
@@ -59,7 +59,12 @@ std::string name_of(const Work& work, const Network& network) {
   } else {
     name += network.nodes()[work.nodes[0]].name;
   }
-  return work.half ? fmt::format("{} {}/2", name, work.half->which + 1) : name;
+  return name;
+}
+
+std::string name_of(const Work& work, const Network& network) {
+  const auto& [whole, number, count] = work.part;
+  return layers_of(work, network) + (count > 1 ? fmt::format(" {}/{}", number + 1, count) : "");
 }
 
 std::string parameters_text(const Network& network, const Step& step) {
@@ -121,10 +126,13 @@ std::string spoken(const Program& program, const Network& network, const Step& s
 
 std::string Program::text(const Network& network) const {
   std::string text;
-  auto list = [&](std::string_view title, const std::vector<int>& indices) {
-    if (indices.empty()) return;
+  auto list = [&](std::string_view title, const std::vector<View>& views) {
+    if (views.empty()) return;
     text += fmt::format("  {}", title);
-    for (int index : indices) text += fmt::format(" {}#{}", buffers[index].name, index);
+    for (const View& view : views) {
+      text += fmt::format(" {}#{}", buffers[view.buffer].name, view.buffer);
+      if (view != whole(view.buffer)) text += fmt::format("[{},{})", view.bytes.begin, view.bytes.end);
+    }
   };
   for (size_t index = 0; index < steps.size(); ++index) {
     const Step& step = steps[index];

@@ -13,19 +13,45 @@ void check(bool holds, fmt::format_string<Values...> message, Values&&... values
   if (!holds) throw InternalError("program: " + fmt::format(message, std::forward<Values>(values)...));
 }
 
+// The bytes of each buffer that have been written.
+class Written {
+ public:
+  explicit Written(const Program& program) : runs_(program.buffers.size()) {}
+
+  void add(const View& view) {
+    auto& runs = runs_[view.buffer];
+    Range all = view.bytes;
+    std::erase_if(runs, [&](const Range& run) {
+      const bool joins = run.begin <= all.end && all.begin <= run.end;
+      if (joins) all = {std::min(all.begin, run.begin), std::max(all.end, run.end)};
+      return joins;
+    });
+    runs.push_back(all);
+  }
+  bool has(const View& view) const {
+    return std::ranges::any_of(runs_[view.buffer], [&](const Range& run) {
+      return run.begin <= view.bytes.begin && view.bytes.end <= run.end;
+    });
+  }
+
+ private:
+  std::vector<std::vector<Range>> runs_;  // per buffer; none touch
+};
+
 void verify_reads(const Program& program) {
-  std::vector<bool> written(program.buffers.size(), false);
+  Written written(program);
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
-    for (int buffer : step.reads) {
-      check(written[buffer] || step.late, "step {} ({}) reads {} before it is written", index,
-            name_of(step.kind), program.buffers[buffer].name);
+    for (const View& view : step.reads) {
+      check(written.has(view) || step.late, "step {} ({}) reads {} before it is written", index,
+            name_of(step.kind), program.buffers[view.buffer].name);
     }
-    for (int buffer : step.writes) written[buffer] = true;
+    for (const View& view : step.writes) written.add(view);
   }
   for (size_t index = 0; index < program.steps.size(); ++index) {
-    for (int buffer : program.steps[index].reads)
-      check(written[buffer], "step {} reads {}, which nobody writes", index, program.buffers[buffer].name);
+    for (const View& view : program.steps[index].reads)
+      check(written.has(view), "step {} reads {}, which nobody writes", index,
+            program.buffers[view.buffer].name);
   }
 }
 
@@ -65,15 +91,15 @@ void verify_races(const Program& program) {
   });
   if (!communicates) return;
   const auto before = steps_before(program);
-  auto overlap = [&](int a, int b, bool unlike_halves) {
-    const Buffer &one = program.buffers[a], &other = program.buffers[b];
-    if (a == b) return !unlike_halves;
-    if (one.offset < 0 || other.offset < 0) return false;
-    return one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+  const auto same_memory = [&](const View& one, const View& other) {
+    if (one.buffer == other.buffer) return overlap(one, other);
+    const int64_t at = program.buffers[one.buffer].offset, other_at = program.buffers[other.buffer].offset;
+    return at >= 0 && other_at >= 0 && at + one.bytes.begin < other_at + other.bytes.end &&
+           other_at + other.bytes.begin < at + one.bytes.end;
   };
-  auto clash = [&](const std::vector<int>& writes, const std::vector<int>& touches, bool unlike_halves) {
-    return std::ranges::any_of(writes, [&](int a) {
-      return std::ranges::any_of(touches, [&](int b) { return overlap(a, b, unlike_halves); });
+  const auto clash = [&](const std::vector<View>& writes, const std::vector<View>& touches) {
+    return std::ranges::any_of(writes, [&](const View& one) {
+      return std::ranges::any_of(touches, [&](const View& other) { return same_memory(one, other); });
     });
   };
   for (size_t s = 0; s < program.steps.size(); ++s) {
@@ -81,11 +107,8 @@ void verify_races(const Program& program) {
       const Step &step = program.steps[s], &earlier = program.steps[e];
       const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
       if (!together || before[s][e]) continue;
-      const int half = program.half_of(step), earlier_half = program.half_of(earlier);
-      const bool unlike = half >= 0 && earlier_half >= 0 && half != earlier_half;
-      const bool races = clash(step.writes, earlier.writes, unlike) ||
-                         clash(step.writes, earlier.reads, unlike) ||
-                         clash(earlier.writes, step.reads, unlike);
+      const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
+                         clash(earlier.writes, step.reads);
       check(!races, "steps {} ({}) and {} ({}) touch the same memory and may run together", e,
             name_of(earlier.kind), s, name_of(step.kind));
     }
@@ -119,14 +142,14 @@ void verify_disjoint(const Program& program) {
 // No step touches a buffer outside the buffer's life, and buffers with common lives have disjoint memory.
 void verify_memory(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
-    auto alive = [&](int b) {
-      const Buffer& buffer = program.buffers[b];
+    auto alive = [&](const View& view) {
+      const Buffer& buffer = program.buffers[view.buffer];
       int step = static_cast<int>(index);
       check(buffer.first_step <= step && step <= buffer.last_step, "step {} touches {} outside its life",
             index, buffer.name);
     };
-    for (int buffer : program.steps[index].reads) alive(buffer);
-    for (int buffer : program.steps[index].writes) alive(buffer);
+    std::ranges::for_each(program.steps[index].reads, alive);
+    std::ranges::for_each(program.steps[index].writes, alive);
   }
   verify_disjoint(program);
 }
@@ -157,19 +180,19 @@ void verify_lasting(const Program& program) {
   for (size_t index = 0; index < program.steps.size(); ++index) {
     const Step& step = program.steps[index];
     if (!step.carried && !step.late) continue;
-    for (const auto* buffers : {&step.reads, &step.writes}) {
-      for (int b : *buffers) {
-        const Buffer& buffer = program.buffers[b];
+    for (const auto* views : {&step.reads, &step.writes}) {
+      for (const View& view : *views) {
+        const Buffer& buffer = program.buffers[view.buffer];
         check(buffer.first_step == 0 && buffer.last_step == static_cast<int>(program.steps.size()),
               "{} is needed in the next iteration and does not live so long", buffer.name);
       }
     }
     if (!step.carried || (step.reads.empty() && step.writes.empty())) continue;
     if (before.empty()) before = steps_before(program);
-    auto touches = [](const std::vector<int>& writes, const Step& other) {
-      return std::ranges::any_of(writes, [&](int buffer) {
-        return std::ranges::find(other.reads, buffer) != other.reads.end() ||
-               std::ranges::find(other.writes, buffer) != other.writes.end();
+    auto touches = [](const std::vector<View>& writes, const Step& other) {
+      return std::ranges::any_of(writes, [&](const View& view) {
+        const auto touch = [&](const View& another) { return overlap(view, another); };
+        return std::ranges::any_of(other.reads, touch) || std::ranges::any_of(other.writes, touch);
       });
     };
     for (size_t s = 0; s < index; ++s) {
@@ -212,26 +235,34 @@ void verify_updates(const Program& program, const Network& network) {
   }
 }
 
-// The halves of a work are all of its samples, and its forward step.
-void verify_halves(const Program& program) {
-  std::vector<std::vector<int>> of_whole(program.works.size());
+// The parts of a work follow one another in each of its buffers, and together are all of it. Each runs its
+// forward step once, in place of the whole.
+void verify_parts(const Program& program) {
+  std::map<int, std::vector<const Work*>> parts;  // by the whole
   std::vector<int> steps(program.works.size(), 0);
-  for (size_t w = 0; w < program.works.size(); ++w)
-    if (program.works[w].half) of_whole[program.works[w].half->whole].push_back(static_cast<int>(w));
+  for (const Work& work : program.works)
+    if (work.part.whole >= 0) parts[work.part.whole].push_back(&work);
   for (const Step& step : program.steps) {
     const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::exchange;
     if (forward && step.work >= 0 && !step.backward) ++steps[step.work];
   }
-  for (size_t w = 0; w < of_whole.size(); ++w) {
-    if (of_whole[w].empty()) continue;
-    int64_t next = 0;
-    for (int part : of_whole[w]) {
-      const auto& half = *program.works[part].half;
-      check(half.samples.begin == next && steps[part] == 1, "half {} of work {}", half.which, w);
-      next = half.samples.end;
-    }
-    check(next == program.works[of_whole[w][0]].half->of && steps[w] == 0,
-          "the halves of work {} are not all of it", w);
+  for (const auto& [w, works] : parts) {
+    const Work& whole = program.works[w];
+    const auto tiles = [&](auto&& view_of) {
+      View all = view_of(*works[0]);
+      for (size_t part = 1; part < works.size(); ++part) {
+        const View next = view_of(*works[part]);
+        if (next.buffer != all.buffer || next.bytes.begin != all.bytes.end) return false;
+        all.bytes.end = next.bytes.end;
+      }
+      return all == view_of(whole);
+    };
+    bool all = steps[w] == 0 && tiles([](const Work& work) { return work.saved; });
+    for (const Work* part : works) all = all && steps[part - program.works.data()] == 1;
+    for (const auto list : {&Work::inputs, &Work::outputs})
+      for (size_t i = 0; i < (whole.*list).size(); ++i)
+        all = all && tiles([&](const Work& work) { return (work.*list)[i]; });
+    check(all, "the parts of work {} are not all of it", w);
   }
 }
 
@@ -245,7 +276,7 @@ void verify(const Program& program, const Network& network) {
   verify_carried(program);
   verify_lasting(program);
   verify_updates(program, network);
-  verify_halves(program);
+  verify_parts(program);
 }
 
 }  // namespace cortado

@@ -71,7 +71,7 @@ void add_exchange(const Program& program, const Step& step, Volumes& volumes) {
 void add_sum(const Program& program, const Step& step, Volumes& volumes) {
   if (step.kind == Step::Kind::sum_statistics) {
     const auto size = static_cast<int64_t>(sizeof(double));
-    const Ring ring = sum_ring(step, program.rank, program.buffers[step.sums].size.count / size, size);
+    const Ring ring = sum_ring(step, program.rank, step.sums.bytes.size() / size, size);
     volumes.statistics += ring.scatter();
     volumes.statistics += ring.gather();
     return;

@@ -8,7 +8,45 @@
 namespace cortado {
 namespace {
 
-// What a step reads and writes: halves of buffers, values of parameters and gradients of parameters. Each has
+template <typename Number>
+void sort_unique(std::vector<Number>& numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+}
+
+// The ends of views cut each buffer into pieces, so that a view is of whole pieces.
+class Pieces {
+ public:
+  explicit Pieces(const Program& program) : ends_(program.buffers.size()) {
+    for (const Step& step : program.steps) {
+      for (const auto* views : {&step.reads, &step.writes})
+        for (const View& view : *views)
+          for (int64_t end : {view.bytes.begin, view.bytes.end}) ends_[view.buffer].push_back(end);
+    }
+    for (auto& ends : ends_) {
+      sort_unique(ends);
+      first_.push_back(count_);
+      count_ += static_cast<int>(ends.size());
+    }
+  }
+
+  // Numbers of the pieces, counted over all buffers.
+  std::vector<int> of(const View& view) const {
+    const auto& ends = ends_[view.buffer];
+    const auto place = [&](int64_t end) { return std::ranges::lower_bound(ends, end) - ends.begin(); };
+    std::vector<int> pieces(place(view.bytes.end) - place(view.bytes.begin));
+    std::iota(pieces.begin(), pieces.end(), first_[view.buffer] + place(view.bytes.begin));
+    return pieces;
+  }
+  int count() const { return count_; }
+
+ private:
+  std::vector<std::vector<int64_t>> ends_;  // per buffer
+  std::vector<int> first_;                  // per buffer
+  int count_ = 0;
+};
+
+// What a step reads and writes: pieces of buffers, values of parameters and gradients of parameters. Each has
 // a number of its own.
 struct Touched {
   std::vector<int> reads, writes;
@@ -16,10 +54,10 @@ struct Touched {
 
 class Resources {
  public:
-  explicit Resources(const Program& program) : program_(program) {}
+  explicit Resources(const Program& program) : program_(program), pieces_(program) {}
 
   Touched of(const Step& step) const {
-    Touched touched{halves(step.reads, step), halves(step.writes, step)};
+    Touched touched{pieces_of(step.reads), pieces_of(step.writes)};
     switch (step.kind) {
       case Step::Kind::forward_partial:
       case Step::Kind::forward:
@@ -50,16 +88,12 @@ class Resources {
   }
 
  private:
-  // A step of half of the samples touches that half of its buffers.
-  std::vector<int> halves(const std::vector<int>& buffers, const Step& step) const {
-    const int half = program_.half_of(step);
-    std::vector<int> touched;
-    for (int buffer : buffers)
-      for (int which : {0, 1})
-        if (half < 0 || half == which) touched.push_back(2 * buffer + which);
-    return touched;
+  std::vector<int> pieces_of(const std::vector<View>& views) const {
+    std::vector<int> all;
+    for (const View& view : views) std::ranges::copy(pieces_.of(view), std::back_inserter(all));
+    return all;
   }
-  int weights(int parameter) const { return 2 * (static_cast<int>(program_.buffers.size()) + parameter); }
+  int weights(int parameter) const { return pieces_.count() + 2 * parameter; }
   int gradient(int parameter) const { return weights(parameter) + 1; }
 
   void add_backward(const Step& step, Touched& touched) const {
@@ -68,21 +102,17 @@ class Resources {
         step.kind == Step::Kind::backward_weights || !work.task.layer().splits_backward();
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       touched.reads.push_back(weights(work.parameters[p]));
-      if (makes_gradients && work.task.parameter_gradients[p] && work.partial_gradients[p] < 0)
+      if (makes_gradients && work.task.parameter_gradients[p] && !work.partial_gradients[p])
         touched.writes.push_back(gradient(work.parameters[p]));
     }
   }
 
   const Program& program_;
+  const Pieces pieces_;
 };
 
 bool ordered_by_lane(const Step& first, const Step& second) {
   return first.lane == Lane::compute && second.lane == Lane::compute;
-}
-
-void sort_unique(std::vector<int>& steps) {
-  std::ranges::sort(steps);
-  steps.erase(std::ranges::unique(steps).begin(), steps.end());
 }
 
 // A step waits for the last writer of what it reads or writes; a writer waits also for the readers since.
@@ -142,39 +172,47 @@ void add_waits(Program& program) {
 
 namespace {
 
-// The first step of `touching` for each half of the samples: two, or one that touches both.
-std::vector<int> first_steps(const Program& program, const std::vector<int>& touching) {
-  std::vector<int> firsts;
-  for (int which : {0, 1}) {
-    const auto first = std::ranges::find_if(touching, [&](int step) {
-      const int half = program.half_of(program.steps[step]);
-      return half < 0 || half == which;
-    });
-    if (first != touching.end()) firsts.push_back(*first);
+// The views of a buffer that steps read and write, in the order of the steps.
+struct Touch {
+  int step;
+  View view;
+};
+
+// The steps that touch some of a buffer first: one, or several where each has its samples.
+std::vector<int> first_steps(const std::vector<Touch>& touches) {
+  std::vector<Touch> firsts;
+  for (const Touch& touch : touches) {
+    const auto before = [&](const Touch& first) {
+      return first.step != touch.step && overlap(first.view, touch.view);
+    };
+    if (std::ranges::none_of(firsts, before)) firsts.push_back(touch);
   }
-  sort_unique(firsts);
-  return firsts;
+  std::vector<int> steps;
+  for (const Touch& first : firsts) steps.push_back(first.step);
+  sort_unique(steps);
+  return steps;
 }
 
 }  // namespace
 
-// Where a buffer takes over the memory of one that lived before, its first step waits for the steps of the
-// other lane (or overlapping ones) that touch the former one; so does the first step of each half.
+// Where a buffer takes over the memory of one that lived before, the first steps that touch it wait for the
+// steps of the other lane (or overlapping ones) that touch the former one.
 void add_memory_waits(Program& program) {
-  std::vector<std::vector<int>> touching(program.buffers.size());
+  std::vector<std::vector<Touch>> touching(program.buffers.size());
   for (size_t s = 0; s < program.steps.size(); ++s) {
-    for (int buffer : program.steps[s].reads) touching[buffer].push_back(static_cast<int>(s));
-    for (int buffer : program.steps[s].writes) touching[buffer].push_back(static_cast<int>(s));
+    for (const auto* views : {&program.steps[s].reads, &program.steps[s].writes})
+      for (const View& view : *views) touching[view.buffer].push_back({static_cast<int>(s), view});
   }
   auto communicates = [&](int step) { return program.steps[step].lane == Lane::communication; };
   std::vector<int> all(program.buffers.size()), communicated;
   std::iota(all.begin(), all.end(), 0);
-  std::ranges::copy_if(all, std::back_inserter(communicated),
-                       [&](int buffer) { return std::ranges::any_of(touching[buffer], communicates); });
+  std::ranges::copy_if(all, std::back_inserter(communicated), [&](int buffer) {
+    return std::ranges::any_of(touching[buffer], communicates, &Touch::step);
+  });
   for (size_t l = 0; l < program.buffers.size(); ++l) {
     const Buffer& later = program.buffers[l];
     if (later.offset < 0 || later.first_step < 0) continue;
-    const std::vector<int> firsts = first_steps(program, touching[l]);
+    const std::vector<int> firsts = first_steps(touching[l]);
     // Compute steps wait for none of their lane.
     const std::vector<int>& candidates = std::ranges::any_of(firsts, communicates) ? all : communicated;
     for (int e : candidates) {
@@ -184,9 +222,9 @@ void add_memory_waits(Program& program) {
           earlier.offset >= later.offset + later.size.count)
         continue;
       for (int first : firsts)
-        for (int other : touching[e])
-          if (!ordered_by_lane(program.steps[other], program.steps[first]))
-            program.steps[first].waits.push_back(other);
+        for (const Touch& other : touching[e])
+          if (!ordered_by_lane(program.steps[other.step], program.steps[first]))
+            program.steps[first].waits.push_back(other.step);
     }
     for (int first : firsts) sort_unique(program.steps[first].waits);
   }

@@ -110,7 +110,7 @@ TimeReport report_of(const Network& network, const Program& program,
       const Shape& batch = network.tensors()[static_cast<size_t>(node.outputs.front())].shape;
       report.images = static_cast<double>(batch[0]);
     }
-    if (work.kind != Work::Kind::compute || work.half) continue;
+    if (!work.is_layer()) continue;
     LayerTimes layer{.name = name_of(work, network)};
     layer.forward = median_of([&](const IterationTimes& t) { return t.forward[w]; });
     layer.backward = median_of([&](const IterationTimes& t) { return t.backward[w]; });
@@ -126,7 +126,7 @@ TimeReport report_of(const Network& network, const Program& program,
 double flops_of(const Network& network, const Program& program) {
   double flops = 0;
   for (const Work& work : program.works)
-    if (work.kind == Work::Kind::compute && !work.half) flops += flops_of(network, program, work);
+    if (work.is_layer()) flops += flops_of(network, program, work);
   return flops;
 }
 

@@ -78,8 +78,7 @@ std::vector<PredictedLayer> compare(const Prediction& prediction, const Network&
   }
   std::vector<PredictedLayer> shown;
   for (size_t w = 0; w < layers.size(); ++w) {
-    if (w == program.works.size() || (program.works[w].kind == Work::Kind::compute && !program.works[w].half))
-      shown.push_back(std::move(layers[w]));
+    if (w == program.works.size() || program.works[w].is_layer()) shown.push_back(std::move(layers[w]));
   }
   return shown;
 }

@@ -50,7 +50,7 @@ Seconds StepSeconds::together(const Step& step) {
 StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
   switch (step.kind) {
     case Kind::sum_statistics:
-      return {Collective::allreduce, program_.buffers[static_cast<size_t>(step.sums)].size};
+      return {Collective::allreduce, Bytes{step.sums.bytes.size()}};
     case Kind::sum_gradient:
       return {Collective::allreduce, slice_of(step)};
     case Kind::scatter_gradient:
@@ -87,24 +87,11 @@ Bytes StepSeconds::share_of(const Step& update) const {
   return slice;
 }
 
-namespace {
-
-// What a half moves on every rank.
-Layout samples_of(Layout layout, const Work& work) {
-  for (auto& box : layout)
-    if (box && work.half) (*box)[0] = half_of((*box)[0], work.half->which);
-  return layout;
-}
-
-}  // namespace
-
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[static_cast<size_t>(step.work)];
   const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
-  const auto layout_of = [&](int value) {
-    return samples_of(program_.placement->values[static_cast<size_t>(value)].layout, work);
-  };
-  const Layout from = layout_of(operation.inputs[0]), to = layout_of(operation.outputs[0]);
+  const Layout from = program_.layout_of(operation.inputs[0], work),
+               to = program_.layout_of(operation.outputs[0], work);
   if (operation.kind == Placement::Operation::Kind::copy)
     return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_));
   // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.
