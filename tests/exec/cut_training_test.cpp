@@ -141,10 +141,9 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     if (communicator.rank() == 0) {
       trained.losses = losses;
       for (const Step& step : executor.program().steps)
-        if (step.late) ++(step.kind == Step::Kind::update ? trained.late_updates : trained.late_gradients);
+        if (step.late) ++(step.is<steps::Update>() ? trained.late_updates : trained.late_gradients);
       for (const Step& step : executor.program().steps)
-        if (step.kind == Step::Kind::forward && !executor.program().works[step.work].is_layer())
-          ++trained.halves;
+        if (step.runs(Pass::forward) && !executor.program().works[step.work()].is_layer()) ++trained.halves;
     }
     gather(net, executor, store, trained);
   });

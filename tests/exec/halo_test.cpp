@@ -107,8 +107,8 @@ void expect_halo(const Case& c, const Degrees& grid, int64_t extent) {
     EXPECT_EQ(run.traffic.sent - volumes.gradients.sent, halo + given + loss);
     int64_t forward = 0;
     for (const Step& step : run.program.steps) {
-      if (step.kind != Step::Kind::exchange || step.backward || run.program.works[step.work].nodes.empty())
-        continue;
+      const auto* exchange = step.as<steps::Exchange>();
+      if (!exchange || exchange->backward || run.program.works[exchange->work].nodes.empty()) continue;
       for (const auto& part : run.program.movement_of(step).receives)
         if (part.box.rank() == 4) forward += bytes_of(part.box.shape()).count;
     }
@@ -148,7 +148,8 @@ TEST(Halo, CornersComeFromTheRankAcross) {
   const auto runs = testing::run_job(net, 4, testing::unpadded);
   std::map<int, int64_t> floats;  // that rank 0 receives
   for (const Step& step : runs[0].program.steps) {
-    if (step.kind != Step::Kind::exchange || step.backward) continue;
+    const auto* exchange = step.as<steps::Exchange>();
+    if (!exchange || exchange->backward) continue;
     for (const auto& part : runs[0].program.movement_of(step).receives)
       if (part.box.rank() == 4) floats[part.peer] += part.box.shape().size();
   }

@@ -46,9 +46,10 @@ TEST(Job, LawsHoldOnRandomNetsUnderRandomStrategies) {
 int64_t bytes_received(const Program& program) {
   int64_t floats = 0;
   for (const Step& step : program.steps) {
-    if (step.kind != Step::Kind::exchange) continue;
-    const Movement& movement = program.works[step.work].movement;
-    for (const auto& part : step.backward ? movement.sends : movement.receives)
+    const auto* exchange = step.as<steps::Exchange>();
+    if (!exchange) continue;
+    const Movement& movement = program.works[exchange->work].movement;
+    for (const auto& part : exchange->backward ? movement.sends : movement.receives)
       floats += part.box.shape().size();
   }
   return floats * static_cast<int64_t>(sizeof(float));
@@ -67,8 +68,8 @@ TEST(Job, EqualCutsBySampleMoveNothing) {
   const Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").build();
   for (const Program& program : lower_job(net, all(net, {.n = 2}), 2)) {
     for (const Step& step : program.steps) {
-      if (step.kind != Step::Kind::exchange) continue;
-      EXPECT_TRUE(program.works[step.work].nodes.empty());  // the report
+      if (!step.is<steps::Exchange>()) continue;
+      EXPECT_TRUE(program.works[step.work()].nodes.empty());  // the report
     }
   }
 }
@@ -94,17 +95,19 @@ TEST(Job, InputGradientsThatAreExchangedComeBeforeWeightGradients) {
   NodeStrategies strategies = all(net, {.h = 2});
   strategies[net.node("c")] = strategies[net.node("loss")] = {};
   for (const Program& program : lower_job(net, strategies, 2)) {
-    const auto place = [&](Step::Kind kind, const std::string& work) {
+    const auto place = [&](const std::string& work, auto&& is) {
       const auto step = std::ranges::find_if(program.steps, [&](const Step& s) {
-        return s.kind == kind && s.work >= 0 && name_of(program.works[s.work], net) == work &&
-               (kind != Step::Kind::exchange || s.backward);
+        return is(s) && name_of(program.works[s.work()], net) == work;
       });
       return step - program.steps.begin();
     };
-    using enum Step::Kind;
-    EXPECT_LT(place(backward, "b"), place(exchange, "to b"));
-    EXPECT_LT(place(exchange, "to b"), place(backward_weights, "b"));
-    EXPECT_LT(place(backward_weights, "b"), place(backward_weights, "a"));
+    const auto sends_back = [](const Step& s) {
+      return s.is<steps::Exchange>() && s.as<steps::Exchange>()->backward;
+    };
+    const auto weights = [](const Step& s) { return s.runs(Pass::backward_weights); };
+    EXPECT_LT(place("b", [](const Step& s) { return s.runs(Pass::backward); }), place("to b", sends_back));
+    EXPECT_LT(place("to b", sends_back), place("b", weights));
+    EXPECT_LT(place("b", weights), place("a", weights));
   }
 }
 
@@ -121,8 +124,8 @@ TEST(Job, HalosTravelByHalvesOfTheSamples) {
     std::vector<std::string> names;
     std::map<std::string, const Step*> steps;
     for (const Step& step : program.steps) {
-      if (step.work < 0 || program.works[step.work].part.whole < 0) continue;
-      names.push_back(name_of(program.works[step.work], net));
+      if (step.work() < 0 || program.works[step.work()].part.whole < 0) continue;
+      names.push_back(name_of(program.works[step.work()], net));
       steps[names.back()] = &step;
     }
     EXPECT_THAT(names, ::testing::ElementsAre("a 1/2", "to b 1/2", "a 2/2", "to b 2/2", "b 1/2", "b 2/2"));
@@ -199,9 +202,9 @@ TEST(Job, GradientsAreSummedOverReplicasOnly) {
   for (const Program& program : lower_job(net, strategies, 2)) {
     size_t sums = 0;
     for (const Step& step : program.steps) {
-      if (step.kind != Step::Kind::sum_gradient) continue;
-      sums += step.parameters.size();
-      EXPECT_EQ(step.group, (std::vector<int>{0, 1}));
+      if (!step.is<steps::SumGradient>()) continue;
+      sums += step.parameters().size();
+      EXPECT_EQ(step.group(), (std::vector<int>{0, 1}));
     }
     EXPECT_EQ(sums, 2u);  // weight and bias
   }
@@ -212,8 +215,8 @@ std::string chunks_of(const Network& net, const NodeStrategies& strategies, cons
   std::string text;
   const auto programs = lower_job(net, strategies, 2, false, {.chunks = parse_chunks(chunks, "test")});
   for (const Step& step : programs[0].steps) {
-    if (step.kind == Step::Kind::sum_gradient)
-      text += fmt::format("{}{}", text.empty() ? "" : " | ", fmt::join(step.parameters, " "));
+    if (step.is<steps::SumGradient>())
+      text += fmt::format("{}{}", text.empty() ? "" : " | ", fmt::join(step.parameters(), " "));
   }
   return text;
 }
@@ -241,8 +244,8 @@ std::string order_of(const Network& net, const Program& program) {
     std::string text(name_of(program, step));
     if (step.late) text = "late " + text;
     if (step.carried) text = "carried " + text;
-    if (step.work >= 0) text += " " + name_of(program.works[step.work], net);
-    for (int parameter : step.parameters) text += fmt::format(" {}", parameter);
+    if (step.work() >= 0) text += " " + name_of(program.works[step.work()], net);
+    for (int parameter : step.parameters()) text += fmt::format(" {}", parameter);
     order.push_back(text);
   }
   return fmt::format("{}", fmt::join(order, "\n"));
@@ -255,8 +258,8 @@ TEST(Job, LateUpdatesComeBeforeTheFirstUse) {
       lower_job(net, all(net, {.n = 2}), 2, false, {.chunks = parse_chunks("layer", "test")})[0];
   std::vector<std::string> order;
   for (const Step& step : program.steps) {
-    if (step.kind == Step::Kind::update) order.push_back(fmt::format("update {}", step.parameters[0]));
-    if (step.kind == Step::Kind::forward) order.push_back(name_of(program.works[step.work], net));
+    if (step.is<steps::Update>()) order.push_back(fmt::format("update {}", step.parameters()[0]));
+    if (step.runs(Pass::forward)) order.push_back(name_of(program.works[step.work()], net));
     if (step.late) {
       ASSERT_EQ(step.waits_before.size(), 1u);
       EXPECT_TRUE(program.steps[step.waits_before[0]].carried);
@@ -279,8 +282,8 @@ TEST(Job, MessagesKnowWhenTheyAreNeeded) {
   for (int s = 0; s < end; ++s) {
     const Step& step = program.steps[s];
     std::string name(name_of(program, step));
-    if (step.work >= 0) name += " " + name_of(program.works[step.work], net);
-    for (int parameter : step.parameters) name += fmt::format(" {}", parameter);
+    if (step.work() >= 0) name += " " + name_of(program.works[step.work()], net);
+    for (int parameter : step.parameters()) name += fmt::format(" {}", parameter);
     place[name] = s;
     needed[name] = step.needed;
   }
@@ -329,7 +332,7 @@ TEST(Job, BrokenReplicasAreCaught) {
     Program program = lower_job(net, strategies, 2)[0];
     ASSERT_NO_THROW(verify(program, net));
     wreck(program, *std::ranges::find_if(program.steps, [](const Step& step) {
-            return step.late && step.kind == Step::Kind::backward_weights;
+            return step.late && step.runs(Pass::backward_weights);
           }));
     try {
       verify(program, net);
@@ -365,14 +368,15 @@ TEST(Job, BrokenOnesAreCaught) {
   };
   auto exchange = [](Program& program) -> Step& {
     return *std::ranges::find_if(program.steps, [&](const Step& step) {
-      return step.kind == Step::Kind::exchange && !program.works[step.work].movement.sends.empty();
+      return step.is<steps::Exchange>() && !program.works[step.work()].movement.sends.empty();
     });
   };
-  expect_caught([&](auto& programs) { exchange(programs[1]).tag += 100; }, "is not sent");
+  expect_caught([&](auto& programs) { std::get<steps::Exchange>(exchange(programs[1]).action).tag += 100; },
+                "is not sent");
   expect_caught(
       [&](auto& programs) {
         auto& steps = programs[0].steps;
-        std::erase_if(steps, [](const Step& step) { return step.kind == Step::Kind::sum_gradient; });
+        std::erase_if(steps, [](const Step& step) { return step.is<steps::SumGradient>(); });
       },
       "does not meet its group");
   // A chunk of a collective that another rank thinks otherwise of.

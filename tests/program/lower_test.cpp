@@ -15,8 +15,12 @@ using testing::facts_of;
 using ::testing::HasSubstr;
 using testing::NetBuilder;
 
-int count(const Program& program, Step::Kind kind) {
-  return static_cast<int>(std::ranges::count(program.steps, kind, &Step::kind));
+template <typename Kind>
+int count(const Program& program) {
+  return static_cast<int>(std::ranges::count_if(program.steps, [](const Step& s) { return s.is<Kind>(); }));
+}
+int count(const Program& program, Pass pass) {
+  return static_cast<int>(std::ranges::count_if(program.steps, [&](const Step& s) { return s.runs(pass); }));
 }
 
 TEST(Lower, FusesActivationsBehindConvolutions) {
@@ -48,15 +52,15 @@ TEST(Lower, WritesInPlaceWhereNobodyNeedsTheOldValue) {
 TEST(Lower, SkipsTheGradientOfTheData) {
   Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   Program program = lower(net, facts_of);
-  EXPECT_EQ(count(program, Step::Kind::backward_weights), 1);
-  EXPECT_EQ(count(program, Step::Kind::backward), 1);  // of the loss; the convolution has none
+  EXPECT_EQ(count(program, Pass::backward_weights), 1);
+  EXPECT_EQ(count(program, Pass::backward), 1);  // of the loss; the convolution has none
   EXPECT_EQ(program.gradient_buffer(net.tensor("data")), -1);
 }
 
 TEST(Lower, SumsTheGradientsOfSeveralConsumers) {
   Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "a").loss("b", "c").build();
   Program program = lower(net, facts_of);
-  EXPECT_EQ(count(program, Step::Kind::accumulate), 1);
+  EXPECT_EQ(count<steps::Accumulate>(program), 1);
 }
 
 TEST(Lower, PassesTheGradientOfASumThrough) {
@@ -69,24 +73,24 @@ TEST(Lower, UpdatesASharedParameterOnce) {
   Network net = NetBuilder().conv("a", "data", "s").conv("b", "a", "s").loss("b", "data").build();
   ASSERT_EQ(net.parameters().size(), 2u);
   Program program = lower(net, facts_of);
-  EXPECT_EQ(count(program, Step::Kind::update), 2);
-  EXPECT_EQ(count(program, Step::Kind::accumulate_parameter), 2);
+  EXPECT_EQ(count<steps::Update>(program), 2);
+  EXPECT_EQ(count<steps::AccumulateParameter>(program), 2);
 }
 
 TEST(Lower, TestNetsHaveNoBackwardPass) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build(Phase::test);
   Program program = lower(net, facts_of);
   EXPECT_EQ(program.forward_steps, static_cast<int>(program.steps.size()));
-  EXPECT_EQ(count(program, Step::Kind::barrier), 0);
+  EXPECT_EQ(count<steps::Barrier>(program), 0);
 }
 
 // Losses are known, and every message of the forward pass has ended, before anything of the backward pass.
 TEST(Lower, ABarrierStandsBetweenThePasses) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
   const Program program = lower(net, facts_of);
-  ASSERT_EQ(count(program, Step::Kind::barrier), 1);
+  ASSERT_EQ(count<steps::Barrier>(program), 1);
   const Step& barrier = program.steps[static_cast<size_t>(program.forward_steps)];
-  EXPECT_EQ(barrier.kind, Step::Kind::barrier);
+  EXPECT_TRUE(barrier.is<steps::Barrier>());
   for (int s = 0; s < program.forward_steps; ++s) {
     const bool waited = std::ranges::find(barrier.waits, s) != barrier.waits.end();
     EXPECT_EQ(waited, program.steps[static_cast<size_t>(s)].lane == Lane::communication);
@@ -148,7 +152,7 @@ TEST_F(BrokenProgram, OverlappingMemoryIsCaught) {
 }
 
 TEST_F(BrokenProgram, MissingUpdateIsCaught) {
-  std::erase_if(program_.steps, [](const Step& step) { return step.kind == Step::Kind::update; });
+  std::erase_if(program_.steps, [](const Step& step) { return step.is<steps::Update>(); });
   for (Buffer& buffer : program_.buffers) buffer.last_step = 1000;
   for (Step& step : program_.steps) step.waits.clear();
   for (Buffer& buffer : program_.buffers) buffer.offset = -1, buffer.first_step = 0;

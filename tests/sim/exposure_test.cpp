@@ -88,8 +88,8 @@ TEST(Exposure, NamesTheMessageAndItsLayer) {
 // shows the sum that this iteration leaves, as in a measured one, which shows the former.
 TEST(Exposure, FindsWhatTheIterationBeforeLeft) {
   Program program;
-  program.steps = {Step{.kind = Step::Kind::update, .waits_before = {2}}, Step{.kind = Step::Kind::forward},
-                   Step{.kind = Step::Kind::sum_gradient, .lane = Lane::communication, .carried = true}};
+  program.steps = {Step{.action = steps::Update{}, .waits_before = {2}}, Step{.action = steps::Compute{}},
+                   Step{.action = steps::SumGradient{}, .lane = Lane::communication, .carried = true}};
   program.forward_steps = 2;
   const auto at = [](int step, Lane lane, double begin, double end) {
     return TimelineEntry{0, lane, step, {begin}, {end}};

@@ -80,7 +80,7 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
     measured += std::accumulate(std::begin(layer.measured), std::end(layer.measured), 0.0);
   }
   EXPECT_NEAR(of_layers, sum(prediction.steps), 1e-9);
-  const auto loads = std::ranges::count(prediction.program.steps, Step::Kind::load, &Step::kind);
+  const auto loads = std::ranges::count_if(prediction.program.steps, &Step::is<steps::Load>);
   EXPECT_EQ(measured, static_cast<double>(std::ssize(prediction.steps) - loads));
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, Predicted,

@@ -235,7 +235,7 @@ class Rank {
       for (int index : lanes_[1]) {
         wait_until([&] { return may_start(index, iteration); });
         // Numbered as they start, which is the same order everywhere.
-        const int nth = step(index).group.empty() ? 0 : collectives_[step(index).group]++;
+        const int nth = step(index).group().empty() ? 0 : collectives_[step(index).group()]++;
         sg::Actor::create("message", host_, [this, index, nth] {
           run(step(index), nth);
           end_step(index);
@@ -246,32 +246,33 @@ class Rank {
   }
 
   void run(const Step& what, int nth) {
-    if (!what.group.empty()) return collective(what, nth);
-    if (what.kind != Step::Kind::exchange) return;  // a load: batches are there
+    if (!what.group().empty()) return collective(what, nth);
+    if (!what.is<steps::Exchange>()) return;  // a load: batches are there
     const Movement movement = program_.movement_of(what);
+    const int tag = what.as<steps::Exchange>()->tag;
     Round all;
-    const auto name = [&](int from, int to) { return fmt::format("{} to {}, {}", from, to, what.tag); };
+    const auto name = [&](int from, int to) { return fmt::format("{} to {}, {}", from, to, tag); };
     for (const auto& part : movement.sends) all.send(name(program_.rank, part.peer), bytes_of_box(part.box));
     for (const auto& part : movement.receives) all.receive(name(part.peer, program_.rank));
   }
 
   void collective(const Step& what, int nth) {
     double bytes = 0;
-    if (what.kind == Step::Kind::exchange) {
+    if (what.is<steps::Exchange>()) {
       for (const auto& chunk : program_.movement_of(what).chunks)
         if (chunk) bytes += bytes_of_box(*chunk);
-    } else if (what.kind == Step::Kind::sum_statistics) {
-      bytes = static_cast<double>(program_.buffers[static_cast<size_t>(what.sums)].size.count);
+    } else if (const auto* statistics = what.as<steps::SumStatistics>()) {
+      bytes = static_cast<double>(statistics->sums.bytes.size());
     } else {
-      for (int parameter : what.parameters) {
+      for (int parameter : what.parameters()) {
         const Layout& slices = program_.placement->slices[static_cast<size_t>(parameter)];
         bytes += bytes_of_box(*slices[static_cast<size_t>(program_.rank)]);
       }
     }
-    const auto place = std::ranges::find(what.group, program_.rank) - what.group.begin();
-    Member member(fmt::format("{} {}", fmt::join(what.group, ","), nth), static_cast<size_t>(place),
-                  what.group.size(), bytes);
-    if (what.kind == Step::Kind::sum_gradient || what.kind == Step::Kind::sum_statistics) {
+    const auto place = std::ranges::find(what.group(), program_.rank) - what.group().begin();
+    Member member(fmt::format("{} {}", fmt::join(what.group(), ","), nth), static_cast<size_t>(place),
+                  what.group().size(), bytes);
+    if (what.is<steps::SumGradient>() || what.is<steps::SumStatistics>()) {
       member.allreduce();
     } else {
       member.reduce_scatter_or_allgather();

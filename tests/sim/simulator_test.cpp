@@ -132,7 +132,7 @@ TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
   StepSeconds seconds(programs[0], costs, nodes);
   double forward = 0;
   for (const Step& step : programs[0].steps) {
-    if (step.kind == Step::Kind::forward && step.work <= 16) forward += seconds.of(step).count;
+    if (step.runs(Pass::forward) && step.work() <= 16) forward += seconds.of(step).count;
   }
   EXPECT_GT(forward, 0);
   EXPECT_LT(late.iteration.count, at_once.iteration.count - forward / 2);
@@ -169,7 +169,7 @@ TEST(Simulator, MessagesTakeTheirPartOfComputing) {
       double lost = 0;
       for (const TimelineEntry& sum : entries) {
         const Step& step = program.steps[static_cast<size_t>(sum.step)];
-        if (step.group.empty() || sum.end <= sum.begin) continue;
+        if (step.group().empty() || sum.end <= sum.begin) continue;
         double beside = 0;  // seconds of computing while it was under way
         for (const TimelineEntry& entry : entries) {
           if (entry.lane != Lane::compute) continue;
@@ -233,7 +233,7 @@ TEST(Simulator, DevicesShareTheInterfaceOfTheirNode) {
     for (const Program& program : programs) {
       for (const Step& step : program.steps) {
         const TimelineEntry& entry = found.timeline[at++];
-        if (step.kind == Step::Kind::exchange && !program.movement_of(step).sends.empty())
+        if (step.is<steps::Exchange>() && !program.movement_of(step).sends.empty())
           longest = std::max(longest, (entry.end - entry.begin).count);
       }
     }

@@ -70,7 +70,7 @@ Executor::~Executor() = default;
 std::vector<int> Executor::gradient_order() const {
   std::vector<int> order;
   for (const Step& step : program_.steps)
-    if (step.kind == Step::Kind::sum_gradient) std::ranges::copy(step.parameters, std::back_inserter(order));
+    if (step.is<steps::SumGradient>()) std::ranges::copy(step.parameters(), std::back_inserter(order));
   return order;
 }
 
@@ -125,14 +125,14 @@ double Executor::run(uint64_t iteration, const Update& update) {
   run_lanes([&](int step) {
     run_step(step, update);
     // The same on every rank, so all go on or none does.
-    return program_.steps[step].kind != Step::Kind::barrier || std::isfinite(loss());
+    return !program_.steps[step].is<steps::Barrier>() || std::isfinite(loss());
   });
   const double total = loss();
   if (std::isfinite(total)) {
     late_update_ = update;
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      due_[s] = step.late && !options_.in_place_of_computing && (update || step.kind != Step::Kind::update);
+      due_[s] = step.late && !options_.in_place_of_computing && (update || !step.is<steps::Update>());
     }
     if (!update) settle();
   }
@@ -150,10 +150,10 @@ void Executor::run_late(int index) {
   if (!due_[index]) return;
   due_[index] = false;
   const Step& step = program_.steps[index];
-  if (step.kind == Step::Kind::update)
-    late_update_(entries_[step.parameters[0]]);
+  if (const auto* update = step.as<steps::Update>())
+    late_update_(entries_[update->parameter]);
   else
-    run_work(step);
+    run_work(*step.as<steps::Compute>());
 }
 
 // For carried steps the timeline has those of the iteration before that have arrived by now.
@@ -203,7 +203,7 @@ void Executor::wait_for(int step) {
   auto start = Clock::now();
   communication_->wait_for(step);
   const bool data =
-      std::ranges::any_of(waits, [&](int other) { return program_.steps[other].kind == Step::Kind::load; });
+      std::ranges::any_of(waits, [&](int other) { return program_.steps[other].is<steps::Load>(); });
   (data ? data_wait_ : exposed_) += since(start);
 }
 
@@ -221,28 +221,20 @@ void Executor::run_step(int index, const Update& update) {
     entry.end = since(iteration_start_);
     return;
   }
-  switch (step.kind) {
-    case Step::Kind::seed: {
-      const View& view = step.writes[0];
-      std::fill_n(pointer(view), view.bytes.size() / sizeof(float), static_cast<float>(step.value));
-      break;
-    }
-    case Step::Kind::accumulate:
-    case Step::Kind::accumulate_parameter:
-      accumulate(step);
-      break;
-    case Step::Kind::barrier:
-      break;
-    case Step::Kind::update:
-      if (update) update(entries_[step.parameters[0]]);
-      break;
-    default:
-      run_work(step);
+  if (const auto* compute = step.as<steps::Compute>()) {
+    run_work(*compute);
+  } else if (const auto* seed = step.as<steps::Seed>()) {
+    const View& view = step.writes[0];
+    std::fill_n(pointer(view), view.bytes.size() / sizeof(float), static_cast<float>(seed->weight));
+  } else if (const auto* done = step.as<steps::Update>()) {
+    if (update) update(entries_[done->parameter]);
+  } else if (!step.is<steps::Barrier>()) {
+    accumulate(step);
   }
   entry.end = since(iteration_start_);
 }
 
-void Executor::run_work(const Step& step) {
+void Executor::run_work(const steps::Compute& step) {
   const Work& work = program_.works[step.work];
   Bound& bound = bound_[step.work];
   bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
@@ -250,20 +242,20 @@ void Executor::run_work(const Step& step) {
   bound.arguments.random.iteration = iteration_;
   for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
   try {
-    switch (step.kind) {
-      case Step::Kind::forward:
+    switch (step.pass) {
+      case Pass::forward:
         bound.kernel->forward(bound.arguments);
         break;
-      case Step::Kind::backward_weights:
+      case Pass::backward_weights:
         bound.kernel->backward_weights(bound.arguments);
         break;
-      case Step::Kind::forward_partial:
+      case Pass::forward_partial:
         bound.kernel->forward_partial(bound.arguments);
         break;
-      case Step::Kind::backward_partial:
+      case Pass::backward_partial:
         bound.kernel->backward_partial(bound.arguments);
         break;
-      default:
+      case Pass::backward:
         bound.kernel->backward(bound.arguments);
         break;
     }
@@ -290,9 +282,9 @@ void Executor::load(const Work& work) {
 }
 
 void Executor::accumulate(const Step& step) {
-  bool parameter = step.kind == Step::Kind::accumulate_parameter;
+  const auto* parameter = step.as<steps::AccumulateParameter>();
   float* to =
-      parameter ? parameters_.entries()[entries_[step.parameters[0]]].gradient : pointer(step.writes[0]);
+      parameter ? parameters_.entries()[entries_[parameter->parameter]].gradient : pointer(step.writes[0]);
   std::vector<const float*> from;
   for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);

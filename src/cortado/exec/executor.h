@@ -109,7 +109,8 @@ class Executor {
   void bind();
   void meet_groups();
   std::vector<int> gradient_order() const;
-  int64_t chunk_elements(const Step& step) const;
+  int64_t chunk_elements(const steps::SumGradient& sum) const;
+  std::unique_ptr<Transmission> transmission_of(const Step& step);
   void bind_messages();
   void start_lane();
   void run_step(int index, const Update& update);
@@ -118,7 +119,7 @@ class Executor {
   void bind_batch(int index);
   void run_late(int index);
   void note_messages();
-  void run_work(const Step& step);
+  void run_work(const steps::Compute& step);
   void load(const Work& work);
   void accumulate(const Step& step);
   // `compute`: runs a step of the compute lane; false: the last one.

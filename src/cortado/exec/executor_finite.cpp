@@ -85,13 +85,13 @@ std::string Executor::first_non_finite() {
     if (finding.place < first.place) first = std::move(finding);
   };
   for (const Step& step : program_.steps)
-    if (step.kind == Step::Kind::load) look(program_.works[step.work]);
+    if (step.is<steps::Load>()) look(program_.works[step.work()]);
   keeps_batch_ = true;
   run_lanes([&](int s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
-    if (step.kind == Step::Kind::forward) look(program_.works[step.work]);
-    return step.kind != Step::Kind::barrier;
+    if (step.runs(Pass::forward)) look(program_.works[step.work()]);
+    return !step.is<steps::Barrier>();
   });
   keeps_batch_ = false;
   const auto texts = texts_of_all(communicator_, fmt::format("{:012} {}", first.place, first.what));

@@ -99,45 +99,47 @@ void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     const Step& step = program_.steps[s];
-    if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
-    if (step.kind == Step::Kind::exchange) {
-      const Movement movement = program_.movement_of(step);
+    if (step.lane != Lane::communication || step.is<steps::Load>()) continue;
+    if (const auto* exchange = step.as<steps::Exchange>()) {
       // Its source may lie in a reader's memory, which is known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) continue;
       float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);
-      float* to = step.writes.empty() || step.writes[0] == step.scratch ? nullptr : pointer(step.writes[0]);
-      messages_[s].exchange =
-          std::make_unique<BoundExchange>(movement, from, to, pointer(step.scratch), communicator_, step.tag);
-      continue;
+      float* to =
+          step.writes.empty() || step.writes[0] == exchange->staging ? nullptr : pointer(step.writes[0]);
+      messages_[s].exchange = std::make_unique<BoundExchange>(
+          program_.movement_of(step), from, to, pointer(exchange->staging), communicator_, exchange->tag);
+    } else {
+      messages_[s].transmission = transmission_of(step);
     }
-    if (step.kind == Step::Kind::sum_statistics) {
-      const int64_t count = step.sums.bytes.size() / static_cast<int64_t>(sizeof(double));
-      auto* sums = reinterpret_cast<double*>(pointer(step.sums));
-      messages_[s].transmission = communicator_.allreduce(step.group, sums, count);
-      continue;
-    }
-    const auto& entry = parameters_.entries()[entries_[step.parameters[0]]];
-    std::vector<int64_t> shares;
-    const int members = static_cast<int>(step.group.size());
-    for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
-    auto& transmission = messages_[s].transmission;
-    if (step.kind == Step::Kind::sum_gradient)
-      transmission = communicator_.allreduce(step.group, entry.gradient, chunk_elements(step));
-    else if (step.kind == Step::Kind::scatter_gradient)
-      transmission = communicator_.reduce_scatter(step.group, entry.gradient, std::move(shares));
-    else
-      transmission = communicator_.allgather(step.group, entry.value, std::move(shares));
   }
 }
 
+// Of a step that sums or gathers over its group.
+std::unique_ptr<Transmission> Executor::transmission_of(const Step& step) {
+  const std::vector<int>& group = step.group();
+  if (const auto* statistics = step.as<steps::SumStatistics>()) {
+    const int64_t count = statistics->sums.bytes.size() / static_cast<int64_t>(sizeof(double));
+    return communicator_.allreduce(group, reinterpret_cast<double*>(pointer(statistics->sums)), count);
+  }
+  const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
+  if (const auto* sum = step.as<steps::SumGradient>())
+    return communicator_.allreduce(group, entry.gradient, chunk_elements(*sum));
+  std::vector<int64_t> shares;
+  const int members = static_cast<int>(group.size());
+  for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
+  return step.is<steps::ScatterGradient>()
+             ? communicator_.reduce_scatter(group, entry.gradient, std::move(shares))
+             : communicator_.allgather(group, entry.value, std::move(shares));
+}
+
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).
-int64_t Executor::chunk_elements(const Step& step) const {
-  const auto& first = parameters_.entries()[entries_[step.parameters.front()]];
-  const auto& last = parameters_.entries()[entries_[step.parameters.back()]];
+int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
+  const auto& first = parameters_.entries()[entries_[sum.parameters.front()]];
+  const auto& last = parameters_.entries()[entries_[sum.parameters.back()]];
   const int64_t elements = last.gradient + last.elements - first.gradient;
   int64_t least = 0;
-  for (int parameter : step.parameters) least += parameters_.entries()[entries_[parameter]].elements;
-  ensure(elements >= least && elements <= least + 16 * std::ssize(step.parameters),
+  for (int parameter : sum.parameters) least += parameters_.entries()[entries_[parameter]].elements;
+  ensure(elements >= least && elements <= least + 16 * std::ssize(sum.parameters),
          "gradients of a chunk lie together");
   return elements;
 }
@@ -146,10 +148,10 @@ void Executor::start_message(int index) {
   const Step& step = program_.steps[index];
   log_->begun[index] = std::chrono::steady_clock::now();
   BoundMessage& message = messages_[index];
-  if (step.kind == Step::Kind::load) {
-    if (!keeps_batch_) load(program_.works[step.work]);
-  } else if (step.kind == Step::Kind::exchange) {
-    if (!message.exchange || program_.works[step.work].kind == Work::Kind::copy) bind_batch(index);
+  if (const auto* batch = step.as<steps::Load>()) {
+    if (!keeps_batch_) load(program_.works[batch->work]);
+  } else if (step.is<steps::Exchange>()) {
+    if (!message.exchange || program_.works[step.work()].kind == Work::Kind::copy) bind_batch(index);
     message.exchange->start();
   } else {
     message.transmission->start();
@@ -175,13 +177,13 @@ Activity Executor::activity() const {
     return {.text =
                 "computing " + spoken(program_, network_, program_.steps[static_cast<size_t>(computing_)])};
   const Step& step = program_.steps[static_cast<size_t>(waited_for)];
-  Activity activity{.waits = step.kind != Step::Kind::load, .text = spoken(program_, network_, step)};
-  if (step.kind == Step::Kind::exchange && step.group.empty()) {
+  Activity activity{.waits = !step.is<steps::Load>(), .text = spoken(program_, network_, step)};
+  if (step.is<steps::Exchange>() && step.group().empty()) {
     const Movement movement = program_.movement_of(step);
     for (const auto* parts : {&movement.receives, &movement.sends})
       for (const Movement::Part& part : *parts) activity.ranks.push_back(part.peer);
-  } else if (std::ssize(step.group) < communicator_.size()) {
-    activity.ranks = step.group;
+  } else if (std::ssize(step.group()) < communicator_.size()) {
+    activity.ranks = step.group();
   }
   std::ranges::sort(activity.ranks);
   const auto doubles = std::ranges::unique(activity.ranks);
@@ -195,18 +197,20 @@ Activity Executor::activity() const {
 void Executor::bind_batch(int index) {
   const Step& step = program_.steps[index];
   if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
-  const Movement& movement = program_.works[step.work].movement;
+  const Movement& movement = program_.works[step.work()].movement;
   float* to = step.writes.empty() ? nullptr : pointer(step.writes[0]);
-  messages_[index].exchange =
-      std::make_unique<BoundExchange>(movement, pointer(step.reads[0]), to, nullptr, communicator_, step.tag);
+  messages_[index].exchange = std::make_unique<BoundExchange>(movement, pointer(step.reads[0]), to, nullptr,
+                                                              communicator_, step.as<steps::Exchange>()->tag);
 }
 
 Range Executor::update_range(int parameter) const {
   const auto& entry = parameters_.entries()[entries_[parameter]];
   for (const Step& step : program_.steps) {
-    if (step.kind != Step::Kind::scatter_gradient || step.parameters[0] != parameter) continue;
-    const auto member = std::ranges::find(step.group, communicator_.rank()) - step.group.begin();
-    return block_of(entry.elements, static_cast<int>(step.group.size()), static_cast<int>(member));
+    const auto* scatter = step.as<steps::ScatterGradient>();
+    if (!scatter || scatter->parameter != parameter) continue;
+    const auto& group = scatter->group;
+    const auto member = std::ranges::find(group, communicator_.rank()) - group.begin();
+    return block_of(entry.elements, static_cast<int>(group.size()), static_cast<int>(member));
   }
   return {0, entry.elements};
 }

@@ -30,7 +30,7 @@ class BackwardBuilder {
   }
 
   void run() {
-    program_.steps.push_back({.kind = Step::Kind::barrier});
+    program_.steps.push_back({.action = steps::Barrier{}});
     for (int index = static_cast<int>(program_.works.size()) - 1; index >= 0; --index) {
       const Work& work = program_.works[index];
       if (weights_due_ >= 0 && !only_moves(work.operations.front(), weights_due_)) place_due_weights();
@@ -72,7 +72,7 @@ class BackwardBuilder {
 
   View seed(int index, double weight) {
     const View view = new_gradient(index, " loss weight");
-    program_.steps.push_back({.kind = Step::Kind::seed, .value = weight, .writes = {view}});
+    program_.steps.push_back({.action = steps::Seed{weight}, .writes = {view}});
     return view;
   }
 
@@ -80,7 +80,7 @@ class BackwardBuilder {
   View accumulate(int index, const std::vector<View>& parts, bool fresh) {
     auto own = std::ranges::find_if(parts, [&](const View& part) { return !shared(part); });
     const View destination = fresh || own == parts.end() ? new_gradient(index, " gradient") : *own;
-    program_.steps.push_back({.kind = Step::Kind::accumulate, .reads = parts, .writes = {destination}});
+    program_.steps.push_back({.action = steps::Accumulate{}, .reads = parts, .writes = {destination}});
     return destination;
   }
 
@@ -152,19 +152,21 @@ class BackwardBuilder {
     for (const View& view : work.output_gradients) --references_[view.buffer];
   }
 
-  Step backward_step(const Work& work, int index, Step::Kind kind) {
+  Step backward_step(const Work& work, int index, Pass pass) {
     ensure(!work.backward_only || work.facts.saved.count == 0, "the forward pass saves nothing for it");
-    Step step{.kind = kind, .work = index};
+    steps::Compute compute{.pass = pass, .work = index};
+    Step step;
     append(step.reads, work.output_gradients);
     if (work.facts.backward_reads_inputs) append(step.reads, work.inputs);
     if (work.facts.backward_reads_outputs) append(step.reads, work.outputs);
     if (work.saved) step.reads.push_back(work.saved);
     if (work.facts.scratch.count > 0) {
-      step.scratch = program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch,
-                                         work.facts.scratch);
-      step.writes.push_back(step.scratch);
+      compute.scratch = program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch,
+                                            work.facts.scratch);
+      step.writes.push_back(compute.scratch);
     }
     if (work.facts.overwrites_output_gradients) append(step.writes, work.output_gradients);
+    step.action = compute;
     return step;
   }
 
@@ -188,16 +190,17 @@ class BackwardBuilder {
     const Work& work = program_.works[index];
     const View sums = program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
                                           {work.facts.backward_sums * static_cast<int64_t>(sizeof(double))});
-    Step partial = backward_step(work, index, Step::Kind::backward_partial);
-    partial.sums = sums;
+    Step partial = backward_step(work, index, Pass::backward_partial);
+    partial.as<steps::Compute>()->sums = sums;
     partial.writes.push_back(sums);
     append(partial.writes, work.partial_gradients);  // a chain's kernel may write gradients here already
     program_.steps.push_back(std::move(partial));
-    Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
-    sum.backward = true;
-    sum.group = first_of(work).group(program_.rank);
-    sum.reads = sum.writes = {sums};
-    program_.steps.push_back(std::move(sum));
+    const auto group = first_of(work).group(program_.rank);
+    program_.steps.push_back(
+        {.action = steps::SumStatistics{.work = index, .backward = true, .sums = sums, .group = group},
+         .lane = Lane::communication,
+         .reads = {sums},
+         .writes = {sums}});
     return sums;
   }
 
@@ -216,7 +219,7 @@ class BackwardBuilder {
 
   void place_weights(int index) {
     const Work& work = program_.works[index];
-    Step step = backward_step(work, index, Step::Kind::backward_weights);
+    Step step = backward_step(work, index, Pass::backward_weights);
     append(step.writes, work.partial_gradients);
     // Nobody waits for a gradient that replicas compute; and what they gather for it has until then to
     // arrive.
@@ -253,8 +256,8 @@ class BackwardBuilder {
     const View sums = work.facts.backward_sums > 0 ? place_sums(index) : View{};
     if (has_weights_step(work) && !weights_last) place_weights(index);
     if (any(work.task.input_gradients) || !split) {
-      Step step = backward_step(work, index, Step::Kind::backward);
-      step.sums = sums;
+      Step step = backward_step(work, index, Pass::backward);
+      step.as<steps::Compute>()->sums = sums;
       if (sums) step.reads.push_back(sums);
       append(step.writes, work.input_gradients);
       if (!split) append(step.writes, work.partial_gradients);
@@ -272,23 +275,23 @@ class BackwardBuilder {
       if (!work.task.parameter_gradients[p]) continue;
       const int parameter = work.parameters[p];
       if (work.partial_gradients[p]) {
-        program_.steps.push_back({.kind = Step::Kind::accumulate_parameter,
-                                  .parameters = {parameter},
-                                  .reads = {work.partial_gradients[p]}});
+        program_.steps.push_back(
+            {.action = steps::AccumulateParameter{parameter}, .reads = {work.partial_gradients[p]}});
       }
       if (--users_left_[parameter] > 0) continue;
       const std::vector<int> group = program_.placement->replicas(parameter, program_.rank);
       if (group.size() == 1 || work.backward_only) {
-        updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
+        updates_.push_back({.action = steps::Update{parameter}});
         continue;
       }
       const bool owner = first_of(work).strategy.sync == GradientSync::owner;
-      auto together = [&](Step::Kind kind) {
-        return Step{.kind = kind, .lane = Lane::communication, .parameters = {parameter}, .group = group};
+      const auto together = [](Step::Action action) {
+        return Step{.action = std::move(action), .lane = Lane::communication};
       };
-      program_.steps.push_back(together(owner ? Step::Kind::scatter_gradient : Step::Kind::sum_gradient));
-      updates_.push_back({.kind = Step::Kind::update, .parameters = {parameter}});
-      if (owner) updates_.push_back(together(Step::Kind::gather_parameter));
+      program_.steps.push_back(owner ? together(steps::ScatterGradient{parameter, group})
+                                     : together(steps::SumGradient{{parameter}, group}));
+      updates_.push_back({.action = steps::Update{parameter}});
+      if (owner) updates_.push_back(together(steps::GatherParameter{parameter, group}));
     }
   }
 

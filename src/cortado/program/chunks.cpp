@@ -65,22 +65,22 @@ class ChunkEnds {
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks) {
   struct Group {
     ChunkEnds ends;
-    Step* open = nullptr;  // the last sum so far, which has taken over those of its chunk
+    steps::SumGradient* open = nullptr;  // the last sum so far, which has taken over those of its chunk
   };
   std::map<std::vector<int>, Group> groups;
   for (Step& step : program.steps) {
-    if (step.kind != Step::Kind::sum_gradient) continue;
-    Group& group = groups.try_emplace(step.group, Group{ChunkEnds(program, network, chunks)}).first->second;
-    const bool joins = !group.ends.before(step.parameters[0]) && group.open != nullptr;
+    auto* sum = step.as<steps::SumGradient>();
+    if (!sum) continue;
+    Group& group = groups.try_emplace(sum->group, Group{ChunkEnds(program, network, chunks)}).first->second;
+    const bool joins = !group.ends.before(sum->parameters[0]) && group.open != nullptr;
     if (joins) {
-      group.open->parameters.push_back(step.parameters[0]);
-      step.parameters = std::exchange(group.open->parameters, {});
+      group.open->parameters.push_back(sum->parameters[0]);
+      sum->parameters = std::exchange(group.open->parameters, {});
     }
-    group.open = &step;
+    group.open = sum;
   }
-  std::erase_if(program.steps, [](const Step& step) {
-    return step.kind == Step::Kind::sum_gradient && step.parameters.empty();
-  });
+  std::erase_if(program.steps,
+                [](const Step& step) { return step.is<steps::SumGradient>() && step.parameters().empty(); });
 }
 
 }  // namespace cortado

@@ -12,17 +12,18 @@ void append(std::vector<View>& views, const std::vector<View>& more) {
 Step exchange_step(Program& program, int index, bool backward, const View& from, const View& to) {
   const Work& work = program.works[index];
   const Movement movement = backward ? adjoint(work.movement) : work.movement;
-  Step step{.kind = Step::Kind::exchange, .lane = Lane::communication, .work = index, .backward = backward};
-  step.group = movement.group;
   const auto operations = static_cast<int>(program.placement->operations.size());
-  step.tag = 2 * (work.operations[0] + work.part.number * operations) + (backward ? 1 : 0);
+  steps::Exchange exchange{.work = index, .backward = backward, .group = movement.group};
+  exchange.tag = 2 * (work.operations[0] + work.part.number * operations) + (backward ? 1 : 0);
+  Step step{.lane = Lane::communication};
   if (from) step.reads = {from};
   if (to) step.writes = {to};
   const Bytes packed{movement.packed() * static_cast<int64_t>(sizeof(float))};
   if (packed.count > 0) {
-    step.scratch = program.add_buffer("messages", Buffer::Kind::staging, packed);
-    step.writes.push_back(step.scratch);
+    exchange.staging = program.add_buffer("messages", Buffer::Kind::staging, packed);
+    step.writes.push_back(exchange.staging);
   }
+  step.action = std::move(exchange);
   return step;
 }
 

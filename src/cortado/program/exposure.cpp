@@ -111,22 +111,22 @@ int work_served(const Program& program, const Step& step) {
     }
     return -1;
   };
-  if (!step.parameters.empty())
-    return computes([&](const Work& work) { return has(work.parameters, step.parameters[0]); });
-  const Work& own = program.works[static_cast<size_t>(step.work)];
-  if (own.kind == Work::Kind::compute) return program.whole_of(step.work);
+  if (!step.parameters().empty())
+    return computes([&](const Work& work) { return has(work.parameters, step.parameters()[0]); });
+  const Work& own = program.works[static_cast<size_t>(step.work())];
+  if (own.kind == Work::Kind::compute) return program.whole_of(step.work());
   if (own.nodes.empty()) return -1;
   return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
 }
 
 int layer_work(const Program& program, const Step& step) {
-  if (step.kind == Step::Kind::load) return -1;
+  if (step.is<steps::Load>()) return -1;
   if (step.lane == Lane::communication) return work_served(program, step);
-  if (step.kind == Step::Kind::update) {
+  if (const auto* update = step.as<steps::Update>()) {
     for (size_t w = 0; w < program.works.size(); ++w)
-      if (has(program.works[w].parameters, step.parameters[0])) return static_cast<int>(w);
+      if (has(program.works[w].parameters, update->parameter)) return static_cast<int>(w);
   }
-  return program.whole_of(step.work);
+  return program.whole_of(step.work());
 }
 
 std::vector<Exposure> exposures_of(const Program& program, std::span<const TimelineEntry> own,

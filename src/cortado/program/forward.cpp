@@ -59,7 +59,7 @@ class ForwardBuilder {
     Work& work = program_.works[index];
     for (int value : first_of(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
-    Step step{.kind = Step::Kind::load, .lane = Lane::communication, .work = index};
+    Step step{.action = steps::Load{index}, .lane = Lane::communication};
     append(step.writes, work.outputs);
     program_.steps.push_back(std::move(step));
   }
@@ -119,22 +119,24 @@ class ForwardBuilder {
     const Work& work = program_.works[index];
     const View sums = program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
                                           {work.facts.forward_sums * static_cast<int64_t>(sizeof(double))});
-    Step partial{.kind = Step::Kind::forward_partial, .work = index, .sums = sums, .reads = reads};
-    partial.writes = {sums};
-    add_scratch(partial, work);
+    Step partial{.reads = reads, .writes = {sums}};
+    partial.action = steps::Compute{Pass::forward_partial, index, scratch_of(partial, work), sums};
     program_.steps.push_back(std::move(partial));
-    Step sum{.kind = Step::Kind::sum_statistics, .lane = Lane::communication, .work = index, .sums = sums};
-    sum.group = first_of(work).group(program_.rank);
-    sum.reads = sum.writes = {sums};
-    program_.steps.push_back(std::move(sum));
+    const auto group = first_of(work).group(program_.rank);
+    program_.steps.push_back(
+        {.action = steps::SumStatistics{.work = index, .backward = false, .sums = sums, .group = group},
+         .lane = Lane::communication,
+         .reads = {sums},
+         .writes = {sums}});
     return sums;
   }
 
-  void add_scratch(Step& step, const Work& work) {
-    if (work.facts.scratch.count == 0) return;
-    step.scratch =
-        program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch, work.facts.scratch);
-    step.writes.push_back(step.scratch);
+  // Memory for `step` alone, which writes it.
+  View scratch_of(Step& step, const Work& work) {
+    if (work.facts.scratch.count == 0) return {};
+    step.writes.push_back(
+        program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch, work.facts.scratch));
+    return step.writes.back();
   }
 
   void place_compute(int index) {
@@ -152,7 +154,7 @@ class ForwardBuilder {
     }
     place_outputs(index);
     const View sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : View{};
-    Step step{.kind = Step::Kind::forward, .work = index, .sums = sums, .reads = reads};
+    Step step{.reads = reads};
     append(step.writes, work.outputs);
     if (sums) step.reads.push_back(sums);
     if (work.facts.saved.count > 0) {
@@ -160,7 +162,7 @@ class ForwardBuilder {
           program_.add_buffer(name_of(work, network_) + " saved", Buffer::Kind::saved, work.facts.saved);
       step.writes.push_back(work.saved);
     }
-    add_scratch(step, work);
+    step.action = steps::Compute{Pass::forward, index, scratch_of(step, work), sums};
     program_.steps.push_back(std::move(step));
   }
 

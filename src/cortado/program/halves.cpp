@@ -6,7 +6,6 @@
 namespace cortado {
 namespace {
 
-using Kind = Step::Kind;
 using Operation = Placement::Operation;
 
 // True when each rank holds the same samples, two or more, before and after the movement, and ranks that
@@ -85,8 +84,8 @@ class Halver {
   void run() {
     for (int s = 0; s < program_.forward_steps; ++s) {
       const Step& step = program_.steps[s];
-      if (step.kind != Kind::exchange || !step.group.empty()) continue;
-      const Work& work = program_.works[step.work];
+      if (!step.is<steps::Exchange>() || !step.group().empty()) continue;
+      const Work& work = program_.works[step.work()];
       if (!moves_by_samples(*program_.placement, program_.placement->operations[work.operations[0]]))
         continue;
       halve_exchange(s);
@@ -121,17 +120,18 @@ class Halver {
 
   void halve_exchange(int s) {
     const Step whole = program_.steps[s];
-    const Movement movement = program_.works[whole.work].movement;
+    const auto& [work, backward, staging, tag, group] = *whole.as<steps::Exchange>();
+    const Movement movement = program_.works[work].movement;
     const Range all = (*(movement.from ? movement.from : movement.to))[0];
     for (int number : {0, 1}) {
-      Work half = half_of(whole.work, number, all);
+      Work half = half_of(work, number, all);
       const Range samples = part_of(all, number, 2);
       half.movement = of_samples(movement, samples);
       const auto view_of = [&](const std::vector<View>& views) {
-        return views.empty() || views[0] == whole.scratch ? View{} : of_samples(views[0], samples, all);
+        return views.empty() || views[0] == staging ? View{} : of_samples(views[0], samples, all);
       };
-      const int work = add_work(std::move(half));
-      halves_[s].push_back(exchange_step(program_, work, false, view_of(whole.reads), view_of(whole.writes)));
+      const int part = add_work(std::move(half));
+      halves_[s].push_back(exchange_step(program_, part, false, view_of(whole.reads), view_of(whole.writes)));
     }
   }
 
@@ -155,15 +155,15 @@ class Halver {
     const auto& moved = program_.steps[exchange].reads;
     while (s >= 0 && (moved.empty() || !touches(program_.steps[s].writes, moved[0]))) --s;
     for (; s >= 0 && halve_computing(s); --s)
-      if (!program_.works[program_.steps[s].work].parameters.empty()) return;
+      if (!program_.works[program_.steps[s].work()].parameters.empty()) return;
   }
 
   // False where the step stays whole.
   bool halve_computing(int s) {
     if (!halves_[s].empty()) return true;
     const Step whole = program_.steps[s];
-    if (whole.kind != Kind::forward || whole.sums) return false;
-    const Work& work = program_.works[whole.work];
+    if (!whole.runs(Pass::forward) || whole.as<steps::Compute>()->sums) return false;
+    const Work& work = program_.works[whole.work()];
     const auto nowhere = [](const View& view) { return view.buffer < 0; };
     if (!computes_by_samples(work.task) || work.facts.forward_sums > 0 ||
         std::ranges::any_of(work.inputs, nowhere) || std::ranges::any_of(work.outputs, nowhere))
@@ -171,7 +171,7 @@ class Halver {
     const Range all = work.task.domain_box[0];
     std::vector<Work> parts;
     for (int number : {0, 1}) {
-      Work part = half_of(whole.work, number, all);
+      Work part = half_of(whole.work(), number, all);
       const Range samples = part_of(all, number, 2);
       part.task = of_samples(work.task, samples);
       const auto facts = oracle_(part.task);
@@ -188,16 +188,17 @@ class Halver {
 
   Step forward_step(const Step& whole, Work part, const Range& all) {
     Step step = whole;
-    step.scratch = {};
-    std::erase(step.writes, whole.scratch);
+    steps::Compute compute{.pass = Pass::forward};
+    std::erase(step.writes, whole.as<steps::Compute>()->scratch);
     const Range samples = part_of(all, part.part.number, 2);
     for (auto* views : {&step.reads, &step.writes})
       for (View& view : *views) view = of_samples(view, samples, all);
     if (const Bytes scratch = part.facts.scratch; scratch.count > 0) {
-      step.scratch = program_.add_buffer("scratch of a half", Buffer::Kind::scratch, scratch);
-      step.writes.push_back(step.scratch);
+      compute.scratch = program_.add_buffer("scratch of a half", Buffer::Kind::scratch, scratch);
+      step.writes.push_back(compute.scratch);
     }
-    step.work = add_work(std::move(part));
+    compute.work = add_work(std::move(part));
+    step.action = compute;
     return step;
   }
 

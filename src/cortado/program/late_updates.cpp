@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "cortado/program/passes.h"
@@ -7,10 +8,8 @@
 namespace cortado {
 namespace {
 
-using Kind = Step::Kind;
-
-bool has(const std::vector<int>& list, int item) { return std::ranges::find(list, item) != list.end(); }
-bool common(const std::vector<int>& one, const std::vector<int>& other) {
+bool has(std::span<const int> list, int item) { return std::ranges::find(list, item) != list.end(); }
+bool common(std::span<const int> one, std::span<const int> other) {
   return std::ranges::any_of(one, [&](int item) { return has(other, item); });
 }
 bool common(const std::vector<View>& one, const std::vector<View>& other) {
@@ -27,13 +26,14 @@ class Delayer {
 
   void run() {
     for (Step& step : program_.steps) {
-      step.carried = step.kind == Kind::sum_gradient || step.kind == Kind::gather_parameter;
-      if (step.kind == Kind::sum_gradient) std::ranges::copy(step.parameters, std::back_inserter(delayed_));
-      if (step.kind == Kind::scatter_gradient) owned_.push_back(step.parameters[0]);
+      step.carried = step.is<steps::SumGradient>() || step.is<steps::GatherParameter>();
+      if (step.is<steps::SumGradient>()) std::ranges::copy(step.parameters(), std::back_inserter(delayed_));
+      if (const auto* scatter = step.as<steps::ScatterGradient>()) owned_.push_back(scatter->parameter);
     }
     for (Step& step : program_.steps)
       if (is_replicated(step)) delay_replicated(step);
-    for (Step& step : program_.steps) step.late |= step.kind == Kind::update && may_wait(step.parameters[0]);
+    for (Step& step : program_.steps)
+      if (const auto* update = step.as<steps::Update>()) step.late |= may_wait(update->parameter);
     move();
   }
 
@@ -45,9 +45,9 @@ class Delayer {
     return has(delayed_, parameter) || (program_.placement->ranks > 1 && !has(owned_, parameter));
   }
 
-  const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work)]; }
+  const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work())]; }
   bool is_replicated(const Step& step) const {
-    return step.kind == Kind::backward_weights && work_of(step).backward_only;
+    return step.runs(Pass::backward_weights) && work_of(step).backward_only;
   }
 
   // Computes a whole gradient late where gathers alone bring all that it needs, into memory of its own. These
@@ -56,7 +56,7 @@ class Delayer {
     std::vector<Step*> gathers;
     for (const View& view : step.reads) {
       Step* gather = only_writer(view);
-      if (!gather || gather->kind != Kind::exchange) return;
+      if (!gather || !gather->is<steps::Exchange>()) return;
       gathers.push_back(gather);
     }
     step.late = true;
@@ -90,8 +90,9 @@ class Delayer {
     for (int s = 0; s < program_.forward_steps; ++s) {
       const Step& step = program_.steps[static_cast<size_t>(s)];
       if (common(step.writes, late.reads)) return s;
-      if (step.lane != Lane::compute || step.work < 0) continue;
-      const auto& parameters = late.work < 0 ? late.parameters : work_of(late).parameters;
+      if (step.lane != Lane::compute || step.work() < 0) continue;
+      const std::span<const int> parameters =
+          late.work() < 0 ? late.parameters() : std::span<const int>(work_of(late).parameters);
       if (common(work_of(step).parameters, parameters)) return s;
     }
     return program_.forward_steps;
@@ -101,7 +102,7 @@ class Delayer {
   void move() {
     std::map<int, int> place_of_parameter;  // of replicated ones
     for (const Step& step : program_.steps) {
-      if (!step.late || step.work < 0) continue;
+      if (!step.late || step.work() < 0) continue;
       for (int parameter : work_of(step).parameters) place_of_parameter[parameter] = place_of(step);
     }
     std::multimap<int, Step> late;  // by the step that they go before
@@ -112,7 +113,7 @@ class Delayer {
         continue;
       }
       const auto known =
-          step.work < 0 ? place_of_parameter.find(step.parameters[0]) : place_of_parameter.end();
+          step.work() < 0 ? place_of_parameter.find(step.parameters()[0]) : place_of_parameter.end();
       late.emplace(known == place_of_parameter.end() ? place_of(step) : known->second, step);
     }
     program_.steps.clear();

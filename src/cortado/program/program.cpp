@@ -4,18 +4,14 @@ namespace cortado {
 
 Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
 
-bool overlap(const View& one, const View& other) {
-  return one.buffer == other.buffer && one.bytes.begin < other.bytes.end && other.bytes.begin < one.bytes.end;
-}
-
 Range part_of(const Range& samples, int number, int count) {
   const auto end = [&](int parts) { return samples.begin + (samples.size() * parts + count - 1) / count; };
   return {end(number), end(number + 1)};
 }
 
 Movement Program::movement_of(const Step& step) const {
-  const Movement& movement = works[step.work].movement;
-  return step.backward ? adjoint(movement) : movement;
+  const Movement& movement = works[step.work()].movement;
+  return step.as<steps::Exchange>()->backward ? adjoint(movement) : movement;
 }
 
 int Program::whole_of(int work) const {

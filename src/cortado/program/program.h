@@ -11,6 +11,7 @@
 #include "cortado/net/network.h"
 #include "cortado/program/movement.h"
 #include "cortado/program/placement.h"
+#include "cortado/program/step.h"
 
 namespace cortado {
 
@@ -32,27 +33,6 @@ struct TaskFacts {
 
 // Empty when no kernel runs this chain of layers as one (a chain of one layer is never refused).
 using TaskOracle = std::function<std::optional<TaskFacts>(const Task&)>;
-
-// A piece of memory with a life: from the step that first writes it to the step that last reads it.
-struct Buffer {
-  // batch: lies in a reader's memory; sums: of doubles; staging: messages, packed
-  enum class Kind { batch, activation, gradient, saved, scratch, sums, staging };
-  std::string name;
-  Kind kind = Kind::activation;
-  Bytes size;
-  int first_step = -1, last_step = -1;
-  int64_t offset = -1;  // in the arena; set by plan_buffers
-};
-
-// Where in a buffer something lies: in all of it, or in the run of bytes of some samples.
-struct View {
-  int buffer = -1;  // -1: nowhere
-  Range bytes{};
-  explicit operator bool() const { return buffer >= 0; }
-  bool operator==(const View&) const = default;
-};
-
-bool overlap(const View& one, const View& other);  // of one buffer, with bytes in common
 
 // This rank's share of an operation of the Placement, or of a chain of operations that one kernel runs, and
 // the memory that it touches.
@@ -84,48 +64,6 @@ struct Work {
   Part part{};
 
   bool is_layer() const { return kind == Kind::compute && part.whole < 0; }
-};
-
-enum class Lane { compute, communication };
-
-struct Step {
-  enum class Kind {
-    load,             // bring in the next batch of source `work`
-    forward_partial,  // addends of the sums that the forward step needs
-    backward_partial,
-    forward,
-    barrier,  // the forward pass is over, and losses are known: what is not finite ends the iteration here
-    seed,     // fill the gradient of a loss (writes[0]) with its weight
-    backward_weights,
-    backward,
-    accumulate,            // writes[0] = sum of reads
-    accumulate_parameter,  // gradient of the parameter += reads[0]
-    exchange,              // move a tensor: the movement of `work`, backward its adjoint
-    sum_statistics,        // buffer `sums` summed over `group`
-    sum_gradient,          // gradients of the parameters summed over `group`
-    scatter_gradient,      // the same, each rank of `group` getting its share
-    update,                // the parameter by its gradient; after scatter_gradient only this rank's share
-    gather_parameter,      // shares of the parameter from their owners
-  };
-  Kind kind = Kind::forward;
-  Lane lane = Lane::compute;
-  int work = -1;
-  std::vector<int> parameters{};  // of the network; several: the gradient chunk of sum_gradient
-  double value = 0;               // seed
-  bool backward = false;          // exchange: the adjoint
-  View scratch{};                 // exchange: staging
-  View sums{};
-  int tag = -1;              // exchange: the same on all ranks
-  std::vector<int> group{};  // ranks; exchange: of a collective, else empty
-  std::vector<View> reads{}, writes{};
-  std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
-                             // steps overlap, of the communication lane
-  bool late = false;         // works for the iteration before; not done in the first one
-  bool carried = false;      // communication that may still be under way in the next iteration
-  std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
-  // Communication: the first compute step that waits for it. Steps of the next iteration count on from the
-  // last step of this one. Of what is under way, the lane moves first what is needed soonest. 0: not known.
-  int needed = 0;
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
@@ -166,7 +104,6 @@ struct Program {
 
 Range part_of(const Range& samples, int number, int count);  // even runs; the first have what is over
 
-std::string_view name_of(Step::Kind kind);
 std::string_view name_of(const Program& program, const Step& step);  // exchange: "allgather", ...
 std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2", "conv3 1/2"
 std::string layers_of(const Work& work, const Network& network);     // the same without "1/2"

@@ -1,50 +1,13 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "cortado/base/overloaded.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
 
-std::string_view name_of(Step::Kind kind) {
-  switch (kind) {
-    case Step::Kind::load:
-      return "load";
-    case Step::Kind::forward:
-      return "forward";
-    case Step::Kind::barrier:
-      return "barrier";
-    case Step::Kind::seed:
-      return "seed";
-    case Step::Kind::backward_weights:
-      return "backward-weights";
-    case Step::Kind::backward:
-      return "backward";
-    case Step::Kind::accumulate:
-      return "accumulate";
-    case Step::Kind::accumulate_parameter:
-      return "accumulate-parameter";
-    case Step::Kind::forward_partial:
-      return "forward-partial";
-    case Step::Kind::backward_partial:
-      return "backward-partial";
-    case Step::Kind::exchange:
-      return "exchange";
-    case Step::Kind::sum_statistics:
-      return "sum-statistics";
-    case Step::Kind::sum_gradient:
-      return "sum-gradient";
-    case Step::Kind::scatter_gradient:
-      return "scatter-gradient";
-    case Step::Kind::update:
-      return "update";
-    case Step::Kind::gather_parameter:
-      return "gather-parameter";
-  }
-  return "?";
-}
-
 std::string_view name_of(const Program& program, const Step& step) {
-  if (step.kind != Step::Kind::exchange || step.group.empty()) return name_of(step.kind);
+  if (!step.is<steps::Exchange>() || step.group().empty()) return name_of(step);
   return name_of(program.movement_of(step).pattern());
 }
 
@@ -68,17 +31,17 @@ std::string name_of(const Work& work, const Network& network) {
 }
 
 std::string parameters_text(const Network& network, const Step& step) {
-  std::string text = network.parameters()[step.parameters[0]].name;
-  if (step.parameters.size() > 1) text += fmt::format(" and {} more", step.parameters.size() - 1);
+  std::string text = network.parameters()[step.parameters()[0]].name;
+  if (step.parameters().size() > 1) text += fmt::format(" and {} more", step.parameters().size() - 1);
   return text;
 }
 
 namespace {
 
 std::string subject(const Program& program, const Network& network, const Step& step) {
-  if (!step.parameters.empty()) return parameters_text(network, step);
-  if (step.work < 0) return "";
-  return name_of(program.works[step.work], network);
+  if (!step.parameters().empty()) return parameters_text(network, step);
+  if (step.work() < 0) return "";
+  return name_of(program.works[step.work()], network);
 }
 
 }  // namespace
@@ -88,8 +51,8 @@ namespace {
 // "layer 'conv1'", and how many more have parameters in it.
 std::string layers_text(const Network& network, const Step& step) {
   std::set<int> owners;
-  for (int parameter : step.parameters) owners.insert(network.parameters()[parameter].owner);
-  const int first = network.parameters()[step.parameters[0]].owner;
+  for (int parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
+  const int first = network.parameters()[step.parameters()[0]].owner;
   std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
   if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);
   return text;
@@ -98,30 +61,32 @@ std::string layers_text(const Network& network, const Step& step) {
 }  // namespace
 
 std::string spoken(const Program& program, const Network& network, const Step& step) {
-  using Kind = Step::Kind;
   const std::string of = subject(program, network, step);
-  const bool forward = step.kind == Kind::forward || step.kind == Kind::forward_partial;
-  switch (step.kind) {
-    case Kind::load:
-      return fmt::format("the batch of layer '{}'", of);
-    case Kind::exchange:
-      return fmt::format("the {} exchange '{}'", step.backward ? "backward" : "forward", of);
-    case Kind::sum_statistics:
-      return fmt::format("the sum of statistics of layer '{}'", of);
-    case Kind::sum_gradient:
-    case Kind::scatter_gradient:
-      return "the sum of gradients of " + layers_text(network, step);
-    case Kind::update:
-      return "the update of " + layers_text(network, step);
-    case Kind::gather_parameter:
-      return "the gathering of parameters of " + layers_text(network, step);
-    case Kind::barrier:
-      return "the end of the forward pass";
-    case Kind::seed:
-      return "the gradient of the loss";
-    default:
-      return fmt::format("layer '{}' {}", of, forward ? "forward" : "backward");
-  }
+  const auto of_layers = [&](std::string_view what) {
+    return fmt::format("{} of {}", what, layers_text(network, step));
+  };
+  const auto computing = [&](bool forward) {
+    return fmt::format("layer '{}' {}", of, forward ? "forward" : "backward");
+  };
+  return std::visit(
+      Overloaded{
+          [&](const steps::Load&) { return fmt::format("the batch of layer '{}'", of); },
+          [&](const steps::Compute& compute) {
+            return computing(compute.pass == Pass::forward || compute.pass == Pass::forward_partial);
+          },
+          [&](const steps::Barrier&) { return std::string("the end of the forward pass"); },
+          [&](const steps::Seed&) { return std::string("the gradient of the loss"); },
+          [&](const steps::Accumulate&) { return computing(false); },
+          [&](const steps::AccumulateParameter&) { return computing(false); },
+          [&](const steps::Exchange& exchange) {
+            return fmt::format("the {} exchange '{}'", exchange.backward ? "backward" : "forward", of);
+          },
+          [&](const steps::SumStatistics&) { return fmt::format("the sum of statistics of layer '{}'", of); },
+          [&](const steps::SumGradient&) { return of_layers("the sum of gradients"); },
+          [&](const steps::ScatterGradient&) { return of_layers("the sum of gradients"); },
+          [&](const steps::Update&) { return of_layers("the update"); },
+          [&](const steps::GatherParameter&) { return of_layers("the gathering of parameters"); }},
+      step.action);
 }
 
 std::string Program::text(const Network& network) const {

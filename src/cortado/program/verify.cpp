@@ -44,7 +44,7 @@ void verify_reads(const Program& program) {
     const Step& step = program.steps[index];
     for (const View& view : step.reads) {
       check(written.has(view) || step.late, "step {} ({}) reads {} before it is written", index,
-            name_of(step.kind), program.buffers[view.buffer].name);
+            name_of(step), program.buffers[view.buffer].name);
     }
     for (const View& view : step.writes) written.add(view);
   }
@@ -86,9 +86,8 @@ std::vector<std::vector<bool>> steps_before(const Program& program) {
 
 // Steps that run at the same time do not touch the same memory, save to read it.
 void verify_races(const Program& program) {
-  const bool communicates = std::ranges::any_of(program.steps, [](const Step& s) {
-    return s.lane == Lane::communication && s.kind != Step::Kind::load;
-  });
+  const bool communicates = std::ranges::any_of(
+      program.steps, [](const Step& s) { return s.lane == Lane::communication && !s.is<steps::Load>(); });
   if (!communicates) return;
   const auto before = steps_before(program);
   const auto same_memory = [&](const View& one, const View& other) {
@@ -110,7 +109,7 @@ void verify_races(const Program& program) {
       const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
                          clash(earlier.writes, step.reads);
       check(!races, "steps {} ({}) and {} ({}) touch the same memory and may run together", e,
-            name_of(earlier.kind), s, name_of(step.kind));
+            name_of(earlier), s, name_of(step));
     }
   }
 }
@@ -212,17 +211,17 @@ void verify_updates(const Program& program, const Network& network) {
   std::vector<int> updates(network.parameters().size(), 0);
   std::vector<bool> late(network.parameters().size(), false), used(network.parameters().size(), false);
   for (const Step& step : program.steps) {
-    if (step.kind == Step::Kind::update) {
-      const int parameter = step.parameters[0];
+    if (const auto* update = step.as<steps::Update>()) {
+      const int parameter = update->parameter;
       ++updates[parameter];
       late[parameter] = step.late;
       check(!step.late || !used[parameter], "parameter {} is used before its late update",
             network.parameters()[parameter].name);
     }
-    if (step.work < 0 || step.kind == Step::Kind::load || step.late) continue;
-    for (int parameter : program.works[step.work].parameters) {
+    if (step.work() < 0 || step.is<steps::Load>() || step.late) continue;
+    for (int parameter : program.works[step.work()].parameters) {
       used[parameter] = true;
-      check(updates[parameter] == 0 || late[parameter] || step.kind == Step::Kind::forward,
+      check(updates[parameter] == 0 || late[parameter] || step.runs(Pass::forward),
             "parameter {} is used after its update", network.parameters()[parameter].name);
     }
   }
@@ -239,12 +238,12 @@ void verify_updates(const Program& program, const Network& network) {
 // forward step once, in place of the whole.
 void verify_parts(const Program& program) {
   std::map<int, std::vector<const Work*>> parts;  // by the whole
-  std::vector<int> steps(program.works.size(), 0);
+  std::vector<int> runs(program.works.size(), 0);
   for (const Work& work : program.works)
     if (work.part.whole >= 0) parts[work.part.whole].push_back(&work);
   for (const Step& step : program.steps) {
-    const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::exchange;
-    if (forward && step.work >= 0 && !step.backward) ++steps[step.work];
+    const auto* exchange = step.as<steps::Exchange>();
+    if (step.runs(Pass::forward) || (exchange && !exchange->backward)) ++runs[step.work()];
   }
   for (const auto& [w, works] : parts) {
     const Work& whole = program.works[w];
@@ -257,8 +256,8 @@ void verify_parts(const Program& program) {
       }
       return all == view_of(whole);
     };
-    bool all = steps[w] == 0 && tiles([](const Work& work) { return work.saved; });
-    for (const Work* part : works) all = all && steps[part - program.works.data()] == 1;
+    bool all = runs[w] == 0 && tiles([](const Work& work) { return work.saved; });
+    for (const Work* part : works) all = all && runs[part - program.works.data()] == 1;
     for (const auto list : {&Work::inputs, &Work::outputs})
       for (size_t i = 0; i < (whole.*list).size(); ++i)
         all = all && tiles([&](const Work& work) { return (work.*list)[i]; });

@@ -19,24 +19,26 @@ void verify_messages(std::span<const Program> programs) {
   size_t receives = 0;
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
-      if (step.kind != Step::Kind::exchange) continue;
+      const auto* exchange = step.as<steps::Exchange>();
+      if (!exchange) continue;
       const Movement movement = program.movement_of(step);
       for (const auto& part : movement.sends) {
-        const bool fresh = sent.insert({{program.rank, part.peer, step.tag}, part.box}).second;
+        const bool fresh = sent.insert({{program.rank, part.peer, exchange->tag}, part.box}).second;
         check(fresh,
-              fmt::format("rank {} sends to {} twice under tag {}", program.rank, part.peer, step.tag));
+              fmt::format("rank {} sends to {} twice under tag {}", program.rank, part.peer, exchange->tag));
       }
     }
   }
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
-      if (step.kind != Step::Kind::exchange) continue;
+      const auto* exchange = step.as<steps::Exchange>();
+      if (!exchange) continue;
       const Movement movement = program.movement_of(step);
       for (const auto& part : movement.receives) {
-        auto found = sent.find({part.peer, program.rank, step.tag});
+        auto found = sent.find({part.peer, program.rank, exchange->tag});
         check(found != sent.end(),
               fmt::format("rank {} waits for a message of {} under tag {} that is not sent", program.rank,
-                          part.peer, step.tag));
+                          part.peer, exchange->tag));
         check(found->second == part.box, fmt::format("rank {} sends {} to {}, which expects {}", part.peer,
                                                      found->second.text(), program.rank, part.box.text()));
         ++receives;
@@ -50,13 +52,13 @@ void verify_messages(std::span<const Program> programs) {
 void verify_chunks(std::span<const Program> programs) {
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
-      if (step.kind != Step::Kind::exchange || step.group.empty()) continue;
-      const Movement& copy = program.works[step.work].movement;
+      if (!step.is<steps::Exchange>() || step.group().empty()) continue;
+      const Movement& copy = program.works[step.work()].movement;
       const Movement movement = copy.sums ? adjoint(copy) : copy;
-      std::vector<std::optional<Box>> arrives(step.group.size());
+      std::vector<std::optional<Box>> arrives(step.group().size());
       auto arrive = [&](int from, const Box& box) {
-        const auto member = std::ranges::find(step.group, from) - step.group.begin();
-        check(member < std::ssize(step.group),
+        const auto member = std::ranges::find(step.group(), from) - step.group().begin();
+        check(member < std::ssize(step.group()),
               fmt::format("rank {} is not of the group that it serves", from));
         arrives[static_cast<size_t>(member)] = box;
       };
@@ -88,16 +90,16 @@ void verify_collectives(std::span<const Program> programs) {
 Meetings meetings_of(const Program& program) {
   Meetings meetings;
   for (const Step& step : program.steps) {
-    if (step.group.empty()) continue;
-    std::string what = fmt::format("{} [{}] {} {}", name_of(program, step), fmt::join(step.parameters, ","),
-                                   step.backward, step.tag);
-    if (step.kind == Step::Kind::exchange) {
+    if (step.group().empty()) continue;
+    std::string what = fmt::format("{} [{}]", name_of(program, step), fmt::join(step.parameters(), ","));
+    if (const auto* exchange = step.as<steps::Exchange>()) {
+      what += fmt::format(" {} {}", exchange->backward, exchange->tag);
       for (const auto& chunk : program.movement_of(step).chunks)
         what += fmt::format(" {}", chunk ? chunk->text() : "none");
-    } else if (step.work >= 0) {
-      what += fmt::format(" of {}", program.works[step.work].nodes.front());
+    } else if (const auto* sum = step.as<steps::SumStatistics>()) {
+      what += fmt::format(" {} of {}", sum->backward, program.works[sum->work].nodes.front());
     }
-    meetings[step.group].push_back(std::move(what));
+    meetings[step.group()].push_back(std::move(what));
   }
   return meetings;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace cortado {
 namespace {
@@ -33,18 +34,18 @@ Ring ring_of(const Movement& movement, int rank) {
 }
 
 // `count` numbers of `size` bytes; chunk i of an allreduce ends at count * (i + 1) / members.
-Ring sum_ring(const Step& step, int rank, int64_t count, int64_t size) {
-  Ring ring{.chunks = {}, .member = place_in(step.group, rank)};
-  const auto members = std::ssize(step.group);
+Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, int64_t size) {
+  Ring ring{.chunks = {}, .member = place_in(group, rank)};
+  const auto members = std::ssize(group);
   for (int64_t i = 0; i < members; ++i)
     ring.chunks.push_back((count * (i + 1) / members - count * i / members) * size);
   return ring;
 }
 
 // The same where chunks are the shares that ranks own.
-Ring share_ring(const Step& step, int rank, int64_t count) {
-  Ring ring{.chunks = {}, .member = place_in(step.group, rank)};
-  const int members = static_cast<int>(step.group.size());
+Ring share_ring(const std::vector<int>& group, int rank, int64_t count) {
+  Ring ring{.chunks = {}, .member = place_in(group, rank)};
+  const int members = static_cast<int>(group.size());
   for (int i = 0; i < members; ++i)
     ring.chunks.push_back(block_of(count, members, i).size() * static_cast<int64_t>(sizeof(float)));
   return ring;
@@ -57,8 +58,7 @@ Volume messages_of(const Movement& movement) {
   return volume;
 }
 
-void add_exchange(const Program& program, const Step& step, Volumes& volumes) {
-  const Movement movement = program.movement_of(step);
+void add_exchange(const Program& program, const Movement& movement, Volumes& volumes) {
   if (movement.group.empty()) {
     volumes.messages += messages_of(movement);
   } else if (movement.sums) {
@@ -68,26 +68,18 @@ void add_exchange(const Program& program, const Step& step, Volumes& volumes) {
   }
 }
 
-void add_sum(const Program& program, const Step& step, Volumes& volumes) {
-  if (step.kind == Step::Kind::sum_statistics) {
-    const auto size = static_cast<int64_t>(sizeof(double));
-    const Ring ring = sum_ring(step, program.rank, step.sums.bytes.size() / size, size);
-    volumes.statistics += ring.scatter();
-    volumes.statistics += ring.gather();
-    return;
-  }
+void add_statistics(const Program& program, const steps::SumStatistics& sum, Volumes& volumes) {
+  const auto size = static_cast<int64_t>(sizeof(double));
+  const Ring ring = sum_ring(sum.group, program.rank, sum.sums.bytes.size() / size, size);
+  volumes.statistics += ring.scatter();
+  volumes.statistics += ring.gather();
+}
+
+int64_t floats_of(const Program& program, std::span<const int> parameters) {
   int64_t floats = 0;
-  for (int parameter : step.parameters)
+  for (int parameter : parameters)
     floats += program.placement->slices[parameter][program.rank]->shape().size();
-  if (step.kind == Step::Kind::sum_gradient) {
-    const Ring ring = sum_ring(step, program.rank, floats, sizeof(float));
-    volumes.gradients += ring.scatter();
-    volumes.gradients += ring.gather();
-  } else if (step.kind == Step::Kind::scatter_gradient) {
-    volumes.gradients += share_ring(step, program.rank, floats).scatter();
-  } else if (step.kind == Step::Kind::gather_parameter) {
-    volumes.gradients += share_ring(step, program.rank, floats).gather();
-  }
+  return floats;
 }
 
 }  // namespace
@@ -106,12 +98,21 @@ Volume Volumes::total() const {
 
 Volumes volumes_of(const Program& program) {
   Volumes volumes;
+  const int rank = program.rank;
   for (const Step& step : program.steps) {
-    if (step.lane != Lane::communication || step.kind == Step::Kind::load) continue;
-    if (step.kind == Step::Kind::exchange) {
-      add_exchange(program, step, volumes);
-    } else {
-      add_sum(program, step, volumes);
+    const int64_t floats = floats_of(program, step.parameters());
+    if (step.is<steps::Exchange>()) {
+      add_exchange(program, program.movement_of(step), volumes);
+    } else if (const auto* statistics = step.as<steps::SumStatistics>()) {
+      add_statistics(program, *statistics, volumes);
+    } else if (step.is<steps::SumGradient>()) {
+      const Ring ring = sum_ring(step.group(), rank, floats, sizeof(float));
+      volumes.gradients += ring.scatter();
+      volumes.gradients += ring.gather();
+    } else if (step.is<steps::ScatterGradient>()) {
+      volumes.gradients += share_ring(step.group(), rank, floats).scatter();
+    } else if (step.is<steps::GatherParameter>()) {
+      volumes.gradients += share_ring(step.group(), rank, floats).gather();
     }
   }
   return volumes;

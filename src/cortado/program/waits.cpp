@@ -58,32 +58,16 @@ class Resources {
 
   Touched of(const Step& step) const {
     Touched touched{pieces_of(step.reads), pieces_of(step.writes)};
-    switch (step.kind) {
-      case Step::Kind::forward_partial:
-      case Step::Kind::forward:
-        for (int parameter : program_.works[step.work].parameters)
-          touched.reads.push_back(weights(parameter));
-        break;
-      case Step::Kind::backward_partial:
-      case Step::Kind::backward_weights:
-      case Step::Kind::backward:
-        add_backward(step, touched);
-        break;
-      case Step::Kind::accumulate_parameter:
-      case Step::Kind::sum_gradient:
-      case Step::Kind::scatter_gradient:
-        for (int parameter : step.parameters) touched.writes.push_back(gradient(parameter));
-        break;
-      case Step::Kind::update:
-        touched.reads.push_back(gradient(step.parameters[0]));
-        touched.writes.push_back(weights(step.parameters[0]));
-        break;
-      case Step::Kind::gather_parameter:
-        touched.writes.push_back(weights(step.parameters[0]));
-        break;
-      default:
-        break;
+    if (const auto* compute = step.as<steps::Compute>()) add_computing(*compute, touched);
+    if (step.is<steps::AccumulateParameter>() || step.is<steps::SumGradient>() ||
+        step.is<steps::ScatterGradient>())
+      for (int parameter : step.parameters()) touched.writes.push_back(gradient(parameter));
+    if (const auto* update = step.as<steps::Update>()) {
+      touched.reads.push_back(gradient(update->parameter));
+      touched.writes.push_back(weights(update->parameter));
     }
+    if (const auto* gather = step.as<steps::GatherParameter>())
+      touched.writes.push_back(weights(gather->parameter));
     return touched;
   }
 
@@ -96,10 +80,11 @@ class Resources {
   int weights(int parameter) const { return pieces_.count() + 2 * parameter; }
   int gradient(int parameter) const { return weights(parameter) + 1; }
 
-  void add_backward(const Step& step, Touched& touched) const {
-    const Work& work = program_.works[step.work];
+  void add_computing(const steps::Compute& compute, Touched& touched) const {
+    const Work& work = program_.works[compute.work];
+    const bool backward = compute.pass != Pass::forward_partial && compute.pass != Pass::forward;
     const bool makes_gradients =
-        step.kind == Step::Kind::backward_weights || !work.task.layer().splits_backward();
+        backward && (compute.pass == Pass::backward_weights || !work.task.layer().splits_backward());
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       touched.reads.push_back(weights(work.parameters[p]));
       if (makes_gradients && work.task.parameter_gradients[p] && !work.partial_gradients[p])

@@ -76,15 +76,16 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
     const Step& step = program.steps[static_cast<size_t>(entry.step)];
     const double seconds = entry.end.count - entry.begin.count;
     times.steps.push_back(seconds);
-    if (step.kind == Step::Kind::update) times.update += seconds;
+    if (step.is<steps::Update>()) times.update += seconds;
     if (step.lane == Lane::communication) {
-      if (step.kind == Step::Kind::load) continue;
+      if (step.is<steps::Load>()) continue;
       times.messages += seconds;
       const int work = work_served(program, step);
       if (work >= 0) times.communication[static_cast<size_t>(work)] += seconds;
-    } else if (step.work >= 0) {
-      const bool forward = step.kind == Step::Kind::forward || step.kind == Step::Kind::forward_partial;
-      (forward ? times.forward : times.backward)[static_cast<size_t>(program.whole_of(step.work))] += seconds;
+    } else if (step.work() >= 0) {
+      const bool forward = step.runs(Pass::forward) || step.runs(Pass::forward_partial);
+      (forward ? times.forward : times.backward)[static_cast<size_t>(program.whole_of(step.work()))] +=
+          seconds;
     }
   }
   return times;

@@ -15,13 +15,13 @@ using Json = nlohmann::ordered_json;
 
 std::string step_name(const Program& program, const Network& network, const Step& step) {
   const std::string_view kind = name_of(program, step);
-  if (!step.parameters.empty()) return fmt::format("{} {}", parameters_text(network, step), kind);
-  if (step.work < 0) return std::string(kind);
-  return fmt::format("{} {}", name_of(program.works[static_cast<size_t>(step.work)], network), kind);
+  if (!step.parameters().empty()) return fmt::format("{} {}", parameters_text(network, step), kind);
+  if (step.work() < 0) return std::string(kind);
+  return fmt::format("{} {}", name_of(program.works[static_cast<size_t>(step.work())], network), kind);
 }
 
 std::string layer_name(const Program& program, const Network& network, const Step& step) {
-  const int work = step.kind == Step::Kind::load ? step.work : layer_work(program, step);
+  const int work = step.is<steps::Load>() ? step.work() : layer_work(program, step);
   return work < 0 ? "" : name_of(program.works[static_cast<size_t>(work)], network);
 }
 

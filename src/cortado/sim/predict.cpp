@@ -10,34 +10,18 @@
 namespace cortado {
 namespace {
 
-using Kind = Step::Kind;
-
 StepPart part_of(const Step& step) {
-  switch (step.kind) {
-    case Kind::forward:
-    case Kind::forward_partial:
-      return StepPart::forward;
-    case Kind::backward_weights:
-    case Kind::backward_partial:
-    case Kind::backward:
-      return StepPart::backward;
-    case Kind::sum_gradient:
-    case Kind::scatter_gradient:
-    case Kind::gather_parameter:
-      return StepPart::sync;
-    case Kind::exchange:
-    case Kind::sum_statistics:
-      return StepPart::transfer;
-    case Kind::update:
-      return StepPart::update;
-    default:
-      return StepPart::other;
-  }
+  if (const auto* compute = step.as<steps::Compute>())
+    return compute->pass == Pass::forward || compute->pass == Pass::forward_partial ? StepPart::forward
+                                                                                    : StepPart::backward;
+  if (step.is<steps::Exchange>() || step.is<steps::SumStatistics>()) return StepPart::transfer;
+  if (step.is<steps::Update>()) return StepPart::update;
+  return step.group().empty() ? StepPart::other : StepPart::sync;
 }
 
-TaskPhase phase_of(Kind kind) {
-  if (kind == Kind::backward_weights) return TaskPhase::backward_weights;
-  return kind == Kind::forward || kind == Kind::forward_partial ? TaskPhase::forward : TaskPhase::backward;
+TaskPhase phase_of(Pass pass) {
+  if (pass == Pass::backward_weights) return TaskPhase::backward_weights;
+  return pass == Pass::forward || pass == Pass::forward_partial ? TaskPhase::forward : TaskPhase::backward;
 }
 
 TaskKind kind_of(const Task& task) {
@@ -69,7 +53,7 @@ std::vector<PredictedLayer> compare(const Prediction& prediction, const Network&
   layers.back().name = "between layers";
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
-    if (step.kind == Kind::load) continue;
+    if (step.is<steps::Load>()) continue;
     const int work = layer_work(program, step);
     PredictedLayer& layer = work < 0 ? layers.back() : layers[static_cast<size_t>(work)];
     const auto part = static_cast<size_t>(part_of(step));
@@ -97,11 +81,11 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
     const Step& step = program.steps[s];
     const StepPart part = part_of(step);
     size_t sum = 0;
-    if (part == StepPart::forward || part == StepPart::backward) {
-      const TaskKind kind = kind_of(program.works[static_cast<size_t>(step.work)].task);
-      sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(step.kind));
+    if (const auto* compute = step.as<steps::Compute>()) {
+      const TaskKind kind = kind_of(program.works[static_cast<size_t>(compute->work)].task);
+      sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(compute->pass));
     } else if (part == StepPart::sync || part == StepPart::transfer) {
-      sum = step.kind == Kind::exchange ? exchanges : collectives;
+      sum = step.is<steps::Exchange>() ? exchanges : collectives;
     } else {
       continue;
     }

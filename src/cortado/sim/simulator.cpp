@@ -224,9 +224,9 @@ class Simulator {
     const Step& step = of.program.steps[static_cast<size_t>(index)];
     int& left = of.left[static_cast<size_t>(index)];
     ++left;  // while it comes to its meetings, of which any may take no time
-    if (!step.group.empty()) {
+    if (!step.group().empty()) {
       meet_group(number, index);
-    } else if (step.kind == Step::Kind::exchange) {
+    } else if (step.is<steps::Exchange>()) {
       const Movement movement = of.program.movement_of(step);
       for (const auto& part : movement.sends) meet_peer(number, part.peer, part, number, index);
       for (const auto& part : movement.receives) meet_peer(part.peer, number, part, number, index);
@@ -236,7 +236,7 @@ class Simulator {
   }
 
   void meet_peer(int from, int to, const Movement::Part& part, int number, int index) {
-    const int tag = rank(number).program.steps[static_cast<size_t>(index)].tag;
+    const int tag = rank(number).program.steps[static_cast<size_t>(index)].as<steps::Exchange>()->tag;
     come({{from, to}, tag}, 2, number, index, [&] {
       const Bytes bytes = bytes_of(part.box.shape());
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
@@ -250,14 +250,14 @@ class Simulator {
     Rank& of = rank(number);
     const Step& step = of.program.steps[static_cast<size_t>(index)];
     // Below every tag, so that a group of two is not taken for two peers.
-    const int nth = -1 - of.meetings[step.group]++;
-    come({step.group, nth}, step.group.size(), number, index, [&] {
+    const std::vector<int>& group = step.group();
+    const int nth = -1 - of.meetings[group]++;
+    come({group, nth}, group.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
       const int flow =
-          flows_.start(alone.count, ports_.collective(kind, step.group, bytes, alone), needed(of, index));
-      for (int member : step.group)
-        add_loss(member, flow, ports_.collective_overhead(kind, step.group, bytes, member));
+          flows_.start(alone.count, ports_.collective(kind, group, bytes, alone), needed(of, index));
+      for (int member : group) add_loss(member, flow, ports_.collective_overhead(kind, group, bytes, member));
       return flow;
     });
   }

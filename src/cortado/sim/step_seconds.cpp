@@ -1,10 +1,6 @@
 #include "cortado/sim/step_seconds.h"
 
-#include <algorithm>
-
 namespace cortado {
-
-using Kind = Step::Kind;
 
 StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank)
     : program_(program), costs_(costs), node_of_rank_(node_of_rank) {
@@ -20,46 +16,28 @@ std::vector<double> StepSeconds::of_all() {
 }
 
 Seconds StepSeconds::of(const Step& step) {
-  const size_t work = static_cast<size_t>(std::max(0, step.work));
-  switch (step.kind) {
-    case Kind::forward:
-      return times_[work].forward;
-    case Kind::backward_weights:
-      return times_[work].backward_weights;
-    case Kind::backward:
-      return times_[work].backward;
-    case Kind::update:
-      return costs_.update(share_of(step), program_.rank);
-    case Kind::exchange:
-      return messages(step);
-    case Kind::sum_statistics:
-    case Kind::sum_gradient:
-    case Kind::scatter_gradient:
-    case Kind::gather_parameter:
-      return together(step);
-    default:  // its time counts in the step after it, or is unknown
-      return {};
+  if (const auto* compute = step.as<steps::Compute>()) {
+    const TaskTime& time = times_[static_cast<size_t>(compute->work)];
+    if (compute->pass == Pass::forward) return time.forward;
+    if (compute->pass == Pass::backward_weights) return time.backward_weights;
+    return compute->pass == Pass::backward ? time.backward : Seconds{};  // partial: counts in the pass after
   }
+  if (step.is<steps::Update>()) return costs_.update(share_of(step), program_.rank);
+  if (step.is<steps::Exchange>()) return messages(step);
+  return step.group().empty() ? Seconds{} : together(step);
 }
 
 Seconds StepSeconds::together(const Step& step) {
   const GroupStep what = group_step(step);
-  return costs_.collective(what.kind, {&step.group, 1}, what.bytes);
+  return costs_.collective(what.kind, {&step.group(), 1}, what.bytes);
 }
 
 StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
-  switch (step.kind) {
-    case Kind::sum_statistics:
-      return {Collective::allreduce, Bytes{step.sums.bytes.size()}};
-    case Kind::sum_gradient:
-      return {Collective::allreduce, slice_of(step)};
-    case Kind::scatter_gradient:
-      return {Collective::reduce_scatter, slice_of(step)};
-    case Kind::gather_parameter:
-      return {Collective::allgather, slice_of(step)};
-    default:
-      break;
-  }
+  if (const auto* statistics = step.as<steps::SumStatistics>())
+    return {Collective::allreduce, Bytes{statistics->sums.bytes.size()}};
+  if (step.is<steps::SumGradient>()) return {Collective::allreduce, slice_of(step)};
+  if (step.is<steps::ScatterGradient>()) return {Collective::reduce_scatter, slice_of(step)};
+  if (step.is<steps::GatherParameter>()) return {Collective::allgather, slice_of(step)};
   // Chunks that make one box together.
   const Movement movement = program_.movement_of(step);
   Bytes bytes;
@@ -70,7 +48,7 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
 
 Bytes StepSeconds::slice_of(const Step& step) const {
   Bytes bytes;
-  for (int parameter : step.parameters) {
+  for (int parameter : step.parameters()) {
     const auto& layout = program_.placement->slices[static_cast<size_t>(parameter)];
     bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
   }
@@ -81,21 +59,22 @@ Bytes StepSeconds::slice_of(const Step& step) const {
 Bytes StepSeconds::share_of(const Step& update) const {
   const Bytes slice = slice_of(update);
   for (const Step& step : program_.steps) {
-    if (step.kind == Kind::scatter_gradient && step.parameters == update.parameters)
-      return {slice.count / std::ssize(step.group)};
+    const auto* scatter = step.as<steps::ScatterGradient>();
+    if (scatter && scatter->parameter == update.as<steps::Update>()->parameter)
+      return {slice.count / std::ssize(scatter->group)};
   }
   return slice;
 }
 
 Seconds StepSeconds::messages(const Step& step) {
-  const Work& work = program_.works[static_cast<size_t>(step.work)];
+  const Work& work = program_.works[static_cast<size_t>(step.work())];
   const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
   const Layout from = program_.layout_of(operation.inputs[0], work),
                to = program_.layout_of(operation.outputs[0], work);
   if (operation.kind == Placement::Operation::Kind::copy)
     return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_));
   // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.
-  if (step.group.empty())
+  if (step.group().empty())
     return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), node_of_rank_));
   return together(step);
 }

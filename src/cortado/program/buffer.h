@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "cortado/base/box.h"
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+// A piece of memory with a life: from the step that first writes it to the step that last reads it.
+struct Buffer {
+  // batch: lies in a reader's memory; sums: of doubles; staging: messages, packed
+  enum class Kind { batch, activation, gradient, saved, scratch, sums, staging };
+  std::string name;
+  Kind kind = Kind::activation;
+  Bytes size;
+  int first_step = -1, last_step = -1;
+  int64_t offset = -1;  // in the arena; set by plan_buffers
+};
+
+// Where in a buffer something lies: in all of it, or in the run of bytes of some samples.
+struct View {
+  int buffer = -1;  // -1: nowhere
+  Range bytes{};
+  explicit operator bool() const { return buffer >= 0; }
+  bool operator==(const View&) const = default;
+};
+
+bool overlap(const View& one, const View& other);  // of one buffer, with bytes in common
+
+}  // namespace cortado
