@@ -25,7 +25,7 @@ class ChooseStrategy : public ::testing::Test {
     std::vector<AutoChoice> choices(static_cast<size_t>(ranks));
     LocalJob(ranks).run([&](Communicator& job) {
       const auto tell = [&](const std::string& line) { told_ += line + "\n"; };
-      choices[static_cast<size_t>(job.rank())] = choose_strategy(net_, job, "", tell);
+      choices[static_cast<size_t>(job.rank())] = choose_strategy(net_, job, "", 1, tell);
     });
     return choices;
   }

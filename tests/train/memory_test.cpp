@@ -10,6 +10,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/softmax_loss.h"
+#include "cortado/program/held_memory.h"
 #include "cortado/train/optimizer.h"
 
 #include "tests/exec/job_run.h"
@@ -140,6 +141,48 @@ TEST(Memory, ARankUnderDataHoldsWhatOneOfItsShareDoes) {
   on_ranks(vgg_a(8, {.n = 2}), 2, [&](Communicator&, Executor& executor, ParameterStore&) {
     EXPECT_LE(executor.arena().count, alone + alone / 100) << executor.program().text(executor.network());
   });
+}
+
+// held_memory() says of a Program what its Executor, its parameters and the solver take.
+TEST(Memory, IsWhatItsProgramSays) {
+  for (const auto solver_type : {UpdateOptions::Solver::sgd, UpdateOptions::Solver::adam})
+    for (const int iter_size : {1, 2})
+      for (const Degrees& grid : {Degrees{}, Degrees{.n = 2}, Degrees{.c = 2}, Degrees{.n = 2, .r = 2}}) {
+        SCOPED_TRACE(fmt::format("{}, iter_size {}", grid.text(), iter_size));
+        testing::CutNet net({Shape{4, 3, 8, 8}, Shape{4, 20, 8, 8}});
+        const ParallelConfig cut = testing::on_all(grid);
+        ParallelConfig pointwise = cut;
+        pointwise.degrees = {.n = grid.n, .c = grid.c * grid.r};
+        ParallelConfig first = cut;
+        first.degrees = {.n = grid.product()};
+        net.add("a", convolution(36, 3), "data0", first);
+        net.add("a_relu", relu(), {"a"}, {"a"}, pointwise).add("b", convolution(20, 3), "a", cut);
+        net.add("loss", std::make_shared<EuclideanLoss>(), {"b", "data1"}, {"loss"}, pointwise);
+        const Network network = net.build();
+        on_ranks(net, grid.product(),
+                 [&](Communicator& communicator, Executor& executor, ParameterStore& store) {
+                   SolverOptions solver;
+                   solver.update.solver = solver_type;
+                   solver.iter_size = iter_size;
+                   const Optimizer optimizer(solver, store, parameter_cut_of(executor, &communicator));
+                   const auto lines = [](int64_t elements) { return (elements * 4 + 63) / 64 * 64; };
+                   HeldMemory real{.arena = executor.arena()};
+                   for (size_t p = 0; p < executor.parameter_entries().size(); ++p) {
+                     const ParameterStore::Entry& entry =
+                         store.entries()[static_cast<size_t>(executor.parameter_entries()[p])];
+                     real.parameters += {lines(entry.elements)};
+                     if (entry.gradient) real.gradients += {lines(entry.elements)};
+                     real.history +=
+                         {(optimizer.rounds() + iter_size - 1) * lines(optimizer.cut().updates(p).size())};
+                   }
+                   const HeldMemory held = held_memory(executor.program(), network, history_tensors(solver));
+                   EXPECT_EQ(held.arena, real.arena);
+                   EXPECT_EQ(held.parameters, real.parameters);
+                   EXPECT_EQ(held.gradients, real.gradients);
+                   EXPECT_EQ(held.history, real.history);
+                   EXPECT_GT(held.total(), held.arena);
+                 });
+      }
 }
 
 }  // namespace

@@ -141,11 +141,11 @@ std::string strategy_of(const MachineOptions& o, const Communicator& job) {
   return job.size() > 1 ? "auto" : "single";
 }
 
-Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job) {
+Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job, int history) {
   const std::string name = strategy_of(o, job);
   Strategy strategy;
   if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(o), print_notice);
+    AutoChoice choice = choose_strategy(network, job, kernels_of(o), history, print_notice);
     print_choice(choice);
     strategy = std::move(choice.strategy);
   } else {

@@ -51,7 +51,8 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 std::string strategy_of(const MachineOptions& options, const Communicator& job);
 // What that names, with the schedule that the options say.
-Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job);
+Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job,
+                          int history = 1);
 
 // Prints what a user should know though the work goes on, on stderr.
 void print_notice(const std::string& line);

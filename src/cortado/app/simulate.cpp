@@ -80,7 +80,7 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
   AbsentMachine absent(machine);
   const TunedStrategy tuned =
       tune_on(absent.simulated(), network, strategy,
-              {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }});
+              {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }}, 1);
   fmt::print(
       "tuned: {:.3f} ms in place of {:.3f} ms; {} in place of {}; best of {} simulated in {:.1f} s{}\n",
       1e3 * tuned.seconds.count, 1e3 * tuned.before.count, schedule_text(tuned.strategy.schedule),

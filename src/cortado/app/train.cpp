@@ -185,16 +185,18 @@ void run_train(const TrainArguments& a) {
   const CommandFiles files = files_of(a, options, nets);
   check(files, *job);
   check_same_training(a, message, nets, *job);
-  Trainer trainer(
-      options, nets,
-      {.reader_threads = a.reader_threads,
-       .strategy = strategy_of(a.machine, *job),
-       .communicator = job.get(),
-       .find_strategy = [&](const Network& network) { return strategy_for_job(a.machine, network, *job); },
-       .select_kernels =
-           [&](const Network& network, const CompileOptions& options) {
-             return select_kernels(a.machine, network, *job, options);
-           }});
+  Trainer trainer(options, nets,
+                  {.reader_threads = a.reader_threads,
+                   .strategy = strategy_of(a.machine, *job),
+                   .communicator = job.get(),
+                   .find_strategy =
+                       [&](const Network& network) {
+                         return strategy_for_job(a.machine, network, *job, history_tensors(options));
+                       },
+                   .select_kernels =
+                       [&](const Network& network, const CompileOptions& options) {
+                         return select_kernels(a.machine, network, *job, options);
+                       }});
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");

@@ -98,7 +98,8 @@ struct Tuned {
   Strategy strategy;
   double gained = 1;  // times faster
 };
-Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs, bool replicate) {
+Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs,
+            const plan::PricingOptions& pricing) {
   constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
@@ -106,7 +107,8 @@ Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs, b
   const Seconds computing = std::ranges::max(job.simulation.computing);
   if (job.simulation.iteration.count < worth * computing.count) return {strategy};
   TunedStrategy found =
-      tune_on(costs.simulated(), network, strategy, {.cuts = false, .replicate = replicate, .go_on = {}});
+      tune_on(costs.simulated(), network, strategy,
+              {.cuts = false, .replicate = pricing.replicate, .go_on = {}}, pricing.history);
   const double gained = found.before.count / found.seconds.count;
   if (gained < worth) return {strategy};
   return {std::move(found.strategy), gained};
@@ -130,7 +132,7 @@ std::string obstacle(Communicator& job) {
 
 }  // namespace
 
-AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels,
+AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
                            const Notices& tell) {
   AutoChoice made;
   if (job.size() == 1) {
@@ -145,6 +147,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   const auto begin = std::chrono::steady_clock::now();
   JobCosts costs(job, kernels, tell);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
+  pricing.history = history;
   pricing.replicate = round_alike(job);
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
@@ -154,7 +157,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
       trial.seconds.empty()
           ? 0
           : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
-  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing.replicate);
+  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing);
   costs.save();
   made.planned = true;
   made.built_in = choice.candidates[taken].built_in;

@@ -26,8 +26,8 @@ struct AutoChoice {
 
 // `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here
 // (measure/job_costs.h), or the best built-in one where that is nearly as good. All ranks call it and get the
-// same. `kernels`: as JobCosts has them.
-AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels,
+// same. `kernels`: as JobCosts has them. `history`: tensors of a parameter's size that the solver keeps.
+AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
                            const Notices& tell = nullptr);
 
 }  // namespace cortado

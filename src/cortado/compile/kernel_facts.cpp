@@ -26,8 +26,11 @@ TaskFacts facts_of(const Kernel& kernel) {
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
   if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
   TaskFacts facts = facts_of(*selection.kernel);
-  for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
-    facts.parameter_order += selection.kernel->parameter_format(static_cast<int>(p)).name + "; ";
+  for (size_t p = 0; p < task.parameter_gradients.size(); ++p) {
+    const ParameterFormat format = selection.kernel->parameter_format(static_cast<int>(p));
+    facts.parameter_order += format.name + "; ";
+    facts.parameter_elements.push_back(format.elements);
+  }
   return facts;
 }
 

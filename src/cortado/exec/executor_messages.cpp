@@ -204,15 +204,7 @@ void Executor::bind_batch(int index) {
 }
 
 Range Executor::update_range(int parameter) const {
-  const auto& entry = parameters_.entries()[entries_[parameter]];
-  for (const Step& step : program_.steps) {
-    const auto* scatter = step.as<steps::ScatterGradient>();
-    if (!scatter || scatter->parameter != parameter) continue;
-    const auto& group = scatter->group;
-    const auto member = std::ranges::find(group, communicator_.rank()) - group.begin();
-    return block_of(entry.elements, static_cast<int>(group.size()), static_cast<int>(member));
-  }
-  return {0, entry.elements};
+  return program_.updated_elements(parameter, parameters_.entries()[entries_[parameter]].elements);
 }
 
 }  // namespace cortado

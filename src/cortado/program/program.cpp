@@ -1,5 +1,7 @@
 #include "cortado/program/program.h"
 
+#include <algorithm>
+
 namespace cortado {
 
 Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
@@ -36,6 +38,17 @@ std::map<std::string, Range> Program::samples() const {
     samples[source] = own ? (*own)[0] : Range{};
   }
   return samples;
+}
+
+Range Program::updated_elements(int parameter, int64_t elements) const {
+  for (const Step& step : steps) {
+    const auto* scatter = step.as<steps::ScatterGradient>();
+    if (!scatter || scatter->parameter != parameter) continue;
+    const auto& group = scatter->group;
+    const auto member = std::ranges::find(group, rank) - group.begin();
+    return block_of(elements, static_cast<int>(group.size()), static_cast<int>(member));
+  }
+  return {0, elements};
 }
 
 View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {

@@ -22,6 +22,8 @@ struct TaskFacts {
   Bytes scratch;                  // needed during a step only
   bool saved_by_samples = false;  // what is saved of each sample lies by itself, one sample after the other
   std::string parameter_order{};  // in memory: equal texts, equal order
+  // Per parameter, in its kernel's order, padding included; 0: as many as its slice has.
+  std::vector<int64_t> parameter_elements{};
   bool backward_reads_inputs = true;
   bool backward_reads_outputs = true;
   bool in_place = false;                     // output 0 may take the memory of input 0, and so the gradients
@@ -95,6 +97,10 @@ struct Program {
 
   // Which samples of each source's batch this rank reads.
   std::map<std::string, Range> samples() const;
+
+  // Of a parameter's memory of so many elements, what this rank updates: all, or its share where gradients
+  // are summed at owners.
+  Range updated_elements(int parameter, int64_t elements) const;
 
   View add_buffer(std::string name, Buffer::Kind kind, Bytes size);
   View whole(int buffer) const;  // all of it; -1: nowhere

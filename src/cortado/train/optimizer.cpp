@@ -72,7 +72,7 @@ void Optimizer::make_slots() {
 }
 
 void Optimizer::allocate() {
-  const int tensors = rounds() + (options_.iter_size > 1 ? 1 : 0);
+  const int tensors = history_tensors(options_);
   Bytes total;
   for (const Slot& slot : slots_) total.count += tensors * slot.bytes();
   memory_ = Memory(total);

@@ -118,6 +118,10 @@ std::string snapshot_prefix_of(const caffe::SolverParameter& s, const std::strin
 
 }  // namespace
 
+int history_tensors(const SolverOptions& options) {
+  return history_count(options.update.solver) + (options.iter_size > 1 ? 1 : 0);
+}
+
 const char* solver_name(Solver solver) {
   auto entry =
       std::find_if(std::begin(solvers), std::end(solvers), [&](const auto& e) { return e.value == solver; });

@@ -51,6 +51,10 @@ struct SolverOptions {
   std::vector<std::string> weights;  // files to start from, in order
 };
 
+// Tensors of a parameter's size that training keeps besides weights and gradient: the solver's history and,
+// with iter_size above 1, the sum of gradients.
+int history_tensors(const SolverOptions& options);
+
 const char* solver_name(UpdateOptions::Solver solver);  // Caffe's type: "SGD", "AdaGrad", ...
 
 // The files of a list as Caffe writes it: "a.caffemodel, b.h5".

@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "cortado/program/held_memory.h"
+
 namespace cortado {
-namespace {
-
-// What a rank of the program holds: activations, parameters, their gradients and momentum.
-Bytes held_by(const Program& program) {
-  Bytes held = program.arena;
-  for (const Layout& slices : program.placement->slices) {
-    const auto& own = slices[static_cast<size_t>(program.rank)];
-    if (own) held += {3 * bytes_of(own->shape()).count};
-  }
-  return held;
-}
-
-}  // namespace
 
 TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                      const TuneOptions& options) {
+                      const TuneOptions& options, int history) {
   bool first = true;
   const auto seconds = [&](const Strategy& strategy) {
     const SimulatedJob job =
@@ -27,7 +16,7 @@ TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, c
                      strategy.schedule, machine);
     const bool fits = std::ranges::all_of(job.programs, [&](const Program& program) {
       const Bytes memory = machine.graph.device(program.rank).memory;
-      return memory.count == 0 || held_by(program) <= memory;
+      return memory.count == 0 || held_memory(program, network, history).total() <= memory;
     });
     const bool counts = fits || first;
     first = false;
