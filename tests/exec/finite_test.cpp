@@ -149,5 +149,52 @@ TEST(Finite, NamesTheLayerWhoseOutputOverflows) {
     }
 }
 
+// Trains on samples of 3e38 with every weight of conv1 `weight`, and gives what is named; "": nothing found.
+std::string found_with(const Network& net, const std::string& kernels, float weight) {
+  std::vector<float> data(static_cast<size_t>(images.size()), 3e38f), labels{0, 1, 2, 1};
+  const BatchSource source = [&] { return std::vector<const float*>{data.data(), labels.data()}; };
+  ParameterStore store;
+  Executor executor(net, compile(net, {.kernels = {.only = kernels}}), store, {{"data", source}});
+  const int entry = store.find("conv1/weight");
+  store.set(entry, std::vector<float>(static_cast<size_t>(store.entries()[entry].canonical_size()), weight));
+  return executor.all_finite(executor.run(0)) ? "" : executor.first_non_finite();
+}
+
+// Every sum of conv1 is minus infinity, and every one of them a ReLU makes 0.
+TEST(Finite, NamesTheLayerWhoseReluHidesTheOverflow) {
+  for (const int threads : {1, 2})
+    for (const std::string& name : all_kernels())
+      for (const Phase phase : {Phase::train, Phase::test}) {
+        set_compute_threads(threads);
+        const std::string named = found_with(hiding_net(phase), name, -1);
+        EXPECT_NE(named.find("layer 'conv1"), std::string::npos)
+            << name << ", " << threads << " threads: " << named;
+      }
+}
+
+// The negated data and themselves add up to minus infinity; conv1, whose weights are positive, hides it.
+TEST(Finite, NamesTheLayerBeforeTheOneThatHidesTheOverflow) {
+  SourceOptions data;
+  data.kind = SourceOptions::Kind::input;
+  data.shapes = {images, Shape{4}};
+  using testing::declared;
+  const Network net = testing::built(
+      {declared("data", std::make_shared<Source>(data), {}, {"data", "label"}),
+       declared("sum", std::make_shared<Eltwise>(EltwiseOptions{.coeff = {-1, -1}}), {"data", "data"},
+                {"sum"}),
+       declared("conv1", std::make_shared<Convolution>(ConvolutionOptions{.num_output = 8, .kernel = {3}}),
+                {"sum"}, {"conv1"}),
+       declared("relu1", std::make_shared<Pointwise>(ReluOptions{}), {"conv1"}, {"conv1"}),
+       declared("score", std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 3}), {"conv1"},
+                {"score"}),
+       declared("loss", std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{}), {"score", "label"}, {"loss"})});
+  for (const int threads : {1, 2})
+    for (const std::string& name : all_kernels()) {
+      set_compute_threads(threads);
+      const std::string named = found_with(net, name, 1);
+      EXPECT_NE(named.find("layer 'sum'"), std::string::npos) << name << ", " << threads << ": " << named;
+    }
+}
+
 }  // namespace
 }  // namespace cortado

@@ -6,6 +6,7 @@
 
 #include "cortado/kernels/native/update.h"
 #include "cortado/kernels/onednn/engine.h"
+#include "cortado/kernels/onednn/overflow.h"
 #include "cortado/layers/pointwise.h"
 
 namespace cortado::onednn {
@@ -66,6 +67,7 @@ class WeightedKernel : public Kernel {
   void reorder_weights(const dnnl::memory& from, const dnnl::memory& to, const Arguments& arguments) const;
   dnnl::memory weights_for(const WeightedPass& pass, const Arguments& arguments) const;
   void mask_gradient(const Arguments& arguments) const;
+  bool hides_infinity(const std::unordered_map<int, dnnl::memory>& forward_memory, const float* input) const;
 
   WeightedProblem problem_;
   WeightedPasses passes_;
@@ -124,6 +126,19 @@ void WeightedKernel::forward(const Arguments& arguments) {
     memory.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
                    view(infinity_of(problem_.target), &infinity));
   run("forward pass", pass.primitive, memory);
+  if (problem_.relu && hides_infinity(memory, arguments.inputs[0]))
+    arguments.outputs[0][0] = std::numeric_limits<float>::quiet_NaN();
+}
+
+// Whether a sum of products may have been minus infinity, which the fused ReLU has made 0. Something has
+// overflowed since the last fused product, or nothing is hidden: if not in the input, then here or in a
+// backward pass or an update, which running again tells apart.
+bool WeightedKernel::hides_infinity(const std::unordered_map<int, dnnl::memory>& forward_memory,
+                                    const float* input) const {
+  if (!take_overflow()) return false;
+  if (!all_finite(input, static_cast<int64_t>(problem_.source.get_size() / sizeof(float)))) return true;
+  run("forward pass", passes_.forward.primitive, forward_memory);
+  return take_overflow();
 }
 
 void WeightedKernel::backward(const Arguments& arguments) {
