@@ -64,7 +64,7 @@ TEST(ProblemOf, TellsApartWhatTakesAnotherTime) {
   tasks.push_back(cut_task(convolution(8), half));
   for (size_t a = 0; a < tasks.size(); ++a) {
     for (size_t b = 0; b < tasks.size(); ++b)
-      EXPECT_EQ(problem_of(tasks[a]) == problem_of(tasks[b]), a == b) << *problem_of(tasks[a]);
+      EXPECT_EQ(problem_of(tasks[a]) == problem_of(tasks[b]), a == b) << problem_of(tasks[a]);
   }
   EXPECT_EQ(problem_of(convolution(8)), problem_of(convolution(8)));
 }

@@ -68,7 +68,7 @@ DeviceGraph machine(double bandwidth, int devices = 2) {
 
 // A measurement without a clock: no faster than the peak, but as uneven as kernels are.
 TaskTime fake_time(const Task& task) {
-  const double uneven = 1 + static_cast<double>(std::hash<std::string>()(*problem_of(task)) % 1000) / 400;
+  const double uneven = 1 + static_cast<double>(std::hash<std::string>()(problem_of(task)) % 1000) / 400;
   double elements = 0;
   for (const Box& box : task.input_boxes) elements += static_cast<double>(box.shape().size());
   for (const Box& box : task.output_boxes) elements += static_cast<double>(box.shape().size());

@@ -112,7 +112,7 @@ std::vector<ReportedConvolution> convolutions_of(const Network& network, const P
   std::vector<std::string> problems;
   for (const Work& work : program.works) {
     if (work.kind != Work::Kind::compute || !is_convolution(work.task)) continue;
-    const std::string problem = problem_of(work.task).value_or("");
+    const std::string problem = problem_of(work.task);
     const auto known = static_cast<size_t>(std::ranges::find(problems, problem) - problems.begin());
     if (known == problems.size()) {
       problems.push_back(problem);

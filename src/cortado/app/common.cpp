@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cortado/app/auto_lines.h"
 #include "cortado/app/launch.h"
@@ -175,10 +174,9 @@ void check_same_start(const MachineOptions& o, Communicator& job, std::vector<St
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", o.kernels});
   facts.push_back({"--fast-math", o.fast_math ? "given" : ""});
-  facts.push_back({"--gradient-chunks", o.schedule.gradient_chunks});
-  facts.push_back({"--no-late-updates", o.schedule.no_late_updates ? "given" : ""});
-  facts.push_back({"--halves", o.schedule.halves ? "given" : ""});
-  facts.push_back({"--replicate", fmt::format("{}", fmt::join(o.schedule.replicate, ","))});
+  for_each_field<ScheduleOptions>([&](const auto& field) {
+    facts.push_back({fmt::format("--{}", field.name), word_of(o.schedule.*field.member, Words::all)});
+  });
   check_same_start(job, facts);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cortado/app/number_option.h"
+#include "cortado/base/fields.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
@@ -23,6 +24,10 @@ struct ScheduleOptions {
   bool no_late_updates = false;
   bool halves = false;
   std::vector<std::string> replicate;  // layers whose gradients every replica computes
+  static constexpr auto fields =
+      std::tuple{field("gradient-chunks", &ScheduleOptions::gradient_chunks),
+                 field("no-late-updates", &ScheduleOptions::no_late_updates),
+                 field("halves", &ScheduleOptions::halves), field("replicate", &ScheduleOptions::replicate)};
 };
 void add_schedule_options(CLI::App& command, ScheduleOptions& options);
 void apply(const ScheduleOptions& options, const Network& network, Strategy& strategy);

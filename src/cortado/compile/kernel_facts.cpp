@@ -44,10 +44,9 @@ KernelProfile KernelProfile::unknown() {
 }
 
 std::optional<TaskFacts> KernelProfile::operator()(const Task& task) {
-  const std::optional<std::string> problem = problem_of(task);
-  if (!problem) return ask_(task);
-  if (const auto known = known_.find(*problem); known != known_.end()) return known->second;
-  return known_[*problem] = ask_(task);
+  const std::string problem = problem_of(task);
+  if (const auto known = known_.find(problem); known != known_.end()) return known->second;
+  return known_[problem] = ask_(task);
 }
 
 }  // namespace cortado

@@ -1,7 +1,6 @@
 #include "cortado/cost/measured.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <numeric>
 #include <utility>
 
@@ -49,20 +48,8 @@ MeasuredCosts::MeasuredCosts(const DeviceGraph& machine, TaskTimes& times, TaskT
   for (double weight : weights) slowdowns_.push_back(std::ranges::max(weights) / weight);
 }
 
-std::string MeasuredCosts::key_of(const Task& task, bool& named) const {
-  const std::optional<std::string> problem = problem_of(task, kernels_);
-  named = problem.has_value();
-  if (!named) {
-    return fmt::format("{} {} of {}", static_cast<const void*>(&task.layer()), task.domain_box.text(),
-                       task.layers.size());
-  }
-  return *problem;
-}
-
 const TaskTime* MeasuredCosts::find(const Task& task) const {
-  bool named = false;
-  const std::string key = key_of(task, named);
-  return (named ? times_ : unnamed_).find(key);
+  return times_.find(problem_of(task, kernels_));
 }
 
 TaskTime MeasuredCosts::task(const Task& task, int device) {
@@ -97,9 +84,7 @@ TaskTime MeasuredCosts::measure(const Task& task, int device) {
   ++measurements_;
   const double least = bound(task).total().count;
   if (time.total().count < least) share_ *= lowered * time.total().count / least;
-  bool named = false;
-  const std::string key = key_of(task, named);
-  (named ? times_ : unnamed_).add(key, time);
+  times_.add(problem_of(task, kernels_), time);
   return on(device, time);
 }
 

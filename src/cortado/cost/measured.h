@@ -45,14 +45,12 @@ class MeasuredCosts : public AnalyticCosts {
   const TaskTime* find(const Task& task) const;
   TaskTime bound(const Task& task) const;
   TaskTime on(int device, TaskTime time) const;
-  std::string key_of(const Task& task, bool& named) const;
   double sum_factor(size_t members, Bytes bytes);
 
   DeviceGraph machine_;
   int fastest_ = 0;                // of the devices
   std::vector<double> slowdowns_;  // per device, against the fastest; empty: all are equal
   TaskTimes& times_;
-  TaskTimes unnamed_{"", ""};  // of tasks without a text: for this run alone
   TaskTimer timer_;
   std::string kernels_;
   double share_ = 0.8;  // of the bounds

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Accuracy::Accuracy(AccuracyOptions options) : options_(options) {
+Accuracy::Accuracy(AccuracyOptions options) : LayerOf(options) {
   if (options_.top_k < 1) throw UserError(fmt::format("top_k must be at least 1, is {}", options_.top_k));
 }
 

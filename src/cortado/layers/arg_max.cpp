@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-ArgMax::ArgMax(ArgMaxOptions options) : options_(options) {
+ArgMax::ArgMax(ArgMaxOptions options) : LayerOf(options) {
   if (options_.top_k < 1) throw UserError(fmt::format("top_k must be at least 1, is {}", options_.top_k));
 }
 

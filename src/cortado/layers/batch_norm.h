@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -12,7 +12,10 @@ struct BatchNormOptions {
   double eps = 1e-5;
 
   bool global_statistics(Phase phase) const { return use_global_stats.value_or(phase == Phase::test); }
-  bool operator==(const BatchNormOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("use_global_stats", &BatchNormOptions::use_global_stats),
+                 field("moving_average_fraction", &BatchNormOptions::moving_average_fraction),
+                 field("eps", &BatchNormOptions::eps)};
 };
 
 // y = (x - mean) / sqrt(variance + eps) per channel (axis 1), without learned scale and shift (Scale has
@@ -20,10 +23,9 @@ struct BatchNormOptions {
 // moving_average_fraction: factor = f*factor + 1, mean' = f*mean' + mean, variance' = f*variance' + variance
 // * m/(m-1) (m = 1: unscaled). Global statistics: mean'/factor and variance'/factor (0 while factor is 0),
 // constants to the gradient. Parameters, not learnable: mean' C, variance' C, factor 1.
-class BatchNorm : public Layer {
+class BatchNorm : public LayerOf<BatchNormOptions> {
  public:
-  explicit BatchNorm(BatchNormOptions options) : options_(options) {}
-  const BatchNormOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "BatchNorm"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -34,9 +36,6 @@ class BatchNorm : public Layer {
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-
- private:
-  BatchNormOptions options_;
 };
 
 }  // namespace cortado

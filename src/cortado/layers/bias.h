@@ -1,20 +1,21 @@
 #pragma once
 
 #include "cortado/layers/broadcast.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
 struct BiasOptions {
   Broadcast broadcast;
   Filler filler;
-  bool operator==(const BiasOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("broadcast", &BiasOptions::broadcast), unkeyed_field("filler", &BiasOptions::filler)};
 };
 
 // y = x + bias, bias broadcast over x. The bias is the second input, or with one input a parameter.
-class Bias : public Layer {
+class Bias : public LayerOf<BiasOptions> {
  public:
-  explicit Bias(BiasOptions options) : options_(options) {}
-  const BiasOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "Bias"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -23,9 +24,6 @@ class Bias : public Layer {
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
-
- private:
-  BiasOptions options_;
 };
 
 }  // namespace cortado

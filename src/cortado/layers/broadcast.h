@@ -9,7 +9,6 @@ namespace cortado {
 struct Broadcast {
   int axis = 1;
   int num_axes = 1;  // of a parameter operand; -1: all to the end, 0: a scalar. Ignored with two inputs.
-  bool operator==(const Broadcast&) const = default;
 
   // Shape of the operand: a parameter's for one input, the second input's for two. Throws UserError when
   // the axes do not exist or extents differ.
@@ -18,6 +17,8 @@ struct Broadcast {
   int first_axis(std::span<const Shape> inputs) const;
   // The operand's part that belongs to `box` of the first input.
   Box operand_box(std::span<const Shape> inputs, const Box& box) const;
+  static constexpr auto fields =
+      std::tuple{field("axis", &Broadcast::axis), field("num_axes", &Broadcast::num_axes)};
 };
 
 }  // namespace cortado

@@ -8,8 +8,6 @@
 
 namespace cortado {
 
-Concat::Concat(ConcatOptions options) : options_(options) {}
-
 std::vector<Shape> Concat::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 1, -1);
   check_count("output", outputs, 1, 1);

@@ -7,8 +7,6 @@
 
 namespace cortado {
 
-ContrastiveLoss::ContrastiveLoss(ContrastiveLossOptions options) : options_(options) {}
-
 std::vector<Shape> ContrastiveLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 3, 3);
   check_count("output", outputs, 1, 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 #include "cortado/layers/window.h"
 
 namespace cortado {
@@ -17,16 +17,25 @@ struct ConvolutionOptions {
 
   // The window of a tensor of rank `rank` (3: 1-D, 4: 2-D, 5: 3-D). Throws UserError.
   Window resolve(int rank) const;
-  bool operator==(const ConvolutionOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("num_output", &ConvolutionOptions::num_output),
+                 field("bias_term", &ConvolutionOptions::bias_term),
+                 field("group", &ConvolutionOptions::group),
+                 field("kernel", &ConvolutionOptions::kernel),
+                 field("stride", &ConvolutionOptions::stride),
+                 field("pad", &ConvolutionOptions::pad),
+                 field("dilation", &ConvolutionOptions::dilation),
+                 unkeyed_field("weight_filler", &ConvolutionOptions::weight_filler),
+                 unkeyed_field("bias_filler", &ConvolutionOptions::bias_filler),
+                 field("axis", &ConvolutionOptions::axis)};
 };
 
 // y[n,o,p] = b[o] + sum over c, k of w[o,c,k] * x[n, g*C/group + c, p*stride - pad + k*dilation], g the group
 // of o; 1-D, 2-D and 3-D. x: N x C x space, y: N x num_output x windows. Parameters: weight num_output x
 // C/group x kernel..., bias num_output.
-class Convolution : public Layer {
+class Convolution : public LayerOf<ConvolutionOptions> {
  public:
-  explicit Convolution(ConvolutionOptions options) : options_(std::move(options)) {}
-  const ConvolutionOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "Convolution"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -38,9 +47,6 @@ class Convolution : public Layer {
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool splits_backward() const override { return true; }
-
- private:
-  ConvolutionOptions options_;
 };
 
 // Checks that both convolutions share: one input and output, channels on axis 1, group divides C and

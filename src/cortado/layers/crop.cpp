@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Crop::Crop(CropOptions options) : options_(std::move(options)) {
+Crop::Crop(CropOptions options) : LayerOf(std::move(options)) {
   for (int64_t offset : options_.offset) {
     if (offset < 0) throw UserError(fmt::format("offset must not be negative, is {}", offset));
   }

@@ -8,10 +8,9 @@ namespace cortado {
 // w[c,o',k] * x[n,c,p], where o' counts within the group of o and c; 1-D, 2-D and 3-D.
 // x: N x C x windows, y: N x num_output x space with space = stride*(windows-1) + extent - 2*pad.
 // Parameters: weight C x num_output/group x kernel..., bias num_output.
-class Deconvolution : public Layer {
+class Deconvolution : public LayerOf<ConvolutionOptions> {
  public:
-  explicit Deconvolution(ConvolutionOptions options) : options_(std::move(options)) {}
-  const ConvolutionOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "Deconvolution"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -23,9 +22,6 @@ class Deconvolution : public Layer {
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool splits_backward() const override { return true; }
-
- private:
-  ConvolutionOptions options_;
 };
 
 }  // namespace cortado

@@ -6,7 +6,7 @@
 
 namespace cortado {
 
-Dropout::Dropout(DropoutOptions options) : options_(options) {
+Dropout::Dropout(DropoutOptions options) : LayerOf(options) {
   if (!(options.ratio >= 0 && options.ratio <= 1)) {
     throw UserError(fmt::format("dropout_ratio is {}, must be in [0, 1]", options.ratio));
   }

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Eltwise::Eltwise(EltwiseOptions options) : options_(std::move(options)) {
+Eltwise::Eltwise(EltwiseOptions options) : LayerOf(std::move(options)) {
   if (!options_.coeff.empty() && options_.operation == EltwiseOptions::Operation::prod) {
     throw UserError("coeff is not for operation PROD; remove it");
   }

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Embed::Embed(EmbedOptions options) : options_(std::move(options)) {
+Embed::Embed(EmbedOptions options) : LayerOf(std::move(options)) {
   if (options_.num_output < 1)
     throw UserError(fmt::format("num_output must be positive, is {}", options_.num_output));
   if (options_.input_dim < 1)

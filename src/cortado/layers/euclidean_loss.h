@@ -1,12 +1,13 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
 // loss = sum((a - b)^2) / (2 N). Inputs: a and b, N samples of equally many elements, both with gradient.
-class EuclideanLoss : public Layer {
+class EuclideanLoss : public LayerOf<NoOptions> {
  public:
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "EuclideanLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }

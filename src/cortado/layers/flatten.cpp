@@ -7,8 +7,6 @@
 
 namespace cortado {
 
-Flatten::Flatten(FlattenOptions options) : options_(options) {}
-
 std::vector<Shape> Flatten::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("input", inputs.size(), 1, 1);
   check_count("output", outputs, 1, 1);

@@ -6,7 +6,7 @@
 
 namespace cortado {
 
-Hdf5Output::Hdf5Output(Hdf5OutputOptions options) : options_(std::move(options)) {
+Hdf5Output::Hdf5Output(Hdf5OutputOptions options) : LayerOf(std::move(options)) {
   if (options_.file_name.empty()) throw UserError("needs hdf5_output_param { file_name: \"...\" }");
 }
 

@@ -7,8 +7,6 @@
 
 namespace cortado {
 
-HingeLoss::HingeLoss(HingeLossOptions options) : options_(options) {}
-
 std::vector<Shape> HingeLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 2, 2);
   check_count("output", outputs, 1, 1);

@@ -1,20 +1,20 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
 struct HingeLossOptions {
   enum class Norm { l1, l2 };
   Norm norm = Norm::l1;
+  static constexpr auto fields = std::tuple{field("norm", &HingeLossOptions::norm)};
 };
 
 // One-against-all: loss = sum(max(0, 1 - s x)^p) / N, s = +1 for the labelled class, else -1; p = 1 or 2.
 // Inputs: scores (N samples; all other axes together are the classes) and N labels.
-class HingeLoss : public Layer {
+class HingeLoss : public LayerOf<HingeLossOptions> {
  public:
-  explicit HingeLoss(HingeLossOptions options);
-  const HingeLossOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "HingeLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
@@ -24,9 +24,6 @@ class HingeLoss : public Layer {
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
   double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
-
- private:
-  HingeLossOptions options_;
 };
 
 }  // namespace cortado

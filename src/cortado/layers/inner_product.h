@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -10,15 +10,20 @@ struct InnerProductOptions {
   bool transpose = false;  // the weight is stored K x num_output
   int axis = 1;            // this axis and all after it are summed over
   Filler weight_filler, bias_filler;
-  bool operator==(const InnerProductOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("num_output", &InnerProductOptions::num_output),
+                 field("bias_term", &InnerProductOptions::bias_term),
+                 field("transpose", &InnerProductOptions::transpose),
+                 field("axis", &InnerProductOptions::axis),
+                 unkeyed_field("weight_filler", &InnerProductOptions::weight_filler),
+                 unkeyed_field("bias_filler", &InnerProductOptions::bias_filler)};
 };
 
 // y[..., o] = b[o] + sum over k of w[o,k] * x[..., k], k running over the summed axes in spoken order.
 // Parameters: weight num_output x K (K x num_output when transposed), bias num_output.
-class InnerProduct : public Layer {
+class InnerProduct : public LayerOf<InnerProductOptions> {
  public:
-  explicit InnerProduct(InnerProductOptions options) : options_(options) {}
-  const InnerProductOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "InnerProduct"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -30,9 +35,6 @@ class InnerProduct : public Layer {
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool splits_backward() const override { return true; }
-
- private:
-  InnerProductOptions options_;
 };
 
 }  // namespace cortado

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cortado/base/box.h"
+#include "cortado/base/fields.h"
 #include "cortado/base/shape.h"
 #include "cortado/base/units.h"
 
@@ -25,7 +26,11 @@ struct Filler {
   double mean = 0, std = 1;  // gaussian
   int sparse = -1;           // gaussian: expected number of non-zero inputs per output; -1: dense
   VarianceNorm variance_norm = VarianceNorm::fan_in;  // xavier, msra
-  bool operator==(const Filler&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("type", &Filler::type),     field("value", &Filler::value),
+                 field("min", &Filler::min),       field("max", &Filler::max),
+                 field("mean", &Filler::mean),     field("std", &Filler::std),
+                 field("sparse", &Filler::sparse), field("variance_norm", &Filler::variance_norm)};
 };
 
 // One of a layer's parameters (Caffe: a blob). Shapes are Caffe's own, so files need no translation.
@@ -45,8 +50,8 @@ struct Cuts {
 };
 
 // What a layer *is*, free of devices and threads: shapes, parameters, dependencies, cost. The mathematics
-// lives in kernels/. Options are plain structs held by the concrete class (`const ConvolutionOptions&
-// options() const`), so kernels read them after a dynamic_cast to the concrete type.
+// lives in kernels/. Options are plain structs held by the concrete class (LayerOf), so kernels read them
+// after a dynamic_cast to the concrete type.
 //
 // `inputs` are global shapes in spoken order (N, C, D, H, W). Every function throws UserError, naming
 // value and remedy but not the layer (the network adds name and line), when the inputs do not fit.
@@ -56,6 +61,10 @@ class Layer {
 
   // Caffe's type name: "Convolution".
   virtual std::string_view type() const = 0;
+
+  // The options as words "num_output=8 bias_term=true ...". Layers of one type and text are the same layer,
+  // those of one type and key compute the same in the same time.
+  virtual std::string options_text(Words which) const = 0;
 
   // Shapes of all outputs. `outputs` is the number of tops the model file gives (layers with a variable
   // number, like Split and Slice, need it; others check it).

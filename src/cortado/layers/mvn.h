@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -8,25 +8,23 @@ struct MvnOptions {
   bool normalize_variance = true;
   bool across_channels = false;
   double eps = 1e-9;
-  bool operator==(const MvnOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("normalize_variance", &MvnOptions::normalize_variance),
+                 field("across_channels", &MvnOptions::across_channels), field("eps", &MvnOptions::eps)};
 };
 
 // Mean-variance normalization of each sample's channel (or of each sample, across_channels):
 // y = x - mean, and with normalize_variance y = (x - mean) / (sqrt(mean of (x - mean)^2) + eps). The gradient
 // is Caffe's, which is the derivative for a small eps alone.
-class Mvn : public Layer {
+class Mvn : public LayerOf<MvnOptions> {
  public:
-  explicit Mvn(MvnOptions options) : options_(options) {}
-  const MvnOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "MVN"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-
- private:
-  MvnOptions options_;
 };
 
 }  // namespace cortado

@@ -7,16 +7,6 @@
 namespace cortado {
 namespace {
 
-std::string_view type_of(const ReluOptions&) { return "ReLU"; }
-std::string_view type_of(const EluOptions&) { return "ELU"; }
-std::string_view type_of(const SigmoidOptions&) { return "Sigmoid"; }
-std::string_view type_of(const TanhOptions&) { return "TanH"; }
-std::string_view type_of(const AbsOptions&) { return "AbsVal"; }
-std::string_view type_of(const BnllOptions&) { return "BNLL"; }
-std::string_view type_of(const PowerOptions&) { return "Power"; }
-std::string_view type_of(const ExpOptions&) { return "Exp"; }
-std::string_view type_of(const LogOptions&) { return "Log"; }
-
 void check_base(double base, bool one_allowed) {
   if (base == -1 || (base > 0 && (one_allowed || base != 1))) return;
   throw UserError(
@@ -25,13 +15,13 @@ void check_base(double base, bool one_allowed) {
 
 }  // namespace
 
-Pointwise::Pointwise(PointwiseFunction function) : function_(function) {
-  if (auto* exp = std::get_if<ExpOptions>(&function_)) check_base(exp->base, true);
-  if (auto* log = std::get_if<LogOptions>(&function_)) check_base(log->base, false);
+Pointwise::Pointwise(PointwiseFunction function) : LayerOf(function) {
+  if (auto* exp = std::get_if<ExpOptions>(&options_)) check_base(exp->base, true);
+  if (auto* log = std::get_if<LogOptions>(&options_)) check_base(log->base, false);
 }
 
 std::string_view Pointwise::type() const {
-  return std::visit([](const auto& options) { return type_of(options); }, function_);
+  return std::visit([](const auto& options) { return options.type; }, options_);
 }
 
 std::vector<Shape> Pointwise::output_shapes(std::span<const Shape> inputs, int outputs) const {

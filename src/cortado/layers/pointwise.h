@@ -2,60 +2,72 @@
 
 #include <variant>
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
-// Functions of one element, y = f(x). A base of -1 means e.
+// Functions of one element, y = f(x), with the type of their layer. A base of -1 means e.
 struct ReluOptions {  // x > 0 ? x : negative_slope * x
+  static constexpr std::string_view type = "ReLU";
   double negative_slope = 0;
-  bool operator==(const ReluOptions&) const = default;
+  static constexpr auto fields = std::tuple{field("negative_slope", &ReluOptions::negative_slope)};
 };
 struct EluOptions {  // x > 0 ? x : alpha * (e^x - 1)
+  static constexpr std::string_view type = "ELU";
   double alpha = 1;
-  bool operator==(const EluOptions&) const = default;
+  static constexpr auto fields = std::tuple{field("alpha", &EluOptions::alpha)};
 };
 struct SigmoidOptions {  // 1 / (1 + e^-x)
-  bool operator==(const SigmoidOptions&) const = default;
+  static constexpr std::string_view type = "Sigmoid";
+  static constexpr auto fields = std::tuple{};
 };
 struct TanhOptions {  // tanh x
-  bool operator==(const TanhOptions&) const = default;
+  static constexpr std::string_view type = "TanH";
+  static constexpr auto fields = std::tuple{};
 };
 struct AbsOptions {  // |x|
-  bool operator==(const AbsOptions&) const = default;
+  static constexpr std::string_view type = "AbsVal";
+  static constexpr auto fields = std::tuple{};
 };
 struct BnllOptions {  // log(1 + e^x)
-  bool operator==(const BnllOptions&) const = default;
+  static constexpr std::string_view type = "BNLL";
+  static constexpr auto fields = std::tuple{};
 };
 struct PowerOptions {  // (shift + scale * x)^power
+  static constexpr std::string_view type = "Power";
   double power = 1, scale = 1, shift = 0;
-  bool operator==(const PowerOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("power", &PowerOptions::power), field("scale", &PowerOptions::scale),
+                 field("shift", &PowerOptions::shift)};
 };
 struct ExpOptions {  // base^(shift + scale * x)
+  static constexpr std::string_view type = "Exp";
   double base = -1, scale = 1, shift = 0;
-  bool operator==(const ExpOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("base", &ExpOptions::base), field("scale", &ExpOptions::scale),
+                 field("shift", &ExpOptions::shift)};
 };
 struct LogOptions {  // log_base(shift + scale * x)
+  static constexpr std::string_view type = "Log";
   double base = -1, scale = 1, shift = 0;
-  bool operator==(const LogOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("base", &LogOptions::base), field("scale", &LogOptions::scale),
+                 field("shift", &LogOptions::shift)};
 };
 
 using PointwiseFunction = std::variant<ReluOptions, EluOptions, SigmoidOptions, TanhOptions, AbsOptions,
                                        BnllOptions, PowerOptions, ExpOptions, LogOptions>;
 
-// ReLU, ELU, Sigmoid, TanH, AbsVal, BNLL, Power, Exp and Log: one input, one output of its shape.
-class Pointwise : public Layer {
+// One input, one output of its shape.
+class Pointwise : public LayerOf<PointwiseFunction> {
  public:
   explicit Pointwise(PointwiseFunction function);  // throws UserError on a base that is not -1 or > 0
-  const PointwiseFunction& function() const { return function_; }
+  const PointwiseFunction& function() const { return options(); }
 
   std::string_view type() const override;
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
-
- private:
-  PointwiseFunction function_;
 };
 
 }  // namespace cortado

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 #include "cortado/layers/window.h"
 
 namespace cortado {
@@ -15,7 +15,12 @@ struct PoolingOptions {
 
   // The window on a tensor of shape `input`. Throws UserError.
   Window resolve(const Shape& input) const;
-  bool operator==(const PoolingOptions&) const = default;
+  static constexpr auto fields = std::tuple{field("method", &PoolingOptions::method),
+                                            field("kernel", &PoolingOptions::kernel),
+                                            field("stride", &PoolingOptions::stride),
+                                            field("pad", &PoolingOptions::pad),
+                                            field("global_pooling", &PoolingOptions::global_pooling),
+                                            field("rounding", &PoolingOptions::rounding)};
 };
 
 // Pools each channel over windows clipped to the image; 1-D, 2-D and 3-D.
@@ -26,19 +31,15 @@ struct PoolingOptions {
 //               which must not be 0
 //   stochastic  (Zeiler and Fergus, 2013; inputs not negative, no padding) training: element drawn with
 //               probability x / sum x; testing: sum x^2 / sum x
-class Pooling : public Layer {
+class Pooling : public LayerOf<PoolingOptions> {
  public:
-  explicit Pooling(PoolingOptions options) : options_(std::move(options)) {}
-  const PoolingOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "Pooling"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-
- private:
-  PoolingOptions options_;
 };
 
 }  // namespace cortado

@@ -1,20 +1,20 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
 struct PReluOptions {
   bool channel_shared = false;
   Filler filler{.value = 0.25};
-  bool operator==(const PReluOptions&) const = default;
+  static constexpr auto fields = std::tuple{field("channel_shared", &PReluOptions::channel_shared),
+                                            unkeyed_field("filler", &PReluOptions::filler)};
 };
 
 // y = max(x, 0) + slope[c] * min(x, 0), c on axis 1. Parameter: slope C, or a scalar when channel_shared.
-class PRelu : public Layer {
+class PRelu : public LayerOf<PReluOptions> {
  public:
-  explicit PRelu(PReluOptions options) : options_(options) {}
-  const PReluOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "PReLU"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -23,9 +23,6 @@ class PRelu : public Layer {
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
-
- private:
-  PReluOptions options_;
 };
 
 }  // namespace cortado

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "cortado/layers/task.h"
 
 namespace cortado {
 
-// All of a task that its time depends on, as text: layers with their options (fillers aside), phase, shapes,
-// boxes, wanted gradients. Two tasks of one text are the same computation. Nothing for layers that are not
-// known here.
-std::optional<std::string> problem_of(const Task& task);
+// Type and options (fillers aside) of a layer: layers of one key compute the same in the same time.
+std::string key_of(const Layer& layer);
+
+// All of a task that its time depends on, as text: keys of its layers, phase, shapes, boxes, wanted gradients.
+// Two tasks of one text are the same computation.
+std::string problem_of(const Task& task);
 // On the kernels of that name; "": those that the list of all selects.
-std::optional<std::string> problem_of(const Task& task, const std::string& kernels);
+std::string problem_of(const Task& task, const std::string& kernels);
 
 }  // namespace cortado

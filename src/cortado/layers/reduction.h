@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -9,21 +9,20 @@ struct ReductionOptions {
   Operation operation = Operation::sum;
   int axis = 0;
   double coeff = 1;
+  static constexpr auto fields =
+      std::tuple{field("operation", &ReductionOptions::operation), field("axis", &ReductionOptions::axis),
+                 field("coeff", &ReductionOptions::coeff)};
 };
 
 // y = coeff * sum(x), sum(|x|), sum(x^2) or mean(x) over all axes from `axis` on. Output: the axes before it.
-class Reduction : public Layer {
+class Reduction : public LayerOf<ReductionOptions> {
  public:
-  explicit Reduction(ReductionOptions options);
-  const ReductionOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "Reduction"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-
- private:
-  ReductionOptions options_;
 };
 
 }  // namespace cortado

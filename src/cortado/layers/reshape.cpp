@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Reshape::Reshape(ReshapeOptions options) : options_(std::move(options)) {
+Reshape::Reshape(ReshapeOptions options) : LayerOf(std::move(options)) {
   int inferred = 0;
   for (int64_t extent : options_.shape) {
     if (extent < -1) throw UserError(fmt::format("dim must be -1, 0 or positive, is {}", extent));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cortado/layers/broadcast.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -9,15 +10,17 @@ struct ScaleOptions {
   bool bias_term = false;
   Filler filler{.value = 1};
   Filler bias_filler;
-  bool operator==(const ScaleOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("broadcast", &ScaleOptions::broadcast), field("bias_term", &ScaleOptions::bias_term),
+                 unkeyed_field("filler", &ScaleOptions::filler),
+                 unkeyed_field("bias_filler", &ScaleOptions::bias_filler)};
 };
 
 // y = x * scale (+ bias), scale broadcast over x. The scale is the second input, or with one input a
 // parameter. Parameters: weight (one input only), bias (bias_term), both of the operand's shape.
-class Scale : public Layer {
+class Scale : public LayerOf<ScaleOptions> {
  public:
-  explicit Scale(ScaleOptions options) : options_(options) {}
-  const ScaleOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
 
   std::string_view type() const override { return "Scale"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
@@ -27,9 +30,6 @@ class Scale : public Layer {
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-
- private:
-  ScaleOptions options_;
 };
 
 }  // namespace cortado

@@ -4,9 +4,6 @@
 
 namespace cortado {
 
-SigmoidCrossEntropyLoss::SigmoidCrossEntropyLoss(SigmoidCrossEntropyLossOptions options)
-    : options_(options) {}
-
 std::vector<Shape> SigmoidCrossEntropyLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 2, 2);
   check_count("output", outputs, 1, 1);

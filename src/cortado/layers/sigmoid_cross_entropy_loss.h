@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 #include "cortado/layers/loss_normalization.h"
 
 namespace cortado {
@@ -10,14 +10,16 @@ namespace cortado {
 struct SigmoidCrossEntropyLossOptions {
   std::optional<int> ignore_label;
   Normalization normalization = Normalization::batch_size;
+  static constexpr auto fields =
+      std::tuple{field("ignore_label", &SigmoidCrossEntropyLossOptions::ignore_label),
+                 field("normalization", &SigmoidCrossEntropyLossOptions::normalization)};
 };
 
 // loss = -sum(t log(s) + (1 - t) log(1 - s)) / normalizer, s = sigmoid(x), over all elements whose target
 // (cut to an integer) is not ignored. Inputs: x and targets t, equally many elements.
-class SigmoidCrossEntropyLoss : public Layer {
+class SigmoidCrossEntropyLoss : public LayerOf<SigmoidCrossEntropyLossOptions> {
  public:
-  explicit SigmoidCrossEntropyLoss(SigmoidCrossEntropyLossOptions options);
-  const SigmoidCrossEntropyLossOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "SigmoidCrossEntropyLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
@@ -27,9 +29,6 @@ class SigmoidCrossEntropyLoss : public Layer {
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
   double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
-
- private:
-  SigmoidCrossEntropyLossOptions options_;
 };
 
 }  // namespace cortado

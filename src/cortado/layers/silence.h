@@ -1,13 +1,14 @@
 #pragma once
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
 // Takes inputs that nobody else wants, so that they are not outputs of the network. No outputs; its gradient
 // is zero, which is as good as none.
-class Silence : public Layer {
+class Silence : public LayerOf<NoOptions> {
  public:
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "Silence"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   // Reads nothing, so that nothing travels for it.

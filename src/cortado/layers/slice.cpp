@@ -7,8 +7,6 @@
 
 namespace cortado {
 
-Slice::Slice(SliceOptions options) : options_(std::move(options)) {}
-
 std::vector<Shape> Slice::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("input", inputs.size(), 1, 1);
   check_count("outputs", outputs, 1, -1);

@@ -4,8 +4,6 @@
 
 namespace cortado {
 
-Softmax::Softmax(SoftmaxOptions options) : options_(options) {}
-
 std::vector<Shape> Softmax::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("input", inputs.size(), 1, 1);
   check_count("output", outputs, 1, 1);

@@ -4,8 +4,6 @@
 
 namespace cortado {
 
-SoftmaxLoss::SoftmaxLoss(SoftmaxLossOptions options) : options_(options) {}
-
 std::vector<Shape> SoftmaxLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 2, 2);
   check_count("outputs", outputs, 1, 2);

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 #include "cortado/layers/loss_normalization.h"
 
 namespace cortado {
@@ -11,15 +11,17 @@ struct SoftmaxLossOptions {
   int axis = 1;
   std::optional<int> ignore_label;
   Normalization normalization = Normalization::valid;
+  static constexpr auto fields = std::tuple{field("axis", &SoftmaxLossOptions::axis),
+                                            field("ignore_label", &SoftmaxLossOptions::ignore_label),
+                                            field("normalization", &SoftmaxLossOptions::normalization)};
 };
 
 // loss = -sum(log(max(softmax(scores)[label], smallest normal float))) / normalizer over all positions whose
 // label is not ignored. Inputs: scores, labels (one per position: all axes of the scores but `axis`, in any
 // shape of that many elements). Outputs: loss (scalar) and, when asked for, the probabilities (no gradient).
-class SoftmaxLoss : public Layer {
+class SoftmaxLoss : public LayerOf<SoftmaxLossOptions> {
  public:
-  explicit SoftmaxLoss(SoftmaxLossOptions options);
-  const SoftmaxLossOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
   std::string_view type() const override { return "SoftmaxWithLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
@@ -29,9 +31,6 @@ class SoftmaxLoss : public Layer {
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
   double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
-
- private:
-  SoftmaxLossOptions options_;
 };
 
 }  // namespace cortado

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cortado/layers/layer.h"
+#include "cortado/layers/layer_of.h"
 
 namespace cortado {
 
@@ -22,7 +22,23 @@ struct TransformOptions {
   double min_area = 0.08, max_area = 1, min_aspect = 0.75, max_aspect = 4.0 / 3;
   double brightness = 0, contrast = 0, saturation = 0;  // jitter: factor uniform in [1-x, 1+x]
   double mixup_alpha = 0;                               // Beta(alpha, alpha); 0: off
-  bool operator==(const TransformOptions&) const = default;
+  static constexpr auto fields =
+      std::tuple{field("scale", &TransformOptions::scale),
+                 field("mirror", &TransformOptions::mirror),
+                 field("crop_size", &TransformOptions::crop_size),
+                 field("mean_file", &TransformOptions::mean_file),
+                 field("mean_values", &TransformOptions::mean_values),
+                 field("force_color", &TransformOptions::force_color),
+                 field("force_gray", &TransformOptions::force_gray),
+                 field("random_resized_crop", &TransformOptions::random_resized_crop),
+                 field("min_area", &TransformOptions::min_area),
+                 field("max_area", &TransformOptions::max_area),
+                 field("min_aspect", &TransformOptions::min_aspect),
+                 field("max_aspect", &TransformOptions::max_aspect),
+                 field("brightness", &TransformOptions::brightness),
+                 field("contrast", &TransformOptions::contrast),
+                 field("saturation", &TransformOptions::saturation),
+                 field("mixup_alpha", &TransformOptions::mixup_alpha)};
 };
 
 // Where a source layer's samples come from: Data, ImageData, HDF5Data, MemoryData, DummyData, Input.
@@ -41,21 +57,30 @@ struct SourceOptions {
   std::vector<Shape> shapes;          // memory_data (channels, height, width), dummy_data, input
   std::vector<Filler> fillers;        // dummy_data, one per top or one for all
   TransformOptions transform;
-  bool operator==(const SourceOptions&) const = default;
+  static constexpr auto fields = std::tuple{field("kind", &SourceOptions::kind),
+                                            field("source", &SourceOptions::source),
+                                            field("root_folder", &SourceOptions::root_folder),
+                                            field("batch_size", &SourceOptions::batch_size),
+                                            field("rand_skip", &SourceOptions::rand_skip),
+                                            field("shuffle", &SourceOptions::shuffle),
+                                            field("new_height", &SourceOptions::new_height),
+                                            field("new_width", &SourceOptions::new_width),
+                                            field("is_color", &SourceOptions::is_color),
+                                            field("leveldb", &SourceOptions::leveldb),
+                                            field("skip_corrupt", &SourceOptions::skip_corrupt),
+                                            field("shapes", &SourceOptions::shapes),
+                                            unkeyed_field("fillers", &SourceOptions::fillers),
+                                            field("transform", &SourceOptions::transform)};
 };
 
 // A layer that brings samples in. Its output shapes come from its reader (Network::SourceShapes).
-class Source : public Layer {
+class Source : public LayerOf<SourceOptions> {
  public:
-  explicit Source(SourceOptions options) : options_(std::move(options)) {}
-  const SourceOptions& options() const { return options_; }
+  using LayerOf::LayerOf;
   std::string_view type() const override;
   std::vector<Shape> output_shapes(std::span<const Shape>,
                                    int outputs) const override;  // throws InternalError
   bool is_source() const override { return true; }
-
- private:
-  SourceOptions options_;
 };
 
 }  // namespace cortado

@@ -7,7 +7,7 @@
 
 namespace cortado {
 
-Tile::Tile(TileOptions options) : options_(options) {
+Tile::Tile(TileOptions options) : LayerOf(options) {
   if (options_.tiles < 1) throw UserError(fmt::format("tiles must be at least 1, is {}", options_.tiles));
 }
 

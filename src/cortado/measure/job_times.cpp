@@ -176,14 +176,11 @@ void JobTimes::keep(const std::string& what, Seconds seconds) {
 }
 
 const TaskTime* JobTimes::known(const Task& task, const std::string& kernels) const {
-  const std::optional<std::string> problem = problem_of(task, kernels);
-  return problem ? times_->find(*problem) : nullptr;
+  return times_->find(problem_of(task, kernels));
 }
 
 void JobTimes::keep(const Task& task, const std::string& kernels, const TaskTime& time) {
-  const std::optional<std::string> problem = problem_of(task, kernels);
-  if (!problem) return;
-  times_->add(*problem, time);
+  times_->add(problem_of(task, kernels), time);
 }
 
 std::string JobTimes::on_machine(const std::string& what) const {
@@ -231,7 +228,7 @@ void JobTimes::find_times() {
 TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int most_runs) const {
   job_.barrier();
   const bool takes_part = task.cut || job_.rank() == alone_;
-  return slowest(digest(problem_of(task).value_or("")),
+  return slowest(digest(problem_of(task)),
                  takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
 }
 

@@ -16,7 +16,7 @@ std::string weights_of(const Task& task) {
   all.layers.resize(1);
   all.input_gradients.assign(all.inputs.size(), true);
   all.parameter_gradients.assign(all.layer().parameters(all.inputs).size(), true);
-  return problem_of(all).value_or("");
+  return problem_of(all);
 }
 
 // The convolutions of all ranks, each problem once.
@@ -27,7 +27,7 @@ std::vector<Task> convolutions_of_job(const Network& network, const CompileOptio
   for (const Program& program : compile_job(network, options, profile))
     for (const Work& work : program.works)
       if (work.kind == Work::Kind::compute && is_convolution(work.task) &&
-          problems.insert(problem_of(work.task).value_or("")).second)
+          problems.insert(problem_of(work.task)).second)
         tasks.push_back(work.task);
   return tasks;
 }

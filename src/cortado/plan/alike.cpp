@@ -2,47 +2,10 @@
 
 #include <algorithm>
 
-#include "cortado/layers/batch_norm.h"
-#include "cortado/layers/concat.h"
-#include "cortado/layers/convolution.h"
-#include "cortado/layers/dropout.h"
-#include "cortado/layers/eltwise.h"
-#include "cortado/layers/inner_product.h"
-#include "cortado/layers/lrn.h"
-#include "cortado/layers/pointwise.h"
-#include "cortado/layers/pooling.h"
-#include "cortado/layers/scale.h"
+#include "cortado/layers/problem.h"
 
 namespace cortado::plan {
 namespace {
-
-bool same_options(const Concat& a, const Concat& b) { return a.options().axis == b.options().axis; }
-bool same_options(const Eltwise& a, const Eltwise& b) {
-  const EltwiseOptions &one = a.options(), &other = b.options();
-  return one.operation == other.operation && one.coeff == other.coeff &&
-         one.stable_prod_grad == other.stable_prod_grad;
-}
-bool same_options(const Pointwise& a, const Pointwise& b) { return a.function() == b.function(); }
-template <typename Kind>
-bool same_options(const Kind& a, const Kind& b) {
-  return a.options() == b.options();
-}
-
-// Whether both layers are of this class, with the same options.
-template <typename Kind>
-bool both(const Layer& a, const Layer& b) {
-  const auto* first = dynamic_cast<const Kind*>(&a);
-  const auto* second = dynamic_cast<const Kind*>(&b);
-  return first && second && same_options(*first, *second);
-}
-
-// Of the layers that nets repeat.
-bool same_layer(const Layer& a, const Layer& b) {
-  if (a.type() != b.type()) return false;
-  return both<Convolution>(a, b) || both<BatchNorm>(a, b) || both<Scale>(a, b) || both<Pointwise>(a, b) ||
-         both<Pooling>(a, b) || both<Concat>(a, b) || both<Eltwise>(a, b) || both<InnerProduct>(a, b) ||
-         both<Dropout>(a, b) || both<Lrn>(a, b);
-}
 
 bool same_parameters(const Network& network, const Network::Node& a, const Network::Node& b) {
   return std::ranges::equal(a.parameters, b.parameters, [&](int p, int q) {
@@ -78,7 +41,7 @@ bool alike(const Network& network, const Group& a, const Group& b) {
            same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
            one.propagate_down == other.propagate_down && one.loss_weights == other.loss_weights &&
            one.has_backward == other.has_backward && one.phase == other.phase &&
-           same_layer(*one.layer, *other.layer) && same_parameters(network, one, other);
+           same_parameters(network, one, other) && key_of(*one.layer) == key_of(*other.layer);
   });
 }
 

@@ -5,7 +5,7 @@
 namespace cortado::plan {
 
 // Whether two groups cost the same under any configuration: the same layers with the same options on tensors
-// of the same shapes, the same gradients wanted. Nets repeat their modules. False where it is not known.
+// of the same shapes, the same gradients wanted. Nets repeat their modules.
 bool alike(const Network& network, const Group& a, const Group& b);
 
 }  // namespace cortado::plan
