@@ -26,6 +26,7 @@
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/native_task.h"
+#include "tests/kernels/pointwise_functions.h"
 
 namespace cortado::check {
 namespace {
@@ -86,12 +87,24 @@ TEST(Carry, DeconvolutionsAndInnerProducts) {
 }
 
 TEST(Carry, FunctionsOfOneElement) {
+  const std::vector<PointwiseFunction> functions = {ReluOptions{},
+                                                    ReluOptions{.negative_slope = 0.1},
+                                                    EluOptions{},
+                                                    SigmoidOptions{},
+                                                    TanhOptions{},
+                                                    AbsOptions{},
+                                                    BnllOptions{},
+                                                    PowerOptions{.power = 0},
+                                                    PowerOptions{.power = -2},
+                                                    PowerOptions{.power = 2},
+                                                    ExpOptions{},
+                                                    LogOptions{},
+                                                    SwishOptions{},
+                                                    ClipOptions{}};
+  EXPECT_TRUE(has_every_function(functions));
   const CheckOptions positive{.inputs = {{.low = 0.1, .high = 2}}};
   for (const char* name : {"native", "reference"}) {
-    for (const PointwiseFunction& function : std::vector<PointwiseFunction>{
-             ReluOptions{}, ReluOptions{.negative_slope = 0.1}, EluOptions{}, SigmoidOptions{}, TanhOptions{},
-             AbsOptions{}, BnllOptions{}, PowerOptions{.power = 0}, PowerOptions{.power = -2},
-             PowerOptions{.power = 2}, ExpOptions{}, LogOptions{}}) {
+    for (const PointwiseFunction& function : functions) {
       expect_carried(chain_task({std::make_shared<Pointwise>(function)}, {2, 3, 5, 3}), name, positive);
     }
     expect_carried(chain_task({std::make_shared<PRelu>(PReluOptions{})}, {2, 9, 5, 3}), name);

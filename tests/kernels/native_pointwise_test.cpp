@@ -5,6 +5,7 @@
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/native_task.h"
+#include "tests/kernels/pointwise_functions.h"
 
 namespace cortado::check {
 namespace {
@@ -21,12 +22,30 @@ void expect_equal(const LayerPtr& layer, const Shape& shape, const Values& value
   EXPECT_TRUE(matches_reference(task, *offer.kernel, 1e-5, options)) << layer->type() << ' ' << shape.text();
 }
 
+const std::vector<PointwiseFunction> functions_of_all = {ReluOptions{},
+                                                         ReluOptions{.negative_slope = 0.1},
+                                                         EluOptions{},
+                                                         EluOptions{.alpha = 0.3},
+                                                         SigmoidOptions{},
+                                                         TanhOptions{},
+                                                         AbsOptions{},
+                                                         BnllOptions{},
+                                                         SwishOptions{},
+                                                         SwishOptions{.beta = -0.7},
+                                                         ClipOptions{.min = -0.4, .max = 0.9},
+                                                         ClipOptions{.min = 0.003, .max = 6}};
+const std::vector<PointwiseFunction> functions_of_positive = {
+    PowerOptions{.power = 0, .scale = 2, .shift = 1},
+    PowerOptions{.power = 1, .scale = 2, .shift = 1},
+    PowerOptions{.power = 2, .scale = 2, .shift = 1},
+    PowerOptions{.power = -0.7, .scale = 2, .shift = 1},
+    ExpOptions{},
+    ExpOptions{.base = 2, .scale = 0.5, .shift = 1},
+    LogOptions{},
+    LogOptions{.base = 10, .scale = 2, .shift = 3}};
+
 TEST(NativePointwise, EqualsReferenceOnAllNumbers) {
-  const std::vector<PointwiseFunction> functions = {ReluOptions{},    ReluOptions{.negative_slope = 0.1},
-                                                    EluOptions{},     EluOptions{.alpha = 0.3},
-                                                    SigmoidOptions{}, TanhOptions{},
-                                                    AbsOptions{},     BnllOptions{}};
-  for (const PointwiseFunction& function : functions) {
+  for (const PointwiseFunction& function : functions_of_all) {
     for (const Shape& shape : shapes) {
       for (double range : {0.01, 2.0}) {
         expect_equal(std::make_shared<Pointwise>(function), shape, {.low = -range, .high = range});
@@ -38,19 +57,17 @@ TEST(NativePointwise, EqualsReferenceOnAllNumbers) {
 }
 
 TEST(NativePointwise, EqualsReferenceOnPositiveNumbers) {
-  const std::vector<PointwiseFunction> functions = {PowerOptions{.power = 0, .scale = 2, .shift = 1},
-                                                    PowerOptions{.power = 1, .scale = 2, .shift = 1},
-                                                    PowerOptions{.power = 2, .scale = 2, .shift = 1},
-                                                    PowerOptions{.power = -0.7, .scale = 2, .shift = 1},
-                                                    ExpOptions{},
-                                                    ExpOptions{.base = 2, .scale = 0.5, .shift = 1},
-                                                    LogOptions{},
-                                                    LogOptions{.base = 10, .scale = 2, .shift = 3}};
-  for (const PointwiseFunction& function : functions) {
+  for (const PointwiseFunction& function : functions_of_positive) {
     for (const Shape& shape : shapes) {
       expect_equal(std::make_shared<Pointwise>(function), shape, {.low = 0.5, .high = 4});
     }
   }
+}
+
+TEST(NativePointwise, EveryFunctionIsTested) {
+  std::vector<PointwiseFunction> functions = functions_of_all;
+  functions.insert(functions.end(), functions_of_positive.begin(), functions_of_positive.end());
+  EXPECT_TRUE(has_every_function(functions));
 }
 
 TEST(NativePointwise, RefusesWhatHidesTheSign) {

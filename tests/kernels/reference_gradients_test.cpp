@@ -13,6 +13,7 @@
 #include "cortado/layers/scale.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/pointwise_functions.h"
 
 namespace cortado::check {
 namespace {
@@ -175,13 +176,18 @@ TEST(ReferenceGradients, Pointwise) {
       {ExpOptions{.base = 2, .scale = 3, .shift = -1}, {}},
       {LogOptions{}, {0.5, 3}},
       {LogOptions{.base = 10, .scale = 2, .shift = 3}, {}},
+      {SwishOptions{.beta = 1.3}, {-6, 6}},
+      {ClipOptions{.min = -0.6, .max = 0.45}, {}},
   };
+  std::vector<PointwiseFunction> functions;
   for (const auto& [function, values] : cases) {
+    functions.push_back(function);
     auto layer = std::make_shared<Pointwise>(function);
     Task task = training(layer, {{2, 3, 4, 3}});
     EXPECT_TRUE(gradients_match_differences(task, {.inputs = {values}})) << layer->type();
     EXPECT_TRUE(input_boxes_hold(task, false, {.inputs = {values}})) << layer->type();
   }
+  EXPECT_TRUE(has_every_function(functions));
 }
 
 TEST(ReferenceGradients, PReluDropoutAndMvn) {

@@ -296,6 +296,11 @@ TEST(ReferenceValues, PointwiseFormulas) {
   EXPECT_NEAR(value(ExpOptions{.base = 2, .scale = 3, .shift = 1}, 2), 128, 1e-9);
   EXPECT_NEAR(value(ExpOptions{}, 1), std::exp(1), 1e-12);
   EXPECT_NEAR(value(LogOptions{.base = 2, .scale = 3, .shift = 2}, 10), 5, 1e-12);
+  EXPECT_NEAR(value(SwishOptions{}, 1), 0.7310585786300049, 1e-12);
+  EXPECT_NEAR(value(SwishOptions{.beta = 2}, -1), -1 / (1 + std::exp(2)), 1e-12);
+  EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, -3), -1);
+  EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 0.25), 0.25);
+  EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 6.5), 6);
 }
 
 }  // namespace

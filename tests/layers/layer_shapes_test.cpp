@@ -8,7 +8,6 @@
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
 #include "cortado/layers/inner_product.h"
-#include "cortado/layers/list.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
@@ -154,7 +153,7 @@ TEST(InnerProduct, HasCaffesShapes) {
 }
 
 TEST(BatchNorm, HasThreeParametersThatForwardWrites) {
-  auto specs = BatchNorm({}).parameters(Shapes{{2, 5, 3, 3}});
+  auto specs = BatchNorm(BatchNormOptions{}).parameters(Shapes{{2, 5, 3, 3}});
   ASSERT_EQ(specs.size(), 3u);
   EXPECT_EQ(specs[0].shape, (Shape{5}));
   EXPECT_EQ(specs[1].shape, (Shape{5}));
@@ -171,17 +170,17 @@ TEST(Scale, BroadcastsAlongTheOtherAxes) {
   EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.axis = 1, .num_axes = -1}}), in), (Shapes{{3, 4, 5}}));
   EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.axis = -2, .num_axes = 2}}), in), (Shapes{{4, 5}}));
   EXPECT_EQ(parameter_shapes(Scale({.broadcast = {.num_axes = 0}}), in), (Shapes{Shape{}}));
-  EXPECT_EQ(Scale({}).parameters(in)[0].filler.value, 1);
-  EXPECT_EQ(Bias({}).parameters(in)[0].filler.value, 0);
-  EXPECT_TRUE(parameter_shapes(Scale({}), {{2, 3, 4, 5}, {3, 4}}).empty());
-  EXPECT_THROW(output(Scale({}), {{2, 3, 4, 5}, {4}}), UserError);
+  EXPECT_EQ(Scale(ScaleOptions{}).parameters(in)[0].filler.value, 1);
+  EXPECT_EQ(Bias(BiasOptions{}).parameters(in)[0].filler.value, 0);
+  EXPECT_TRUE(parameter_shapes(Scale(ScaleOptions{}), {{2, 3, 4, 5}, {3, 4}}).empty());
+  EXPECT_THROW(output(Scale(ScaleOptions{}), {{2, 3, 4, 5}, {4}}), UserError);
   EXPECT_THROW(output(Bias({.broadcast = {.axis = 3, .num_axes = 2}}), in), UserError);
 }
 
 TEST(PRelu, HasOneSlopeAChannelOrOneForAll) {
-  EXPECT_EQ(parameter_shapes(PRelu({}), {{2, 3, 4}}), (Shapes{{3}}));
+  EXPECT_EQ(parameter_shapes(PRelu(PReluOptions{}), {{2, 3, 4}}), (Shapes{{3}}));
   EXPECT_EQ(parameter_shapes(PRelu({.channel_shared = true}), {{2, 3, 4}}), (Shapes{Shape{}}));
-  EXPECT_EQ(PRelu({}).parameters(Shapes{{2, 3}})[0].filler.value, 0.25);
+  EXPECT_EQ(PRelu(PReluOptions{}).parameters(Shapes{{2, 3}})[0].filler.value, 0.25);
 }
 
 TEST(Refusals, OfOptionsOutsideTheirRange) {
@@ -193,20 +192,9 @@ TEST(Refusals, OfOptionsOutsideTheirRange) {
             "base is 1, must be positive and not 1, or -1 for e");
   EXPECT_EQ(message_of([&] { Pointwise(ExpOptions{.base = -2}); }),
             "base is -2, must be positive, or -1 for e");
-  EXPECT_THROW(output(Mvn({}), {{2}}), UserError);
+  EXPECT_THROW(output(Mvn(MvnOptions{}), {{2}}), UserError);
   EXPECT_THROW(output(BatchNorm({.eps = -1}), in), UserError);
   EXPECT_EQ(output(BatchNorm({.eps = 0}), in), in[0]);  // as in Caffe
-}
-
-TEST(Lists, NameTheTypeOfEveryPointwiseFunction) {
-  for (const PointwiseFunction& function :
-       {PointwiseFunction(ReluOptions{}), PointwiseFunction(EluOptions{}),
-        PointwiseFunction(SigmoidOptions{}), PointwiseFunction(TanhOptions{}),
-        PointwiseFunction(AbsOptions{}), PointwiseFunction(BnllOptions{}), PointwiseFunction(PowerOptions{}),
-        PointwiseFunction(ExpOptions{}), PointwiseFunction(LogOptions{})}) {
-    EXPECT_TRUE(is_layer_type(Pointwise(function).type()));
-  }
-  EXPECT_FALSE(is_layer_type("Convolutional"));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(SliceShape, CutsAtPointsOrInEqualParts) {
 }
 
 TEST(FlattenShape, JoinsARangeOfAxes) {
-  EXPECT_EQ(only_shape(Flatten({}), {{2, 3, 4, 5}}), (Shape{2, 60}));
+  EXPECT_EQ(only_shape(Flatten(FlattenOptions{}), {{2, 3, 4, 5}}), (Shape{2, 60}));
   EXPECT_EQ(only_shape(Flatten({.axis = 2}), {{2, 3, 4, 5}}), (Shape{2, 3, 20}));
   EXPECT_EQ(only_shape(Flatten({.axis = -3, .end_axis = -2}), {{2, 3, 4, 5}}), (Shape{2, 12, 5}));
   EXPECT_EQ(only_shape(Flatten({.axis = 0}), {{2, 3}}), (Shape{6}));
@@ -93,7 +93,7 @@ TEST(ReshapeShape, RefusesWhatCannotBe) {
 
 TEST(CropShape, TakesExtentsOfTheReferenceFromAnAxisOn) {
   Shapes inputs{{2, 3, 10, 12}, {7, 7, 4, 5}};
-  EXPECT_EQ(only_shape(Crop({}), inputs), (Shape{2, 3, 4, 5}));
+  EXPECT_EQ(only_shape(Crop(CropOptions{}), inputs), (Shape{2, 3, 4, 5}));
   EXPECT_EQ(only_shape(Crop({.axis = -1, .offset = {7}}), inputs), (Shape{2, 3, 10, 5}));
   EXPECT_EQ(Crop({.axis = 2, .offset = {6, 7}}).offsets(inputs[0]), (std::vector<int64_t>{0, 0, 6, 7}));
   EXPECT_EQ(Crop({.axis = 2, .offset = {3}}).offsets(inputs[0]), (std::vector<int64_t>{0, 0, 3, 3}));
@@ -104,12 +104,12 @@ TEST(CropShape, TakesExtentsOfTheReferenceFromAnAxisOn) {
 }
 
 TEST(ReductionShape, KeepsTheLeadingAxes) {
-  EXPECT_EQ(only_shape(Reduction({}), {{2, 3, 4}}), Shape{});
+  EXPECT_EQ(only_shape(Reduction(ReductionOptions{}), {{2, 3, 4}}), Shape{});
   EXPECT_EQ(only_shape(Reduction({.axis = -1}), {{2, 3, 4}}), (Shape{2, 3}));
 }
 
 TEST(ArgMaxShape, DependsOnAxisAndValues) {
-  EXPECT_EQ(only_shape(ArgMax({}), {{2, 6}}), (Shape{2, 1, 1}));
+  EXPECT_EQ(only_shape(ArgMax(ArgMaxOptions{}), {{2, 6}}), (Shape{2, 1, 1}));
   EXPECT_EQ(only_shape(ArgMax({.out_max_val = true, .top_k = 5}), {{2, 6, 4, 4}}), (Shape{2, 2, 5, 1}));
   EXPECT_EQ(only_shape(ArgMax({.top_k = 3, .axis = -3}), {{2, 6, 4, 4}}), (Shape{2, 3, 4, 4}));
   EXPECT_EQ(refusal(ArgMax({.top_k = 7, .axis = 1}), {{2, 6, 4, 4}}),
@@ -142,17 +142,17 @@ TEST(Cutting, ReadsOnlyTheBoxThatIsAsked) {
   Shapes parts{{2, 3, 4, 5}, {2, 4, 4, 5}};
   Box box = Box::whole({2, 7, 4, 5});
   box[1] = {1, 5};
-  EXPECT_EQ(Concat({}).input_box(parts, 0, 0, box).text(), "[0,2)x[1,3)x[0,4)x[0,5)");
-  EXPECT_EQ(Concat({}).input_box(parts, 1, 0, box).text(), "[0,2)x[0,2)x[0,4)x[0,5)");
+  EXPECT_EQ(Concat(ConcatOptions{}).input_box(parts, 0, 0, box).text(), "[0,2)x[1,3)x[0,4)x[0,5)");
+  EXPECT_EQ(Concat(ConcatOptions{}).input_box(parts, 1, 0, box).text(), "[0,2)x[0,2)x[0,4)x[0,5)");
   box[1] = {4, 5};
-  EXPECT_TRUE(Concat({}).input_box(parts, 0, 0, box).empty());
+  EXPECT_TRUE(Concat(ConcatOptions{}).input_box(parts, 0, 0, box).empty());
 
   Shapes crop{{2, 3, 10, 12}, {2, 3, 4, 5}};
   Box rows = Box::whole({2, 3, 4, 5});
   rows[2] = {1, 2};
   EXPECT_EQ(Crop({.offset = {6, 7}}).input_box(crop, 0, 0, rows).text(), "[0,2)x[0,3)x[7,8)x[7,12)");
 
-  EXPECT_EQ(Flatten({}).cuts(Shapes{{2, 3, 4}}), Cuts::sample());
+  EXPECT_EQ(Flatten(FlattenOptions{}).cuts(Shapes{{2, 3, 4}}), Cuts::sample());
   EXPECT_EQ(Flatten({.axis = 0}).cuts(Shapes{{2, 3, 4}}), Cuts{});
   EXPECT_EQ(Slice({.axis = 1}).cuts(Shapes{{2, 4, 5, 6}}), (Cuts{.n = true, .h = true, .w = true}));
 }

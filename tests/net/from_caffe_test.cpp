@@ -1,7 +1,7 @@
 #include "cortado/net/from_caffe.h"
 
 #include "cortado/layers/convolution.h"
-#include "cortado/layers/list.h"
+#include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
@@ -29,10 +29,28 @@ std::string declare_error(const std::string& text) {
   return error_of([&] { declare(text); });
 }
 
-TEST(FromCaffe, EveryListedLayerTypeIsConverted) {
-  for (const LayerType& type : layer_types()) {
-    std::string message = declare_error("type: '" + std::string(type.name) + "'");
-    EXPECT_EQ(message.find("is not supported"), std::string::npos) << message;
+// What layers that have required options are given.
+std::string required_options(std::string_view type) {
+  static const std::map<std::string_view, std::string> options = {
+      {"Clip", "clip_param { min: 0 max: 1 }"},
+      {"Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"},
+      {"Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 }"},
+      {"InnerProduct", "inner_product_param { num_output: 1 }"},
+      {"Embed", "embed_param { num_output: 1 input_dim: 1 }"},
+      {"HDF5Output", "hdf5_output_param { file_name: 'a.h5' }"},
+      {"Data", "data_param { source: 'a' batch_size: 1 }"},
+      {"ImageData", "image_data_param { source: 'a' batch_size: 1 }"},
+      {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
+      {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"}};
+  const auto found = options.find(type);
+  return found == options.end() ? "" : found->second;
+}
+
+TEST(FromCaffe, EverySupportedTypeBecomesALayerOfThatType) {
+  for (std::string_view type : supported_layer_types()) {
+    const std::string text = "type: '" + std::string(type) + "' " + required_options(type);
+    ASSERT_EQ(declare_error(text), "");
+    EXPECT_EQ(declare(text).layer->type(), type);
   }
 }
 
@@ -43,6 +61,19 @@ TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {
             "net.prototxt:7: layer 'x': Caffe's type 'Python' is not supported: there is no Python "
             "interpreter inside");
   EXPECT_EQ(declare_error(""), "net.prototxt:7: layer 'x': no type is given");
+}
+
+TEST(FromCaffe, SwishAndClipOptions) {
+  const auto function = [](const std::string& text) { return as<Pointwise>(declare(text)).function(); };
+  EXPECT_EQ(std::get<SwishOptions>(function("type: 'Swish'")).beta, 1);
+  EXPECT_EQ(std::get<SwishOptions>(function("type: 'Swish' swish_param { beta: 1.5 }")).beta, 1.5);
+  const auto clip = std::get<ClipOptions>(function("type: 'Clip' clip_param { min: -2 max: 6 }"));
+  EXPECT_EQ(clip.min, -2);
+  EXPECT_EQ(clip.max, 6);
+  EXPECT_EQ(declare_error("type: 'Clip' clip_param { max: 6 }"),
+            "net.prototxt:7: layer 'x': clip_param needs both min and max");
+  EXPECT_EQ(declare_error("type: 'Clip' clip_param { min: 7 max: 6 }"),
+            "net.prototxt:7: layer 'x': min is 7, above max, which is 6; exchange them");
 }
 
 TEST(FromCaffe, ConvolutionOptions) {

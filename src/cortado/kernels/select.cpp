@@ -12,6 +12,7 @@
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reordered.h"
 #include "cortado/kernels/winograd/winograd.h"
+#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 namespace {
@@ -79,8 +80,7 @@ const std::vector<Candidate>& candidates() {
       {{"BatchNorm"}, {"native", make_native_batch_norm}},
       {{"Scale", "Bias"}, {"native", make_native_scale}},
       {{"PReLU"}, {"native", make_native_prelu}},
-      {{"ReLU", "ELU", "Sigmoid", "TanH", "AbsVal", "BNLL", "Power", "Exp", "Log"},
-       {"native", make_native_activation}},
+      {pointwise_types(), {"native", make_native_activation}},
       {{"Dropout"}, {"native", make_native_dropout}},
       {{"Pooling"}, {"native", make_native_pooling}},
       {{"LRN"}, {"native", make_native_lrn}},

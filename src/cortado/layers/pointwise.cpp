@@ -13,7 +13,14 @@ void check_base(double base, bool one_allowed) {
       fmt::format("base is {}, must be positive{}, or -1 for e", base, one_allowed ? "" : " and not 1"));
 }
 
+template <typename... Functions>
+std::vector<std::string_view> types_of(const std::variant<Functions...>&) {
+  return {Functions::type...};
+}
+
 }  // namespace
+
+std::vector<std::string_view> pointwise_types() { return types_of(PointwiseFunction()); }
 
 Pointwise::Pointwise(PointwiseFunction function) : LayerOf(function) {
   if (auto* exp = std::get_if<ExpOptions>(&options_)) check_base(exp->base, true);

@@ -54,9 +54,22 @@ struct LogOptions {  // log_base(shift + scale * x)
       std::tuple{field("base", &LogOptions::base), field("scale", &LogOptions::scale),
                  field("shift", &LogOptions::shift)};
 };
+struct SwishOptions {  // x / (1 + e^(-beta * x))
+  static constexpr std::string_view type = "Swish";
+  double beta = 1;
+  static constexpr auto fields = std::tuple{field("beta", &SwishOptions::beta)};
+};
+struct ClipOptions {  // x from min to max, else the nearer of these; its gradient is 0 beyond them
+  static constexpr std::string_view type = "Clip";
+  double min = 0, max = 1;
+  static constexpr auto fields = std::tuple{field("min", &ClipOptions::min), field("max", &ClipOptions::max)};
+};
 
-using PointwiseFunction = std::variant<ReluOptions, EluOptions, SigmoidOptions, TanhOptions, AbsOptions,
-                                       BnllOptions, PowerOptions, ExpOptions, LogOptions>;
+using PointwiseFunction =
+    std::variant<ReluOptions, EluOptions, SigmoidOptions, TanhOptions, AbsOptions, BnllOptions, PowerOptions,
+                 ExpOptions, LogOptions, SwishOptions, ClipOptions>;
+// The types of them all.
+std::vector<std::string_view> pointwise_types();
 
 // One input, one output of its shape.
 class Pointwise : public LayerOf<PointwiseFunction> {

@@ -12,104 +12,32 @@
 namespace cortado {
 namespace {
 
-const std::map<std::string_view, from_caffe::Conversion>& conversions() {
-  static const std::map<std::string_view, from_caffe::Conversion> table = {
-      {"AbsVal", from_caffe::abs_val},
-      {"Accuracy", from_caffe::accuracy},
-      {"ArgMax", from_caffe::arg_max},
-      {"BNLL", from_caffe::bnll},
-      {"BatchNorm", from_caffe::batch_norm},
-      {"Bias", from_caffe::bias},
-      {"Concat", from_caffe::concat},
-      {"ContrastiveLoss", from_caffe::contrastive_loss},
-      {"Convolution", from_caffe::convolution},
-      {"Crop", from_caffe::crop},
-      {"Data", from_caffe::data},
-      {"Deconvolution", from_caffe::deconvolution},
-      {"Dropout", from_caffe::dropout},
-      {"DummyData", from_caffe::dummy_data},
-      {"ELU", from_caffe::elu},
-      {"Eltwise", from_caffe::eltwise},
-      {"Embed", from_caffe::embed},
-      {"EuclideanLoss", from_caffe::euclidean_loss},
-      {"Exp", from_caffe::exp},
-      {"Flatten", from_caffe::flatten},
-      {"HDF5Data", from_caffe::hdf5_data},
-      {"HDF5Output", from_caffe::hdf5_output},
-      {"HingeLoss", from_caffe::hinge_loss},
-      {"ImageData", from_caffe::image_data},
-      {"InnerProduct", from_caffe::inner_product},
-      {"Input", from_caffe::input},
-      {"LRN", from_caffe::lrn},
-      {"Log", from_caffe::log},
-      {"MVN", from_caffe::mvn},
-      {"MemoryData", from_caffe::memory_data},
-      {"PReLU", from_caffe::prelu},
-      {"Pooling", from_caffe::pooling},
-      {"Power", from_caffe::power},
-      {"ReLU", from_caffe::relu},
-      {"Reduction", from_caffe::reduction},
-      {"Reshape", from_caffe::reshape},
-      {"Scale", from_caffe::scale},
-      {"Sigmoid", from_caffe::sigmoid},
-      {"SigmoidCrossEntropyLoss", from_caffe::sigmoid_cross_entropy_loss},
-      {"Silence", from_caffe::silence},
-      {"Slice", from_caffe::slice},
-      {"Softmax", from_caffe::softmax},
-      {"SoftmaxWithLoss", from_caffe::softmax_loss},
-      {"Split", from_caffe::split},
-      {"TanH", from_caffe::tanh},
-      {"Tile", from_caffe::tile},
-  };
+using from_caffe::LayerType;
+
+const std::map<std::string_view, LayerType>& known_types() {
+  static const std::map<std::string_view, LayerType> table = [] {
+    std::map<std::string_view, LayerType> types;
+    for (const auto family : {from_caffe::window_types, from_caffe::weight_types, from_caffe::pointwise_types,
+                              from_caffe::loss_types, from_caffe::shape_types, from_caffe::source_types})
+      for (const LayerType& type : family()) types[type.name] = type;
+    return types;
+  }();
   return table;
 }
-
-}  // namespace
-
-const std::map<std::string_view, std::string_view>& refused_layer_types() {
-  static const std::map<std::string_view, std::string_view> table = {
-      {"BatchReindex", "the shape of its output depends on values"},
-      {"Clip", "use ReLU or Eltwise"},
-      {"Filter", "the shape of its output depends on values"},
-      {"Im2col", "use Convolution"},
-      {"InfogainLoss", "use SoftmaxWithLoss"},
-      {"LSTM", "recurrent layers are not supported"},
-      {"LSTMUnit", "recurrent layers are not supported"},
-      {"MultinomialLogisticLoss", "use SoftmaxWithLoss on the scores"},
-      {"Parameter", "use Scale or Bias"},
-      {"Python", "there is no Python interpreter inside"},
-      {"RNN", "recurrent layers are not supported"},
-      {"Recurrent", "recurrent layers are not supported"},
-      {"SPP", "use several Pooling layers and Concat"},
-      {"Swish", "use Sigmoid and Eltwise with PROD"},
-      {"Threshold", "it has no gradient; use Sigmoid"},
-      {"WindowData", "use ImageData on cropped images"},
-  };
-  return table;
-}
-
-std::vector<std::string_view> supported_layer_types() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, conversion] : conversions()) names.push_back(name);
-  return names;
-}
-
-namespace {
 
 [[noreturn]] void refuse_type(const std::string& type) {
   if (type.empty()) throw UserError("no type is given");
-  auto known = refused_layer_types().find(type);
-  if (known != refused_layer_types().end()) {
-    throw UserError(fmt::format("Caffe's type '{}' is not supported: {}", type, known->second));
-  }
+  const auto known = known_types().find(type);
+  if (known != known_types().end())
+    throw UserError(fmt::format("Caffe's type '{}' is not supported: {}", type, known->second.refusal));
   throw UserError(fmt::format("type '{}' is not supported{}", type,
                               type.size() < 100 ? did_you_mean(type, supported_layer_types()) : ""));
 }
 
 LayerPtr convert(const caffe::LayerParameter& layer) {
-  auto conversion = conversions().find(layer.type());
-  if (conversion == conversions().end()) refuse_type(layer.type());
-  return conversion->second(layer);
+  const auto known = known_types().find(layer.type());
+  if (known == known_types().end() || !known->second.convert) refuse_type(layer.type());
+  return known->second.convert(layer);
 }
 
 // Names stand in messages, tables, pages and the names of files' records.
@@ -134,6 +62,20 @@ void check_names(const caffe::LayerParameter& layer, const SourceLocation& where
 }
 
 }  // namespace
+
+std::vector<std::string_view> supported_layer_types() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, type] : known_types())
+    if (type.convert) names.push_back(name);
+  return names;
+}
+
+std::map<std::string_view, std::string_view> refused_layer_types() {
+  std::map<std::string_view, std::string_view> reasons;
+  for (const auto& [name, type] : known_types())
+    if (!type.convert) reasons[name] = type.refusal;
+  return reasons;
+}
 
 LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceLocation& where) {
   check_names(layer, where);

@@ -16,7 +16,7 @@ LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceL
 // The types of Caffe's layers that are read, in alphabetical order; and those that are left out, with why or
 // what to use instead.
 std::vector<std::string_view> supported_layer_types();
-const std::map<std::string_view, std::string_view>& refused_layer_types();
+std::map<std::string_view, std::string_view> refused_layer_types();
 
 // Asks for the gradient of every bottom that can have one and that the file does not decide.
 void force_backward(LayerDeclaration& layer);

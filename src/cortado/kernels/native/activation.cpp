@@ -156,6 +156,36 @@ struct Logarithm {
   }
 };
 
+struct Swish {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  float beta;
+  explicit Swish(const SwishOptions& options) : beta(static_cast<float>(options.beta)) {}
+  template <typename V>
+  V value(V x) const {
+    return x * sigmoid(beta * x);
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    const V s = sigmoid(beta * x);
+    return dy * (s + beta * x * s * (1 - s));
+  }
+};
+
+struct Clip {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  float min, max;
+  explicit Clip(const ClipOptions& options)
+      : min(static_cast<float>(options.min)), max(static_cast<float>(options.max)) {}
+  template <typename V>
+  V value(V x) const {
+    return x < min ? splat<V>(min) : x > max ? splat<V>(max) : x;
+  }
+  template <typename V>
+  V gradient(V dy, V x) const {
+    return x < min ? 0 * dy : x > max ? 0 * dy : dy;
+  }
+};
+
 template <typename Function>
 class PointwiseKernel : public Kernel {
  public:
@@ -204,6 +234,8 @@ Bnll native_function(const BnllOptions& options) { return Bnll(options); }
 Power native_function(const PowerOptions& options) { return Power(options); }
 Exponential native_function(const ExpOptions& options) { return Exponential(options); }
 Logarithm native_function(const LogOptions& options) { return Logarithm(options); }
+Swish native_function(const SwishOptions& options) { return Swish(options); }
+Clip native_function(const ClipOptions& options) { return Clip(options); }
 
 // The sign of the input must show in the output, from which the derivative is computed.
 bool hides_sign(const PointwiseFunction& function) {

@@ -21,6 +21,8 @@ double value(const ExpOptions& o, double x) {
   return std::exp(log_of_base(o.base) * (o.shift + o.scale * x));
 }
 double value(const LogOptions& o, double x) { return std::log(o.shift + o.scale * x) / log_of_base(o.base); }
+double value(const SwishOptions& o, double x) { return x * value(SigmoidOptions{}, o.beta * x); }
+double value(const ClipOptions& o, double x) { return x < o.min ? o.min : x > o.max ? o.max : x; }
 
 double slope(const ReluOptions& o, double x) { return x > 0 ? 1 : o.negative_slope; }
 double slope(const EluOptions& o, double x) { return x > 0 ? 1 : o.alpha * std::exp(x); }
@@ -35,6 +37,10 @@ double slope(const ExpOptions& o, double x) { return value(o, x) * o.scale * log
 double slope(const LogOptions& o, double x) {
   return o.scale / ((o.shift + o.scale * x) * log_of_base(o.base));
 }
+double slope(const SwishOptions& o, double x) {
+  return value(SigmoidOptions{}, o.beta * x) + o.beta * x * slope(SigmoidOptions{}, o.beta * x);
+}
+double slope(const ClipOptions& o, double x) { return o.min <= x && x <= o.max; }
 
 template <typename T>
 class PointwiseReference : public KernelOf<T> {

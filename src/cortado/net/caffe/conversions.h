@@ -1,70 +1,28 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "cortado/layers/layer.h"
 #include "cortado/proto/caffe.pb.h"
 
 namespace cortado::from_caffe {
 
-// One function per layer type (several for pointwise functions): Caffe's options to the concrete Layer.
-// Each throws UserError on options that Caffe refuses as well; the caller adds file, line and layer.
-using Conversion = LayerPtr (*)(const caffe::LayerParameter&);
+// A layer type of Caffe: how its options become the concrete Layer, or why it is left out.
+struct LayerType {
+  std::string_view name;
+  // Throws UserError on options that Caffe refuses as well; the caller adds file, line and layer. Null: left
+  // out.
+  LayerPtr (*convert)(const caffe::LayerParameter&) = nullptr;
+  std::string_view refusal{};  // why, or what to use instead
+};
 
-// windows.cpp
-LayerPtr convolution(const caffe::LayerParameter& layer);
-LayerPtr deconvolution(const caffe::LayerParameter& layer);
-LayerPtr pooling(const caffe::LayerParameter& layer);
-
-// weights.cpp: layers with parameters, and normalizations
-LayerPtr inner_product(const caffe::LayerParameter& layer);
-LayerPtr embed(const caffe::LayerParameter& layer);
-LayerPtr batch_norm(const caffe::LayerParameter& layer);
-LayerPtr scale(const caffe::LayerParameter& layer);
-LayerPtr bias(const caffe::LayerParameter& layer);
-LayerPtr prelu(const caffe::LayerParameter& layer);
-LayerPtr lrn(const caffe::LayerParameter& layer);
-LayerPtr mvn(const caffe::LayerParameter& layer);
-
-// pointwise.cpp
-LayerPtr relu(const caffe::LayerParameter& layer);
-LayerPtr elu(const caffe::LayerParameter& layer);
-LayerPtr sigmoid(const caffe::LayerParameter& layer);
-LayerPtr tanh(const caffe::LayerParameter& layer);
-LayerPtr abs_val(const caffe::LayerParameter& layer);
-LayerPtr bnll(const caffe::LayerParameter& layer);
-LayerPtr power(const caffe::LayerParameter& layer);
-LayerPtr exp(const caffe::LayerParameter& layer);
-LayerPtr log(const caffe::LayerParameter& layer);
-LayerPtr dropout(const caffe::LayerParameter& layer);
-
-// losses.cpp
-LayerPtr softmax(const caffe::LayerParameter& layer);
-LayerPtr softmax_loss(const caffe::LayerParameter& layer);
-LayerPtr sigmoid_cross_entropy_loss(const caffe::LayerParameter& layer);
-LayerPtr euclidean_loss(const caffe::LayerParameter& layer);
-LayerPtr hinge_loss(const caffe::LayerParameter& layer);
-LayerPtr contrastive_loss(const caffe::LayerParameter& layer);
-LayerPtr accuracy(const caffe::LayerParameter& layer);
-LayerPtr arg_max(const caffe::LayerParameter& layer);
-
-// shapes.cpp
-LayerPtr concat(const caffe::LayerParameter& layer);
-LayerPtr slice(const caffe::LayerParameter& layer);
-LayerPtr split(const caffe::LayerParameter& layer);
-LayerPtr eltwise(const caffe::LayerParameter& layer);
-LayerPtr flatten(const caffe::LayerParameter& layer);
-LayerPtr reshape(const caffe::LayerParameter& layer);
-LayerPtr crop(const caffe::LayerParameter& layer);
-LayerPtr reduction(const caffe::LayerParameter& layer);
-LayerPtr tile(const caffe::LayerParameter& layer);
-LayerPtr silence(const caffe::LayerParameter& layer);
-LayerPtr hdf5_output(const caffe::LayerParameter& layer);
-
-// sources.cpp
-LayerPtr data(const caffe::LayerParameter& layer);
-LayerPtr image_data(const caffe::LayerParameter& layer);
-LayerPtr hdf5_data(const caffe::LayerParameter& layer);
-LayerPtr memory_data(const caffe::LayerParameter& layer);
-LayerPtr dummy_data(const caffe::LayerParameter& layer);
-LayerPtr input(const caffe::LayerParameter& layer);
+// All of Caffe's layer types, by family; each has a file of the same name.
+std::span<const LayerType> window_types();
+std::span<const LayerType> weight_types();  // layers with parameters, and normalizations
+std::span<const LayerType> pointwise_types();
+std::span<const LayerType> loss_types();
+std::span<const LayerType> shape_types();
+std::span<const LayerType> source_types();
 
 }  // namespace cortado::from_caffe

@@ -39,8 +39,6 @@ std::optional<int> ignored_label(const Parameter& parameter) {
   return parameter.has_ignore_label() ? std::optional<int>(parameter.ignore_label()) : std::nullopt;
 }
 
-}  // namespace
-
 LayerPtr softmax(const caffe::LayerParameter& layer) {
   return std::make_shared<Softmax>(SoftmaxOptions{.axis = layer.softmax_param().axis()});
 }
@@ -90,6 +88,24 @@ LayerPtr arg_max(const caffe::LayerParameter& layer) {
   options.top_k = to_positive("top_k", p.top_k());
   if (p.has_axis()) options.axis = p.axis();
   return std::make_shared<ArgMax>(options);
+}
+
+}  // namespace
+
+std::span<const LayerType> loss_types() {
+  static constexpr LayerType types[] = {
+      {"Softmax", softmax},
+      {"SoftmaxWithLoss", softmax_loss},
+      {"SigmoidCrossEntropyLoss", sigmoid_cross_entropy_loss},
+      {"EuclideanLoss", euclidean_loss},
+      {"HingeLoss", hinge_loss},
+      {"ContrastiveLoss", contrastive_loss},
+      {"Accuracy", accuracy},
+      {"ArgMax", arg_max},
+      {"InfogainLoss", nullptr, "use SoftmaxWithLoss"},
+      {"MultinomialLogisticLoss", nullptr, "use SoftmaxWithLoss on the scores"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe

@@ -1,9 +1,13 @@
 #include "cortado/layers/pointwise.h"
 
+#include <fmt/format.h>
+
+#include "cortado/base/error.h"
 #include "cortado/layers/dropout.h"
 #include "cortado/net/caffe/conversions.h"
 
 namespace cortado::from_caffe {
+namespace {
 
 LayerPtr relu(const caffe::LayerParameter& layer) {
   return std::make_shared<Pointwise>(ReluOptions{.negative_slope = layer.relu_param().negative_slope()});
@@ -37,8 +41,41 @@ LayerPtr log(const caffe::LayerParameter& layer) {
   return std::make_shared<Pointwise>(LogOptions{.base = p.base(), .scale = p.scale(), .shift = p.shift()});
 }
 
+LayerPtr swish(const caffe::LayerParameter& layer) {
+  return std::make_shared<Pointwise>(SwishOptions{.beta = layer.swish_param().beta()});
+}
+
+LayerPtr clip(const caffe::LayerParameter& layer) {
+  const caffe::ClipParameter& p = layer.clip_param();
+  if (!p.has_min() || !p.has_max()) throw UserError("clip_param needs both min and max");
+  if (!(p.min() <= p.max()))
+    throw UserError(fmt::format("min is {}, above max, which is {}; exchange them", p.min(), p.max()));
+  return std::make_shared<Pointwise>(ClipOptions{.min = p.min(), .max = p.max()});
+}
+
 LayerPtr dropout(const caffe::LayerParameter& layer) {
   return std::make_shared<Dropout>(DropoutOptions{.ratio = layer.dropout_param().dropout_ratio()});
+}
+
+}  // namespace
+
+std::span<const LayerType> pointwise_types() {
+  static constexpr LayerType types[] = {
+      {"ReLU", relu},
+      {"ELU", elu},
+      {"Sigmoid", sigmoid},
+      {"TanH", tanh},
+      {"AbsVal", abs_val},
+      {"BNLL", bnll},
+      {"Power", power},
+      {"Exp", exp},
+      {"Log", log},
+      {"Swish", swish},
+      {"Clip", clip},
+      {"Dropout", dropout},
+      {"Threshold", nullptr, "it has no gradient; use Sigmoid"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe

@@ -42,8 +42,6 @@ ReductionOptions::Operation reduction_operation(caffe::ReductionParameter::Reduc
   throw InternalError("unknown reduction operation");
 }
 
-}  // namespace
-
 LayerPtr concat(const caffe::LayerParameter& layer) {
   const caffe::ConcatParameter& p = layer.concat_param();
   return std::make_shared<Concat>(ConcatOptions{
@@ -106,6 +104,28 @@ LayerPtr silence(const caffe::LayerParameter&) { return std::make_shared<Silence
 
 LayerPtr hdf5_output(const caffe::LayerParameter& layer) {
   return std::make_shared<Hdf5Output>(Hdf5OutputOptions{.file_name = layer.hdf5_output_param().file_name()});
+}
+
+}  // namespace
+
+std::span<const LayerType> shape_types() {
+  static constexpr LayerType types[] = {
+      {"Concat", concat},
+      {"Slice", slice},
+      {"Split", split},
+      {"Eltwise", eltwise},
+      {"Flatten", flatten},
+      {"Reshape", reshape},
+      {"Crop", crop},
+      {"Reduction", reduction},
+      {"Tile", tile},
+      {"Silence", silence},
+      {"HDF5Output", hdf5_output},
+      {"BatchReindex", nullptr, "the shape of its output depends on values"},
+      {"Filter", nullptr, "the shape of its output depends on values"},
+      {"Python", nullptr, "there is no Python interpreter inside"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe

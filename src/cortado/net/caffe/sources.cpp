@@ -50,8 +50,6 @@ Shape dummy_shape(const caffe::DummyDataParameter& p, int top) {
   return {of_top(p.num(), top), of_top(p.channels(), top), of_top(p.height(), top), of_top(p.width(), top)};
 }
 
-}  // namespace
-
 LayerPtr data(const caffe::LayerParameter& layer) {
   const caffe::DataParameter& p = layer.data_param();
   SourceOptions options;
@@ -138,6 +136,21 @@ LayerPtr input(const caffe::LayerParameter& layer) {
   check_one_or_each("shape", p.shape_size(), layer.top_size());
   for (int top = 0; top < layer.top_size(); ++top) options.shapes.push_back(shape(of_top(p.shape(), top)));
   return make_source(std::move(options));
+}
+
+}  // namespace
+
+std::span<const LayerType> source_types() {
+  static constexpr LayerType types[] = {
+      {"Data", data},
+      {"ImageData", image_data},
+      {"HDF5Data", hdf5_data},
+      {"MemoryData", memory_data},
+      {"DummyData", dummy_data},
+      {"Input", input},
+      {"WindowData", nullptr, "use ImageData on cropped images"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe

@@ -10,6 +10,7 @@
 #include "cortado/net/caffe/options.h"
 
 namespace cortado::from_caffe {
+namespace {
 
 LayerPtr inner_product(const caffe::LayerParameter& layer) {
   const caffe::InnerProductParameter& p = layer.inner_product_param();
@@ -86,6 +87,27 @@ LayerPtr mvn(const caffe::LayerParameter& layer) {
   const caffe::MVNParameter& p = layer.mvn_param();
   return std::make_shared<Mvn>(MvnOptions{
       .normalize_variance = p.normalize_variance(), .across_channels = p.across_channels(), .eps = p.eps()});
+}
+
+}  // namespace
+
+std::span<const LayerType> weight_types() {
+  static constexpr LayerType types[] = {
+      {"InnerProduct", inner_product},
+      {"Embed", embed},
+      {"BatchNorm", batch_norm},
+      {"Scale", scale},
+      {"Bias", bias},
+      {"PReLU", prelu},
+      {"LRN", lrn},
+      {"MVN", mvn},
+      {"LSTM", nullptr, "recurrent layers are not supported"},
+      {"LSTMUnit", nullptr, "recurrent layers are not supported"},
+      {"RNN", nullptr, "recurrent layers are not supported"},
+      {"Recurrent", nullptr, "recurrent layers are not supported"},
+      {"Parameter", nullptr, "use Scale or Bias"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe

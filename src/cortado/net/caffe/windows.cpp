@@ -76,8 +76,6 @@ PoolingOptions::Method pooling_method(caffe::PoolingParameter::PoolMethod method
   throw InternalError("unknown pooling method");
 }
 
-}  // namespace
-
 LayerPtr convolution(const caffe::LayerParameter& layer) {
   return std::make_shared<Convolution>(convolution_options(layer.convolution_param()));
 }
@@ -102,6 +100,19 @@ LayerPtr pooling(const caffe::LayerParameter& layer) {
       {"pad", single("pad", p.has_pad(), p.pad()), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w()},
       "pad_nd", p.pad_nd(), false);
   return std::make_shared<Pooling>(std::move(options));
+}
+
+}  // namespace
+
+std::span<const LayerType> window_types() {
+  static constexpr LayerType types[] = {
+      {"Convolution", convolution},
+      {"Deconvolution", deconvolution},
+      {"Pooling", pooling},
+      {"Im2col", nullptr, "use Convolution"},
+      {"SPP", nullptr, "use several Pooling layers and Concat"},
+  };
+  return types;
 }
 
 }  // namespace cortado::from_caffe
