@@ -23,30 +23,21 @@ struct Sent {
   double bytes;
 };
 
-// What goes round in rings: of ranks that need the same box, all of whose parts they have and nobody else
-// gets. Nothing unless all that moves does.
+// What goes round in rings, by the rule of the Programs. Nothing unless all that moves does.
 std::vector<Sent> round_rings(const std::vector<Transfer>& moves, const Layout& needed) {
   std::vector<Sent> sent;
-  std::vector<bool> done(needed.size(), false);
-  for (size_t first = 0; first < needed.size(); ++first) {
-    if (!needed[first] || done[first]) continue;
-    std::vector<size_t> ring;
-    for (size_t rank = first; rank < needed.size(); ++rank)
-      if (needed[rank] == needed[first]) ring.push_back(rank), done[rank] = true;
-    const auto inside = [&](int rank) { return std::ranges::count(ring, static_cast<size_t>(rank)) > 0; };
-    std::vector<double> part(needed.size());
-    for (const Transfer& move : moves) {
-      if (inside(move.from) != inside(move.to)) return {};
-      if (static_cast<size_t>(move.to) == first)
-        part[static_cast<size_t>(move.from)] = static_cast<double>(move.box.shape().size());
-    }
-    const auto all = static_cast<double>(needed[first]->shape().size());
-    const bool one_has_all = std::ranges::count(part, all) > 0;
-    if (ring.size() < 2 || (one_has_all && all < smallest_broadcast)) return {};
-    for (size_t i = 0; i < ring.size(); ++i) {
-      const size_t next = ring[(i + 1) % ring.size()];
-      sent.push_back({ring[i], next, (all - part[next]) * float_bytes});
-    }
+  for (size_t rank = 0; rank < needed.size(); ++rank) {
+    if (!needed[rank]) continue;
+    const auto ring = ring_group(moves, needed, static_cast<int>(rank));
+    if (!ring) return {};
+    // Each member hands on all but the part of the next one.
+    const std::vector<int>& members = ring->members;
+    const auto place =
+        static_cast<size_t>(std::ranges::find(members, static_cast<int>(rank)) - members.begin());
+    const size_t next = (place + 1) % members.size();
+    const auto& part = ring->chunks[next];
+    const int64_t moved = needed[rank]->shape().size() - (part ? part->shape().size() : 0);
+    sent.push_back({rank, static_cast<size_t>(members[next]), static_cast<double>(moved) * float_bytes});
   }
   return sent;
 }

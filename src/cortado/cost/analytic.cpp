@@ -10,13 +10,6 @@ namespace {
 // and history written.
 constexpr double update_traffic = 5;
 
-TaskKind kind_of(const Task& task) {
-  const std::string_view type = task.layer().type();
-  if (type == "Convolution" || type == "Deconvolution") return TaskKind::convolution;
-  if (type == "InnerProduct") return TaskKind::inner_product;
-  return TaskKind::memory;
-}
-
 double bytes_of(const std::vector<Box>& boxes) {
   double bytes = 0;
   for (const Box& box : boxes) bytes += static_cast<double>(box.shape().size()) * sizeof(float);
@@ -55,6 +48,11 @@ Work work_of(const Task& task) {
 Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }
 
 }  // namespace
+
+TaskKind kind_of(const Task& task) {
+  if (!task.layer().splits_backward()) return TaskKind::memory;
+  return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
+}
 
 Flops forward_flops(const Task& task) {
   const Shape domain = task.layer().domain(task.inputs, task.outputs);

@@ -25,6 +25,9 @@ class AnalyticCosts : public CostModel {
   Bandwidth nic_, bus_;   // the slowest; 0: there is none
 };
 
+// What a task is to a machine file: its first layer decides.
+TaskKind kind_of(const Task& task);
+
 // FLOPs of the forward pass of a task's own share.
 Flops forward_flops(const Task& task);
 

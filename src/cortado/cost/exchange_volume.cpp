@@ -211,7 +211,8 @@ std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const
   return volumes;
 }
 
-// True where nobody sends to other ranks than those that need the same box as it does itself.
+// Whether every rank is in a ring (ring_group in parallel/collectives.h): nobody sends to other ranks than
+// those that need the same box as it does itself. tests/cost compares the two.
 bool ExchangeVolumes::goes_round(size_t needed, const double* product) const {
   const double members = rings_[needed].members;
   if (members < 2) return false;

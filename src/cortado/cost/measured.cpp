@@ -67,9 +67,10 @@ TaskTime MeasuredCosts::on(int device, TaskTime time) const {
 TaskTime MeasuredCosts::bound(const Task& task) const {
   TaskTime time;
   time.bound = true;
-  if (!task.layer().splits_backward()) return time;
+  const TaskKind kind = kind_of(task);
+  if (kind == TaskKind::memory) return time;
   double rate = machine_.device(fastest_).peak.per_second;
-  if (task.layer().type() != "InnerProduct") rate *= winograd_saving(kernels_);
+  if (kind == TaskKind::convolution) rate *= winograd_saving(kernels_);
   const Seconds pass{share_ * forward_flops(task).count / rate};
   time.forward = pass;
   if (has(task.parameter_gradients)) time.backward_weights = pass;

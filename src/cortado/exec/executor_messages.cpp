@@ -5,9 +5,9 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <functional>
 
 #include "cortado/base/activity.h"
+#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
@@ -75,8 +75,8 @@ void Executor::meet_groups() {
   std::string mine;
   const Meetings meetings = meetings_of(program_);
   for (const auto& [group, what] : meetings)
-    mine += fmt::format("{} {:016x}\n", fmt::join(group, ","),
-                        std::hash<std::string>()(fmt::format("{}", fmt::join(what, ";"))));
+    mine +=
+        fmt::format("{} {:016x}\n", fmt::join(group, ","), digest(fmt::format("{}", fmt::join(what, ";"))));
   const auto texts = texts_of_all(communicator_, mine);
   for (const auto& [group, what] : meetings) {
     const std::string name = fmt::format("{} ", fmt::join(group, ","));

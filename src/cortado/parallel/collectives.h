@@ -1,11 +1,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cortado/parallel/layout.h"
 
 namespace cortado {
 
 // Floats. A smaller tensor goes from the rank that has it to others by messages, which arrive sooner than
 // what is handed on from rank to rank.
 inline constexpr int64_t smallest_broadcast = 1024;
+
+// Ranks that all need one box and hold its parts among themselves.
+struct RingGroup {
+  std::vector<int> members;  // ascending, two or more
+  Layout chunks;             // per member: its part of the box
+};
+
+// The ring in which `rank` gets its box of `needed`: of the ranks that need the same one, where they exchange
+// nothing with other ranks. Nothing where there is no such ring, or messages are sooner. `moves`: transfers()
+// to that layout. All ranks find the same rings. ExchangeVolumes (cost/exchange_volume.h) knows the rule for
+// all ranks of many layouts at once.
+std::optional<RingGroup> ring_group(std::span<const Transfer> moves, const Layout& needed, int rank);
 
 }  // namespace cortado

@@ -1,49 +1,11 @@
 #include "cortado/program/movement.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "cortado/parallel/collectives.h"
 
 namespace cortado {
-namespace {
-
-// The parts of the box that all `members` need, by the member that has each part. Nothing unless every member
-// gets the same parts, all from members, and members give only to members.
-std::optional<std::map<int, Box>> common_parts(const std::vector<Transfer>& moves,
-                                               const std::vector<int>& members) {
-  auto inside = [&](int rank) { return std::ranges::binary_search(members, rank); };
-  std::map<int, std::map<int, Box>> parts;  // receiver -> sender -> box
-  for (const Transfer& move : moves) {
-    if (inside(move.from) != inside(move.to)) return std::nullopt;
-    if (inside(move.to)) parts[move.to][move.from] = move.box;
-  }
-  for (const auto& [receiver, own] : parts) {
-    if (own != parts.begin()->second) return std::nullopt;
-  }
-  return parts.begin()->second;
-}
-
-// Makes the movement a collective where it is one.
-void recognize_collective(const std::vector<Transfer>& moves, const Layout& needed, int rank,
-                          Movement& movement) {
-  if (!needed[rank]) return;
-  std::vector<int> members;
-  for (size_t other = 0; other < needed.size(); ++other) {
-    if (needed[other] == needed[rank]) members.push_back(static_cast<int>(other));
-  }
-  if (members.size() < 2) return;
-  const auto parts = common_parts(moves, members);
-  if (!parts || (parts->size() == 1 && needed[rank]->shape().size() < smallest_broadcast)) return;
-  movement.group = members;
-  for (int member : members) {
-    const auto found = parts->find(member);
-    movement.chunks.push_back(found == parts->end() ? std::nullopt : std::optional(found->second));
-  }
-}
-
-}  // namespace
 
 bool contiguous(const Box& part, const Box& held) {
   bool inside_run = false;  // an axis before, in the order of memory, has more than one index
@@ -117,7 +79,10 @@ Movement copy_movement(const Layout& owned, const Layout& needed, int rank) {
       movement.receives.push_back({transfer.from, transfer.box});
     }
   }
-  recognize_collective(moves, needed, rank, movement);
+  if (std::optional<RingGroup> ring = ring_group(moves, needed, rank)) {
+    movement.group = std::move(ring->members);
+    movement.chunks = std::move(ring->chunks);
+  }
   return movement;
 }
 

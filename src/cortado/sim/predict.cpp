@@ -24,11 +24,6 @@ TaskPhase phase_of(Pass pass) {
   return pass == Pass::forward || pass == Pass::forward_partial ? TaskPhase::forward : TaskPhase::backward;
 }
 
-TaskKind kind_of(const Task& task) {
-  if (!task.layer().splits_backward()) return TaskKind::memory;
-  return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
-}
-
 }  // namespace
 
 std::string_view name_of(StepPart part) {
