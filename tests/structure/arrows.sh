@@ -5,6 +5,7 @@ root=$1
 
 declare -A uses=(
   [base]=""
+  [device]="base"
   [proto]=""
   [layers]="base"
   [net]="base proto layers"
@@ -19,15 +20,15 @@ declare -A uses=(
   [tune]="base layers net parallel program sim"
   [comm]="base"
   [job]="base"
-  [exec]="base layers net parallel program kernels comm compile"
-  [measure]="base layers net program kernels compile comm exec machine cost sim"
+  [exec]="base device layers net parallel program kernels comm compile"
+  [measure]="base device layers net program kernels compile comm exec machine cost sim"
   [data]="base proto layers"
   [report]="base layers net parallel program machine cost plan"
-  [train]="base proto layers net parallel program kernels comm compile exec data report machine"
+  [train]="base device proto layers net parallel program kernels comm compile exec data report machine"
   [apply]="base proto layers net compile exec data train"
   [auto]="base net parallel comm compile exec measure plan sim tune report train"
   [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels"
-  [app]="base proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api"
+  [app]="base device proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api"
 )
 
 bad=0

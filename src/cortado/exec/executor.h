@@ -13,7 +13,7 @@
 #include "cortado/base/activity.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/compile/compile.h"
-#include "cortado/exec/memory.h"
+#include "cortado/device/memory.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/program/timeline.h"

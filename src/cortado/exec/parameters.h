@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cortado/base/box.h"
-#include "cortado/exec/memory.h"
+#include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/net/network.h"
 

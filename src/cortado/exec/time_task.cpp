@@ -9,7 +9,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/processors.h"
-#include "cortado/exec/memory.h"
+#include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
 
 namespace cortado {

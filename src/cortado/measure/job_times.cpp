@@ -15,7 +15,7 @@
 #include "cortado/base/version.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/cost/measured.h"
-#include "cortado/exec/memory.h"
+#include "cortado/device/memory.h"
 #include "cortado/exec/time_task.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/kernels/update.h"

@@ -14,7 +14,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/exec/lane_thread.h"
-#include "cortado/exec/memory.h"
+#include "cortado/device/memory.h"
 #include "cortado/kernels/peak.h"
 
 namespace cortado {

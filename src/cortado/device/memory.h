@@ -3,15 +3,17 @@
 #include <cstddef>
 
 #include "cortado/base/units.h"
+#include "cortado/device/device.h"
 
 namespace cortado {
 
-// A large zeroed block of memory, aligned to 2 MiB. The system is asked for huge pages, and touches them
-// lazily. Throws UserError when the system does not have that much.
+// A zeroed block of a device's memory, on a 64-byte boundary or a larger one. Free it after the work that
+// uses it is done.
 class Memory {
  public:
   Memory() = default;
-  explicit Memory(Bytes size);
+  // Throws UserError when the device does not have that much. The device must outlive the memory.
+  explicit Memory(Bytes size, Device& device = host_device());
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -23,6 +25,7 @@ class Memory {
   Bytes size() const { return size_; }
 
  private:
+  Device* device_ = nullptr;
   std::byte* data_ = nullptr;
   Bytes size_;
 };

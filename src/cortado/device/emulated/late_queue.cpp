@@ -1,0 +1,115 @@
+#include "cortado/device/emulated/late_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cortado/base/parallel_for.h"
+
+namespace cortado::emulated {
+
+void LateEvent::wait() {
+  if (!queue_) return;
+  std::unique_lock lock(queue_->mutex_);
+  queue_->ask_for(items_);
+  queue_->changed_.wait(lock, [&] { return queue_->done_ >= items_; });
+}
+
+bool LateEvent::reached() {
+  if (!queue_) return true;
+  std::unique_lock lock(queue_->mutex_);
+  queue_->ask_for(items_);
+  return queue_->done_ >= items_;
+}
+
+LateQueue::LateQueue(const Device& device) : Queue(false), device_(device), thread_([this] { loop(); }) {}
+
+// What nobody has waited for is left out.
+LateQueue::~LateQueue() {
+  {
+    std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void LateQueue::copy_in(std::byte* device, const std::byte* host, Bytes size) {
+  std::byte* to = device_.for_kernels(device);
+  add({[=] { std::memcpy(to, host, static_cast<size_t>(size.count)); }});
+}
+
+void LateQueue::copy_out(std::byte* host, const std::byte* device, Bytes size) {
+  const std::byte* from = device_.for_kernels(device);
+  add({[=] { std::memcpy(host, from, static_cast<size_t>(size.count)); }});
+}
+
+void LateQueue::fill(float* device, float value, int64_t count) {
+  float* to = device_.for_kernels(device);
+  add({[=] { std::fill_n(to, count, value); }});
+}
+
+void LateQueue::record(Event& event) {
+  auto& late = static_cast<LateEvent&>(event);
+  std::lock_guard lock(mutex_);
+  late.queue_ = this;
+  late.items_ = given_;
+}
+
+void LateQueue::wait(Event& event) {
+  const LateEvent as_recorded = static_cast<LateEvent&>(event);
+  if (as_recorded.queue_ == nullptr || as_recorded.queue_ == this) return;
+  add({[recorded = as_recorded]() mutable { recorded.wait(); }, true});
+}
+
+void LateQueue::finish() {
+  std::unique_lock lock(mutex_);
+  ask_for(given_);
+  changed_.wait(lock, [&] { return done_ == given_; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+// With as many compute threads as the thread has that gives the work.
+void LateQueue::launch_later(std::function<void()> work) {
+  add({[work = std::move(work), threads = compute_threads()] {
+    set_compute_threads(threads);
+    work();
+  }});
+}
+
+void LateQueue::add(Item item) {
+  std::lock_guard lock(mutex_);
+  items_.push_back(std::move(item));
+  ++given_;
+}
+
+void LateQueue::ask_for(int64_t items) {
+  if (items <= asked_) return;
+  asked_ = items;
+  changed_.notify_all();
+}
+
+void LateQueue::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return quit_ || done_ < asked_; });
+    if (quit_) return;
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    const bool left_out = failure_ && !item.waits;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      if (!left_out) item.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    item = {};  // what it holds is let go before anybody hears that it is done
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
+    ++done_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace cortado::emulated

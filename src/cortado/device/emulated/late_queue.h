@@ -1,0 +1,63 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "cortado/device/device.h"
+
+namespace cortado::emulated {
+
+class LateQueue;
+
+// The number of items of a queue that come before it.
+class LateEvent : public Event {
+ public:
+  void wait() override;
+  bool reached() override;
+
+ private:
+  friend class LateQueue;
+  LateQueue* queue_ = nullptr;
+  int64_t items_ = 0;
+};
+
+// A thread that does its items in order, each once somebody waits for it or for a later one.
+class LateQueue : public Queue {
+ public:
+  explicit LateQueue(const Device& device);
+  ~LateQueue() override;
+
+  void copy_in(std::byte* device, const std::byte* host, Bytes size) override;
+  void copy_out(std::byte* host, const std::byte* device, Bytes size) override;
+  void fill(float* device, float value, int64_t count) override;
+  void record(Event& event) override;
+  void wait(Event& event) override;
+  void finish() override;
+
+ private:
+  friend class LateEvent;
+  struct Item {
+    std::function<void()> work;
+    bool waits = false;  // for another queue: done though an item before it failed
+  };
+  void launch_later(std::function<void()> work) override;
+  void add(Item item);
+  void loop();
+  void ask_for(int64_t items);  // under the mutex
+
+  const Device& device_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;  // those not done
+  int64_t given_ = 0, asked_ = 0, done_ = 0;
+  bool quit_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace cortado::emulated

@@ -1,0 +1,24 @@
+#include "cortado/device/memory.h"
+
+#include <utility>
+
+namespace cortado {
+
+Memory::Memory(Bytes size, Device& device) : device_(&device), size_(size) {
+  if (size.count > 0) data_ = device.allocate(size);
+}
+
+Memory::~Memory() {
+  if (data_ != nullptr) device_->free(data_, size_);
+}
+
+Memory::Memory(Memory&& other) noexcept { *this = std::move(other); }
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace cortado
