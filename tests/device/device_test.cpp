@@ -11,7 +11,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/device/memory.h"
 
-namespace cortado {
+namespace cortado::device {
 namespace {
 
 std::byte* bytes(std::vector<float>& values) { return reinterpret_cast<std::byte*>(values.data()); }
@@ -25,10 +25,10 @@ class EveryDevice : public ::testing::TestWithParam<bool> {
     device().queue().finish();
     return values;
   }
-  Device& device() { return GetParam() ? *emulated_ : host_device(); }
+  Device& device() { return GetParam() ? *emulated_ : host(); }
 
  private:
-  std::unique_ptr<Device> emulated_ = make_emulated_device();
+  std::unique_ptr<Device> emulated_ = make_emulated();
 };
 INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "emulated" : "host"; });
@@ -115,4 +115,4 @@ TEST_P(EveryDevice, MovesMemoryWithItsOwner) {
 }
 
 }  // namespace
-}  // namespace cortado
+}  // namespace cortado::device

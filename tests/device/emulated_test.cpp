@@ -6,13 +6,13 @@
 #include "cortado/device/device.h"
 #include "cortado/device/memory.h"
 
-namespace cortado {
+namespace cortado::device {
 namespace {
 
 class Emulated : public ::testing::Test {
  protected:
   Emulated() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-  std::unique_ptr<Device> device_ = make_emulated_device();
+  std::unique_ptr<Device> device_ = make_emulated();
 };
 using EmulatedDeathTest = Emulated;
 
@@ -83,4 +83,4 @@ TEST_F(Emulated, ReachesEventsAfterAFailure) {
 }
 
 }  // namespace
-}  // namespace cortado
+}  // namespace cortado::device

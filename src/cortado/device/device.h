@@ -7,7 +7,7 @@
 #include "cortado/base/units.h"
 #include "cortado/device/queue.h"
 
-namespace cortado {
+namespace cortado::device {
 
 // Where one rank computes: its memory (device/memory.h), and queues of work on it. A folder of this room
 // holds one kind of device. Only functions launched on a device's queues, and the queues' copies, touch its
@@ -50,11 +50,11 @@ class Device {
 
 // The processor's own memory; its queues run everything at once on the calling thread. One for all ranks of
 // the process.
-Device& host_device();
+Device& host();
 
 // An accelerator for tests, played by threads of the processor. The host faults when it touches its memory. A
 // queue begins work only once somebody waits for it, so a forgotten wait finds old values. Memory that is
 // freed faults when work in a queue still uses it.
-std::unique_ptr<Device> make_emulated_device();
+std::unique_ptr<Device> make_emulated();
 
-}  // namespace cortado
+}  // namespace cortado::device

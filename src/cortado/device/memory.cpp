@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cortado {
+namespace cortado::device {
 
 Memory::Memory(Bytes size, Device& device) : device_(&device), size_(size) {
   if (size.count > 0) data_ = device.allocate(size);
@@ -21,4 +21,4 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   return *this;
 }
 
-}  // namespace cortado
+}  // namespace cortado::device

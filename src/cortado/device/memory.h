@@ -5,7 +5,7 @@
 #include "cortado/base/units.h"
 #include "cortado/device/device.h"
 
-namespace cortado {
+namespace cortado::device {
 
 // A zeroed block of a device's memory, on a 64-byte boundary or a larger one. Free it after the work that
 // uses it is done.
@@ -13,7 +13,7 @@ class Memory {
  public:
   Memory() = default;
   // Throws UserError when the device does not have that much. The device must outlive the memory.
-  explicit Memory(Bytes size, Device& device = host_device());
+  explicit Memory(Bytes size, Device& device = host());
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -30,4 +30,4 @@ class Memory {
   Bytes size_;
 };
 
-}  // namespace cortado
+}  // namespace cortado::device

@@ -8,7 +8,7 @@
 
 #include "cortado/base/units.h"
 
-namespace cortado {
+namespace cortado::device {
 
 // A place in a queue's order. It stands for where it was recorded last; before that it is reached already.
 // Record it again only after everybody who waits for it has gone on.
@@ -54,4 +54,4 @@ class Queue {
   const bool at_once_;
 };
 
-}  // namespace cortado
+}  // namespace cortado::device

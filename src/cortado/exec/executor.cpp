@@ -10,6 +10,7 @@
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
+#include "cortado/exec/staging.h"
 #include "cortado/kernels/native/update.h"
 
 namespace cortado {
@@ -26,6 +27,8 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
                    std::map<std::string, BatchSource> sources, ExecutorOptions options)
     : network_(network),
       parameters_(parameters),
+      device_(parameters.device()),
+      queue_(device_.queue()),
       alone_(options.communicator ? nullptr : make_single_communicator()),
       communicator_(options.communicator ? *options.communicator : *alone_),
       sources_(std::move(sources)),
@@ -38,11 +41,13 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
       parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order());
   check_agreement();
   check_replicas();
-  arena_ = Memory(program_.arena);
+  arena_ = device::Memory(program_.arena, device_);
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
   due_.assign(program_.steps.size(), false);
   log_ = std::make_unique<MessageLog>(program_.steps.size());
+  if (!device_.host_accessible())
+    staging_ = std::make_unique<Staging>(program_, parameters_, entries_, arena_);
   bind();
   meet_groups();
   bind_messages();
@@ -80,10 +85,14 @@ ParameterSlices Executor::parameter_slices() const {
   return slices;
 }
 
+float* Executor::batch_pointer(int buffer) const { return const_cast<float*>(batches_[buffer]); }
+
 float* Executor::pointer(int buffer) const {
   if (buffer < 0) return nullptr;
-  if (program_.buffers[buffer].kind == Buffer::Kind::batch) return const_cast<float*>(batches_[buffer]);
-  return program_.buffers[buffer].offset < 0 ? nullptr : arena_.floats(program_.buffers[buffer].offset);
+  if (program_.buffers[buffer].kind == Buffer::Kind::batch)
+    return staging_ ? device_.for_kernels(staging_->batch(buffer)) : batch_pointer(buffer);
+  const int64_t offset = program_.buffers[buffer].offset;
+  return offset < 0 ? nullptr : device_.for_kernels(arena_.floats(offset));
 }
 
 float* Executor::pointer(const View& view) const {
@@ -91,31 +100,46 @@ float* Executor::pointer(const View& view) const {
   return whole ? whole + view.bytes.begin / static_cast<int64_t>(sizeof(float)) : nullptr;
 }
 
+float* Executor::message_pointer(const View& view) const {
+  if (!staging_) return pointer(view);
+  if (!view) return nullptr;
+  const Buffer& buffer = program_.buffers[view.buffer];
+  if (buffer.kind == Buffer::Kind::batch)
+    return batch_pointer(view.buffer) + view.bytes.begin / static_cast<int64_t>(sizeof(float));
+  return buffer.offset < 0 ? nullptr : staging_->host(view);
+}
+
 void Executor::bind() {
-  for (const Work& work : program_.works) {
-    Bound bound;
-    if (work.facts.kernel >= 0) {
-      bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
-      Arguments& arguments = bound.arguments;
-      for (const View& view : work.inputs) arguments.inputs.push_back(pointer(view));
-      for (const View& view : work.outputs) arguments.outputs.push_back(pointer(view));
-      for (const View& view : work.output_gradients) arguments.output_gradients.push_back(pointer(view));
-      for (const View& view : work.input_gradients) arguments.input_gradients.push_back(pointer(view));
-      for (size_t p = 0; p < work.parameters.size(); ++p) {
-        const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
-        arguments.parameters.push_back(entry.value);
-        const View& partial = work.partial_gradients[p];
-        float* gradient = partial ? pointer(partial) : entry.gradient;
-        arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
-      }
-      arguments.data_first = work.data_first;
-      arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved.buffer));
-      if (arguments.saved) arguments.saved += work.saved.bytes.begin;
-      arguments.random = {options_.seed, 0,
-                          RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
-    }
-    bound_.push_back(std::move(bound));
+  bound_.resize(program_.steps.size());
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const auto* step = program_.steps[s].as<steps::Compute>();
+    if (!step) continue;
+    const Work& work = program_.works[step->work];
+    if (work.facts.kernel < 0) continue;
+    Bound& bound = bound_[s];
+    bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
+    bind_work(work, bound.arguments);
+    bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step->scratch));
+    bound.arguments.sums = reinterpret_cast<double*>(pointer(step->sums));
   }
+}
+
+void Executor::bind_work(const Work& work, Arguments& arguments) const {
+  for (const View& view : work.inputs) arguments.inputs.push_back(pointer(view));
+  for (const View& view : work.outputs) arguments.outputs.push_back(pointer(view));
+  for (const View& view : work.output_gradients) arguments.output_gradients.push_back(pointer(view));
+  for (const View& view : work.input_gradients) arguments.input_gradients.push_back(pointer(view));
+  for (size_t p = 0; p < work.parameters.size(); ++p) {
+    const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
+    arguments.parameters.push_back(device_.for_kernels(entry.value));
+    const View& partial = work.partial_gradients[p];
+    float* gradient = partial ? pointer(partial) : device_.for_kernels(entry.gradient);
+    arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
+  }
+  arguments.data_first = work.data_first;
+  arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved.buffer));
+  if (arguments.saved) arguments.saved += work.saved.bytes.begin;
+  arguments.random = {options_.seed, 0, RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
 }
 
 double Executor::run(uint64_t iteration, const Update& update) {
@@ -143,7 +167,9 @@ double Executor::run(uint64_t iteration, const Update& update) {
 void Executor::settle() {
   const ActivityScope doing([this] { return activity(); });
   communication_->settle();
+  if (staging_) staging_->wait_for_messages(true);
   for (size_t s = 0; s < program_.steps.size(); ++s) run_late(static_cast<int>(s));
+  queue_.finish();
 }
 
 void Executor::run_late(int index) {
@@ -153,7 +179,7 @@ void Executor::run_late(int index) {
   if (const auto* update = step.as<steps::Update>())
     late_update_(entries_[update->parameter]);
   else
-    run_work(*step.as<steps::Compute>());
+    run_work(index);
 }
 
 // For carried steps the timeline has those of the iteration before that have arrived by now.
@@ -174,6 +200,7 @@ void Executor::note_messages() {
 // Runs the steps of both lanes to their end.
 void Executor::run_lanes(const std::function<bool(int step)>& compute) {
   const ActivityScope doing([this] { return activity(); });
+  if (staging_) staging_->restart();
   communication_->start();
   try {
     for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
@@ -182,6 +209,7 @@ void Executor::run_lanes(const std::function<bool(int step)>& compute) {
       computing_ = s;
       const bool go_on = compute(s);
       count_progress();
+      if (staging_) staging_->computed(s);
       if (!go_on) {
         communication_->leave_rest();
         break;
@@ -191,9 +219,20 @@ void Executor::run_lanes(const std::function<bool(int step)>& compute) {
     auto start = Clock::now();
     communication_->finish();
     exposed_ += since(start);
+    if (staging_) staging_->wait_for_messages(false);
+    queue_.finish();
   } catch (...) {
     communication_->abandon();
+    drain();
     throw;
+  }
+}
+
+// After a failure, which is the one to be told: the next iteration begins with an empty queue.
+void Executor::drain() {
+  try {
+    queue_.finish();
+  } catch (const std::exception&) {
   }
 }
 
@@ -202,6 +241,7 @@ void Executor::wait_for(int step) {
   if (waits.empty() && program_.steps[step].waits_before.empty()) return;
   auto start = Clock::now();
   communication_->wait_for(step);
+  if (staging_) staging_->wait_for(step);
   const bool data =
       std::ranges::any_of(waits, [&](int other) { return program_.steps[other].is<steps::Load>(); });
   (data ? data_wait_ : exposed_) += since(start);
@@ -221,26 +261,33 @@ void Executor::run_step(int index, const Update& update) {
     entry.end = since(iteration_start_);
     return;
   }
-  if (const auto* compute = step.as<steps::Compute>()) {
-    run_work(*compute);
-  } else if (const auto* seed = step.as<steps::Seed>()) {
+  if (const auto* seed = step.as<steps::Seed>()) {
     const View& view = step.writes[0];
-    std::fill_n(pointer(view), view.bytes.size() / sizeof(float), static_cast<float>(seed->weight));
+    queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+                static_cast<float>(seed->weight), view.bytes.size() / static_cast<int64_t>(sizeof(float)));
   } else if (const auto* done = step.as<steps::Update>()) {
     if (update) update(entries_[done->parameter]);
-  } else if (!step.is<steps::Barrier>()) {
-    accumulate(step);
+  } else if (step.is<steps::Accumulate>() || step.is<steps::AccumulateParameter>()) {
+    queue_.launch([this, &step] { accumulate(step); });
+  } else if (step.is<steps::Compute>()) {
+    run_work(index);
   }
   entry.end = since(iteration_start_);
 }
 
-void Executor::run_work(const steps::Compute& step) {
-  const Work& work = program_.works[step.work];
-  Bound& bound = bound_[step.work];
-  bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step.scratch));
-  bound.arguments.sums = reinterpret_cast<double*>(pointer(step.sums));
+void Executor::run_work(int index) {
+  const Work& work = program_.works[program_.steps[index].work()];
+  Bound& bound = bound_[index];
   bound.arguments.random.iteration = iteration_;
   for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
+  queue_.launch([this, index] { compute(index); });
+}
+
+// A function that is launched.
+void Executor::compute(int index) {
+  const auto& step = *program_.steps[index].as<steps::Compute>();
+  const Work& work = program_.works[step.work];
+  Bound& bound = bound_[index];
   try {
     switch (step.pass) {
       case Pass::forward:
@@ -260,7 +307,7 @@ void Executor::run_work(const steps::Compute& step) {
         break;
     }
   } catch (const UserError& error) {
-    const auto& node = network_.nodes()[work.nodes.front()];
+    const auto& node = network_.nodes()[program_.works[step.work].nodes.front()];
     throw UserError(fmt::format("{}: layer '{}': {}", node.where.text(), node.name, error.what()));
   }
 }
@@ -281,10 +328,12 @@ void Executor::load(const Work& work) {
   }
 }
 
-void Executor::accumulate(const Step& step) {
+// A function that is launched.
+void Executor::accumulate(const Step& step) const {
   const auto* parameter = step.as<steps::AccumulateParameter>();
-  float* to =
-      parameter ? parameters_.entries()[entries_[parameter->parameter]].gradient : pointer(step.writes[0]);
+  float* to = parameter
+                  ? device_.for_kernels(parameters_.entries()[entries_[parameter->parameter]].gradient)
+                  : pointer(step.writes[0]);
   std::vector<const float*> from;
   for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);
@@ -305,16 +354,20 @@ double Executor::loss() const {
   return total;
 }
 
-std::span<const float> Executor::tensor(int tensor) const {
-  const int buffer = program_.tensor_buffer(tensor);
-  if (buffer < 0) return {};
-  return {pointer(buffer), static_cast<size_t>(program_.buffers[buffer].size.count) / sizeof(float)};
-}
+std::span<const float> Executor::tensor(int tensor) const { return values(program_.whole(program_.tensor_buffer(tensor))); }
 
 std::span<const float> Executor::gradient(int tensor) const {
-  const int buffer = program_.gradient_buffer(tensor);
-  if (buffer < 0) return {};
-  return {pointer(buffer), static_cast<size_t>(program_.buffers[buffer].size.count) / sizeof(float)};
+  return values(program_.whole(program_.gradient_buffer(tensor)));
+}
+
+// As the host sees them; none where the view is nowhere.
+std::span<const float> Executor::values(const View& view) const {
+  if (!view) return {};
+  const Buffer& of = program_.buffers[view.buffer];
+  if (staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0) return staging_->values(view);
+  const float* memory = message_pointer(view);
+  if (!memory) return {};
+  return {memory, static_cast<size_t>(view.bytes.size()) / sizeof(float)};
 }
 
 std::optional<Box> Executor::gradient_box(int tensor) const {

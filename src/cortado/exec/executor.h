@@ -22,6 +22,7 @@ namespace cortado {
 
 class BoundExchange;
 class LaneThread;
+class Staging;
 
 // Brings in this rank's samples (Program::samples) of the next batch of a source layer: one pointer per top,
 // valid until the next call.
@@ -37,11 +38,13 @@ struct ExecutorOptions {
 
 // Runs this rank's Program of one net. Compute steps run in order on the calling thread (kernels use the
 // compute threads inside), communication steps on a thread of their own. A step starts when what it waits for
-// has ended (docs/explanation/lanes.md). All ranks make their executors, and run them, in the same order.
+// has ended (docs/explanation/lanes.md). Kernels are launched on the queue of the store's device; run() and
+// settle() return when it has done them. All ranks make their executors, and run them, in the same order.
 class Executor {
  public:
-  // Called with a parameter's entry once its gradient is complete and no later step of this iteration reads
-  // the weights; or, where the schedule says so, before their first use in the next iteration.
+  // Called with a parameter's entry once all that completes its gradient, and all of this iteration that
+  // reads the weights, is launched; or, where the schedule says so, before their first use in the next
+  // iteration. It launches the update.
   using Update = std::function<void(int entry)>;
 
   // `compiled` is made of this network for this rank of the job. `sources`: per source node name, what brings
@@ -78,7 +81,8 @@ class Executor {
   const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
 
   // This rank's part (tensor_box) of a tensor after run(), channels last. Without keep_tensors only outputs
-  // and losses are there. Losses are whole on every rank, outputs on rank 0.
+  // and losses are there. Losses are whole on every rank, outputs on rank 0. From another device than the
+  // host it is a copy, which the next call for the same tensor makes anew.
   std::span<const float> tensor(int tensor) const;
   std::span<const float> gradient(int tensor) const;  // of the part that is this rank's own
   std::optional<Box> tensor_box(int tensor) const { return program_.tensor_box(tensor); }
@@ -110,18 +114,23 @@ class Executor {
   void meet_groups();
   std::vector<int> gradient_order() const;
   int64_t chunk_elements(const steps::SumGradient& sum) const;
-  std::unique_ptr<Transmission> transmission_of(const Step& step);
+  std::unique_ptr<Transmission> transmission_of(int step);
   void bind_messages();
   void start_lane();
   void run_step(int index, const Update& update);
+  void bind_work(const Work& work, Arguments& arguments) const;
   void start_message(int index);
+  void begin_message(int index);
+  bool message_done(int index, bool first);
   bool message_arrived(int index, bool first);  // first: no other under way is needed sooner
   void bind_batch(int index);
   void run_late(int index);
   void note_messages();
-  void run_work(const steps::Compute& step);
+  void run_work(int index);
+  void compute(int index);
+  void drain();
   void load(const Work& work);
-  void accumulate(const Step& step);
+  void accumulate(const Step& step) const;
   // `compute`: runs a step of the compute lane; false: the last one.
   void run_lanes(const std::function<bool(int step)>& compute);
   Activity activity() const;
@@ -130,11 +139,19 @@ class Executor {
   struct Finding;  // what is not finite, and where in the order of works
   Finding non_finite_parameter() const;
   Finding non_finite_output(const Work& work) const;
+  // The memory of a buffer for launched functions, and where the samples of a work begin in it.
   float* pointer(int buffer) const;
   float* pointer(const View& view) const;
+  // The same for messages, in memory of the host.
+  float* message_pointer(const View& view) const;
+  float* batch_pointer(int buffer) const;
+  std::span<const float> values(const View& view) const;
+  int64_t first_in(const ParameterStore::Entry& entry) const;
 
   const Network& network_;
   ParameterStore& parameters_;
+  device::Device& device_;
+  device::Queue& queue_;
   std::unique_ptr<Communicator> alone_;  // when there is no job
   Communicator& communicator_;
   std::map<std::string, BatchSource> sources_;
@@ -142,10 +159,11 @@ class Executor {
   Compiled compiled_;
   const Program& program_;  // the compiled one
   std::vector<int> entries_;
-  Memory arena_;
+  device::Memory arena_;
   std::vector<const float*> batches_;   // per buffer of kind batch
-  std::vector<Bound> bound_;            // per work
+  std::vector<Bound> bound_;            // per step
   std::vector<BoundMessage> messages_;  // per step
+  std::unique_ptr<Staging> staging_;    // null: the host touches the device's memory
   std::unique_ptr<LaneThread> communication_;
   std::atomic<int> computing_ = 0;  // step
   Timeline timeline_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/kernels/native/update.h"
@@ -17,6 +18,10 @@ int64_t first_in(std::span<const float> values) {
 
 }  // namespace
 
+int64_t Executor::first_in(const ParameterStore::Entry& entry) const {
+  return cortado::first_in(device::HostView(device_, entry.value, entry.elements).values());
+}
+
 struct Executor::Finding {
   int place = std::numeric_limits<int>::max();  // an operation of the placement; -1: before all
   std::string what;
@@ -25,13 +30,13 @@ struct Executor::Finding {
 bool Executor::results_finite() const {
   if (communicator_.rank() == 0) {
     for (int output : network_.outputs())
-      if (first_in(tensor(output)) >= 0) return false;
+      if (cortado::first_in(tensor(output)) >= 0) return false;
   }
   if (!network_.learns()) return true;
   for (int index : entries_) {
     const auto& entry = parameters_.entries()[index];
     if (!entry.held || entry.spec.learnable) continue;
-    if (first_in({entry.value, static_cast<size_t>(entry.elements)}) >= 0) return false;
+    if (first_in(entry) >= 0) return false;
   }
   return true;
 }
@@ -50,8 +55,7 @@ Executor::Finding Executor::non_finite_parameter() const {
     const bool written = network_.learns() && !entry.spec.learnable;
     const int place = written ? std::numeric_limits<int>::max() - 1 : -1;
     if (!entry.held || place >= first.place) continue;
-    if (first_in({entry.value, static_cast<size_t>(entry.elements)}) >= 0)
-      first = {place, fmt::format("parameter '{}'", entry.name)};
+    if (first_in(entry) >= 0) first = {place, fmt::format("parameter '{}'", entry.name)};
   }
   return first;
 }
@@ -60,9 +64,9 @@ Executor::Finding Executor::non_finite_parameter() const {
 Executor::Finding Executor::non_finite_output(const Work& work) const {
   const auto& node = network_.nodes()[work.nodes.back()];
   for (size_t i = 0; i < work.outputs.size(); ++i) {
-    if (pointer(work.outputs[i]) == nullptr) continue;
-    const int64_t count = work.outputs[i].bytes.size() / static_cast<int64_t>(sizeof(float));
-    const int64_t at = first_in({pointer(work.outputs[i]), static_cast<size_t>(count)});
+    const std::span<const float> found = values(work.outputs[i]);
+    if (found.data() == nullptr) continue;
+    const int64_t count = std::ssize(found), at = cortado::first_in(found);
     if (at < 0) continue;
     const std::string& blob = network_.tensors()[node.outputs[i]].name;
     std::string part = fmt::format("output '{}'", blob);

@@ -14,6 +14,7 @@
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
+#include "cortado/exec/staging.h"
 #include "cortado/kernels/native/update.h"
 #include "cortado/program/lower.h"
 
@@ -103,33 +104,39 @@ void Executor::bind_messages() {
     if (const auto* exchange = step.as<steps::Exchange>()) {
       // Its source may lie in a reader's memory, which is known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) continue;
-      float* from = step.reads.empty() ? nullptr : pointer(step.reads[0]);
-      float* to =
-          step.writes.empty() || step.writes[0] == exchange->staging ? nullptr : pointer(step.writes[0]);
-      messages_[s].exchange = std::make_unique<BoundExchange>(
-          program_.movement_of(step), from, to, pointer(exchange->staging), communicator_, exchange->tag);
+      float* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
+      float* to = step.writes.empty() || step.writes[0] == exchange->staging
+                      ? nullptr
+                      : message_pointer(step.writes[0]);
+      messages_[s].exchange =
+          std::make_unique<BoundExchange>(program_.movement_of(step), from, to,
+                                          message_pointer(exchange->staging), communicator_, exchange->tag);
     } else {
-      messages_[s].transmission = transmission_of(step);
+      messages_[s].transmission = transmission_of(static_cast<int>(s));
     }
   }
 }
 
 // Of a step that sums or gathers over its group.
-std::unique_ptr<Transmission> Executor::transmission_of(const Step& step) {
+std::unique_ptr<Transmission> Executor::transmission_of(int index) {
+  const Step& step = program_.steps[index];
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
     const int64_t count = statistics->sums.bytes.size() / static_cast<int64_t>(sizeof(double));
-    return communicator_.allreduce(group, reinterpret_cast<double*>(pointer(statistics->sums)), count);
+    return communicator_.allreduce(group, reinterpret_cast<double*>(message_pointer(statistics->sums)),
+                                   count);
   }
   const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
+  float* const gradient = staging_ ? staging_->host_parameters(index) : entry.gradient;
   if (const auto* sum = step.as<steps::SumGradient>())
-    return communicator_.allreduce(group, entry.gradient, chunk_elements(*sum));
+    return communicator_.allreduce(group, gradient, chunk_elements(*sum));
   std::vector<int64_t> shares;
   const int members = static_cast<int>(group.size());
   for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
-  return step.is<steps::ScatterGradient>()
-             ? communicator_.reduce_scatter(group, entry.gradient, std::move(shares))
-             : communicator_.allgather(group, entry.value, std::move(shares));
+  if (step.is<steps::ScatterGradient>())
+    return communicator_.reduce_scatter(group, gradient, std::move(shares));
+  float* const value = staging_ ? staging_->host_parameters(index) : entry.value;
+  return communicator_.allgather(group, value, std::move(shares));
 }
 
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).
@@ -145,8 +152,15 @@ int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
 }
 
 void Executor::start_message(int index) {
-  const Step& step = program_.steps[index];
   log_->begun[index] = std::chrono::steady_clock::now();
+  if (staging_)
+    staging_->take_out(index);
+  else
+    begin_message(index);
+}
+
+void Executor::begin_message(int index) {
+  const Step& step = program_.steps[index];
   BoundMessage& message = messages_[index];
   if (const auto* batch = step.as<steps::Load>()) {
     if (!keeps_batch_) load(program_.works[batch->work]);
@@ -159,15 +173,24 @@ void Executor::start_message(int index) {
 }
 
 bool Executor::message_arrived(int index, bool first) {
-  BoundMessage& message = messages_[index];
-  if (message.exchange) message.exchange->give_way(!first);
-  if (message.transmission) message.transmission->give_way(!first);
-  if (message.exchange && !message.exchange->test()) return false;
-  if (message.transmission && !message.transmission->test()) return false;
+  if (staging_) {
+    for (int out = staging_->next_out(); out >= 0; out = staging_->next_out()) begin_message(out);
+    if (!staging_->is_out(index)) return false;
+  }
+  if (!message_done(index, first)) return false;
+  if (staging_) staging_->put_in(index, batches_);
   count_progress();
   std::lock_guard lock(log_->mutex);
   log_->last[index] = {log_->begun[index], std::chrono::steady_clock::now()};
   return true;
+}
+
+bool Executor::message_done(int index, bool first) {
+  BoundMessage& message = messages_[index];
+  if (message.exchange) message.exchange->give_way(!first);
+  if (message.transmission) message.transmission->give_way(!first);
+  if (message.exchange && !message.exchange->test()) return false;
+  return !message.transmission || message.transmission->test();
 }
 
 // Another thread calls this while both lanes run.
@@ -198,9 +221,10 @@ void Executor::bind_batch(int index) {
   const Step& step = program_.steps[index];
   if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
   const Movement& movement = program_.works[step.work()].movement;
-  float* to = step.writes.empty() ? nullptr : pointer(step.writes[0]);
-  messages_[index].exchange = std::make_unique<BoundExchange>(movement, pointer(step.reads[0]), to, nullptr,
-                                                              communicator_, step.as<steps::Exchange>()->tag);
+  float* to = step.writes.empty() ? nullptr : message_pointer(step.writes[0]);
+  messages_[index].exchange =
+      std::make_unique<BoundExchange>(movement, batch_pointer(step.reads[0].buffer), to, nullptr,
+                                      communicator_, step.as<steps::Exchange>()->tag);
 }
 
 Range Executor::update_range(int parameter) const {

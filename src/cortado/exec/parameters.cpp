@@ -5,6 +5,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/finite.h"
+#include "cortado/device/host_view.h"
 #include "cortado/layers/filler.h"
 
 namespace cortado {
@@ -126,7 +127,7 @@ void ParameterStore::allocate(size_t first, const std::vector<int>& gradient_ord
   for (size_t i = first; i < entries_.size(); ++i) {
     total.count += bytes_of(entries_[i]) * (entries_[i].wants_gradient ? 2 : 1);
   }
-  memory_.emplace_back(total);
+  memory_.emplace_back(total, *device_);
   int64_t offset = 0;
   for (size_t i = first; i < entries_.size(); ++i) {
     if (!entries_[i].held) continue;
@@ -153,7 +154,7 @@ void ParameterStore::fill(size_t first, uint64_t seed) {
     if (const int64_t at = first_non_finite(values); at >= 0)
       throw UserError(fmt::format("parameter {}: its filler gives the value {}; give it smaller numbers",
                                   entry.name, values[static_cast<size_t>(at)]));
-    from_canonical(static_cast<int>(i), values.data(), entry.value);
+    put(static_cast<int>(i), values.data());
   }
   refresh();
 }
@@ -183,14 +184,28 @@ void ParameterStore::from_canonical(int index, const float* canonical, float* ow
 
 std::vector<float> ParameterStore::canonical(int entry) const {
   std::vector<float> values(entries_[entry].canonical_size());
-  if (entries_[entry].held) to_canonical(entry, entries_[entry].value, values.data());
+  if (entries_[entry].held) {
+    const device::HostView own(*device_, entries_[entry].value, entries_[entry].elements);
+    to_canonical(entry, own.values().data(), values.data());
+  }
   return values;
 }
 
 void ParameterStore::set(int entry, std::span<const float> canonical) {
   ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].canonical_size(),
          "parameter of another size");
-  if (entries_[entry].held) from_canonical(entry, canonical.data(), entries_[entry].value);
+  if (entries_[entry].held) put(entry, canonical.data());
+}
+
+void ParameterStore::put(int index, const float* canonical) {
+  const Entry& entry = entries_[index];
+  if (device_->host_accessible()) {
+    device_->queue().finish();
+    return from_canonical(index, canonical, entry.value);
+  }
+  std::vector<float> values(static_cast<size_t>(entry.elements));
+  from_canonical(index, canonical, values.data());
+  device::write(*device_, entry.value, values);
 }
 
 std::vector<float> ParameterStore::slice_of(int index, std::span<const float> whole) const {

@@ -22,6 +22,9 @@ using ParameterSlices = std::vector<std::optional<Box>>;
 // the later net has a copy, which refresh() brings up to date.
 class ParameterStore {
  public:
+  // The device must outlive the store.
+  explicit ParameterStore(device::Device& device = device::host()) : device_(&device) {}
+
   struct Entry {
     std::string name;  // "conv1/weight"
     ParameterSpec spec;
@@ -31,8 +34,8 @@ class ParameterStore {
     int64_t elements = 0;  // in memory, padding included
     double lr_mult = 1, decay_mult = 1;
     bool wants_gradient = false;
-    float* value = nullptr;
-    float* gradient = nullptr;  // null unless wanted
+    float* value = nullptr;     // in device memory
+    float* gradient = nullptr;  // the same; null unless wanted
     int copy_of = -1;           // entry this one is a reordered copy of
     int64_t canonical_size() const { return held ? slice.shape().size() : 0; }
   };
@@ -46,11 +49,13 @@ class ParameterStore {
   std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
                        const ParameterSlices& slices = {}, const std::vector<int>& gradient_order = {});
 
+  device::Device& device() const { return *device_; }
   const std::vector<Entry>& entries() const { return entries_; }
   int find(const std::string& name) const;  // the original of that name; -1: none
 
   // Canonical order of the slice (row-major in slice.shape(); for a whole parameter the order of files) in
-  // and out; also for arrays that lie in the same order as the parameter, such as solver history.
+  // and out; also for arrays that lie in the same order as the parameter, such as solver history. The first
+  // two take memory of the host.
   void to_canonical(int entry, const float* own, float* canonical) const;
   void from_canonical(int entry, const float* canonical, float* own) const;
   std::vector<float> canonical(int entry) const;  // empty where it is not held
@@ -74,11 +79,13 @@ class ParameterStore {
   void remember_layers(const Network& network, const std::vector<int>& entries);
   void allocate(size_t first, const std::vector<int>& gradient_order);
   void fill(size_t first, uint64_t seed);
+  void put(int entry, const float* canonical);
 
+  device::Device* device_;
   std::vector<Entry> entries_;
   std::map<std::string, int> originals_;     // by name
   std::map<std::string, LayerView> layers_;  // by name, of the nets so far
-  std::vector<Memory> memory_;
+  std::vector<device::Memory> memory_;
 };
 
 }  // namespace cortado

@@ -66,7 +66,7 @@ class Stage {
  public:
   Stage(const Task& task, Kernel& kernel) : task_(task), kernel_(kernel) {
     plan();
-    memory_ = Memory({size_});
+    memory_ = device::Memory({size_});
     // The system gives pages when they are touched.
     fill(memory_.floats(), size_ / static_cast<int64_t>(sizeof(float)), 0, 0);
     place();
@@ -185,8 +185,8 @@ class Stage {
   }
 
   void forget_all_but(const std::vector<Part>& kept) {
-    static const Memory other = [] {
-      Memory memory(forgetting_size());
+    static const device::Memory other = [] {
+      device::Memory memory(forgetting_size());
       fill(memory.floats(), memory.size().count / 4, 0, 1);
       return memory;
     }();
@@ -210,7 +210,7 @@ class Stage {
   int64_t size_ = 0;
   std::vector<Part> inputs_, outputs_, parameters_, output_gradients_, input_gradients_, parameter_gradients_;
   Part saved_, scratch_, sums_;
-  Memory memory_;
+  device::Memory memory_;
   Arguments arguments_;
 };
 

@@ -252,7 +252,7 @@ TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& times) const {
 void JobTimes::measure_update() {
   constexpr int runs = 5;
   constexpr int64_t size = MeasuredCosts::measured_update.count;
-  const Memory memory({3 * size});
+  const device::Memory memory({3 * size});
   const UpdateArguments arguments{.weights = memory.floats(),
                                   .gradient = memory.floats(size),
                                   .history = {memory.floats(2 * size), nullptr},

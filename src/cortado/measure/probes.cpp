@@ -13,8 +13,8 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/values_of_ranks.h"
-#include "cortado/exec/lane_thread.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/peak.h"
 
 namespace cortado {
@@ -80,11 +80,11 @@ class Asking {
  private:
   Communicator& job_;
   int peer_;
-  Memory buffer_;
+  device::Memory buffer_;
 };
 
 void answer(Communicator& job, int peer) {
-  const Memory buffer({longest_message * float_bytes});
+  const device::Memory buffer({longest_message * float_bytes});
   while (true) {
     float order[2];
     receive(job, peer, order, 2);
@@ -203,7 +203,7 @@ class Ring {
 
   const int64_t count_;  // floats
   const int times_;
-  const Memory sent_, received_;
+  const device::Memory sent_, received_;
   const std::unique_ptr<Transmission> exchange_;
   std::atomic<int64_t> ended_ = 0;
   LaneThread lane_;
@@ -235,7 +235,7 @@ double ring_overhead(Communicator& job, const std::vector<int>& members, const s
 
 Bandwidth measure_memory_bandwidth(Seconds duration) {
   constexpr int64_t count = int64_t{1} << 24;  // 64 MiB an array
-  const Memory memory({3 * count * float_bytes});
+  const device::Memory memory({3 * count * float_bytes});
   float *a = memory.floats(), *b = a + count, *c = b + count;
   auto sweep = [&] {
     parallel_ranges(count, [&](int64_t begin, int64_t end) {
@@ -333,7 +333,7 @@ std::vector<Bandwidth> measure_nics(Communicator& job, std::span<const int> node
         std::clamp(static_cast<int64_t>(link.bandwidth.bytes_per_second * message_seconds / float_bytes),
                    int64_t{1} << 14, longest_message);
     std::vector<MessagePart> sends, receives;
-    std::vector<Memory> buffers;
+    std::vector<device::Memory> buffers;
     for (size_t i = 0; i < senders.size(); ++i) {
       const int sender = senders[i], receiver = receivers[i % receivers.size()];
       if (job.rank() != sender && job.rank() != receiver) continue;
@@ -385,7 +385,7 @@ std::vector<CollectiveTime> measure_allreduce(Communicator& job, Seconds duratio
   if (job.size() > 1) groups.push_back(job.size());
   const double share =
       duration.count / static_cast<double>(std::max<size_t>(1, groups.size() * std::size(sizes)));
-  const Memory buffer({sizes[3] * float_bytes});
+  const device::Memory buffer({sizes[3] * float_bytes});
   std::vector<CollectiveTime> times;
   for (int members : groups) {
     job.barrier();

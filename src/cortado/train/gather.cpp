@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cortado/base/error.h"
+#include "cortado/device/host_view.h"
 
 namespace cortado {
 namespace {
@@ -38,8 +39,7 @@ std::vector<float> gather_slices(const ParameterCut& cut, const ParameterStore& 
 
 // The array of a whole slice, in memory order, at its first holder; its other owners send their elements.
 std::vector<float> collect_owned(const ParameterCut& cut, const ParameterCut::Piece& piece, Range updates,
-                                 const float* own) {
-  const std::span<const float> mine(own, static_cast<size_t>(own ? updates.size() : 0));
+                                 std::span<const float> mine) {
   const int first = piece.holders.front().rank;
   if (cut.rank() != first) {
     if (!mine.empty()) cut.communicator()->send(first, mine);
@@ -65,14 +65,14 @@ std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStor
 std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
                                   const float* own) {
   const ParameterCut::Piece* piece = cut.own_piece(p);
+  const device::HostView mine(parameters.device(), own, own ? cut.updates(p).size() : 0);
+  std::span<const float> values_here = mine.values();
   std::vector<float> collected;
-  if (piece && piece->owned()) {
-    collected = collect_owned(cut, *piece, cut.updates(p), own);
-    own = collected.data();
-  }
+  if (piece && piece->owned())
+    values_here = collected = collect_owned(cut, *piece, cut.updates(p), mine.values());
   return gather_slices(cut, parameters, p, [&] {
     std::vector<float> values(static_cast<size_t>(piece->slice.shape().size()));
-    parameters.to_canonical(cut.entries()[p], own, values.data());
+    parameters.to_canonical(cut.entries()[p], values_here.data(), values.data());
     return values;
   });
 }
@@ -83,11 +83,12 @@ void take_history(const ParameterCut& cut, const ParameterStore& parameters, siz
   if (!piece || !own) return;
   const int entry = cut.entries()[p];
   const std::vector<float> slice = parameters.slice_of(entry, whole);
-  if (!piece->owned()) return parameters.from_canonical(entry, slice.data(), own);
   std::vector<float> all(static_cast<size_t>(piece->elements));
   parameters.from_canonical(entry, slice.data(), all.data());
   const Range updates = cut.updates(p);
-  std::copy(all.begin() + updates.begin, all.begin() + updates.end, own);
+  device::write(
+      parameters.device(), own,
+      std::span(all).subspan(static_cast<size_t>(updates.begin), static_cast<size_t>(updates.size())));
 }
 
 std::string at_first_rank(Communicator* communicator, const std::function<std::string()>& action) {

@@ -15,8 +15,8 @@ namespace cortado {
 // The whole parameter `p` in canonical order, at rank 0; empty elsewhere. Each slice is sent once.
 std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters, size_t p);
 
-// The same of an array that lies as the elements that each rank updates (solver history); `own` may be null
-// where that is none.
+// The same of an array that lies as the elements that each rank updates (solver history), in memory of the
+// parameters' device; `own` may be null where that is none.
 std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
                                   const float* own);
 // Its inverse, without communication: takes this rank's elements out of the whole.

@@ -75,7 +75,7 @@ void Optimizer::allocate() {
   const int tensors = history_tensors(options_);
   Bytes total;
   for (const Slot& slot : slots_) total.count += tensors * slot.bytes();
-  memory_ = Memory(total);
+  memory_ = device::Memory(total, parameters_.device());
   int64_t offset = 0;
   for (Slot& slot : slots_) {
     for (int round = 0; round < rounds(); ++round)
@@ -94,34 +94,46 @@ float* Optimizer::history(int entry, int round) const {
 
 // Of the elements that are updated here.
 const float* Optimizer::gradient_of(const Slot& slot) const {
-  return slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin;
+  return reached(slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin);
 }
 
 void Optimizer::gradient(int index, const Batch& batch) {
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[static_cast<size_t>(index)])];
-  const float* gradient = entry_of(slot).gradient + slot.updates.begin;
-  if (slot.sum && batch.number == 0) {
+  parameters_.device().queue().launch([this, &slot, batch] { take_gradient(slot, batch); });
+}
+
+void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
+  const float* gradient = reached(entry_of(slot).gradient + slot.updates.begin);
+  float* const sum = reached(slot.sum);
+  if (sum && batch.number == 0) {
     parallel_ranges(slot.updates.size(), [&](int64_t begin, int64_t end) {
-      std::copy(gradient + begin, gradient + end, slot.sum + begin);
+      std::copy(gradient + begin, gradient + end, sum + begin);
     });
-  } else if (slot.sum) {
-    native::add(slot.sum, slot.sum, gradient, slot.updates.size());
+  } else if (sum) {
+    native::add(sum, sum, gradient, slot.updates.size());
   }
   if (batch.number + 1 == options_.iter_size && !defers_updates()) update(slot, batch, 1);
 }
 
-// squares_ of the slots that count here, then of all ranks' together.
-void Optimizer::sum_squares() {
+// squares_ of the slots that count here.
+void Optimizer::square_own() {
   std::fill(squares_.begin(), squares_.end(), 0.0);
   for (const Slot& slot : slots_) {
     if (!slot.counts) continue;
     const double gradient = native::sum_of_squares(gradient_of(slot), slot.updates.size());
     squares_[0] += gradient;
     if (slot.squares < 0) continue;
-    const float* weights = entry_of(slot).value + slot.updates.begin;
+    const float* weights = reached(entry_of(slot).value + slot.updates.begin);
     squares_[static_cast<size_t>(slot.squares)] = native::sum_of_squares(weights, slot.updates.size());
     squares_[static_cast<size_t>(slot.squares) + 1] = gradient;
   }
+}
+
+// Of all ranks' slots together.
+void Optimizer::sum_squares() {
+  device::Queue& queue = parameters_.device().queue();
+  queue.launch([this] { square_own(); });
+  queue.finish();
   if (!sum_over_ranks_) return;
   const ActivityScope waiting("the sum of squares over all ranks");
   sum_over_ranks_->start();
@@ -139,14 +151,16 @@ void Optimizer::end(const Batch& batch) {
   if (!defers_updates()) return;
   sum_squares();
   double factor = clip_factor();
-  for (const Slot& slot : slots_) update(slot, batch, factor);
+  device::Queue& queue = parameters_.device().queue();
+  for (const Slot& slot : slots_) queue.launch([this, &slot, batch, factor] { update(slot, batch, factor); });
+  queue.finish();
 }
 
 void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_scale) {
   const auto& entry = entry_of(slot);
-  UpdateArguments arguments{entry.value + slot.updates.begin,
+  UpdateArguments arguments{reached(entry.value + slot.updates.begin),
                             gradient_of(slot),
-                            {slot.history[0], slot.history[1]},
+                            {reached(slot.history[0]), reached(slot.history[1])},
                             slot.updates.size()};
   UpdateStep step{.rate = batch.rate * entry.lr_mult,
                   .decay = options_.update.weight_decay * entry.decay_mult,

@@ -64,9 +64,15 @@ class Optimizer {
   const ParameterStore::Entry& entry_of(const Slot& slot) const;
   void make_slots();
   void allocate();
+  template <typename T>
+  T* reached(T* memory) const {  // by what is launched
+    return parameters_.device().for_kernels(memory);
+  }
   const float* gradient_of(const Slot& slot) const;
   void update(const Slot& slot, const Batch& batch, double gradient_scale);
   void note_non_finite(const Slot& slot, const Batch& batch);
+  void take_gradient(const Slot& slot, const Batch& batch);
+  void square_own();
   void sum_squares();
   double clip_factor() const;
 
@@ -75,7 +81,7 @@ class Optimizer {
   ParameterCut cut_;
   std::vector<Slot> slots_;
   std::vector<int> slot_of_entry_;  // -1: not trained here
-  Memory memory_;
+  device::Memory memory_;
   NonFinite non_finite_;
   bool sums_norms_ = false;      // LARS needs sums over the ranks
   std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed

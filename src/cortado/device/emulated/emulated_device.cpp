@@ -8,7 +8,7 @@
 #include "cortado/device/device.h"
 #include "cortado/device/emulated/late_queue.h"
 
-namespace cortado {
+namespace cortado::device {
 namespace emulated {
 namespace {
 
@@ -71,6 +71,6 @@ class Emulated : public Device {
 }  // namespace
 }  // namespace emulated
 
-std::unique_ptr<Device> make_emulated_device() { return std::make_unique<emulated::Emulated>(); }
+std::unique_ptr<Device> make_emulated() { return std::make_unique<emulated::Emulated>(); }
 
-}  // namespace cortado
+}  // namespace cortado::device

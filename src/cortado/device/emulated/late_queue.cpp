@@ -6,7 +6,7 @@
 
 #include "cortado/base/parallel_for.h"
 
-namespace cortado::emulated {
+namespace cortado::device::emulated {
 
 void LateEvent::wait() {
   if (!queue_) return;
@@ -112,4 +112,4 @@ void LateQueue::loop() {
   }
 }
 
-}  // namespace cortado::emulated
+}  // namespace cortado::device::emulated

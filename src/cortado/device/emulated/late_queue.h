@@ -10,7 +10,7 @@
 
 #include "cortado/device/device.h"
 
-namespace cortado::emulated {
+namespace cortado::device::emulated {
 
 class LateQueue;
 
@@ -60,4 +60,4 @@ class LateQueue : public Queue {
   std::thread thread_;
 };
 
-}  // namespace cortado::emulated
+}  // namespace cortado::device::emulated

@@ -6,7 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/device/device.h"
 
-namespace cortado {
+namespace cortado::device {
 namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
@@ -73,9 +73,9 @@ class HostDevice : public Device {
 }  // namespace
 
 // Never destroyed: static objects may own its memory.
-Device& host_device() {
+Device& host() {
   static Device& device = *new HostDevice;
   return device;
 }
 
-}  // namespace cortado
+}  // namespace cortado::device

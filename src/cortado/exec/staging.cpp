@@ -1,0 +1,137 @@
+#include "cortado/exec/staging.h"
+
+#include <algorithm>
+
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+std::byte* bytes(float* memory) { return reinterpret_cast<std::byte*>(memory); }
+
+}  // namespace
+
+Staging::Staging(const Program& program, const ParameterStore& parameters, const std::vector<int>& entries,
+                 const device::Memory& arena)
+    : program_(program),
+      parameters_(parameters),
+      entries_(entries),
+      arena_(arena),
+      device_(parameters.device()),
+      mirror_(arena.size()),
+      messages_(program.steps.size()),
+      computed_(program.steps.size()),
+      copies_(device_.make_queue()) {
+  for (size_t b = 0; b < program.buffers.size(); ++b) {
+    const Buffer& buffer = program.buffers[b];
+    if (buffer.kind == Buffer::Kind::batch)
+      batches_.emplace(static_cast<int>(b), device::Memory(buffer.size, device_));
+  }
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    if (step.lane != Lane::communication) continue;
+    Message& message = messages_[s];
+    message.out = device_.make_event();
+    message.in = device_.make_event();
+    for (int other : step.waits)
+      if (!computed_[other] && program.steps[other].lane == Lane::compute)
+        computed_[other] = device_.make_event();
+    if (step.is<steps::Exchange>()) {
+      plan_exchange(step, message);
+    } else if (const auto* statistics = step.as<steps::SumStatistics>()) {
+      message.reads = message.writes = {copy_of(statistics->sums)};
+    } else if (!step.is<steps::Load>()) {
+      plan_parameters(step, message);
+    }
+  }
+}
+
+Staging::Copy Staging::copy_of(const View& view) const {
+  const int64_t offset = program_.buffers[view.buffer].offset;
+  ensure(offset >= 0, "what is communicated lies in the arena");
+  const int64_t begin = offset + view.bytes.begin;
+  return {arena_.data() + begin, mirror_.data() + begin, {view.bytes.size()}};
+}
+
+void Staging::plan_exchange(const Step& step, Message& message) const {
+  const View& staging = step.as<steps::Exchange>()->staging;
+  if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch)
+    message.reads = {copy_of(step.reads[0])};
+  if (!step.writes.empty() && step.writes[0] != staging) message.writes = {copy_of(step.writes[0])};
+}
+
+// A step's gradients lie one after the other.
+void Staging::plan_parameters(const Step& step, Message& message) const {
+  const auto& first = parameters_.entries()[entries_[step.parameters().front()]];
+  const auto& last = parameters_.entries()[entries_[step.parameters().back()]];
+  const bool values = step.is<steps::GatherParameter>();
+  float* const begin = values ? first.value : first.gradient;
+  float* const end = (values ? last.value : last.gradient) + last.elements;
+  const Bytes size{bytes(end) - bytes(begin)};
+  message.parameters = device::Memory(size);
+  message.reads = message.writes = {{bytes(begin), message.parameters.data(), size}};
+}
+
+float* Staging::host(const View& view) const {
+  return mirror_.floats(program_.buffers[view.buffer].offset + view.bytes.begin);
+}
+float* Staging::host_parameters(int step) const { return messages_[step].parameters.floats(); }
+float* Staging::batch(int buffer) const { return batches_.at(buffer).floats(); }
+
+void Staging::take_out(int step) {
+  const Message& message = messages_[step];
+  for (int other : program_.steps[step].waits)
+    if (computed_[other]) copies_->wait(*computed_[other]);
+  for (const Copy& copy : message.reads) copies_->copy_out(copy.host, copy.device, copy.size);
+  copies_->record(*message.out);
+  going_out_.push_back(step);
+}
+
+int Staging::next_out() {
+  if (going_out_.empty() || !messages_[going_out_.front()].out->reached()) return -1;
+  const int step = going_out_.front();
+  going_out_.pop_front();
+  return step;
+}
+
+bool Staging::is_out(int step) const { return std::ranges::find(going_out_, step) == going_out_.end(); }
+
+void Staging::put_in(int index, std::span<const float* const> batches) {
+  const Step& step = program_.steps[index];
+  if (const auto* load = step.as<steps::Load>()) {
+    for (const View& view : program_.works[load->work].outputs) {
+      if (!view) continue;
+      const device::Memory& memory = batches_.at(view.buffer);
+      copies_->copy_in(memory.data(), reinterpret_cast<const std::byte*>(batches[view.buffer]), memory.size());
+    }
+  }
+  for (const Copy& copy : messages_[index].writes) copies_->copy_in(copy.device, copy.host, copy.size);
+  copies_->record(*messages_[index].in);
+}
+
+void Staging::wait_for(int index) {
+  const Step& step = program_.steps[index];
+  for (const std::vector<int>* waits : {&step.waits, &step.waits_before})
+    for (int other : *waits)
+      if (messages_[other].in) device_.queue().wait(*messages_[other].in);
+}
+
+void Staging::wait_for_messages(bool carried) {
+  for (size_t s = 0; s < messages_.size(); ++s)
+    if (messages_[s].in && (carried || !program_.steps[s].carried)) device_.queue().wait(*messages_[s].in);
+}
+
+void Staging::computed(int step) {
+  if (computed_[step]) device_.queue().record(*computed_[step]);
+}
+
+// Stays until something in the same buffer is asked for.
+std::span<const float> Staging::values(const View& view) {
+  device::HostView copy(device_, arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+                        view.bytes.size() / static_cast<int64_t>(sizeof(float)));
+  return values_.insert_or_assign(view.buffer, std::move(copy)).first->second.values();
+}
+
+void Staging::restart() { going_out_.clear(); }
+
+}  // namespace cortado

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cortado/device/device.h"
+#include "cortado/device/host_view.h"
+#include "cortado/device/memory.h"
+#include "cortado/exec/parameters.h"
+#include "cortado/program/program.h"
+
+namespace cortado {
+
+// Between the Executor and a device whose memory the host cannot touch: communication steps work in memory of
+// the host, which has the arena's offsets, and in copies of parameters and gradients. What a step reads is
+// copied out before it starts, what it writes is copied in once it has ended, in a queue that goes on beside
+// the kernels. Batches are copied in once they are loaded.
+class Staging {
+ public:
+  // `entries`: of the network's parameters in the store. All must outlive it.
+  Staging(const Program& program, const ParameterStore& parameters, const std::vector<int>& entries,
+          const device::Memory& arena);
+
+  // The host's memory for what lies in the arena, and for what a step does to its parameters' gradients or
+  // values.
+  float* host(const View& view) const;
+  float* host_parameters(int step) const;
+  // Device memory of a buffer of kind batch.
+  float* batch(int buffer) const;
+
+  // The communication lane. take_out() begins to copy what the step reads, once the steps that it waits for
+  // are done. next_out(): a step, in their order, for which that has ended; -1: none yet. put_in() begins to
+  // copy what the step has written, or the batch that it has loaded.
+  void take_out(int step);
+  int next_out();
+  bool is_out(int step) const;
+  void put_in(int step, std::span<const float* const> batches);
+
+  // The compute lane. Kernels launched from now on come after what was put in by the messages that `step`
+  // waits for, or by all but carried ones, or by all.
+  void wait_for(int step);
+  void wait_for_messages(bool carried);
+  void computed(int step);  // all of it is launched
+  std::span<const float> values(const View& view);
+
+  void restart();  // forgets steps that have not started: the lane was abandoned
+
+ private:
+  struct Copy {
+    std::byte* device = nullptr;
+    std::byte* host = nullptr;
+    Bytes size;
+  };
+  struct Message {
+    std::vector<Copy> reads, writes;
+    device::Memory parameters;               // of the host
+    std::unique_ptr<device::Event> out, in;  // null: no step of the communication lane
+  };
+  Copy copy_of(const View& view) const;
+  void plan_exchange(const Step& step, Message& message) const;
+  void plan_parameters(const Step& step, Message& message) const;
+
+  const Program& program_;
+  const ParameterStore& parameters_;
+  const std::vector<int>& entries_;
+  const device::Memory& arena_;
+  device::Device& device_;
+  device::Memory mirror_;                                 // of the host
+  std::map<int, device::Memory> batches_;                 // by buffer; of the device
+  std::vector<Message> messages_;                         // per step
+  std::vector<std::unique_ptr<device::Event>> computed_;  // per step; null: no message waits for it
+  std::deque<int> going_out_;
+  std::map<int, device::HostView> values_;
+  std::unique_ptr<device::Queue> copies_;
+};
+
+}  // namespace cortado
