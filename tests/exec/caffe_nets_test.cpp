@@ -5,10 +5,12 @@
 
 #include "cortado/base/file.h"
 #include "cortado/comm/local/local_job.h"
+#include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
 #include "cortado/parallel/strategy.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/net/net_testing.h"
 
 namespace cortado {
@@ -36,16 +38,20 @@ class Running {
   ParameterStore& store() { return store_; }
   // `ranks` restricts what is read: the samples of this rank.
   double step(float rate) {
-    const double loss = executor_->run(iteration_++, [&](int index) {
-      const auto& entry = store_.entries()[static_cast<size_t>(index)];
-      for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= rate * entry.gradient[k];
-    });
+    const double loss =
+        executor_->run(iteration_++, [&](int index) { testing::descend(store_, index, rate); });
     executor_->settle();
     return loss;
   }
   double loss() { return executor_->run(0); }
   std::vector<float> tensor(const std::string& name) const {
     return executor_->canonical_tensor(net().tensor(name));
+  }
+  // Of the store's first parameter, in its memory order.
+  std::vector<float> first_gradient() {
+    const auto& entry = store_.entries()[0];
+    const device::HostView view(store_.device(), entry.gradient, entry.elements);
+    return {view.values().begin(), view.values().end()};
   }
   std::vector<float> parameter(const std::string& name) { return store_.canonical(store_.find(name)); }
 
@@ -76,7 +82,8 @@ class Running {
   }
 
   LoadedNetwork loaded_;
-  ParameterStore store_;
+  const testing::TestDevice device_;
+  ParameterStore store_{device_};
   std::vector<std::vector<float>> batches_;
   std::unique_ptr<Executor> executor_;
   uint64_t iteration_ = 0;
@@ -237,8 +244,7 @@ TEST(CaffeNets, LayersSeeASharedParameterInTheirOwnShapes) {
         for (int k = 0; k < 3; ++k) sum += w[o * 5 + m] * w[m * 3 + k] * x[n * 3 + k];
       ASSERT_NEAR(d[n * 3 + o], sum, 1e-4);
     }
-  const auto& entry = run.store().entries()[0];
-  const std::vector<float> gradient(entry.gradient, entry.gradient + 15);
+  const std::vector<float> gradient = run.first_gradient();
   for (size_t k = 0; k < w.size(); ++k) {
     constexpr float step = 1e-2f;
     const float middle = w[k];
@@ -316,8 +322,8 @@ TEST(CaffeNets, ADropoutOfRatioOneIsTheIdentityInTests) {
   Running train(text);
   train.loss();
   EXPECT_EQ(train.tensor("d"), std::vector<float>(20));
-  const auto& entry = train.store().entries()[0];
-  EXPECT_EQ(std::vector<float>(entry.gradient, entry.gradient + 5), std::vector<float>(5));
+  const std::vector<float> gradient = train.first_gradient();
+  EXPECT_EQ(std::vector<float>(gradient.begin(), gradient.begin() + 5), std::vector<float>(5));
 }
 
 }  // namespace

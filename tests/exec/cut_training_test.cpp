@@ -10,6 +10,7 @@
 #include "cortado/layers/filler.h"
 
 #include "tests/exec/random_nets.h"
+#include "tests/exec/test_device.h"
 
 namespace cortado {
 namespace {
@@ -116,7 +117,8 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
     Batches batches(net, integers);
-    ParameterStore store;
+    const testing::TestDevice device;
+    ParameterStore store(device);
     Compiled compiled = compile(net, {.strategies = strategies,
                                       .schedule = strategy.schedule,
                                       .kernels = {.only = kernels},
@@ -128,12 +130,10 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     std::vector<double> losses;
     for (int i = 0; i < iterations; ++i) {
       losses.push_back(executor.run(i, [&](int index) {
-        const auto& entry = store.entries()[index];
         size_t parameter = 0;
         while (executor.parameter_entries()[parameter] != index) ++parameter;
         const Range range = executor.update_range(static_cast<int>(parameter));
-        for (int64_t k = range.begin; k < range.end; ++k)
-          entry.value[k] -= static_cast<float>(rate) * entry.gradient[k];
+        testing::descend(store, index, static_cast<float>(rate), range);
       }));
     }
     executor.settle();
@@ -322,13 +322,14 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
     LocalJob job(2);
     job.run([&](Communicator& communicator) {
       Batches batches(net, false);
-      ParameterStore store;
+      const testing::TestDevice device;
+      ParameterStore store(device);
       Compiled compiled = compile(
           net, {.strategies = resolve(strategy, net, 2, "test"), .ranks = 2, .rank = communicator.rank()});
       batches.restrict(compiled.program.samples());
       Executor executor(net, std::move(compiled), store, batches.sources(), {.communicator = &communicator});
       const auto break_all = [&](int entry) {
-        std::fill_n(store.entries()[entry].value, store.entries()[entry].elements, NAN);
+        store.device().queue().fill(store.entries()[entry].value, NAN, store.entries()[entry].elements);
       };
       EXPECT_TRUE(std::isfinite(executor.run(0, break_all)));
       EXPECT_FALSE(std::isfinite(executor.run(1, break_all)));

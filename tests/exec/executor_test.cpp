@@ -8,6 +8,7 @@
 #include "cortado/layers/filler.h"
 #include "cortado/sim/modelled_computing.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
@@ -35,14 +36,12 @@ struct Training {
 // A few steps of plain gradient descent.
 Training train(const Network& net, const CompileOptions& options, int iterations = 3) {
   std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Executor executor(net, compile(net, options), store, random_source(batch));
   Training training;
   for (int i = 0; i < iterations; ++i) {
-    training.losses.push_back(executor.run(i, [&](int index) {
-      const auto& entry = store.entries()[index];
-      for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 1e-4f * entry.gradient[k];
-    }));
+    training.losses.push_back(executor.run(i, [&](int index) { testing::descend(store, index, 1e-4f); }));
   }
   for (size_t i = 0; i < store.entries().size(); ++i)
     training.weights.push_back(store.canonical(static_cast<int>(i)));
@@ -53,7 +52,8 @@ Training train(const Network& net, const CompileOptions& options, int iterations
 TEST(Executor, WaitsForModelledTimes) {
   const Network net = random_net(3);
   std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Compiled compiled = compile(net);
   double given = 0;
   std::vector<Seconds> seconds;
@@ -108,15 +108,13 @@ TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
   builder.conv("a", "data").relu("a").loss("a", "data");
   Network train_net = builder.build(), test_net = builder.build(Phase::test);
   std::vector<float> batch(2 * 4 * 6 * 6);
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Executor trainer(train_net, compile(train_net), store, random_source(batch));
   const auto reference = [&] { return compile(test_net, {.kernels = {.only = "reference"}}); };
   Executor tester(test_net, reference(), store, random_source(batch));
   double before = tester.run(0);
-  trainer.run(0, [&](int index) {
-    const auto& entry = store.entries()[index];
-    for (int64_t k = 0; k < entry.elements; ++k) entry.value[k] -= 0.1f * entry.gradient[k];
-  });
+  trainer.run(0, [&](int index) { testing::descend(store, index, 0.1f); });
   store.refresh();
   Executor again(test_net, reference(), store, random_source(batch));
   EXPECT_NE(before, again.run(0));
@@ -127,7 +125,8 @@ TEST(Executor, NamesTheFirstLayerThatIsNotFinite) {
   std::vector<float> good(2 * 4 * 6 * 6, 1.0f), bad = good;
   bad[0] = 1e38f;
   int loads = 0;
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Executor executor(
       net, compile(net), store,
       {{"data", [&] { return std::vector<const float*>{++loads == 2 ? bad.data() : good.data()}; }}});
@@ -143,7 +142,8 @@ TEST(Executor, AReaderThatFailsEndsTheIteration) {
   Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   std::vector<float> batch(2 * 4 * 6 * 6, 1.0f);
   bool broken = true;
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Executor executor(net, compile(net), store, {{"data", [&]() -> std::vector<const float*> {
                                                   if (broken)
                                                     throw UserError("train_lmdb: record 17 is corrupt");
@@ -157,7 +157,8 @@ TEST(Executor, AReaderThatFailsEndsTheIteration) {
 TEST(ParameterStore, RoundTripsThroughTheCanonicalOrder) {
   Network net = NetBuilder().conv("a", "data").loss("a", "data").build();
   std::vector<float> batch(2 * 4 * 6 * 6);
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Executor executor(net, compile(net), store, random_source(batch));
   int entry = store.find("a/weight");
   ASSERT_GE(entry, 0);

@@ -7,11 +7,13 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
+#include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/parallel/strategy.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
@@ -75,7 +77,8 @@ void expect_found(const Way& way, const Plant& plant) {
     std::vector<float> data(static_cast<size_t>(images.size())), labels{0, 1, 2, 1};
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::sin(static_cast<float>(i));
     Range samples{0, 4};
-    ParameterStore store;
+    const testing::TestDevice device;
+    ParameterStore store(device);
     Compiled compiled = compile(net, {.strategies = resolve(strategy, net, way.ranks, "test"),
                                       .kernels = {.only = way.kernels},
                                       .ranks = way.ranks,
@@ -92,7 +95,7 @@ void expect_found(const Way& way, const Plant& plant) {
     EXPECT_EQ(executor.first_non_finite(), "");
     if (plant.sample >= 0) data[static_cast<size_t>(plant.sample * images.count(1) + 70)] = plant.value;
     if (const int entry = store.find(plant.parameter); entry >= 0)
-      store.entries()[entry].value[0] = plant.value;
+      device::write(store.device(), store.entries()[entry].value, {&plant.value, 1});
     const double loss = executor.run(1);
     EXPECT_FALSE(executor.all_finite(loss));
     const std::string named = executor.first_non_finite();
@@ -139,7 +142,8 @@ TEST(Finite, NamesTheLayerWhoseOutputOverflows) {
     for (const Phase phase : {Phase::train, Phase::test}) {
       const Network net = hiding_net(phase);
       std::vector<float> data(static_cast<size_t>(images.size()), value), labels{0, 1, 2, 1};
-      ParameterStore store;
+      const testing::TestDevice device;
+      ParameterStore store(device);
       Executor executor(net, compile(net), store,
                         {{"data", [&] {
                             return std::vector<const float*>{data.data(), labels.data()};

@@ -12,6 +12,7 @@
 #include "cortado/layers/source.h"
 #include "cortado/net/network.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
 
 namespace cortado::testing {
@@ -79,7 +80,8 @@ inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::str
   std::vector<RankRun> runs(static_cast<size_t>(ranks));
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
-    ParameterStore store;
+    const testing::TestDevice device;
+    ParameterStore store(device);
     std::map<std::string, BatchSource> sources;
     std::vector<std::vector<float>> data;
     for (int tensor : network.nodes()[0].outputs)

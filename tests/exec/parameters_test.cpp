@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
+#include "cortado/device/host_view.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
@@ -52,13 +54,15 @@ const Box slice = box({{1, 4}, {2, 3}, {0, 3}, {0, 3}});
 
 TEST(ParameterStore, SlicesAreFilledAsTheWhole) {
   Network net = small_net();
-  ParameterStore whole, part;
+  const testing::TestDevice device;
+  ParameterStore whole(device), part(device);
   auto all = whole.add(net, {{}, {}}, 5);
   auto some = part.add(net, {reversed(27), {}}, 5, {slice, std::nullopt});
   const auto& weight = part.entries()[some[0]];
   EXPECT_EQ(weight.elements, 30);
   EXPECT_EQ(part.canonical(some[0]), part_of(whole.canonical(all[0]), {4, 4, 3, 3}, slice));
-  EXPECT_EQ(weight.value[3], part.canonical(some[0])[26]);
+  const device::HostView values(device, weight.value, weight.elements);
+  EXPECT_EQ(values.values()[3], part.canonical(some[0])[26]);
   const auto& bias = part.entries()[some[1]];
   EXPECT_FALSE(bias.held);
   EXPECT_EQ(bias.elements, 0);
@@ -69,7 +73,8 @@ TEST(ParameterStore, SlicesAreFilledAsTheWhole) {
 
 TEST(ParameterStore, TakesItsSliceOutOfAWhole) {
   Network net = small_net();
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   auto entries = store.add(net, {reversed(27), {}}, 5, {slice, std::nullopt});
   std::vector<float> values(4 * 4 * 3 * 3), biases(4, 1.0f);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
@@ -80,7 +85,8 @@ TEST(ParameterStore, TakesItsSliceOutOfAWhole) {
 
 TEST(ParameterStore, ALaterNetWithAnotherSliceHasACopy) {
   Network net = small_net();
-  ParameterStore store;
+  const testing::TestDevice device;
+  ParameterStore store(device);
   Box inner = slice;
   inner[0] = {2, 3};
   auto first = store.add(net, {reversed(27), {}}, 5, {slice, Box::whole({4})});

@@ -9,6 +9,7 @@
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
 
+#include "tests/exec/test_device.h"
 #include "tests/net/random_prototxt.h"
 
 namespace cortado {
@@ -55,7 +56,8 @@ Outcome run(const caffe::NetParameter& net, Phase phase) {
     std::map<std::string, BatchSource> sources;
     for (const auto& node : loaded.network.nodes())
       if (node.layer->is_source()) sources[node.name] = numbers_for(loaded.network, node);
-    ParameterStore store;
+    const testing::TestDevice device;
+    ParameterStore store(device);
     Executor executor(loaded.network, compile(loaded.network), store, std::move(sources));
     executor.run(0);
     return Outcome::ran;

@@ -1,0 +1,83 @@
+// The Executor on a device whose memory the host cannot touch, on any device of the test program.
+#include "cortado/device/device.h"
+
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/device/host_view.h"
+#include "cortado/exec/executor.h"
+#include "cortado/layers/filler.h"
+
+#include "tests/exec/test_device.h"
+#include "tests/program/nets.h"
+
+namespace cortado {
+namespace {
+
+using testing::NetBuilder;
+
+const Shape images{2, 4, 6, 6};  // of NetBuilder
+
+Network net() { return NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build(); }
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> weights;
+};
+
+Trained train(device::Device& device) {
+  const Network network = net();
+  std::vector<float> batch(static_cast<size_t>(images.size()));
+  uint64_t iteration = 0;
+  const BatchSource source = [&] {
+    fill({.type = Filler::Type::gaussian}, Shape{images.size()}, {.seed = 5, .iteration = ++iteration},
+         batch.data());
+    return std::vector<const float*>{batch.data()};
+  };
+  ParameterStore store(device);
+  Executor executor(network, compile(network), store, {{"data", source}});
+  Trained trained;
+  for (uint64_t i = 0; i < 4; ++i)
+    trained.losses.push_back(executor.run(i, [&](int entry) { testing::descend(store, entry, 1e-3f); }));
+  trained.weights = store.canonical(store.find("a/weight"));
+  return trained;
+}
+
+TEST(OnDevices, TrainingGivesTheBitsOfTheHost) {
+  const auto emulated = device::make_emulated();
+  const Trained there = train(*emulated), here = train(device::host());
+  EXPECT_EQ(there.losses, here.losses);
+  EXPECT_EQ(there.weights, here.weights);
+  EXPECT_NE(there.losses[0], there.losses[1]);
+}
+
+TEST(OnDevices, AGradientIsReadByTheHostFromACopy) {
+  const auto emulated = device::make_emulated();
+  const Network network = net();
+  const std::vector<float> batch(static_cast<size_t>(images.size()), 1.0f);
+  ParameterStore store(*emulated);
+  Executor executor(network, compile(network), store,
+                    {{"data", [&] { return std::vector<const float*>{batch.data()}; }}});
+  executor.run(0);
+  const auto& entry = store.entries()[static_cast<size_t>(store.find("b/weight"))];
+  const device::HostView gradient(*emulated, entry.gradient, entry.elements);
+  EXPECT_TRUE(std::ranges::any_of(gradient.values(), [](float value) { return value != 0; }));
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(exit(entry.gradient[0] == 0 ? 0 : 1), ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+// A kernel runs late, on a thread of the device; its error still ends the iteration, with the layer's name.
+TEST(OnDevices, AKernelsErrorEndsTheIteration) {
+  const auto emulated = device::make_emulated();
+  const Network network = net();
+  const std::vector<float> batch(static_cast<size_t>(images.size()), 1.0f);
+  ParameterStore store(*emulated);
+  Executor executor(network, compile(network), store,
+                    {{"data", [&] { return std::vector<const float*>{batch.data()}; }}});
+  const auto fails = [&](int) { emulated->queue().launch([] { throw UserError("label 7 of 5"); }); };
+  EXPECT_THROW(executor.run(0, fails), UserError);
+  EXPECT_TRUE(std::isfinite(executor.run(1)));
+}
+
+}  // namespace
+}  // namespace cortado

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "cortado/device/device.h"
+#include "cortado/exec/parameters.h"
+
+namespace cortado::testing {
+
+// A device for one rank: with CORTADO_TEST_DEVICE=emulated in the environment an emulated one, else the host.
+class TestDevice {
+ public:
+  TestDevice() {
+    const char* name = std::getenv("CORTADO_TEST_DEVICE");
+    if (name && std::string_view(name) == "emulated") own_ = device::make_emulated();
+  }
+  operator device::Device&() const { return own_ ? *own_ : device::host(); }
+
+ private:
+  std::unique_ptr<device::Device> own_;
+};
+
+// Launches a step of plain gradient descent, of all elements of an entry or of a range.
+inline void descend(ParameterStore& store, int index, float rate, std::optional<Range> range = {}) {
+  const ParameterStore::Entry& entry = store.entries()[static_cast<size_t>(index)];
+  float* const value = store.device().for_kernels(entry.value);
+  const float* const gradient = store.device().for_kernels(entry.gradient);
+  const Range of = range.value_or(Range{0, entry.elements});
+  store.device().queue().launch([=] {
+    for (int64_t k = of.begin; k < of.end; ++k) value[k] -= rate * gradient[k];
+  });
+}
+
+}  // namespace cortado::testing
