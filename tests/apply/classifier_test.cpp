@@ -44,7 +44,7 @@ TEST_F(Classification, OrdersTheScoresOfTheWholeNet) {
       EXPECT_EQ(images[i].image.label, static_cast<int>(i % 3));
       ASSERT_EQ(images[i].predictions.size(), 3u);
       for (size_t rank = 0; rank < 3; ++rank) {
-        const Prediction& p = images[i].predictions[rank];
+        const ClassScore& p = images[i].predictions[rank];
         EXPECT_NEAR(p.score, expected[i * 3 + p.of_class], 1e-5);
         EXPECT_GE(images[i].predictions[rank > 0 ? rank - 1 : 0].score, p.score);
       }
@@ -77,7 +77,7 @@ TEST_F(Classification, AveragesTheCrops) {
   Classifier(net_, open_image_source(folder_ / "mirrored", ""), options_)
       .run([&](const ClassifiedImage& image) { mirrored.push_back(image); });
   auto score = [](const ClassifiedImage& image, int64_t of_class) {
-    return std::ranges::find(image.predictions, of_class, &Prediction::of_class)->score;
+    return std::ranges::find(image.predictions, of_class, &ClassScore::of_class)->score;
   };
   for (size_t i = 0; i < 7; ++i)
     for (int64_t c = 0; c < 3; ++c)

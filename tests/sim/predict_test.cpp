@@ -56,7 +56,9 @@ DeviceGraph machine() {
   return DeviceGraph(machine);
 }
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum(std::span<const Seconds> values) {
+  return std::accumulate(values.begin(), values.end(), Seconds{}).count;
+}
 
 class Predicted : public ::testing::TestWithParam<std::string_view> {};
 
@@ -74,10 +76,10 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   EXPECT_NEAR(sum(prediction.steps), planned, 1e-3 * planned);
   // Layers and parts hold every step once.
   double of_layers = 0, measured = 0;
-  const std::vector<double> ones(prediction.steps.size(), 1);
+  const std::vector<Seconds> ones(prediction.steps.size(), Seconds{1});
   for (const PredictedLayer& layer : compare(prediction, net, ones)) {
-    of_layers += std::accumulate(std::begin(layer.predicted), std::end(layer.predicted), 0.0);
-    measured += std::accumulate(std::begin(layer.measured), std::end(layer.measured), 0.0);
+    of_layers += sum(layer.predicted);
+    measured += sum(layer.measured);
   }
   EXPECT_NEAR(of_layers, sum(prediction.steps), 1e-9);
   const auto loads = std::ranges::count_if(prediction.program.steps, &Step::is<steps::Load>);
@@ -106,8 +108,8 @@ TEST(Corrected, BringsBackWhatWasMeasured) {
   AnalyticCosts costs(machine());
   const NodeStrategies strategies = resolve(built_in_strategy("model", net, 2), net, 2, "test");
   const Prediction prediction = predict(net, {.strategies = strategies, .ranks = 2}, costs, {0, 0});
-  std::vector<double> measured = prediction.steps;
-  for (double& seconds : measured) seconds *= 4;
+  std::vector<Seconds> measured = prediction.steps;
+  for (Seconds& seconds : measured) seconds.count *= 4;
   const Machine learned = corrected(machine().machine(), prediction, {0, 0}, measured);
   EXPECT_NEAR(learned.calibration.exchange_correction, 4, 1e-9);
   for (TaskPhase phase : {TaskPhase::forward, TaskPhase::backward_weights, TaskPhase::backward})

@@ -171,7 +171,7 @@ double bytes_of_box(const Box& box) { return 4.0 * static_cast<double>(box.shape
 // One rank: two lanes that wait for each other, as docs/explanation/lanes.md has them.
 class Rank {
  public:
-  Rank(const Program& program, const std::vector<double>& seconds, sg::Host* host)
+  Rank(const Program& program, const std::vector<Seconds>& seconds, sg::Host* host)
       : program_(program), seconds_(seconds), host_(host), done_(program.steps.size()) {
     for (size_t s = 0; s < program.steps.size(); ++s) {
       const Step& step = program.steps[s];
@@ -220,7 +220,7 @@ class Rank {
       });
       for (int index : lanes_[0]) {
         wait_until([&] { return may_start(index, iteration); });
-        const double seconds = seconds_[static_cast<size_t>(index)];
+        const double seconds = seconds_[static_cast<size_t>(index)].count;
         if (seconds > 0) sg::this_actor::execute(seconds * flops_per_second);
         end_step(index);
       }
@@ -280,7 +280,7 @@ class Rank {
   }
 
   const Program& program_;
-  const std::vector<double>& seconds_;
+  const std::vector<Seconds>& seconds_;
   sg::Host* host_;
   std::vector<int> lanes_[2];  // steps of the compute and of the communication lane
   int count_ = 0;              // steps that are not carried
@@ -293,7 +293,7 @@ class Rank {
   std::vector<double> ends_;
 };
 
-double simulate_here(std::span<const Program> programs, const std::vector<std::vector<double>>& seconds,
+double simulate_here(std::span<const Program> programs, const std::vector<std::vector<Seconds>>& seconds,
                      const DeviceGraph& machine) {
   std::string words[] = {"simgrid", "--log=root.thres:error", "--cfg=contexts/stack-size:256"};
   char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
@@ -320,7 +320,7 @@ double simulate_here(std::span<const Program> programs, const std::vector<std::v
 
 }  // namespace
 
-double simgrid_iteration(std::span<const Program> programs, const std::vector<std::vector<double>>& seconds,
+double simgrid_iteration(std::span<const Program> programs, const std::vector<std::vector<Seconds>>& seconds,
                          const DeviceGraph& machine) {
   int ends[2];
   ensure(pipe(ends) == 0, "a pipe can be made");

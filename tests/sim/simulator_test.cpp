@@ -27,7 +27,7 @@ TEST(Simulator, OneRankTakesTheSumOfItsSteps) {
     const Network net = testing::random_net(seed);
     const auto programs = programs_of(net, built_in_strategy("single", net, 1), 1);
     double sum = 0;
-    for (double seconds : StepSeconds(programs[0], costs, nodes).of_all()) sum += seconds;
+    for (Seconds seconds : StepSeconds(programs[0], costs, nodes).of_all()) sum += seconds.count;
     const Simulation found = simulate(programs, costs, machine);
     EXPECT_NEAR(found.iteration.count, sum, 1e-12);
     EXPECT_NEAR(found.computing[0].count, sum, 1e-12);
@@ -90,7 +90,8 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
         EXPECT_LE(computed.count, found.ends[rank].count + 1e-12);
       }
       EXPECT_LE(found.ends[rank], found.iteration);
-      for (double seconds : StepSeconds(program, costs, machine.node_of_devices()).of_all()) sum += seconds;
+      for (Seconds seconds : StepSeconds(program, costs, machine.node_of_devices()).of_all())
+        sum += seconds.count;
     }
     EXPECT_EQ(at, found.timeline.size());
     EXPECT_LE(found.iteration.count, sum + 1e-9);

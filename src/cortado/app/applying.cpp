@@ -1,3 +1,4 @@
+
 #include "cortado/app/applying.h"
 
 #include <charconv>

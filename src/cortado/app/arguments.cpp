@@ -62,17 +62,6 @@ std::vector<std::string> normalized_arguments(int count, const char* const* word
   return arguments;
 }
 
-std::string shell_word(std::string_view word) {
-  const auto plain = [](char byte) {
-    return std::isalnum(static_cast<unsigned char>(byte)) ||
-           std::string_view("_-./,:=+@%").find(byte) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return std::string(word);
-  std::string quoted = "'";
-  for (char byte : word) quoted += byte == '\'' ? "'\\''" : std::string(1, byte);
-  return quoted + "'";
-}
-
 std::string command_line(int count, const char* const* words) {
   std::string line = "cortado";
   for (int i = 1; i < count; ++i) line += " " + shell_word(words[i]);

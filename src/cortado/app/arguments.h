@@ -11,9 +11,7 @@ namespace cortado {
 // "--sighup-effect". Words after "--" and negative numbers stay as they are.
 std::vector<std::string> normalized_arguments(int count, const char* const* words);
 
-// A word, and a command line of `cortado` with its words as they were typed, as a shell takes them: quoted
-// where need be.
-std::string shell_word(std::string_view word);
+// The command line of `cortado` with its words as they were typed, as a shell takes them.
 std::string command_line(int count, const char* const* words);
 
 // Throws UserError for the first word that `app` or its chosen subcommand did not take, with the nearest

@@ -2,13 +2,12 @@
 #include <memory>
 
 #include "cortado/app/applying.h"
-#include "cortado/app/classification_report.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
-#include "cortado/apply/classifier.h"
+#include "cortado/apply/classification_report.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 

@@ -19,6 +19,7 @@
 #include "cortado/kernels/names.h"
 #include "cortado/measure/measured_kernels.h"
 #include "cortado/net/source_override.h"
+#include "cortado/train/load_without_data.h"
 
 namespace cortado {
 void add_rank_options(CLI::App& command, MachineOptions& o) {
@@ -239,6 +240,14 @@ void print_warnings(const std::vector<std::string>& lines) {
 void apply(const ModelOptions& o, const caffe::NetState& state, NetFile& file) {
   if (o.batch > 0) override_batch(file.net, o.batch);
   for (const std::string& source : o.sources) override_source(file, state, source, "--source");
+}
+
+LoadedNetwork load_without_data(const ModelOptions& o, Phase otherwise) {
+  NetFile file = read_net(o.model);
+  print_warnings(file.warnings);
+  const caffe::NetState state = net_state_of(o, file, otherwise);
+  apply(o, state, file);
+  return load_without_data(std::move(file), state, o.input_shape, o.batch);
 }
 
 void print_passed_over(const std::string& file, const PassedOver& layers) {

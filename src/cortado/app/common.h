@@ -95,6 +95,9 @@ void add_shape_option(CLI::App& command, ModelOptions& options);
 // The state of the net of `file`, the model.
 caffe::NetState net_state_of(const ModelOptions& options, const NetFile& file, Phase otherwise);
 
+// That net, built without opening its data where their shapes can be known otherwise.
+LoadedNetwork load_without_data(const ModelOptions& options, Phase otherwise);
+
 // Prints what the user should know of a file, on stderr of the first rank.
 void print_warnings(const std::vector<std::string>& lines);
 

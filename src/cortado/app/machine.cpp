@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 
@@ -11,7 +10,7 @@
 #include "cortado/base/file.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_machine.h"
-#include "cortado/report/table.h"
+#include "cortado/report/machine_report.h"
 
 namespace cortado {
 namespace {
@@ -22,68 +21,6 @@ struct MachineArguments {
   double seconds = 10;
   bool json = false;
 };
-
-void print_devices(const DeviceGraph& graph) {
-  Table table({{"rank"},
-               {"node", Table::Align::left},
-               {"device", Table::Align::left},
-               {"GFLOP/s"},
-               {"memory GB/s"},
-               {"memory GiB"},
-               {"task us"}});
-  for (int i = 0; i < graph.devices(); ++i) {
-    const Device& device = graph.device(i);
-    table.add({std::to_string(i), graph.node(graph.node_of(i)).name, device.name,
-               fmt::format("{:.1f}", device.peak.per_second / 1e9),
-               fmt::format("{:.1f}", device.memory_bandwidth.bytes_per_second / 1e9),
-               fmt::format("{:.1f}", static_cast<double>(device.memory.count) / 0x1p30),
-               fmt::format("{:.2f}", 1e6 * device.task_overhead.count)});
-  }
-  fmt::print("{}\n", table.text());
-}
-
-// The least, the median and the most of the links of one kind; nothing where there are none.
-void add_links(Table& table, const DeviceGraph& graph, bool crossing, const std::string& title) {
-  std::vector<double> latencies, bandwidths;
-  for (int from = 0; from < graph.devices(); ++from) {
-    for (int to = 0; to < graph.devices(); ++to) {
-      if (from == to || graph.crosses_nodes(from, to) != crossing) continue;
-      latencies.push_back(1e6 * graph.link(from, to).latency.count);
-      bandwidths.push_back(1e-9 * graph.link(from, to).bandwidth.bytes_per_second);
-    }
-  }
-  if (latencies.empty()) return;
-  auto range = [](std::vector<double>& values) {
-    std::ranges::sort(values);
-    return fmt::format("{:.4g} / {:.4g} / {:.4g}", values.front(), values[values.size() / 2], values.back());
-  };
-  table.add({title, std::to_string(latencies.size() / 2), range(latencies), range(bandwidths)});
-}
-
-void print_links(const DeviceGraph& graph) {
-  if (graph.devices() == 1) return;
-  Table table({{"links", Table::Align::left}, {"pairs"}, {"latency us"}, {"GB/s (least / median / most)"}});
-  add_links(table, graph, false, "within a node");
-  add_links(table, graph, true, "between nodes");
-  fmt::print("{}\n", table.text());
-  for (int n = 0; n < graph.nodes() && graph.nodes() > 1; ++n) {
-    fmt::print("network interface of {}: {:.3g} GB/s, shared by {} rank{}\n", graph.node(n).name,
-               1e-9 * graph.nic(n).bytes_per_second, graph.devices_sharing_nic(n),
-               graph.devices_sharing_nic(n) == 1 ? "" : "s");
-  }
-  const MessageOverhead& overhead = graph.calibration().message_overhead;
-  fmt::print("{}a MB sent or received costs computing {:.0f} us within a node", graph.nodes() > 1 ? "\n" : "",
-             1e12 * overhead.node);
-  fmt::print("{}\n\n",
-             graph.nodes() > 1 ? fmt::format(", {:.0f} us between nodes", 1e12 * overhead.network) : "");
-  Table sums({{"allreduce of ranks"}, {"KiB"}, {"us"}, {"GB/s"}});
-  for (const CollectiveTime& one : graph.calibration().allreduce) {
-    sums.add({std::to_string(one.devices), fmt::format("{}", one.bytes.count / 1024),
-              fmt::format("{:.1f}", 1e6 * one.time.count),
-              fmt::format("{:.3f}", 1e-9 * static_cast<double>(one.bytes.count) / one.time.count)});
-  }
-  fmt::print("{}\n", sums.text());
-}
 
 void run_machine(const MachineArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.options);
@@ -99,12 +36,7 @@ void run_machine(const MachineArguments& a) {
     fmt::print("{}", text);
     return;
   }
-  const Node& first = graph.node(0);
-  fmt::print("{} node{}, {} rank{}; {} has {} core{} on {} socket{}\n\n", graph.nodes(),
-             graph.nodes() == 1 ? "" : "s", graph.devices(), graph.devices() == 1 ? "" : "s", first.name,
-             first.cores, first.cores == 1 ? "" : "s", first.sockets, first.sockets == 1 ? "" : "s");
-  print_devices(graph);
-  print_links(graph);
+  fmt::print("{}", machine_report(graph));
   if (!a.out.empty()) fmt::print("written to {}\n", a.out);
 }
 

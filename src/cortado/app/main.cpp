@@ -11,7 +11,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
 #include "cortado/base/error.h"
+#include "cortado/base/resident_memory.h"
 #include "cortado/base/text.h"
 #include "cortado/base/version.h"
 
@@ -72,13 +72,11 @@ void open_standard_streams() {
 
 // Nobody knows here what the memory was for.
 std::string out_of_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   return fmt::format(
       "out of memory: the system gives this process no more than the {:.1f} MiB that it has; a net needs "
       "less with a "
       "smaller batch_size",
-      static_cast<double>(usage.ru_maxrss) / 1024);
+      static_cast<double>(peak_resident_memory().count) / (1 << 20));
 }
 
 // Runs `body`; what it throws becomes an exit code and a message, one line, for `tell`.

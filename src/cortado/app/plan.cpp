@@ -7,12 +7,11 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/load_without_data.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
-#include "cortado/app/page.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/text.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_costs.h"
@@ -62,7 +61,7 @@ void tell(const PlanArguments& a, const Network& network, const DeviceGraph& mac
           const plan::Plan& plan) {
   const PlanReport report{network, machine, plan, a.out.empty() ? "" : shell_word(a.out),
                           page_origin(a.command_line)};
-  if (!a.report.empty()) write_page(a.report, plan_page(report));
+  if (!a.report.empty()) write_page("--report", a.report, plan_page(report));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(report.plan.strategy));
   if (!a.json.empty()) write_file_atomically(a.json, plan_json(report));
   fmt::print("{}", plan_text(report));

@@ -7,20 +7,14 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/job_trace.h"
-#include "cortado/app/load_without_data.h"
 #include "cortado/app/named_files.h"
 #include "cortado/app/number_option.h"
-#include "cortado/app/page.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/plan/choice.h"
-#include "cortado/program/volume.h"
-#include "cortado/report/time_report.h"
-#include "cortado/report/trace.h"
-#include "cortado/sim/simulated_job.h"
+#include "cortado/report/simulation_report.h"
 #include "cortado/tune/tune_on_machine.h"
 
 namespace cortado {
@@ -49,25 +43,6 @@ Strategy strategy_for(const SimulateArguments& a, const Network& network, const 
                    machine.least_memory(), simulated_seconds(network, absent.simulated()));
   if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
   return choice.candidates[0].strategy;
-}
-
-TimeReport report_of(const SimulatedJob& simulated, const Network& network, const DeviceGraph& machine) {
-  const Simulation& simulation = simulated.simulation;
-  const Program& first = simulated.programs.front();
-  const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
-  const double exposed = (simulation.ends[0] - simulation.computing[0]).count;
-  TimeReport report =
-      report_of(network, first, {times_of(first, own, simulation.iteration.count, exposed, 0)});
-  report.ranks = machine.devices();
-  report.flops = 0;
-  for (const Program& program : simulated.programs) {
-    report.bytes += static_cast<double>(volumes_of(program).total().sent);
-    report.flops += flops_of(network, program);
-  }
-  for (int device = 0; device < machine.devices(); ++device)
-    report.peak += machine.device(device).peak.per_second;
-  report.of_peak = fmt::format("peak of {} devices", machine.devices());
-  return report;
 }
 
 // Refines the strategy as long as there is time, and tells what came of it.
@@ -131,14 +106,15 @@ void run_simulate(const SimulateArguments& a) {
   const SimulatedJob alone =
       simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
   const TimeReport report = report_of(simulated, network, machine);
-  const double one = alone.simulation.iteration.count;
+  const Seconds one = alone.simulation.iteration;
   fmt::print(
       "{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with a guess at its kernels\n",
-      times_text(report), 1e3 * one, one / report.step, taken.count());
-  if (!a.report.empty()) write_page(a.report, run_page(page_report(a, report, simulated, network, machine)));
+      times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count());
+  if (!a.report.empty())
+    write_page("--report", a.report, run_page(page_report(a, report, simulated, network, machine)));
   if (!a.json.empty()) {
     auto json = times_json(report);
-    json["single_step_seconds"] = one;
+    json["single_step_seconds"] = one.count;
     json["simulation_seconds"] = taken.count();
     write_file_atomically(a.json, json.dump(2) + "\n");
   }

@@ -8,18 +8,18 @@
 namespace cortado {
 namespace {
 
-double passes(const IterationTimes& times) { return times.step - times.update; }
+Seconds passes(const IterationTimes& times) { return times.step - times.update; }
 
 // Mean milliseconds of each node of the network; those of a chain of layers are its first one's.
 std::vector<double> means_of_nodes(const Network& network, const Program& program,
                                    const std::vector<IterationTimes>& times,
-                                   std::vector<double> IterationTimes::*pass) {
+                                   std::vector<Seconds> IterationTimes::*pass) {
   std::vector<double> means(network.nodes().size());
   for (size_t w = 0; w < program.works.size(); ++w) {
     const Work& work = program.works[w];
     if (work.kind != Work::Kind::compute || work.nodes.empty()) continue;
     double sum = 0;
-    for (const IterationTimes& iteration : times) sum += (iteration.*pass)[w];
+    for (const IterationTimes& iteration : times) sum += (iteration.*pass)[w].count;
     means[static_cast<size_t>(work.nodes.front())] += 1e3 * sum / static_cast<double>(times.size());
   }
   return means;
@@ -52,8 +52,8 @@ TimeLines::TimeLines(bool lines, int iterations) : lines_(lines), iterations_(it
 
 void TimeLines::iteration(const IterationTimes& times) {
   ++done_;
-  seconds_ += times.step;
-  const double left = seconds_ / done_ * (iterations_ - done_), ms = 1e3 * passes(times);
+  seconds_ += times.step.count;
+  const double left = seconds_ / done_ * (iterations_ - done_), ms = 1e3 * passes(times).count;
   if (lines_)
     return log_line("caffe.cpp:398",
                     fmt::format("Iteration: {} forward-backward time: {:.6g} ms.", done_, ms));
@@ -77,7 +77,7 @@ void TimeLines::end(const Network& network, const Program& program,
     forward_sum += forward[i];
     backward_sum += backward[i];
   }
-  for (const IterationTimes& iteration : times) total += 1e3 * passes(iteration);
+  for (const IterationTimes& iteration : times) total += 1e3 * passes(iteration).count;
   log_line("caffe.cpp:412", fmt::format("Average Forward pass: {:.6g} ms.", forward_sum));
   log_line("caffe.cpp:414", fmt::format("Average Backward pass: {:.6g} ms.", backward_sum));
   log_line("caffe.cpp:416",

@@ -73,8 +73,8 @@ void Classifier::run(const std::function<void(const ClassifiedImage&)>& take) {
 }
 
 // `rows`: the scores of the image's crops.
-std::vector<Prediction> Classifier::best_of(const float* rows, const ReadImage& image) {
-  std::vector<Prediction> predictions;
+std::vector<ClassScore> Classifier::best_of(const float* rows, const ReadImage& image) {
+  std::vector<ClassScore> predictions;
   for (int64_t c = 0; c < classes_; ++c) {
     double sum = 0;
     for (int crop = 0; crop < images_.crops(); ++crop) sum += rows[crop * classes_ + c];
@@ -86,7 +86,7 @@ std::vector<Prediction> Classifier::best_of(const float* rows, const ReadImage& 
     predictions.push_back({c, static_cast<float>(sum / images_.crops())});
   }
   const auto best = predictions.begin() + std::min<int64_t>(top_, classes_);
-  std::ranges::partial_sort(predictions, best, [](const Prediction& a, const Prediction& b) {
+  std::ranges::partial_sort(predictions, best, [](const ClassScore& a, const ClassScore& b) {
     return a.score != b.score ? a.score > b.score : a.of_class < b.of_class;
   });
   predictions.erase(best, predictions.end());

@@ -17,14 +17,14 @@ struct ClassifierOptions {
   int top = 5;
 };
 
-struct Prediction {
+struct ClassScore {
   int64_t of_class = 0;
   float score = 0;
 };
 
 struct ClassifiedImage {
   ReadImage image;
-  std::vector<Prediction>
+  std::vector<ClassScore>
       predictions;  // the best ones, best first, of equal ones the lower class; none: broken
 };
 
@@ -49,7 +49,7 @@ class Classifier {
 
  private:
   void check_scores(const std::string& model);
-  std::vector<Prediction> best_of(const float* rows, const ReadImage& image);
+  std::vector<ClassScore> best_of(const float* rows, const ReadImage& image);
 
   std::string blob_;
   int top_;

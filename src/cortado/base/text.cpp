@@ -1,5 +1,7 @@
 #include "cortado/base/text.h"
 
+#include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 
 namespace cortado {
@@ -20,6 +22,17 @@ size_t shown_character(std::string_view text) {
 }
 
 }  // namespace
+
+std::string shell_word(std::string_view word) {
+  const auto plain = [](char byte) {
+    return std::isalnum(static_cast<unsigned char>(byte)) ||
+           std::string_view("_-./,:=+@%").find(byte) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return std::string(word);
+  std::string quoted = "'";
+  for (char byte : word) quoted += byte == '\'' ? "'\\''" : std::string(1, byte);
+  return quoted + "'";
+}
 
 std::string printable(std::string_view text) {
   std::string shown;

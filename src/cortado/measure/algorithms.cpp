@@ -8,6 +8,7 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/cost.h"
+#include "cortado/layers/problem.h"
 #include "cortado/measure/job_machine.h"
 
 namespace cortado {
@@ -179,6 +180,29 @@ TaskTime Algorithms::fastest(const Task& task) {
   const AlgorithmTable found = tables({task}, Effort::quick).front();
   if (found.pick < 0) return times_.measure(task, "");
   return *found.algorithms[static_cast<size_t>(found.pick)].time;
+}
+
+std::vector<NetConvolution> convolutions_of(const Network& network, const Program& program,
+                                            Algorithms& algorithms) {
+  std::vector<Task> tasks;
+  std::vector<std::vector<std::string>> layers;
+  std::vector<std::string> problems;
+  for (const Work& work : program.works) {
+    if (work.kind != Work::Kind::compute || !is_convolution(work.task)) continue;
+    const std::string problem = problem_of(work.task);
+    const auto known = static_cast<size_t>(std::ranges::find(problems, problem) - problems.begin());
+    if (known == problems.size()) {
+      problems.push_back(problem);
+      tasks.push_back(work.task);
+      layers.emplace_back();
+    }
+    layers[known].push_back(name_of(work, network));
+  }
+  std::vector<AlgorithmTable> tables = algorithms.tables(tasks);
+  std::vector<NetConvolution> convolutions;
+  for (size_t i = 0; i < tasks.size(); ++i)
+    convolutions.push_back({std::move(layers[i]), std::move(tasks[i]), std::move(tables[i])});
+  return convolutions;
 }
 
 }  // namespace cortado

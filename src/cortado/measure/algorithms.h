@@ -1,35 +1,18 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cortado/cost/algorithm_table.h"
 #include "cortado/measure/job_times.h"
+#include "cortado/net/network.h"
+#include "cortado/program/program.h"
 
 namespace cortado {
 
 // In place of an implementation's name: for each convolution the fastest measured, for others the list.
 inline constexpr const char* measured_kernels = "measured";
-
-// One way to compute a convolution: what the cost model says of it (kernels/lowering/cost.h) and what it
-// takes, or why it is not measured.
-struct Algorithm {
-  std::string name;
-  std::string refusal;  // of the implementation
-  std::string pruned;   // why it need not be measured
-  Seconds predicted;    // of all passes
-  Bytes scratch;
-  std::optional<TaskTime> time;
-};
-
-// The algorithms of a task, in the order of the list of implementations.
-struct AlgorithmTable {
-  std::vector<Algorithm> algorithms;
-  int listed = -1;   // the first of the list that accepts: what runs where nobody measures
-  int pick = -1;     // the fastest measured, all passes together
-  double flops = 0;  // of a pass, multiply-adds counted two
-};
 
 // Whether a task has algorithms to choose from.
 bool is_convolution(const Task& task);
@@ -69,5 +52,9 @@ class Algorithms {
   JobTimes& times_;
   std::string kernels_;
 };
+
+// The convolutions of a program in its order, each problem once.
+std::vector<NetConvolution> convolutions_of(const Network& network, const Program& program,
+                                            Algorithms& algorithms);
 
 }  // namespace cortado

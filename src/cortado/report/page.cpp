@@ -2,12 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "cortado/base/error.h"
+#include "cortado/base/file.h"
+#include "cortado/base/version.h"
 #include "cortado/report/markup.h"
 #include "cortado/report/table.h"
 
 namespace cortado {
+
+PageOrigin page_origin(const std::string& command_line) {
+  return {.version = std::string(version()),
+          .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr))),
+          .command = command_line};
+}
+
+void write_page(const std::string& option, const std::string& folder, const std::string& page) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && !std::filesystem::is_directory(folder))
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (error)
+    throw UserError(fmt::format("{} {}: the folder cannot be made: {}", option, folder, error.message()));
+  write_file_atomically(folder + "/index.html", page);
+}
 
 std::string page_head(const std::string& title, const std::string& style) {
   return fmt::format(

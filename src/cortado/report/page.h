@@ -18,6 +18,12 @@ struct PageOrigin {
   std::string version, date, command;
 };
 
+// Of a page made now by that command.
+PageOrigin page_origin(const std::string& command_line);
+
+// Writes index.html into a folder, which is made where it is missing. Throws UserError naming `option`.
+void write_page(const std::string& option, const std::string& folder, const std::string& page);
+
 // Up to <body>. `style` follows page_style.
 std::string page_head(const std::string& title, const std::string& style);
 

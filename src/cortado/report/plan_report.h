@@ -5,6 +5,7 @@
 #include "cortado/machine/device_graph.h"
 #include "cortado/net/network.h"
 #include "cortado/plan/planner.h"
+#include "cortado/report/net_report.h"
 #include "cortado/report/page.h"
 
 namespace cortado {
@@ -35,7 +36,6 @@ Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial
 Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const plan::PlannedGroup&));
 std::string name_of(const Network& network, const plan::PlannedGroup& group);  // "conv1 + relu1"
 std::string_view sync_text(GradientSync sync);   // after a cut: "", ", owners" or ", replicated"
-int64_t batch_of(const Network& network);        // samples of an iteration; 0: there is no source
 std::string verdict_of(const plan::Plan& plan);  // "optimal", "at most 1.2 % above the optimum"
 
 }  // namespace cortado

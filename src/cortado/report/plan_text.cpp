@@ -102,15 +102,6 @@ std::string name_of(const Network& network, const PlannedGroup& group) {
   return name;
 }
 
-int64_t batch_of(const Network& network) {
-  for (const auto& node : network.nodes()) {
-    if (!node.layer->is_source() || node.outputs.empty()) continue;
-    const Shape& shape = network.tensors()[node.outputs[0]].shape;
-    if (shape.rank() > 0) return shape[0];
-  }
-  return 0;
-}
-
 std::string verdict_of(const Plan& plan) {
   const char* which = plan.limited ? " of what fits" : "";
   if (plan.proven) return fmt::format("optimal{}", which);

@@ -86,25 +86,9 @@ RunTotals mean(const std::vector<RunTotals>& all) {
 
 }  // namespace
 
-std::optional<double> overlap_ratio(Seconds communication, Seconds exposed) {
-  if (communication.count <= 0) return std::nullopt;
-  return std::max(0.0, 100 * (communication - exposed).count / communication.count);
-}
-
 std::string overlap_text(const RunTotals& totals) {
   const auto ratio = totals.overlap();
   return ratio ? fmt::format("{:.1f}", *ratio) : "none";
-}
-
-RunTotals totals_of(std::span<const TraceSlice> slices) {
-  RunTotals totals;
-  for (const TraceSlice& slice : slices) {
-    if (!slice.carried) totals.end = std::max(totals.end, slice.end);
-    if (slice.lane == Lane::compute) totals.compute += slice.length();
-    if (slice.message()) totals.communication += slice.length();
-    (slice.loads() ? totals.data_wait : totals.exposed) += slice.exposed_length();
-  }
-  return totals;
 }
 
 RankSlices slices_by_rank(const std::vector<TraceSlice>& slices) {

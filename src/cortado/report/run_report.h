@@ -4,15 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "cortado/net/network.h"
+#include "cortado/report/overlap_ratio.h"
 #include "cortado/report/page.h"
+#include "cortado/report/time_report.h"
 #include "cortado/report/trace.h"
 
 namespace cortado {
-
-// R = 100 * sum(T_c - T_b) / sum(T_c), the share of communication that is hidden under computing (Lee et al.,
-// HiPC 2017, Eq. 11), where sum(T_c) is how long messages took, one by one, and sum(T_b) for how long the
-// compute lane stood still for them. At least 0; nothing where there is no communication.
-std::optional<double> overlap_ratio(Seconds communication, Seconds exposed);
 
 // Seconds of a rank in one iteration.
 struct RunTotals {
@@ -58,6 +56,10 @@ struct RunReport {
   std::optional<RunPrediction> prediction;
   PageOrigin origin;
 };
+
+// Of an iteration that took these times, whose `slices` are those of all ranks.
+RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,
+                        std::vector<TraceSlice> slices);
 
 // A self-contained page of HTML that is also well-formed XML: both lanes of the ranks over time, the overlap
 // ratio, what was waited for layer by layer, the prediction beside it.

@@ -1,6 +1,7 @@
 #include "cortado/report/table.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
@@ -53,6 +54,10 @@ std::string grouped(int64_t number) {
     text += digits[i];
   }
   return text;
+}
+
+std::string counted(int64_t number, const std::string& one) {
+  return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
 }
 
 }  // namespace cortado

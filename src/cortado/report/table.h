@@ -27,4 +27,7 @@ class Table {
 // "61,100,840".
 std::string grouped(int64_t number);
 
+// "1 rank", "2 ranks".
+std::string counted(int64_t number, const std::string& one);
+
 }  // namespace cortado

@@ -10,7 +10,7 @@ namespace cortado {
 ModelledComputing::ModelledComputing(const Program& program, const DeviceGraph& machine) {
   AnalyticCosts costs(machine);
   const std::vector<int> nodes = machine.node_of_devices();
-  for (double one : StepSeconds(program, costs, nodes).of_all()) seconds_.push_back({one});
+  seconds_ = StepSeconds(program, costs, nodes).of_all();
 }
 
 // Sleeping ends late; a step that follows at once begins when the one before should have ended.

@@ -41,7 +41,7 @@ Prediction predict(const Network& network, CompileOptions options, CostModel& co
 }
 
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
-                                    const std::vector<double>& measured) {
+                                    const std::vector<Seconds>& measured) {
   const Program& program = prediction.program;
   std::vector<PredictedLayer> layers(program.works.size() + 1);
   for (size_t w = 0; w < program.works.size(); ++w) layers[w].name = name_of(program.works[w], network);
@@ -63,15 +63,15 @@ std::vector<PredictedLayer> compare(const Prediction& prediction, const Network&
 }
 
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
-                  const std::vector<double>& measured) {
+                  const std::vector<Seconds>& measured) {
   machine.calibration = {.message_overhead = machine.calibration.message_overhead,
                          .allreduce = machine.calibration.allreduce};
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
-  const std::vector<double> least = StepSeconds(program, limits, node_of_rank).of_all();
-  // By kind and phase of tasks; then exchanges, then collectives: seconds at the limit, and measured.
+  const std::vector<Seconds> least = StepSeconds(program, limits, node_of_rank).of_all();
+  // By kind and phase of tasks; then exchanges, then collectives: at the limit, and measured.
   constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
-  double at_limit[tasks + 2] = {}, took[tasks + 2] = {};
+  Seconds at_limit[tasks + 2], took[tasks + 2];
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     const StepPart part = part_of(step);
@@ -87,7 +87,9 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
     at_limit[sum] += least[s];
     took[sum] += measured[s];
   }
-  auto ratio = [](double over, double under) { return over > 0 && under > 0 ? over / under : 1.0; };
+  auto ratio = [](Seconds over, Seconds under) {
+    return over.count > 0 && under.count > 0 ? over.count / under.count : 1.0;
+  };
   Calibration& calibration = machine.calibration;
   for (size_t sum = 0; sum < tasks; ++sum)
     calibration.efficiency.values[sum / task_phases][sum % task_phases] = ratio(at_limit[sum], took[sum]);

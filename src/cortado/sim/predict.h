@@ -20,24 +20,24 @@ std::string_view name_of(StepPart part);
 // it with the same arguments.
 struct Prediction {
   Program program;
-  std::vector<double> steps;  // seconds
+  std::vector<Seconds> steps;
 };
 Prediction predict(const Network& network, CompileOptions options, CostModel& costs,
                    const std::vector<int>& node_of_rank);
 
-// Predicted and measured seconds of a layer (or chain run as one kernel), by part.
+// Predicted and measured times of a layer (or chain run as one kernel), by part.
 struct PredictedLayer {
   std::string name;
-  double predicted[std::size(step_parts)] = {}, measured[std::size(step_parts)] = {};
+  Seconds predicted[std::size(step_parts)], measured[std::size(step_parts)];
 };
 // One entry per compute work of the program, then one for what belongs to no layer (updates, sums of
-// gradients of a tensor that several layers read). `measured`: seconds per step.
+// gradients of a tensor that several layers read). `measured`: per step.
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
-                                    const std::vector<double>& measured);
+                                    const std::vector<Seconds>& measured);
 
 // The machine with the efficiencies that tasks reached in these measured steps, by kind and phase, and the
 // corrections of messages and collectives.
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
-                  const std::vector<double>& measured);
+                  const std::vector<Seconds>& measured);
 
 }  // namespace cortado

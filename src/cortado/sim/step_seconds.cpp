@@ -9,9 +9,9 @@ StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::ve
   }
 }
 
-std::vector<double> StepSeconds::of_all() {
-  std::vector<double> seconds;
-  for (const Step& step : program_.steps) seconds.push_back(of(step).count);
+std::vector<Seconds> StepSeconds::of_all() {
+  std::vector<Seconds> seconds;
+  for (const Step& step : program_.steps) seconds.push_back(of(step));
   return seconds;
 }
 

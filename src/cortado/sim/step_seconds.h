@@ -15,7 +15,7 @@ class StepSeconds {
   StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank);
 
   Seconds of(const Step& step);
-  std::vector<double> of_all();
+  std::vector<Seconds> of_all();
 
   // The collective of a step with a group. `bytes`: what each member has before an allreduce or
   // reduce-scatter, and after an allgather.

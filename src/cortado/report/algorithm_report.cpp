@@ -1,11 +1,10 @@
-#include "cortado/app/algorithm_report.h"
+#include "cortado/report/algorithm_report.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "cortado/layers/problem.h"
 #include "cortado/report/table.h"
 
 namespace cortado {
@@ -16,12 +15,14 @@ using Json = nlohmann::ordered_json;
 constexpr Seconds TaskTime::*passes[] = {&TaskTime::forward, &TaskTime::backward_weights,
                                          &TaskTime::backward};
 
-// FLOP per second of the passes that took time.
-double rate_of(const AlgorithmTable& table, const TaskTime& time) {
+// Of the passes that took time.
+FlopRate rate_of(const AlgorithmTable& table, const TaskTime& time) {
   double flops = 0;
   for (const auto pass : passes) flops += (time.*pass).count > 0 ? table.flops : 0;
-  return flops / time.total().count;
+  return {flops / time.total().count};
 }
+
+double percent(FlopRate rate, FlopRate peak) { return 100 * rate.per_second / peak.per_second; }
 
 std::string milliseconds(Seconds seconds) {
   return seconds.count > 0 ? fmt::format("{:.2f}", 1e3 * seconds.count) : "";
@@ -35,18 +36,18 @@ std::string remark(const AlgorithmTable& table, int index) {
   return index == table.listed ? "first of the list" : "";
 }
 
-void add_rows(const ReportedConvolution& convolution, double peak, Table& to) {
+void add_rows(const NetConvolution& convolution, FlopRate peak, Table& to) {
   const AlgorithmTable& table = convolution.table;
   for (size_t i = 0; i < table.algorithms.size(); ++i) {
     const Algorithm& algorithm = table.algorithms[i];
     std::vector<std::string> cells{i == 0 ? fmt::format("{}", fmt::join(convolution.layers, ", ")) : "",
                                    algorithm.name};
     if (algorithm.time) {
-      const double rate = rate_of(table, *algorithm.time);
+      const FlopRate rate = rate_of(table, *algorithm.time);
       for (const auto pass : passes) cells.push_back(milliseconds(*algorithm.time.*pass));
       cells.push_back(milliseconds(algorithm.time->total()));
-      cells.push_back(fmt::format("{:.1f}", 1e-9 * rate));
-      cells.push_back(fmt::format("{:.0f} %", 100 * rate / peak));
+      cells.push_back(fmt::format("{:.1f}", 1e-9 * rate.per_second));
+      cells.push_back(fmt::format("{:.0f} %", percent(rate, peak)));
     } else {
       cells.insert(cells.end(), 6, "");
     }
@@ -60,32 +61,32 @@ void add_rows(const ReportedConvolution& convolution, double peak, Table& to) {
   to.add_rule();
 }
 
-// Seconds of all layers together, each convolution as often as it is there.
+// Of all layers together, each convolution as often as it is there.
 struct Totals {
-  double listed = 0, pick = 0, pass_picks = 0;
+  Seconds listed, pick, pass_picks;
 };
 
-Totals totals_of(const std::vector<ReportedConvolution>& convolutions) {
+Totals totals_of(const std::vector<NetConvolution>& convolutions) {
   Totals totals;
   for (const auto& [layers, task, table] : convolutions) {
     if (table.pick < 0) continue;
     const auto times = static_cast<double>(layers.size());
     const auto total = [&](int index) {
-      return table.algorithms[static_cast<size_t>(index)].time->total().count;
+      return times * table.algorithms[static_cast<size_t>(index)].time->total().count;
     };
-    totals.pick += times * total(table.pick);
-    totals.listed += times * total(table.listed);
+    totals.pick += {total(table.pick)};
+    totals.listed += {total(table.listed)};
     for (const auto pass : passes) {
-      double best = 1e300;
+      Seconds best = *table.algorithms[static_cast<size_t>(table.pick)].time.*pass;
       for (const Algorithm& algorithm : table.algorithms)
-        if (algorithm.time) best = std::min(best, (*algorithm.time.*pass).count);
-      totals.pass_picks += times * best;
+        if (algorithm.time) best = std::min(best, *algorithm.time.*pass);
+      totals.pass_picks += {times * best.count};
     }
   }
   return totals;
 }
 
-Json algorithm_json(const AlgorithmTable& table, const Algorithm& algorithm, double peak) {
+Json algorithm_json(const AlgorithmTable& table, const Algorithm& algorithm, FlopRate peak) {
   Json entry{{"name", algorithm.name}};
   if (!algorithm.refusal.empty()) {
     entry["refusal"] = algorithm.refusal;
@@ -98,37 +99,15 @@ Json algorithm_json(const AlgorithmTable& table, const Algorithm& algorithm, dou
   entry["forward_seconds"] = algorithm.time->forward.count;
   entry["backward_weights_seconds"] = algorithm.time->backward_weights.count;
   entry["backward_seconds"] = algorithm.time->backward.count;
-  entry["flops_per_second"] = rate_of(table, *algorithm.time);
-  entry["percent_of_peak"] = 100 * rate_of(table, *algorithm.time) / peak;
+  const FlopRate rate = rate_of(table, *algorithm.time);
+  entry["flops_per_second"] = rate.per_second;
+  entry["percent_of_peak"] = percent(rate, peak);
   return entry;
 }
 
 }  // namespace
 
-std::vector<ReportedConvolution> convolutions_of(const Network& network, const Program& program,
-                                                 Algorithms& algorithms) {
-  std::vector<Task> tasks;
-  std::vector<std::vector<std::string>> layers;
-  std::vector<std::string> problems;
-  for (const Work& work : program.works) {
-    if (work.kind != Work::Kind::compute || !is_convolution(work.task)) continue;
-    const std::string problem = problem_of(work.task);
-    const auto known = static_cast<size_t>(std::ranges::find(problems, problem) - problems.begin());
-    if (known == problems.size()) {
-      problems.push_back(problem);
-      tasks.push_back(work.task);
-      layers.emplace_back();
-    }
-    layers[known].push_back(name_of(work, network));
-  }
-  std::vector<AlgorithmTable> tables = algorithms.tables(tasks);
-  std::vector<ReportedConvolution> convolutions;
-  for (size_t i = 0; i < tasks.size(); ++i)
-    convolutions.push_back({std::move(layers[i]), std::move(tasks[i]), std::move(tables[i])});
-  return convolutions;
-}
-
-std::string algorithms_text(const std::vector<ReportedConvolution>& convolutions, double peak) {
+std::string algorithms_text(const std::vector<NetConvolution>& convolutions, FlopRate peak) {
   Table table({{"layers", Table::Align::left},
                {"algorithm", Table::Align::left},
                {"forward ms"},
@@ -140,17 +119,17 @@ std::string algorithms_text(const std::vector<ReportedConvolution>& convolutions
                {"predicted ms"},
                {"scratch MiB"},
                {"", Table::Align::left}});
-  for (const ReportedConvolution& convolution : convolutions) add_rows(convolution, peak, table);
+  for (const NetConvolution& convolution : convolutions) add_rows(convolution, peak, table);
   const Totals totals = totals_of(convolutions);
   return table.text() + fmt::format(
                             "convolutions together: {:.2f} ms as picked, {:.2f} ms by the first of the list "
-                            "({:.3f} times as long), "
-                            "{:.2f} ms were each pass picked on its own\n",
-                            1e3 * totals.pick, 1e3 * totals.listed, totals.listed / totals.pick,
-                            1e3 * totals.pass_picks);
+                            "({:.3f} times as "
+                            "long), {:.2f} ms were each pass picked on its own\n",
+                            1e3 * totals.pick.count, 1e3 * totals.listed.count,
+                            totals.listed.count / totals.pick.count, 1e3 * totals.pass_picks.count);
 }
 
-Json algorithms_json(const std::vector<ReportedConvolution>& convolutions, double peak) {
+Json algorithms_json(const std::vector<NetConvolution>& convolutions, FlopRate peak) {
   Json list = Json::array();
   for (const auto& [layers, task, table] : convolutions) {
     Json entry{{"layers", layers},

@@ -3,9 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "cortado/report/curve.h"
 #include "cortado/train/observer.h"
 
 namespace cortado {
@@ -24,18 +22,6 @@ class TrainingLog : public TrainingObserver {
 
   std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-};
-
-// Collects the losses and test outputs of a training for a picture.
-class TrainingCurves : public TrainingObserver {
- public:
-  void iteration(const IterationReport& report) override;
-  void test(const TestReport& report) override;
-  std::string svg(const std::string& title) const;
-
- private:
-  std::vector<Curve::Point> losses_;
-  std::vector<Curve> test_losses_, test_scores_;  // scores: outputs that are no loss (accuracy)
 };
 
 }  // namespace cortado

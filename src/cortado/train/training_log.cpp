@@ -1,4 +1,4 @@
-#include "cortado/app/training_log.h"
+#include "cortado/train/training_log.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,12 +13,6 @@ namespace cortado {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void add_point(std::vector<Curve>& curves, const std::string& name, Curve::Point point) {
-  auto known = std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == name; });
-  if (known == curves.end()) known = curves.insert(curves.end(), Curve{.name = name, .marked = true});
-  known->points.push_back(point);
-}
 
 // As a training leaves it that was killed while it wrote.
 bool ends_within_a_line(const std::string& path) {
@@ -65,29 +59,6 @@ void TrainingLog::test(const TestReport& r) {
 
 void TrainingLog::snapshot(int64_t iteration, const std::string& path) {
   write(Json{{"iteration", iteration}, {"snapshot", path}}.dump());
-}
-
-void TrainingCurves::iteration(const IterationReport& r) {
-  if (r.updated) losses_.push_back({static_cast<double>(r.iteration), r.loss});
-}
-
-void TrainingCurves::test(const TestReport& r) {
-  for (const OutputValue& o : r.outputs) {
-    std::string name = r.net == 0 ? "test " + o.name : fmt::format("test {} {}", r.net, o.name);
-    add_point(o.loss_weight != 0 ? test_losses_ : test_scores_, name,
-              {static_cast<double>(r.iteration), o.value});
-  }
-}
-
-std::string TrainingCurves::svg(const std::string& title) const {
-  CurvePanel loss{"loss", {{.name = "", .points = losses_, .faint = true}}};
-  size_t window = std::max<size_t>(1, losses_.size() / 50);
-  loss.curves.push_back(
-      {.name = fmt::format("training loss, mean of {}", window), .points = smoothed_points(losses_, window)});
-  loss.curves.insert(loss.curves.end(), test_losses_.begin(), test_losses_.end());
-  std::vector<CurvePanel> panels{loss};
-  if (!test_scores_.empty()) panels.push_back({"test", test_scores_});
-  return curves_svg(title, "iteration", panels);
 }
 
 }  // namespace cortado

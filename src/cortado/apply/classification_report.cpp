@@ -1,4 +1,4 @@
-#include "cortado/app/classification_report.h"
+#include "cortado/apply/classification_report.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ std::string csv_field(const std::string& text) {
 
 std::string prediction_lines(const ClassifiedImage& image, const std::vector<std::string>& labels) {
   std::string lines = fmt::format("---------- Prediction for {} ----------\n", image.image.name);
-  for (const Prediction& p : image.predictions)
+  for (const ClassScore& p : image.predictions)
     lines += fmt::format("{:.4f} - \"{}\"\n", p.score, name_of(p.of_class, labels));
   return lines;
 }
@@ -36,7 +36,7 @@ void AccuracyCount::add(const ClassifiedImage& image) {
   if (!image.image.label) return;
   ++labelled_;
   const auto& best = image.predictions;
-  const auto place = std::ranges::find(best, *image.image.label, &Prediction::of_class);
+  const auto place = std::ranges::find(best, *image.image.label, &ClassScore::of_class);
   first_ += place == best.begin() && place != best.end();
   among_ += place != best.end();
 }
@@ -57,7 +57,7 @@ std::string classification_json(const std::string& blob, const std::vector<Class
     if (image.image.label) entry["label"] = *image.image.label;
     if (!image.image.fault.empty()) entry["fault"] = image.image.fault;
     Json predictions = Json::array();
-    for (const Prediction& p : image.predictions) {
+    for (const ClassScore& p : image.predictions) {
       Json prediction{{"class", p.of_class}};
       if (!labels.empty()) prediction["name"] = name_of(p.of_class, labels);
       prediction["score"] = p.score;
@@ -78,7 +78,7 @@ std::string classification_csv(const std::vector<ClassifiedImage>& images,
   for (const ClassifiedImage& image : images) {
     const std::string label = image.image.label ? std::to_string(*image.image.label) : "";
     for (size_t rank = 0; rank < image.predictions.size(); ++rank) {
-      const Prediction& p = image.predictions[rank];
+      const ClassScore& p = image.predictions[rank];
       text += fmt::format("{},{},{},{},{},{}\n", csv_field(image.image.name), label, rank + 1, p.of_class,
                           labels.empty() ? "" : csv_field(name_of(p.of_class, labels)), p.score);
     }

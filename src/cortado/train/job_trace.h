@@ -6,7 +6,6 @@
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/report/trace.h"
-#include "cortado/sim/simulated_job.h"
 #include "cortado/train/observer.h"
 
 namespace cortado {
@@ -14,8 +13,6 @@ namespace cortado {
 // One iteration of all ranks: `mine` is what this rank's program did. At rank 0; nothing elsewhere. All ranks
 // call it.
 std::vector<TraceSlice> slices_of_job(const Executor& executor, const Timeline& mine, Communicator& job);
-
-std::vector<TraceSlice> slices_of_job(const SimulatedJob& job, const Network& network);
 
 // Keeps the timeline of a training's last iteration (where iter_size is above 1, of its last batch).
 class LastTimeline : public TrainingObserver {

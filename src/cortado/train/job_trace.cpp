@@ -1,4 +1,4 @@
-#include "cortado/app/job_trace.h"
+#include "cortado/train/job_trace.h"
 
 namespace cortado {
 
@@ -9,18 +9,6 @@ std::vector<TraceSlice> slices_of_job(const Executor& executor, const Timeline& 
     if (job.rank() > 0) continue;
     const auto theirs = parse_slices({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     slices.insert(slices.end(), theirs.begin(), theirs.end());
-  }
-  return slices;
-}
-
-std::vector<TraceSlice> slices_of_job(const SimulatedJob& job, const Network& network) {
-  std::vector<TraceSlice> slices;
-  auto next = job.simulation.timeline.begin();
-  for (const Program& program : job.programs) {
-    const auto end = next + std::ssize(program.steps);
-    const auto own = trace_slices({next, end}, program, network, job.simulation.iteration);
-    slices.insert(slices.end(), own.begin(), own.end());
-    next = end;
   }
   return slices;
 }

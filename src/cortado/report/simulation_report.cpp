@@ -1,0 +1,66 @@
+#include "cortado/report/simulation_report.h"
+
+#include <fmt/format.h>
+
+#include "cortado/program/volume.h"
+
+namespace cortado {
+namespace {
+
+LayerParts parts_of(const Seconds (&seconds)[std::size(step_parts)]) {
+  LayerParts parts;
+  for (StepPart part : step_parts) {
+    Seconds& sum = part == StepPart::sync       ? parts.sync
+                   : part == StepPart::transfer ? parts.transfer
+                                                : parts.compute;
+    sum += seconds[static_cast<size_t>(part)];
+  }
+  return parts;
+}
+
+}  // namespace
+
+TimeReport report_of(const SimulatedJob& simulated, const Network& network, const DeviceGraph& machine) {
+  const Simulation& simulation = simulated.simulation;
+  const Program& first = simulated.programs.front();
+  const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
+  const Seconds exposed = simulation.ends[0] - simulation.computing[0];
+  TimeReport report = report_of(network, first, {times_of(first, own, simulation.iteration, exposed, {})});
+  report.ranks = machine.devices();
+  report.flops = {};
+  for (const Program& program : simulated.programs) {
+    report.bytes += static_cast<double>(volumes_of(program).total().sent);
+    report.flops += flops_of(network, program);
+  }
+  for (int device = 0; device < machine.devices(); ++device)
+    report.peak.per_second += machine.device(device).peak.per_second;
+  report.of_peak = fmt::format("peak of {} devices", machine.devices());
+  return report;
+}
+
+std::vector<TraceSlice> slices_of_job(const SimulatedJob& job, const Network& network) {
+  std::vector<TraceSlice> slices;
+  auto next = job.simulation.timeline.begin();
+  for (const Program& program : job.programs) {
+    const auto end = next + std::ssize(program.steps);
+    const auto own = trace_slices({next, end}, program, network, job.simulation.iteration);
+    slices.insert(slices.end(), own.begin(), own.end());
+    next = end;
+  }
+  return slices;
+}
+
+RunPrediction run_prediction_of(const SimulatedJob& simulated, const std::vector<PredictedLayer>& layers,
+                                const Network& network) {
+  RunPrediction prediction;
+  prediction.step = simulated.simulation.iteration;
+  prediction.slices = slices_of_job(simulated, network);
+  for (const PredictedLayer& layer : layers) {
+    const LayerParts predicted = parts_of(layer.predicted), measured = parts_of(layer.measured);
+    prediction.one_by_one += predicted.total();
+    if (measured.total().count > 0) prediction.layers.push_back({layer.name, predicted, measured});
+  }
+  return prediction;
+}
+
+}  // namespace cortado

@@ -1,0 +1,79 @@
+#include "cortado/train/timed_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/base/resident_memory.h"
+#include "cortado/comm/values_of_ranks.h"
+#include "cortado/kernels/peak.h"
+#include "cortado/train/job_trace.h"
+
+namespace cortado {
+namespace {
+
+// Which iteration is near the median is known at the end: some are kept, from all of the run.
+constexpr int most_kept = 32;
+
+RunReport::Drawn drawn_of(const std::vector<IterationTimes>& times, size_t index) {
+  std::vector<Seconds> steps;
+  for (const IterationTimes& iteration : times) steps.push_back(iteration.step);
+  std::ranges::sort(steps);
+  const size_t last = steps.size() - 1;
+  return {.number = static_cast<int>(index) + 1,
+          .count = static_cast<int>(steps.size()),
+          .step = times[index].step,
+          .lower = steps[last / 4],
+          .upper = steps[last - last / 4]};
+}
+
+}  // namespace
+
+std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count,
+                                           const IterationObserver& each) {
+  std::vector<IterationTimes> times;
+  for (int i = -warm_up_iterations; i < count; ++i) {
+    const int iteration = i + warm_up_iterations;
+    const Optimizer::Batch batch{.iteration = iteration, .rate = 1e-6};
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(static_cast<uint64_t>(iteration),
+                 [&optimizer, batch](int entry) { optimizer.gradient(entry, batch); });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (i < 0) continue;
+    times.push_back(times_of(executor.program(), executor.timeline(), {seconds.count()},
+                             executor.exposed_communication(), executor.data_wait()));
+    if (each) each(times.back());
+  }
+  executor.settle();
+  return times;
+}
+
+TimedRun time_iterations(Executor& executor, Optimizer& optimizer, Communicator& job, int count, bool slices,
+                         const IterationObserver& each) {
+  TimedRun run;
+  const double peak = measure_peak();
+  const Traffic before = job.traffic();
+  const auto stride = static_cast<size_t>((count + most_kept - 1) / most_kept);
+  std::vector<Timeline> kept;
+  size_t done = 0;
+  run.times = run_iterations(executor, optimizer, count, [&](const IterationTimes& times) {
+    if (each) each(times);
+    if (slices && done++ % stride == 0) kept.push_back(executor.timeline());
+  });
+  TimeReport& report = run.report = report_of(executor.network(), executor.program(), run.times);
+  report.bytes =
+      job.sum(static_cast<double>(job.traffic().sent - before.sent)) / (count + warm_up_iterations);
+  report.ranks = job.size();
+  report.peak = {job.sum(std::max(peak, measure_peak()))};
+  report.flops = {job.sum(report.flops.count)};
+  report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job.size());
+  run.memory = values_of_ranks(job, peak_resident_memory());
+  if (!slices) return run;
+  const size_t drawn = values_of_ranks(job, nearest_to(report, run.times, stride)).front();  // as rank 0 says
+  run.drawn = drawn_of(run.times, drawn);
+  run.slices = slices_of_job(executor, kept[drawn / stride], job);
+  return run;
+}
+
+}  // namespace cortado

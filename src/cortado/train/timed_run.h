@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cortado/comm/communicator.h"
+#include "cortado/exec/executor.h"
+#include "cortado/report/run_report.h"
+#include "cortado/report/time_report.h"
+#include "cortado/train/optimizer.h"
+
+namespace cortado {
+
+using IterationObserver = std::function<void(const IterationTimes&)>;
+
+// Runs iterations of a training, with updates by `optimizer` at a rate too small to matter. The first ones do
+// not count, since they touch memory first. Calls `each` for every one that counts.
+inline constexpr int warm_up_iterations = 2;
+std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count,
+                                           const IterationObserver& each = nullptr);
+
+// What timed iterations of a job were. `slices`, at rank 0: of all ranks, of an iteration near the median.
+struct TimedRun {
+  std::vector<IterationTimes> times;  // of this rank
+  TimeReport report;
+  std::vector<Bytes> memory;  // resident at most, of each rank
+  std::vector<TraceSlice> slices;
+  RunReport::Drawn drawn;  // which iteration they are of
+};
+
+// Runs that many iterations. `slices`: whether they are wanted. All ranks call it.
+TimedRun time_iterations(Executor& executor, Optimizer& optimizer, Communicator& job, int count, bool slices,
+                         const IterationObserver& each = nullptr);
+
+}  // namespace cortado
