@@ -145,6 +145,7 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
           .find_strategy = [this](const cortado::Network& net) { return strategy_for(net); },
           .select_kernels = select,
           .open_reader = readers.opener(),
+          .notice = options.notice,
           .keep_tensors = options.keep_tensors});
 }
 

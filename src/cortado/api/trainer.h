@@ -24,7 +24,7 @@ struct TrainerOptions {
   std::string kernels{};      // only this implementation, or "measured"; empty: the best of all
   bool fast_math = false;     // kernels with larger rounding errors, too
   bool keep_tensors = false;  // every tensor and gradient can be read, at the price of their memory
-  std::function<void(const std::string&)> notice{};  // what is worth knowing while it goes on, a line each
+  std::function<void(const std::string&)> notice{};  // a line that is worth knowing; any thread
 };
 
 // Asks a training to stop, or to write a snapshot, after the iteration at hand. Any thread, and signal

@@ -83,7 +83,7 @@ TrainedNet trained_net(const ApplyArguments& a) {
   NetFile file = read_net(a.model);
   print_warnings(file.warnings);
   caffe::NetState state = net_state(file, Phase::test, a.level, split_list(a.stages));
-  return {std::move(file), std::move(state), split_list(a.weights)};
+  return {std::move(file), std::move(state), split_list(a.weights), print_notice};
 }
 
 std::unique_ptr<ImageSet> named_images(const ApplyArguments& a) {

@@ -18,6 +18,7 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
+#include "cortado/base/crash_guard.h"
 #include "cortado/base/error.h"
 #include "cortado/base/resident_memory.h"
 #include "cortado/base/text.h"
@@ -126,6 +127,7 @@ int run_member(int count, const char* const* words) {
 int main(int count, char** words) {
   using namespace cortado;
   open_standard_streams();
+  CrashGuard::end_process_on_crash();
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file beyond `ulimit -f` is then an error of writing it, as a full disk is
   auto body = [&] {

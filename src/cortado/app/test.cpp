@@ -57,7 +57,8 @@ void run_test(const TestArguments& a) {
   check(files, *job);
   check_same_start(a.machine, *job,
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
-  DataNetwork data(file, state, {.seed = 1, .reader_threads = a.reader_threads, .learns = false});
+  DataNetwork data(file, state,
+                   {.seed = 1, .reader_threads = a.reader_threads, .learns = false, .notice = print_notice});
   ParameterStore parameters;
   Compiled compiled = compile(data.network(), compile_options(a.machine, *job, data.network()));
   data.restrict_to(compiled.program.samples());

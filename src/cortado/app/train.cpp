@@ -197,7 +197,8 @@ void run_train(const TrainArguments& a) {
                    .select_kernels =
                        [&](const Network& network, const CompileOptions& options) {
                          return select_kernels(a.machine, network, *job, options);
-                       }});
+                       },
+                   .notice = print_notice});
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");

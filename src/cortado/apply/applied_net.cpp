@@ -22,7 +22,7 @@ std::map<std::string, BatchSource> sources_of(DataNetwork& data,
 AppliedNet::AppliedNet(const TrainedNet& net, const PartOfNet& part, int reader_threads,
                        const std::map<std::string, BatchSource>& given)
     : model_(net.file.path),
-      data_(part.file, net.state, {.seed = 1, .reader_threads = reader_threads}),
+      data_(part.file, net.state, {.seed = 1, .reader_threads = reader_threads, .notice = net.notice}),
       executor_(data_.network(), compile(data_.network()), parameters_, sources_of(data_, given)) {
   for (const std::string& output : part.outputs) tensors_.push_back(data_.network().tensor(output));
   load_weights(net.weights);

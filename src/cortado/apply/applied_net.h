@@ -15,6 +15,7 @@ struct TrainedNet {
   NetFile file;
   caffe::NetState state;
   std::vector<std::string> weights;
+  Notices notice{};  // as ReaderOptions
 };
 
 // The forward pass of a part of a trained net, batch by batch, on one rank.

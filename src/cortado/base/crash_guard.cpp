@@ -1,5 +1,6 @@
 #include "cortado/base/crash_guard.h"
 
+#include <atomic>
 #include <csignal>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,6 +26,8 @@ void end_process(int signal) {
   _exit(static_cast<int>(ExitCode::user_error));
 }
 
+std::atomic<bool> handlers_wanted = false;
+
 void install_handlers() {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
     struct sigaction action {};
@@ -36,14 +39,18 @@ void install_handlers() {
 
 }  // namespace
 
+void CrashGuard::end_process_on_crash() { handlers_wanted = true; }
+
 CrashGuard::CrashGuard(const std::string& path)
     : message_(
           "cortado: error: " +
           message_line(path + ": damaged: the library that reads it crashed on it; make or copy it anew") +
           "\n"),
       outer_(innermost) {
-  static const bool installed = (install_handlers(), true);
-  (void)installed;
+  if (handlers_wanted) {
+    static const bool installed = (install_handlers(), true);
+    (void)installed;
+  }
   innermost = this;
   line = message_.data();
   line_bytes = message_.size();

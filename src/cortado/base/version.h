@@ -4,7 +4,7 @@
 
 namespace cortado {
 
-// "0.1.0", and the commit where the build was configured from one: "0.1.0 (b7cbc33)".
+// "1.0.0", and the commit where the build was configured from one: "1.0.0 (b7cbc33)".
 std::string_view version();
 
 }  // namespace cortado

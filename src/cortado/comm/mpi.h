@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +24,10 @@ bool built_with_mpi();
 std::string mpi_launcher();
 // Initializes MPI; the communicator and its transmissions own it, and the last of them ends it. Once a
 // process. Throws UserError without MPI, with one that allows no threads, or under the launcher of another
-// MPI. `apart`, for tests: ranks of one host communicate as ranks of several hosts do.
-std::unique_ptr<Communicator> make_mpi_communicator(bool apart = false);
+// MPI. `apart`, for tests: ranks of one host communicate as ranks of several hosts do. `stuck` is
+// called on a thread of its own where MPI does not end, `seconds_to_end_mpi` after the work was done.
+inline constexpr int seconds_to_end_mpi = 10;
+std::unique_ptr<Communicator> make_mpi_communicator(bool apart = false, std::function<void()> stuck = {});
 // Ends all ranks of the job with this exit code, if MPI runs.
 void abort_mpi_job(int code);
 

@@ -19,7 +19,8 @@ PrefetchReader::PrefetchReader(std::unique_ptr<SampleSource> source, int batch_s
       range_{0, batch_size},
       thread_count_(std::max(1, options.threads)),
       skip_corrupt_(skip_corrupt),
-      top_names_(options.top_names) {
+      top_names_(options.top_names),
+      notice_(options.notice) {
   for (const Shape& shape : shapes_)
     sample_floats_.push_back(has_row_per_sample(shape, batch_size) ? shape.count(1) : 0);
 }
@@ -204,7 +205,8 @@ void PrefetchReader::load_sample(int64_t position, int64_t sample, std::span<flo
 
 void PrefetchReader::note_broken(int64_t record, const std::string& message) {
   std::lock_guard lock(mutex_);
-  if (broken_.insert(record).second) fmt::print(stderr, "warning: skipped {}\n", message_line(message));
+  if (broken_.insert(record).second && notice_)
+    notice_(fmt::format("warning: skipped {}", message_line(message)));
 }
 
 }  // namespace cortado

@@ -89,6 +89,7 @@ class PrefetchReader : public Reader {
   int thread_count_;
   bool skip_corrupt_;
   std::vector<std::string> top_names_;
+  const Notices notice_;
   std::vector<int64_t> sample_floats_;  // per top; 0: a top of the whole batch
 
   mutable std::mutex mutex_;  // guards all below; `tensors` belong to whoever loads or holds the batch

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/base/box.h"
+#include "cortado/base/notices.h"
 #include "cortado/layers/source.h"
 
 namespace cortado {
@@ -57,6 +58,7 @@ struct ReaderOptions {
   std::string layer_name;              // stream of random numbers
   int threads = 1;                     // decoding threads in the background
   int batches_ahead = 3;               // prefetched batches
+  Notices notice{};                    // of each record that is skipped; any thread
 };
 
 // Opens what `source` names. Throws UserError: missing file or database, wrong backend, unreadable record,

@@ -16,7 +16,8 @@ std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, const Option
                        .tops = static_cast<int>(layer.tops.size()),
                        .top_names = layer.tops,
                        .layer_name = layer.name,
-                       .threads = options.reader_threads};
+                       .threads = options.reader_threads,
+                       .notice = options.notice};
   std::unique_ptr<Reader> opened = options.open_reader ? options.open_reader(source.options(), reader)
                                                        : open_reader(source.options(), reader);
   std::vector<Shape> shapes = opened->shapes();

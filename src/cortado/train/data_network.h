@@ -24,6 +24,7 @@ class DataNetwork {
     int reader_threads = 1;
     std::optional<bool> learns = {};  // as in Network::build
     OpenReader open_reader = {};      // null: what the file names
+    Notices notice = {};              // as ReaderOptions
   };
   // Builds the network that `state` asks for and opens a reader for each of its source layers.
   DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options);

@@ -41,9 +41,9 @@ std::string owner_in(int file, const std::string& path) {
 
 }  // namespace
 
-PrefixLock::PrefixLock(const std::string& prefix) : path_(prefix + "_iter.lock") {
+PrefixLock::PrefixLock(const std::string& prefix, const Notices& notice) : path_(prefix + "_iter.lock") {
   try {
-    while (!open_and_lock(prefix)) {
+    while (!open_and_lock(prefix, notice)) {
     }
   } catch (...) {
     if (file_ >= 0) close(file_);
@@ -58,7 +58,7 @@ PrefixLock::~PrefixLock() {
 }
 
 // False when the file that was locked is no longer the one of this name: its owner was just ending.
-bool PrefixLock::open_and_lock(const std::string& prefix) {
+bool PrefixLock::open_and_lock(const std::string& prefix, const Notices& notice) {
   const auto fail = [&] {
     throw UserError(
         fmt::format("snapshot_prefix {}: cannot write {}: {}", prefix, path_, std::strerror(errno)));
@@ -66,7 +66,7 @@ bool PrefixLock::open_and_lock(const std::string& prefix) {
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file_ < 0) fail();
   owner_in(file_, path_);  // or it is another program's
-  take(prefix);
+  take(prefix, notice);
   struct stat locked {};
   struct stat named {};
   const bool same = fstat(file_, &locked) == 0 && stat(path_.c_str(), &named) == 0 &&
@@ -80,7 +80,7 @@ bool PrefixLock::open_and_lock(const std::string& prefix) {
   return true;
 }
 
-void PrefixLock::take(const std::string& prefix) {
+void PrefixLock::take(const std::string& prefix, const Notices& notice) {
   using namespace std::chrono_literals;
   int reason = 0;
   for (int tries = 0; tries < 20; ++tries) {  // its owner may be on its way out
@@ -90,8 +90,9 @@ void PrefixLock::take(const std::string& prefix) {
     std::this_thread::sleep_for(50ms);
   }
   if (reason != EWOULDBLOCK) {
-    fmt::print(stderr, "cortado: warning: {} cannot be locked ({}): let no other training use this prefix\n",
-               path_, std::strerror(reason));
+    if (notice)
+      notice(fmt::format("warning: {} cannot be locked ({}): let no other training use this prefix", path_,
+                         std::strerror(reason)));
     return;
   }
   const std::string owner = owner_in(file_, path_);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "cortado/base/notices.h"
+
 namespace cortado {
 
 // Lets one training at a time write snapshots of a prefix. While it lives, the file PREFIX_iter.lock is
@@ -10,15 +12,15 @@ namespace cortado {
 class PrefixLock {
  public:
   // Throws UserError: another training has it (its process and host are named), the file cannot be made, or
-  // it is another program's. Where the file system knows no locks, says so on standard error and goes on.
-  explicit PrefixLock(const std::string& prefix);
+  // it is another program's. Where the file system knows no locks, tells `notice` and goes on.
+  explicit PrefixLock(const std::string& prefix, const Notices& notice = {});
   ~PrefixLock();
   PrefixLock(const PrefixLock&) = delete;
   PrefixLock& operator=(const PrefixLock&) = delete;
 
  private:
-  bool open_and_lock(const std::string& prefix);
-  void take(const std::string& prefix);
+  bool open_and_lock(const std::string& prefix, const Notices& notice);
+  void take(const std::string& prefix, const Notices& notice);
 
   std::string path_;
   int file_ = -1;

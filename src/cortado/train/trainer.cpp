@@ -63,7 +63,7 @@ PassedOver load_weights(const std::string& path, const Executor& executor, Param
 }
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
-    : solver_(std::move(solver)), communicator_(options.communicator) {
+    : solver_(std::move(solver)), notice_(options.notice), communicator_(options.communicator) {
   at_first_rank(communicator_, [&] {
     check_folder_of(solver_.file + ": snapshot_prefix", solver_.snapshot_prefix);
     return std::string();
@@ -71,7 +71,8 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   DataNetwork::Options data{.seed = solver_.seed,
                             .reader_threads = options.reader_threads,
                             .learns = true,
-                            .open_reader = options.open_reader};
+                            .open_reader = options.open_reader,
+                            .notice = options.notice};
   const int ranks = communicator_ ? communicator_->size() : 1;
   train_ = std::make_unique<DataNetwork>(nets.train.file, nets.train.state, data);
   check_snapshot_size(solver_, train_->loaded(), history_count(solver_.update.solver));
@@ -330,7 +331,7 @@ std::string Trainer::save_snapshot(const std::string& prefix) {
   return write(prefix, [&] {
     check_folder_of("snapshot " + prefix, prefix);
     if (prefix == solver_.snapshot_prefix) return lock_prefix();
-    lock = std::make_unique<PrefixLock>(prefix);
+    lock = std::make_unique<PrefixLock>(prefix, notice_);
   });
 }
 
@@ -355,7 +356,7 @@ void Trainer::set_parameter(size_t index, std::span<const float> whole) {
 }
 
 void Trainer::lock_prefix() {
-  if (!lock_) lock_ = std::make_unique<PrefixLock>(solver_.snapshot_prefix);
+  if (!lock_) lock_ = std::make_unique<PrefixLock>(solver_.snapshot_prefix, notice_);
 }
 
 Trainer::Restored Trainer::restore(const std::string& asked_for) {

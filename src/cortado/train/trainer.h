@@ -43,6 +43,7 @@ class Trainer {
     // Says which kernels run a network that is compiled so; null: `only_kernel`.
     std::function<KernelChoice(const Network&, const CompileOptions&)> select_kernels{};
     OpenReader open_reader{};   // null: what the net's files name
+    Notices notice{};           // what a user should know, though the work goes on; any thread
     bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
   };
   // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
@@ -118,6 +119,7 @@ class Trainer {
   void tell(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Notices notice_;
   Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;

@@ -107,7 +107,8 @@ class MpiAllreduce : public Transmission {
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(bool apart) : world_(std::make_shared<MpiWorld>(apart)) {}
+  MpiCommunicator(bool apart, std::function<void()> stuck)
+      : world_(std::make_shared<MpiWorld>(apart, std::move(stuck))) {}
 
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
@@ -209,8 +210,8 @@ double MpiCommunicator::sum(double mine) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(bool apart) {
-  return std::make_unique<MpiCommunicator>(apart);
+std::unique_ptr<Communicator> make_mpi_communicator(bool apart, std::function<void()> stuck) {
+  return std::make_unique<MpiCommunicator>(apart, std::move(stuck));
 }
 
 }  // namespace cortado

@@ -57,7 +57,7 @@ void tune_ucx_for_tcp() {
 // to answer once its own is answered. So others wait in vain for a rank that answers before it ends its own
 // connections. Therefore all ranks leave the barrier and answer nothing for a while, until every rank has
 // left it.
-void finalize(bool one_host) {
+void finalize(bool one_host, const std::function<void()>& stuck) {
   using namespace std::chrono_literals;
   const ActivityScope waiting("the end of MPI");
   if (!one_host) {
@@ -69,9 +69,9 @@ void finalize(bool one_host) {
   bool finalized = false;
   std::thread watch([&] {
     std::unique_lock lock(mutex);
-    if (ended.wait_for(lock, 10s, [&] { return finalized; })) return;
-    fmt::print(stderr, "cortado: error: MPI does not end, 10 seconds after the work was done\n");
-    std::_Exit(static_cast<int>(ExitCode::peer_error));
+    const bool in_time =
+        ended.wait_for(lock, std::chrono::seconds(seconds_to_end_mpi), [&] { return finalized; });
+    if (!in_time && stuck) stuck();
   });
   MPI_Finalize();
   {
@@ -103,11 +103,18 @@ void check_mpi(int code) {
   throw PeerError("a peer failed: " + text);
 }
 
-MpiWorld::MpiWorld(bool apart) : exceptions_(std::uncaught_exceptions()) {
+MpiWorld::MpiWorld(bool apart, std::function<void()> stuck)
+    : exceptions_(std::uncaught_exceptions()), stuck_(std::move(stuck)) {
   const ActivityScope waiting("the start of MPI");
-  tune_ucx_for_tcp();
-  int provided = 0;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  int begun = 0, provided = 0;
+  MPI_Initialized(&begun);
+  begun_here_ = begun == 0;
+  if (begun_here_) {
+    tune_ucx_for_tcp();
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  } else {
+    check_mpi(MPI_Query_thread(&provided));
+  }
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   if (provided < MPI_THREAD_MULTIPLE)
     throw UserError("this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); use another");
@@ -125,7 +132,7 @@ MpiWorld::~MpiWorld() {
   for (auto& [ranks, group] : groups_) MPI_Comm_free(&group.comm);
   MPI_Comm_free(&blocking_);
   MPI_Comm_free(&exchanges_);
-  finalize(one_host_);
+  if (begun_here_) finalize(one_host_, stuck_);
 }
 
 MpiGroup& MpiWorld::group(std::span<const int> ranks) {

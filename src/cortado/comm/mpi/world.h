@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mpi.h>
@@ -38,7 +39,7 @@ struct MpiGroup {
 class MpiWorld {
  public:
   // `apart`: as if each rank had a host of its own.
-  explicit MpiWorld(bool apart = false);
+  explicit MpiWorld(bool apart = false, std::function<void()> stuck = {});  // as make_mpi_communicator
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -59,6 +60,8 @@ class MpiWorld {
   int rank_ = 0, size_ = 1;
   int exceptions_ = 0;
   bool one_host_ = true;
+  bool begun_here_ = true;  // false: the program has begun MPI, and ends it
+  std::function<void()> stuck_;
   MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
   std::map<std::vector<int>, MpiGroup> groups_;
   TrafficCount traffic_;
