@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the commands that README.md shows, in order, in a fresh copy of what a clone has: each must end with 0.
+"""Runs the commands that pages show in blocks of sh, in order, in a fresh copy of what a clone has: each must end with 0.
 
-    tests/readme/readme_commands.py CORTADO
+    tests/readme/readme_commands.py CORTADO PAGE...
 
-What README calls files of yours (MNIST's, photographs, an old net and its weights) is made first. Takes about two minutes.
+What pages call files of yours (MNIST's, photographs, an old net and its weights) is made first. README takes about two
+minutes.
 """
 
 import os
@@ -75,9 +76,10 @@ def make_files_of_yours(folder, run):
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    commands = list(blocks((ROOT / "README.md").read_text()))
+    pages = sys.argv[2:]
+    commands = [command for page in pages for command in blocks((ROOT / page).read_text())]
     if len(commands) < 15:
-        sys.exit(f"README.md shows {len(commands)} commands in blocks of sh; more are expected")
+        sys.exit(f"{', '.join(pages)} show {len(commands)} commands in blocks of sh; more are expected")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         for name in FOLDERS:

@@ -11,7 +11,7 @@ namespace {
 constexpr double float_bytes = sizeof(float);
 constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
 
-// Arrays of a block, each over ranks. Behind them, two for each mate: what the rank receives from it, and
+// Arrays of a block, each over ranks. After them, two for each mate: what the rank receives from it, and
 // what it sends to it.
 enum : size_t { own, senders, sent, first_mate };
 

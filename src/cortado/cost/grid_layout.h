@@ -16,7 +16,8 @@ class GridLayout {
   struct Axis {
     std::vector<Range> ranges;  // in the order of the first rank that holds them
     std::vector<double> share;  // of the ranks, per range
-    // Index into ranges. Of no meaning where a rank holds nothing; there, as if the ranks that do went on.
+    // Index into ranges. Where a rank holds nothing it means nothing: the pattern of the others is carried
+    // on.
     std::vector<int> of_rank;
     int64_t most = 0;  // size of the largest range
     size_t hash = 0;

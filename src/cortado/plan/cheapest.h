@@ -18,14 +18,14 @@ class NothingFits : public UserError {
   Bytes needs_;
 };
 
-// What is to be as cheap as can be within a limit of memory, 0 bytes: none.
+// A graph whose cheapest assignment within a limit of memory is wanted.
 struct LimitedProblem {
   const CostGraph& graph;
-  // As many bytes as an assignment holds at least, by vertex and edge, in place of seconds.
+  // The same graph with bytes in place of seconds: what an assignment holds at least, by vertex and edge.
   const CostGraph& held;
   // The most bytes that are held at a time under an assignment; at least `held` and the graph's own bytes.
   std::function<Bytes(const std::vector<int>&)> peak;
-  Bytes limit;
+  Bytes limit;  // 0: none
 };
 
 struct Cheapest {
@@ -42,7 +42,7 @@ struct Cheapest {
 // The cheapest assignment whose peak is within the limit. First the cheapest of all; then search_within, by
 // the bytes of vertices: where the peak of what that finds is within the limit, it is the cheapest that fits.
 // Else optima of seconds + multiplier * held, the multiplier narrowed down between one that fits and one that
-// does not: they may miss the cheapest, but tell how cheap it could be. Throws NothingFits, or as search
+// does not: they may miss the cheapest, but bound how cheap it could be. Throws NothingFits, or as search
 // does.
 Cheapest cheapest_within(const LimitedProblem& problem);
 

@@ -8,7 +8,7 @@
 
 namespace cortado::plan {
 
-// Strategies for `--strategy auto`: which one it is must be tried where there are several.
+// What `--strategy auto` chooses from. Where there are several candidates, trials decide between them.
 struct Choice {
   struct Candidate {
     std::string built_in;  // the strategy's name; empty: the plan's own
@@ -16,7 +16,7 @@ struct Choice {
     Seconds seconds;  // of an iteration, as judged
   };
   Plan plan;
-  std::vector<Candidate> candidates;  // the one to take untried comes first
+  std::vector<Candidate> candidates;  // best first: it is taken where nothing can be tried
   std::vector<Candidate> others;      // built-in strategies that were judged to be too slow to try
   std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
 };
@@ -37,9 +37,9 @@ inline constexpr double worth_trying = 1.25;
 // more than this many times the plan, by Eq. 1, is not judged; only "data" is, which all are compared with.
 inline constexpr double at_most_hidden = 2;
 
-// For devices that may each hold so much. What a plan holds is a bound from above (memory.h): where none is
-// sure to fit, the cheapest one may yet. `judge` is asked about the plan and the built-in strategies; null:
-// Eq. 1 judges.
+// `memory`: what each device may hold. What a plan holds is known as a bound from above (memory.h), so where
+// no plan is sure to fit, the cheapest one may fit all the same; it is taken, and `misfit` says why. `judge`
+// is asked about the plan and the built-in strategies; null: Eq. 1 judges.
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
               const std::vector<int>& node_of_device, Bytes memory, const Judge& judge = {});
 

@@ -10,7 +10,7 @@
 
 namespace cortado::plan {
 
-// Costs in seconds, shared between copies of a graph. Infinity stands for what cannot be.
+// Costs in seconds, shared between copies of a graph. Infinity: impossible.
 using Costs = std::shared_ptr<const std::vector<double>>;
 
 // What the search minimizes (Eq. 1 of both planning papers), free of networks and machines: each vertex takes

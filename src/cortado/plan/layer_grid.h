@@ -12,10 +12,10 @@
 
 namespace cortado::plan {
 
-// Boxes of a layer's devices (one of the functions of LayerCutter) as layouts, for many configurations: a
-// range along an axis depends on the coordinates that change it alone. So a few configurations that cut one
-// dimension, or two where both change an axis, tell the layouts of all others. Others than those over the
-// first devices in order, and those in which devices hold nothing, are made box by box.
+// Layouts of one kind of box (a function of LayerCutter) under many configurations. A range along an axis
+// depends only on the coordinates that change it. So the layouts of all configurations follow from a few that
+// cut one dimension, or two where both change an axis. Configurations over other devices than the first ones
+// in order, and those in which devices hold nothing, are made box by box.
 class BoxGrid {
  public:
   using BoxOf = std::function<Box(const LayerCutter&, int index)>;

@@ -14,10 +14,10 @@ struct Marginals {
   std::vector<Table> outside;
 };
 
-// The elimination must have kept its messages. In reverse order, each bucket has its tables and the cost of
-// what lies outside; together they cost what the whole problem costs. Minimized to the scope of a message m
-// that came in, that is T(S), the least cost of all with S; exactly T(S) - m(S) of it is outside of m, for
-// sums are exact.
+// The elimination must have kept its messages. It is walked in reverse order. A bucket's tables and the cost
+// of what lies outside add up to the cost of the whole problem. Minimized to the scope S of a message m that
+// came in, that sum is T(S), the least cost of all with S. Sums are exact, so exactly T(S) - m(S) of it is
+// outside of m.
 Marginals marginals_of(const Elimination& elimination);
 
 }  // namespace cortado::plan

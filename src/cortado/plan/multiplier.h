@@ -13,8 +13,8 @@ class Multipliers {
   FrontierPoint least_seconds() { return at(0); }
   FrontierPoint fewest_bytes();
   FrontierPoint at(double multiplier);
-  // The optimum for the multiplier at which both cost the same, which goes to `multiplier`. Where it costs as
-  // much, the two are neighbours on the frontier.
+  // The optimum at the multiplier at which both points cost the same; `multiplier` gets it. Where the optimum
+  // costs as much as they do, the two are neighbours on the frontier.
   FrontierPoint between(const FrontierPoint& fewer_bytes, const FrontierPoint& less_seconds,
                         double& multiplier);
 

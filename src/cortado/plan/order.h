@@ -16,9 +16,9 @@ struct EliminationOrder {
   std::vector<int> scope;  // of the largest
 };
 
-// Greedy orders by the size of the product (min-weight) and by how many edges come in (min-fill), of which
-// the one with fewer products is taken; with `limit`, among those that stay below it where there is one.
-// Vertices with one neighbour or two come first in either, the ones of few candidates before others. Any
+// The better of two greedy orders: by the size of the product (min-weight), and by how many edges come in
+// (min-fill). The one with fewer products is taken, of those whose tables stay below `limit` if there are
+// any. In both, vertices with one neighbour or two come first, those with few candidates before others. Any
 // order gives the same optimum.
 EliminationOrder elimination_order(const CostGraph& graph, Bytes limit);
 

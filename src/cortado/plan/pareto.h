@@ -8,8 +8,8 @@
 namespace cortado::plan {
 
 // Elimination with sets of pairs (seconds, bytes): looks for an assignment of at most `limit` bytes that
-// takes less than `best_seconds`. `bound` is a graph like `graph` with with_multiplier's costs; it tells how
-// little the rest can cost.
+// takes less than `best_seconds`. `bound` is `graph` with with_multiplier's costs; it bounds from below
+// what the rest can cost.
 struct ParetoProblem {
   const CostGraph& graph;  // exact seconds, and bytes
   const CostGraph& bound;

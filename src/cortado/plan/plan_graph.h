@@ -25,8 +25,8 @@ struct PlanGraph {
 
   // What moves along an edge when its ends take these candidates.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
-  // With that configuration, and whole gradients computed by every replica where the strategy says so. -1: it
-  // is none.
+  // The number of the candidate with this configuration and, where the strategy says so, with gradients that
+  // every replica computes. -1: there is none.
   int candidate(int vertex, const LayerStrategy& strategy) const;
   // The candidates of a strategy whose layers' are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;

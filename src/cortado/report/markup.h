@@ -5,7 +5,7 @@
 
 namespace cortado {
 
-// Text as it stands in HTML, SVG and XML, also within quotes: & < > " ' escaped; what XML cannot hold,
+// Text for HTML, SVG and XML, also within quotes: & < > " ' escaped; what XML cannot hold,
 // control characters and bytes that are not UTF-8, replaced by "?".
 std::string escaped(std::string_view text);
 

@@ -7,8 +7,8 @@
 namespace cortado {
 
 // A name on lines of at most `most_letters`, broken after / _ - . : and + where there is one, so that it fits
-// a narrow box. Of one that needs more than `most_lines` the end stays, which tells it from its neighbours,
-// after "…".
+// a narrow box. A name that needs more than `most_lines` begins with "…" and keeps its end, in which it
+// differs from its neighbours.
 std::vector<std::string> name_lines(const std::string& name, size_t most_letters, size_t most_lines);
 
 // Letters of UTF-8.

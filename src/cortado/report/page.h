@@ -30,7 +30,7 @@ std::string page_head(const std::string& title, const std::string& style);
 // The title, and below it what to do.
 std::string page_title(const std::string& title, const std::string& advice);
 
-// From the footer to the end: `meaning`, of HTML, tells what the figures are and how sure.
+// From the footer to the end: `meaning`, of HTML, says what the figures are and how sure.
 std::string page_foot(const std::string& meaning, const PageOrigin& origin);
 
 // A figure among others: "12.3 ms", and below what it is.

@@ -55,10 +55,9 @@ std::string foot(const PlanReport& report) {
   const auto& eliminations = plan.search.eliminations;
   const std::string meaning = fmt::format(
       "<p>An iteration is counted as the sum over layers of computing, sums of gradients and transfers, each "
-      "as "
-      "long as its slowest device or link takes; in training messages hide behind computing, so that it may "
-      "be "
-      "shorter (<code>cortado simulate</code> tells). The costs are the machine's, true to about a tenth at "
+      "as long as its slowest device or link takes. In training, messages are hidden under computing, so it "
+      "may be shorter (<code>cortado simulate</code> says how much). The costs are the machine's, true to "
+      "about a tenth at "
       "best; <code>--strategy auto</code> plans by costs that it measures where it trains.</p>\n"
       "<details><summary>How the plan was found</summary><p>{} configurations were priced in {} ms and "
       "searched in {} ms: {} leaves, {} nodes, {} edges and {} vertices of more neighbours eliminated.</p>"

@@ -33,8 +33,7 @@ std::string tiles(const RunReport& report) {
 std::string formula(const RunReport& report) {
   if (report.ranks == 1) return "";
   return "<p class=\"note\">R = 100 \u00d7 \u03a3 (T<sub>c</sub> \u2212 T<sub>b</sub>) / \u03a3 "
-         "T<sub>c</sub> is the share of communication that is hidden behind computing (Lee et al., HiPC "
-         "2017, "
+         "T<sub>c</sub> is the share of communication that is hidden under computing (Lee et al., HiPC 2017, "
          "Eq. 11): T<sub>c</sub> is how long a message or collective took, T<sub>b</sub> for how long the "
          "compute lane stood still for it. Messages that overlap count one by one.</p>\n";
 }

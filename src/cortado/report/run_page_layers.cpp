@@ -103,10 +103,9 @@ std::string exposed_part(const RunReport& report) {
       "<section id=\"exposed\">\n<h2>What computing waited for</h2>\n<p>The messages of each layer in the "
       "iteration that is drawn above, on the mean of the ranks: <b>how long the compute lane stood still</b> "
       "for them, of how long they took, in milliseconds. Where gradients of several layers are summed "
-      "together, the sum "
-      "stands "
-      "with the first of them.</p>\n<ul class=\"legend\"><li><i class=\"swatch exposed\"></i>computing "
-      "waited</li><li><i class=\"swatch hidden\"></i>hidden behind computing</li></ul>\n"
+      "together, the sum is shown with the first of them.</p>\n<ul class=\"legend\"><li><i class=\"swatch "
+      "exposed\"></i>computing "
+      "waited</li><li><i class=\"swatch hidden\"></i>hidden under computing</li></ul>\n"
       "<ul class=\"bars rows\">\n";
   for (const LayerMessages& layer : layers) text += exposed_row(layer, longest);
   return text + "</ul>\n</section>\n";
@@ -128,7 +127,7 @@ std::string predicted_part(const RunReport& report) {
   for (const auto& layer : prediction.layers) text += predicted_row(layer, longest);
   const auto error = [&](Seconds predicted) { return 100 * (predicted.count / report.step.count - 1); };
   return text + fmt::format(
-                    "</ul>\n<p>An iteration took <b>{} ms</b>; simulated, with communication behind "
+                    "</ul>\n<p>An iteration took <b>{} ms</b>; simulated, with communication under "
                     "computing, {} ms ({:+.1f} %); with nothing hidden it would take {} ms.</p>\n"
                     "</section>\n",
                     short_milliseconds(report.step), short_milliseconds(prediction.step),

@@ -36,7 +36,7 @@ struct RunPrediction {
   std::vector<Layer> layers;  // of rank 0
 };
 
-// An iteration of a job, measured or simulated: all that its page tells of.
+// An iteration of a job, measured or simulated: all that its page shows.
 struct RunReport {
   std::string net;
   std::string about;       // "medians of 50 iterations on 2 ranks, ..."

@@ -28,7 +28,7 @@ Flops forward_flops(const Network& network, const Program& program, const Work& 
   Flops flops;
   for (int operation : work.operations) {
     const auto& part = program.placement->operations[static_cast<size_t>(operation)];
-    // Behind partial sums stands a bias of the same node.
+    // The bias after partial sums is an operation of the same node.
     if (part.layer->type() != network.nodes()[static_cast<size_t>(part.node)].layer->type()) continue;
     int64_t all = 0;
     for (const auto& box : part.domain) all += box ? box->shape().size() : 0;

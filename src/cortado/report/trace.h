@@ -40,9 +40,9 @@ std::vector<TraceSlice> parse_slices(const std::string& text);
 
 // Chrome's trace events (the JSON object format, "Trace Event Format"), which Perfetto and chrome://tracing
 // open: a process per rank, in it a thread for the compute lane and, as communication steps overlap, as many
-// for the communication lane as stand beside each other. Times are microseconds. Each step is one complete
-// event ("X"); slices of a thread never overlap. Beside its step number stand its layer and, of what the
-// compute lane stood still for, for how long.
+// for the communication lane as run at a time. Times are microseconds. Each step is one complete event ("X");
+// slices of a thread never overlap. An event's arguments are the number of its step, its layer and, where the
+// compute lane stood still for it, for how long.
 std::string trace_json(std::span<const TraceSlice> slices);
 
 }  // namespace cortado
