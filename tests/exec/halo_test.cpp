@@ -110,7 +110,7 @@ void expect_halo(const Case& c, const Degrees& grid, int64_t extent) {
       const auto* exchange = step.as<steps::Exchange>();
       if (!exchange || exchange->backward || run.program.works[exchange->work].nodes.empty()) continue;
       for (const auto& part : run.program.movement_of(step).receives)
-        if (part.box.rank() == 4) forward += bytes_of(part.box.shape()).count;
+        if (part.box.rank() == 4) forward += bytes_of(part.box.shape(), ElementType::f32).count;
     }
     EXPECT_EQ(forward, halo);
   }

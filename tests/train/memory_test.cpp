@@ -98,13 +98,13 @@ TEST(Memory, UnderCutsOfSpaceARankHoldsItsTilesAndHalos) {
     for (const Buffer& buffer : executor.program().buffers) {
       if (buffer.kind != Buffer::Kind::activation && buffer.kind != Buffer::Kind::gradient) continue;
       const bool read = buffer.name.find("needed") != std::string::npos;
-      EXPECT_LE(buffer.size.count, bytes_of(read ? with_halo : tile).count) << buffer.name;
+      EXPECT_LE(buffer.size.count, bytes_of(read ? with_halo : tile, ElementType::f32).count) << buffer.name;
     }
     // A quarter, and halos of 17 * 17 where there were 16 * 16 places. Filters that kernels transform are no
     // less. While the gradient of a layer's inputs travels, it lies where it leaves and where it arrives, and
     // that of the layer's outputs is still needed.
     const int64_t limit = static_cast<int64_t>(static_cast<double>(alone) / 4 * 17 * 17 / (16 * 16) * 1.15) +
-                          3 * bytes_of(with_halo).count;
+                          3 * bytes_of(with_halo, ElementType::f32).count;
     EXPECT_LE(executor.arena().count, limit);
   });
 }

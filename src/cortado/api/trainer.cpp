@@ -10,6 +10,7 @@
 #include "cortado/api/impl/strategy.h"
 #include "cortado/api/impl/trainer.h"
 #include "cortado/auto/choose_strategy.h"
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/spoken_order.h"
@@ -240,7 +241,7 @@ Tensor Trainer::parameter(const std::string& name) const {
   const std::vector<float> own = impl_->trainer->parameter(index);
   const auto all = impl_->ranks().all_to_all_bytes(std::as_bytes(std::span(own)));
   Tensor tensor{shape_of(net.parameters()[index].spec.shape),
-                std::vector<float>(all[0].size() / sizeof(float))};
+                std::vector<float>(static_cast<size_t>(elements_in({std::ssize(all[0])}, ElementType::f32)))};
   if (!all[0].empty()) std::memcpy(tensor.values.data(), all[0].data(), all[0].size());
   return tensor;
 }

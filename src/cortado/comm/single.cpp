@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/communicator.h"
 
@@ -21,7 +22,7 @@ class SelfCopy : public Transmission {
     for (size_t i = 0; i < sends_.size(); ++i) {
       if (sends_[i].count == 0) continue;
       std::memcpy(receives_[i].memory, sends_[i].memory,
-                  sizeof(float) * static_cast<size_t>(sends_[i].count));
+                  static_cast<size_t>(bytes_of(sends_[i].count, ElementType::f32).count));
     }
   }
   bool test() override { return true; }

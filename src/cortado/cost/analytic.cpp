@@ -10,18 +10,17 @@ namespace {
 // and history written.
 constexpr double update_traffic = 5;
 
-double bytes_of(const std::vector<Box>& boxes) {
-  double bytes = 0;
-  for (const Box& box : boxes) bytes += static_cast<double>(box.shape().size()) * sizeof(float);
-  return bytes;
+double bytes_of(const std::vector<Box>& boxes, ElementType type) {
+  Bytes bytes;
+  for (const Box& box : boxes) bytes += bytes_of(box.shape(), type);
+  return static_cast<double>(bytes.count);
 }
 
 double parameter_bytes(const Task& task) {
-  double bytes = 0;
+  Bytes bytes;
   const int count = static_cast<int>(task.layer().parameters(task.inputs).size());
-  for (int p = 0; p < count; ++p)
-    bytes += static_cast<double>(task.parameter_box(0, p).shape().size()) * sizeof(float);
-  return bytes;
+  for (int p = 0; p < count; ++p) bytes += bytes_of(task.parameter_box(0, p).shape(), task.parameter_type);
+  return static_cast<double>(bytes.count);
 }
 
 bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
@@ -41,8 +40,9 @@ struct Work {
 
 Work work_of(const Task& task) {
   const TaskKind kind = kind_of(task);
-  return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count, bytes_of(task.input_boxes),
-          bytes_of(task.output_boxes), parameter_bytes(task)};
+  return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count,
+          bytes_of(task.input_boxes, task.type), bytes_of(task.output_boxes, task.type),
+          parameter_bytes(task)};
 }
 
 Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/parallel/collectives.h"
 
 namespace cortado {
 namespace {
 
-constexpr double float_bytes = sizeof(float);
+constexpr auto element_bytes = static_cast<double>(size_of(ElementType::f32));
 constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
 
 // Arrays of a block, each over ranks. After them, two for each mate: what the rank receives from it, and
@@ -251,12 +252,12 @@ ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const double* product, R
   }
   const double across_node =
       std::max(*std::max_element(into, into + ranks_), *std::max_element(out_of, out_of + ranks_));
-  return {.inside = inside * float_bytes,
-          .across = across * float_bytes,
-          .node_inside = *std::max_element(within, within + ranks_) * float_bytes,
-          .node_across = across_node * float_bytes,
+  return {.inside = inside * element_bytes,
+          .across = across * element_bytes,
+          .node_inside = *std::max_element(within, within + ranks_) * element_bytes,
+          .node_across = across_node * element_bytes,
           .messages = rings.members - 1,
-          .total = static_cast<int64_t>(total * float_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes)};
 }
 
 ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {
@@ -271,12 +272,12 @@ ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double
     most = std::max(most, std::max(moved, out[rank] - kept[rank]));
     total += moved;
   }
-  return {.inside = most * float_bytes,
+  return {.inside = most * element_bytes,
           .across = 0,
-          .node_inside = total * float_bytes,
+          .node_inside = total * element_bytes,
           .node_across = 0,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * float_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes)};
 }
 
 ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product, Room& room) const {
@@ -313,12 +314,12 @@ ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }
-  return {.inside = most_inside * float_bytes,
-          .across = most_across * float_bytes,
-          .node_inside = node_inside * float_bytes,
-          .node_across = node_across * float_bytes,
+  return {.inside = most_inside * element_bytes,
+          .across = most_across * element_bytes,
+          .node_inside = node_inside * element_bytes,
+          .node_across = node_across * element_bytes,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * float_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes)};
 }
 
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,

@@ -7,13 +7,16 @@
 #include <new>
 #include <span>
 
+#include "cortado/base/element_type.h"
+
 namespace cortado {
 
 // Floats on a 64-byte boundary (a cache line, an AVX-512 register), initially zero.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(int64_t floats)
-      : values_(static_cast<float*>(std::aligned_alloc(64, (floats * sizeof(float) + 64) / 64 * 64))),
+      : values_(static_cast<float*>(
+            std::aligned_alloc(64, (bytes_of(floats, ElementType::f32).count + 64) / 64 * 64))),
         size_(floats) {
     if (!values_) throw std::bad_alloc();
     std::fill_n(values_.get(), floats, 0.0f);

@@ -1,5 +1,7 @@
 #include "cortado/device/host_view.h"
 
+#include "cortado/base/element_type.h"
+
 namespace cortado::device {
 
 HostView::HostView(Device& device, const float* memory, int64_t count) {
@@ -7,8 +9,7 @@ HostView::HostView(Device& device, const float* memory, int64_t count) {
   if (size > 0 && !device.host_accessible()) {
     copy_.resize(size);
     device.queue().copy_out(reinterpret_cast<std::byte*>(copy_.data()),
-                            reinterpret_cast<const std::byte*>(memory),
-                            {static_cast<int64_t>(size * sizeof(float))});
+                            reinterpret_cast<const std::byte*>(memory), bytes_of(count, ElementType::f32));
     memory = copy_.data();
   }
   device.queue().finish();

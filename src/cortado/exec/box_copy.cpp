@@ -53,7 +53,7 @@ void for_each_run(const TensorPart& from, const TensorPart& to, const Box& box, 
 
 void copy_box(const TensorPart& from, const TensorPart& to, const Box& box) {
   for_each_run(from, to, box, [](const float* source, float* target, int64_t floats) {
-    std::memcpy(target, source, static_cast<size_t>(floats) * sizeof(float));
+    std::memcpy(target, source, static_cast<size_t>(floats) * sizeof(*target));
   });
 }
 

@@ -95,17 +95,23 @@ float* Executor::pointer(int buffer) const {
   return offset < 0 ? nullptr : device_.for_kernels(arena_.floats(offset));
 }
 
+int64_t Executor::begin_of(const View& view) const {
+  return elements_in({view.bytes.begin}, program_.buffers[view.buffer].type);
+}
+int64_t Executor::elements_of(const View& view) const {
+  return elements_in({view.bytes.size()}, program_.buffers[view.buffer].type);
+}
+
 float* Executor::pointer(const View& view) const {
   float* whole = pointer(view.buffer);
-  return whole ? whole + view.bytes.begin / static_cast<int64_t>(sizeof(float)) : nullptr;
+  return whole ? whole + begin_of(view) : nullptr;
 }
 
 float* Executor::message_pointer(const View& view) const {
   if (!staging_) return pointer(view);
   if (!view) return nullptr;
   const Buffer& buffer = program_.buffers[view.buffer];
-  if (buffer.kind == Buffer::Kind::batch)
-    return batch_pointer(view.buffer) + view.bytes.begin / static_cast<int64_t>(sizeof(float));
+  if (buffer.kind == Buffer::Kind::batch) return batch_pointer(view.buffer) + begin_of(view);
   return buffer.offset < 0 ? nullptr : staging_->host(view);
 }
 
@@ -264,7 +270,7 @@ void Executor::run_step(int index, const Update& update) {
   if (const auto* seed = step.as<steps::Seed>()) {
     const View& view = step.writes[0];
     queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
-                static_cast<float>(seed->weight), view.bytes.size() / static_cast<int64_t>(sizeof(float)));
+                static_cast<float>(seed->weight), elements_of(view));
   } else if (const auto* done = step.as<steps::Update>()) {
     if (update) update(entries_[done->parameter]);
   } else if (step.is<steps::Accumulate>() || step.is<steps::AccumulateParameter>()) {
@@ -286,7 +292,6 @@ void Executor::run_work(int index) {
 // A function that is launched.
 void Executor::compute(int index) {
   const auto& step = *program_.steps[index].as<steps::Compute>();
-  const Work& work = program_.works[step.work];
   Bound& bound = bound_[index];
   try {
     switch (step.pass) {
@@ -331,14 +336,12 @@ void Executor::load(const Work& work) {
 // A function that is launched.
 void Executor::accumulate(const Step& step) const {
   const auto* parameter = step.as<steps::AccumulateParameter>();
-  float* to = parameter
-                  ? device_.for_kernels(parameters_.entries()[entries_[parameter->parameter]].gradient)
-                  : pointer(step.writes[0]);
+  float* to = parameter ? device_.for_kernels(parameters_.entries()[entries_[parameter->parameter]].gradient)
+                        : pointer(step.writes[0]);
   std::vector<const float*> from;
   for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);
-  int64_t count = step.reads[0].bytes.size() / static_cast<int64_t>(sizeof(float));
-  native::sum(to, from, count);
+  native::sum(to, from, elements_of(step.reads[0]));
 }
 
 double Executor::loss() const {
@@ -354,7 +357,9 @@ double Executor::loss() const {
   return total;
 }
 
-std::span<const float> Executor::tensor(int tensor) const { return values(program_.whole(program_.tensor_buffer(tensor))); }
+std::span<const float> Executor::tensor(int tensor) const {
+  return values(program_.whole(program_.tensor_buffer(tensor)));
+}
 
 std::span<const float> Executor::gradient(int tensor) const {
   return values(program_.whole(program_.gradient_buffer(tensor)));
@@ -367,7 +372,7 @@ std::span<const float> Executor::values(const View& view) const {
   if (staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0) return staging_->values(view);
   const float* memory = message_pointer(view);
   if (!memory) return {};
-  return {memory, static_cast<size_t>(view.bytes.size()) / sizeof(float)};
+  return {memory, static_cast<size_t>(elements_of(view))};
 }
 
 std::optional<Box> Executor::gradient_box(int tensor) const {

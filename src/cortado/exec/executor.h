@@ -146,6 +146,8 @@ class Executor {
   float* message_pointer(const View& view) const;
   float* batch_pointer(int buffer) const;
   std::span<const float> values(const View& view) const;
+  int64_t begin_of(const View& view) const;  // elements
+  int64_t elements_of(const View& view) const;
   int64_t first_in(const ParameterStore::Entry& entry) const;
 
   const Network& network_;

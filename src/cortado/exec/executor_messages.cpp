@@ -122,7 +122,7 @@ std::unique_ptr<Transmission> Executor::transmission_of(int index) {
   const Step& step = program_.steps[index];
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
-    const int64_t count = statistics->sums.bytes.size() / static_cast<int64_t>(sizeof(double));
+    const int64_t count = elements_of(statistics->sums);
     return communicator_.allreduce(group, reinterpret_cast<double*>(message_pointer(statistics->sums)),
                                    count);
   }

@@ -12,7 +12,7 @@ namespace cortado {
 namespace {
 
 int64_t bytes_of(const ParameterStore::Entry& entry) {
-  return (entry.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  return (bytes_of(entry.elements, entry.type).count + 63) / 64 * 64;
 }
 
 ParameterStore::Entry entry_of(const Network::Parameter& parameter, const ParameterFormat& format,
@@ -20,6 +20,7 @@ ParameterStore::Entry entry_of(const Network::Parameter& parameter, const Parame
   ParameterStore::Entry entry;
   entry.name = parameter.name;
   entry.spec = parameter.spec;
+  entry.type = parameter.type;
   entry.held = slice.has_value();
   entry.lr_mult = parameter.lr_mult;
   entry.decay_mult = parameter.decay_mult;

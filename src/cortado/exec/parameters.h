@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cortado/base/box.h"
+#include "cortado/base/element_type.h"
 #include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/net/network.h"
@@ -28,6 +29,7 @@ class ParameterStore {
   struct Entry {
     std::string name;  // "conv1/weight"
     ParameterSpec spec;
+    ElementType type = ElementType::f32;
     bool held = true;  // false: another rank's; no elements, null pointers
     Box slice;         // of spec.shape; the whole unless the parameter is cut
     ParameterFormat format;

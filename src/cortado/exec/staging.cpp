@@ -102,7 +102,8 @@ void Staging::put_in(int index, std::span<const float* const> batches) {
     for (const View& view : program_.works[load->work].outputs) {
       if (!view) continue;
       const device::Memory& memory = batches_.at(view.buffer);
-      copies_->copy_in(memory.data(), reinterpret_cast<const std::byte*>(batches[view.buffer]), memory.size());
+      copies_->copy_in(memory.data(), reinterpret_cast<const std::byte*>(batches[view.buffer]),
+                       memory.size());
     }
   }
   for (const Copy& copy : messages_[index].writes) copies_->copy_in(copy.device, copy.host, copy.size);
@@ -128,7 +129,7 @@ void Staging::computed(int step) {
 // Stays until something in the same buffer is asked for.
 std::span<const float> Staging::values(const View& view) {
   device::HostView copy(device_, arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
-                        view.bytes.size() / static_cast<int64_t>(sizeof(float)));
+                        elements_in({view.bytes.size()}, program_.buffers[view.buffer].type));
   return values_.insert_or_assign(view.buffer, std::move(copy)).first->second.values();
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/processors.h"
@@ -68,7 +69,7 @@ class Stage {
     plan();
     memory_ = device::Memory({size_});
     // The system gives pages when they are touched.
-    fill(memory_.floats(), size_ / static_cast<int64_t>(sizeof(float)), 0, 0);
+    fill(memory_.floats(), elements_in({size_}, ElementType::f32), 0, 0);
     place();
   }
 
@@ -97,8 +98,8 @@ class Stage {
 
   Part part(int64_t floats) {
     constexpr int64_t alignment = 1024;  // floats
-    const Part part{size_ / static_cast<int64_t>(sizeof(float)), floats};
-    size_ += (floats + alignment - 1) / alignment * alignment * static_cast<int64_t>(sizeof(float));
+    const Part part{elements_in({size_}, ElementType::f32), floats};
+    size_ += bytes_of((floats + alignment - 1) / alignment * alignment, ElementType::f32).count;
     return part;
   }
   Part bytes(int64_t count) { return part((count + 3) / 4); }
@@ -192,7 +193,7 @@ class Stage {
     }();
     // A task much larger than the caches pushes everything out by itself.
     if (size_ < 4 * other.size().count) read(other.floats(), other.size().count / 4);
-    static const int64_t own_cache = own_cache_size().count / static_cast<int64_t>(sizeof(float));
+    static const int64_t own_cache = elements_in(own_cache_size(), ElementType::f32);
     for (const Part& part : kept) {
       if (part.floats <= own_cache) read(at(part), part.floats);
     }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/layers/layer.h"
 
 namespace cortado {
@@ -14,6 +15,8 @@ struct Task {
   // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
   std::vector<LayerPtr> layers;
   Phase phase = Phase::train;
+  ElementType type = ElementType::f32;  // of its tensors
+  ElementType parameter_type = ElementType::f32;
   std::vector<Shape> inputs;          // global shapes
   std::vector<Shape> outputs;         // global shapes (of the chain's last layer)
   std::vector<Box> input_boxes;       // held by this device, clipped to the tensor: image borders are padding

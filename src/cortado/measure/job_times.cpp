@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cortado/base/digest.h"
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
@@ -228,8 +229,7 @@ void JobTimes::find_times() {
 TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int most_runs) const {
   job_.barrier();
   const bool takes_part = task.cut || job_.rank() == alone_;
-  return slowest(digest(problem_of(task)),
-                 takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
+  return slowest(digest(problem_of(task)), takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
 }
 
 // Of all ranks; of unequal ones, of those that are as fast as the fastest.
@@ -256,7 +256,7 @@ void JobTimes::measure_update() {
   const UpdateArguments arguments{.weights = memory.floats(),
                                   .gradient = memory.floats(size),
                                   .history = {memory.floats(2 * size), nullptr},
-                                  .elements = size / static_cast<int64_t>(sizeof(float))};
+                                  .elements = elements_in({size}, ElementType::f32)};
   UpdateOptions options;
   options.momentum = 0.9;
   std::vector<double> seconds;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/device/memory.h"
@@ -20,7 +21,7 @@
 namespace cortado {
 namespace {
 
-constexpr int64_t float_bytes = sizeof(float);
+constexpr int64_t float_bytes = size_of(ElementType::f32);
 constexpr int64_t longest_message = int64_t{1} << 22;  // floats: 16 MiB
 
 double seconds_of(const std::function<void()>& work) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/layers/layer.h"
 
 namespace cortado {
@@ -48,6 +49,7 @@ class Network {
     std::string name;   // the blob's name in the file
     bool named = true;  // false: the top of a loss layer that names none; `name` is the layer's
     Shape shape;        // global, spoken order
+    ElementType type = ElementType::f32;
     int producer = -1;  // node
     int producer_output = 0;
     std::vector<int> consumers;   // nodes, in order; one entry per use
@@ -56,6 +58,7 @@ class Network {
   struct Parameter {
     std::string name;  // "conv1/weight", or the shared name
     ParameterSpec spec;
+    ElementType type = ElementType::f32;
     double lr_mult = 1, decay_mult = 1;
     int owner = -1;               // the node that declares it first
     std::vector<int> users;       // nodes

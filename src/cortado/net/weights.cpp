@@ -217,7 +217,7 @@ void write_caffemodel(const std::string& path, const caffe::NetParameter& net, c
   std::map<std::pair<std::string_view, int>, const LayerWeights*> of_layer;
   for (const LayerWeights& entry : weights) {
     of_layer[{entry.layer, entry.number}] = &entry;
-    for (const Blob& blob : entry.blobs) bytes += sizeof(float) * blob.values.size();
+    for (const Blob& blob : entry.blobs) bytes += std::as_bytes(std::span(blob.values)).size();
   }
   if (bytes > static_cast<uint64_t>(std::numeric_limits<int>::max())) {
     throw UserError(

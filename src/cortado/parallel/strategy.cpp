@@ -179,7 +179,7 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
   if (!wanted || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
       !replicate_refusal(network, node).empty())
     return std::nullopt;
-  const auto size = static_cast<int64_t>(sizeof(float));
+  const int64_t size = size_of(network.tensors()[of.inputs[0]].type);
   int64_t parameters = 0;
   for (int parameter : of.parameters) parameters += network.parameters()[parameter].spec.shape.size();
   const auto floats = [&](int tensor) { return network.tensors()[tensor].shape.size(); };

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "cortado/base/element_type.h"
+
 namespace cortado::plan {
 namespace {
 
-int64_t bytes_of(int64_t elements) { return elements * static_cast<int64_t>(sizeof(float)); }
-
-int64_t largest(const GridLayout& layout) { return bytes_of(layout.most_elements()); }
+int64_t largest(const GridLayout& layout) { return bytes_of(layout.most_elements(), ElementType::f32).count; }
 
 int64_t largest(const std::vector<GridLayout>& layouts) {
   int64_t sum = 0;
@@ -65,7 +65,7 @@ class Walk {
     int64_t sum = 0;
     for (size_t k = 0; k < owns.size(); ++k) {
       const bool read = std::ranges::any_of(out_of_[v], [&](const auto* edge) { return edge->output == k; });
-      const int64_t whole = bytes_of(elements(owns[k]));
+      const int64_t whole = bytes_of(elements(owns[k]), ElementType::f32).count;
       if (!read && whole > largest(owns[k])) sum += whole;
     }
     return sum;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/plan/memory.h"
 
@@ -10,8 +11,6 @@ namespace cortado::plan {
 namespace {
 
 using RankGroups = std::vector<std::vector<int>>;
-
-Bytes float_bytes(int64_t elements) { return {elements * static_cast<int64_t>(sizeof(float))}; }
 
 // The index-th devices of a list with the same part(index), of `parts`.
 template <typename Part>
@@ -102,7 +101,7 @@ class GroupPricer::Run {
   bool cheaper_by_owners() const { return by_allreduce_.update - by_owners_.update > gathers_; }
 
   void price_parameter(Member& member, size_t p, const GridLayout& slices) {
-    const Bytes slice = float_bytes(slices.most_elements());
+    const Bytes slice = bytes_of(slices.most_elements(), ElementType::f32);
     by_allreduce_.parameters += slice;
     by_owners_.parameters += slice;
     if (!member.parameters[p]->wants_gradient) return;
@@ -125,8 +124,8 @@ class GroupPricer::Run {
   void gather_for_gradients() {
     Member& member = group_.members_[0];
     const RankGroups replicas = member.grid.slices(0, config_).replicas();
-    const Bytes inputs = float_bytes(member.grid.replicas_reads(config_).most_elements());
-    const Bytes gradients = float_bytes(member.grid.replicas_domain(config_).most_elements());
+    const Bytes inputs = bytes_of(member.grid.replicas_reads(config_).most_elements(), ElementType::f32);
+    const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), ElementType::f32);
     const auto& read = group_.network_.tensors()[static_cast<size_t>(member.node.inputs[0])];
     const auto& producer = group_.network_.nodes()[static_cast<size_t>(read.producer)];
     for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
@@ -161,10 +160,11 @@ class GroupPricer::Run {
   void price_statistics(size_t i) {
     const Network::Node& node = group_.members_[i].node;
     if (node.layer->sums(0)) {
-      add_sums(Collective::reduce_scatter, {&config_.devices, 1}, {sizeof(float)});
+      add_sums(Collective::reduce_scatter, {&config_.devices, 1}, bytes_of(1, ElementType::f32));
       std::vector<int> all(static_cast<size_t>(group_.options_.devices));
       std::iota(all.begin(), all.end(), 0);
-      if (node.loss_weights[0] != 0) add_sums(Collective::allgather, {&all, 1}, {sizeof(float)});
+      if (node.loss_weights[0] != 0)
+        add_sums(Collective::allgather, {&all, 1}, bytes_of(1, ElementType::f32));
     } else if (node.layer->type() == "BatchNorm" && node.phase == Phase::train) {
       const Degrees& degrees = config_of(i).degrees;
       const auto groups =
@@ -236,7 +236,8 @@ class GroupPricer::Run {
     const int r = config_.degrees.r;
     const auto groups =
         groups_by(config_.devices, config_.degrees.product() / r, [&](int index) { return index / r; });
-    const Bytes addends = float_bytes(group_.members_[0].grid.computes(0, config_).most_elements());
+    const Bytes addends =
+        bytes_of(group_.members_[0].grid.computes(0, config_).most_elements(), ElementType::f32);
     add_sums(Collective::reduce_scatter, groups, addends);
     if (group_.members_[0].node.has_backward) add_sums(Collective::allgather, groups, addends);
   }

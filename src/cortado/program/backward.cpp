@@ -50,13 +50,15 @@ class BackwardBuilder {
   const Placement::Operation& last_of(const Work& work) const {
     return program_.placement->operations[work.operations.back()];
   }
-  Bytes bytes_of_value(int index) const { return bytes_of(value(index).layout[program_.rank]->shape()); }
-
-  View new_buffer(std::string name, Bytes size) {
-    return program_.add_buffer(std::move(name), Buffer::Kind::gradient, size);
+  Bytes bytes_of_value(int index) const {
+    return bytes_of(value(index).layout[program_.rank]->shape(), value(index).type);
+  }
+  View new_buffer(std::string name, const Box& box, ElementType type) {
+    return program_.add_buffer(std::move(name), Buffer::Kind::gradient, bytes_of(box.shape(), type), type);
   }
   View new_gradient(int index, std::string_view suffix) {
-    return new_buffer(value(index).name + std::string(suffix), bytes_of_value(index));
+    return new_buffer(value(index).name + std::string(suffix), *value(index).layout[program_.rank],
+                      value(index).type);
   }
 
   bool shared(const View& view) const {
@@ -177,9 +179,9 @@ class BackwardBuilder {
       int parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
       if (parameter_written_[parameter]) {
-        const Box& slice = *program_.placement->slices[parameter][program_.rank];
-        work.partial_gradients[p] =
-            new_buffer(network_.parameters()[parameter].name + " partial gradient", bytes_of(slice.shape()));
+        const Network::Parameter& of = network_.parameters()[parameter];
+        work.partial_gradients[p] = new_buffer(
+            of.name + " partial gradient", *program_.placement->slices[parameter][program_.rank], of.type);
       }
       parameter_written_[parameter] = true;
     }
@@ -188,8 +190,9 @@ class BackwardBuilder {
   // The sums within a layer that its backward pass needs. Returns their buffer.
   View place_sums(int index) {
     const Work& work = program_.works[index];
-    const View sums = program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
-                                          {work.facts.backward_sums * static_cast<int64_t>(sizeof(double))});
+    const View sums =
+        program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
+                            bytes_of(work.facts.backward_sums, ElementType::f64), ElementType::f64);
     Step partial = backward_step(work, index, Pass::backward_partial);
     partial.as<steps::Compute>()->sums = sums;
     partial.writes.push_back(sums);

@@ -3,16 +3,18 @@
 #include <string>
 
 #include "cortado/base/box.h"
+#include "cortado/base/element_type.h"
 #include "cortado/base/units.h"
 
 namespace cortado {
 
 // A piece of memory with a life: from the step that first writes it to the step that last reads it.
 struct Buffer {
-  // batch: lies in a reader's memory; sums: of doubles; staging: messages, packed
+  // batch: lies in a reader's memory; staging: messages, packed
   enum class Kind { batch, activation, gradient, saved, scratch, sums, staging };
   std::string name;
   Kind kind = Kind::activation;
+  ElementType type = ElementType::f32;  // of its elements; saved and scratch hold what the kernel likes
   Bytes size;
   int first_step = -1, last_step = -1;
   int64_t offset = -1;  // in the arena; set by plan_buffers

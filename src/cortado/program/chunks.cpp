@@ -24,7 +24,8 @@ class ChunkEnds {
     const bool ends = ended(other_layer);
     if (ends) bytes_ = {};
     const auto& slice = program_.placement->slices[static_cast<size_t>(parameter)];
-    bytes_ += bytes_of(slice[static_cast<size_t>(program_.rank)]->shape());
+    bytes_ += bytes_of(slice[static_cast<size_t>(program_.rank)]->shape(),
+                       program_.placement->parameter_types[static_cast<size_t>(parameter)]);
     return ends;
   }
 

@@ -48,8 +48,8 @@ class ForwardBuilder {
   View new_value_buffer(int value, Buffer::Kind kind) {
     const auto& box = held(value);
     if (!box) return {};
-    const View view =
-        program_.add_buffer(program_.placement->values[value].name, kind, bytes_of(box->shape()));
+    const Placement::Value& of = program_.placement->values[value];
+    const View view = program_.add_buffer(of.name, kind, bytes_of(box->shape(), of.type), of.type);
     program_.value_buffers[value] = view.buffer;
     return view;
   }
@@ -117,8 +117,9 @@ class ForwardBuilder {
   // The sums within a layer: their addends, and their sum over the devices. Returns their buffer.
   View place_sums(int index, const std::vector<View>& reads) {
     const Work& work = program_.works[index];
-    const View sums = program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
-                                          {work.facts.forward_sums * static_cast<int64_t>(sizeof(double))});
+    const View sums =
+        program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
+                            bytes_of(work.facts.forward_sums, ElementType::f64), ElementType::f64);
     Step partial{.reads = reads, .writes = {sums}};
     partial.action = steps::Compute{Pass::forward_partial, index, scratch_of(partial, work), sums};
     program_.steps.push_back(std::move(partial));

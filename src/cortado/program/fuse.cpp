@@ -31,6 +31,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.phase = network.nodes()[first.node].phase;  // what follows in a chain is the same in all phases
   auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
   task.domain_box = *first.domain[program.rank];
+  if (!first.inputs.empty()) task.type = placement.values[first.inputs.front()].type;
   for (int value : first.inputs) task.inputs.push_back(shape_of(value));
   for (size_t i = 0; i < first.inputs.size(); ++i) {
     const auto& read = first.reads[i][program.rank];
@@ -51,6 +52,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
       const auto& info = network.parameters()[parameter];
       const bool here = operation.gradients != Operation::Gradients::elsewhere;
       task.parameter_gradients.push_back(info.wants_gradient && here);
+      task.parameter_type = info.type;
       task.canonical_parameters |= info.users.size() > 1;
     }
   }
@@ -85,10 +87,11 @@ Work place_chain(const Program& program, const Network& network, const TaskOracl
 }
 
 Movement movement_of(const Program& program, const Operation& operation) {
-  const Layout& from = program.placement->values[operation.inputs[0]].layout;
+  const Placement::Value& moved = program.placement->values[operation.inputs[0]];
+  const Layout& from = moved.layout;
   const Layout& to = program.placement->values[operation.outputs[0]].layout;
-  return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank)
-                                                 : sum_movement(from, to, program.rank);
+  return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank, moved.type)
+                                                 : sum_movement(from, to, program.rank, moved.type);
 }
 
 }  // namespace

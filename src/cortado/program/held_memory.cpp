@@ -30,11 +30,11 @@ HeldMemory held_memory(const Program& program, const Network& network, int histo
   const std::vector<int64_t> elements = elements_of_slices(program, parameters.size());
   HeldMemory held{.arena = program.arena};
   for (size_t p = 0; p < parameters.size(); ++p) {
-    held.parameters += padded(bytes_of(Shape{elements[p]}));
+    held.parameters += padded(bytes_of(elements[p], parameters[p].type));
     if (!parameters[p].wants_gradient) continue;
-    held.gradients += padded(bytes_of(Shape{elements[p]}));
+    held.gradients += padded(bytes_of(elements[p], parameters[p].type));
     const Range updated = program.updated_elements(static_cast<int>(p), elements[p]);
-    held.history += {history * padded(bytes_of(Shape{updated.size()})).count};
+    held.history += {history * padded(bytes_of(updated.size(), ElementType::f32)).count};
   }
   return held;
 }

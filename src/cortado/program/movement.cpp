@@ -61,14 +61,14 @@ bool Movement::chunks_in_order() const {
 int64_t Movement::packed() const {
   // A reduce-scatter leaves partial sums in its memory, so it never runs in the tensor's own memory.
   if (!group.empty()) return !sums && chunks_in_order() ? 0 : (sums ? from : to)->shape().size();
-  int64_t floats = 0;
-  for (const Part& part : sends) floats += direct_send(part) ? 0 : part.box.shape().size();
-  for (const Part& part : receives) floats += direct_receive(part) ? 0 : part.box.shape().size();
-  return floats;
+  int64_t elements = 0;
+  for (const Part& part : sends) elements += direct_send(part) ? 0 : part.box.shape().size();
+  for (const Part& part : receives) elements += direct_receive(part) ? 0 : part.box.shape().size();
+  return elements;
 }
 
-Movement copy_movement(const Layout& owned, const Layout& needed, int rank) {
-  Movement movement{.from = owned[rank], .to = needed[rank]};
+Movement copy_movement(const Layout& owned, const Layout& needed, int rank, ElementType type) {
+  Movement movement{.from = owned[rank], .to = needed[rank], .type = type};
   const std::vector<Transfer> moves = transfers(owned, needed);
   for (const Transfer& transfer : moves) {
     if (transfer.from == rank && transfer.to == rank) {
@@ -94,8 +94,8 @@ Movement adjoint(const Movement& movement) {
   return back;
 }
 
-Movement sum_movement(const Layout& addends, const Layout& owned, int rank) {
-  return adjoint(copy_movement(owned, addends, rank));
+Movement sum_movement(const Layout& addends, const Layout& owned, int rank, ElementType type) {
+  return adjoint(copy_movement(owned, addends, rank, type));
 }
 
 }  // namespace cortado

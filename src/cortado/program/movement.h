@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/parallel/layout.h"
 
 namespace cortado {
@@ -27,6 +28,7 @@ struct Movement {
   std::vector<Part> sends, receives;  // by peer; boxes within `from` and `to`
   std::optional<Box> local;           // what it has already of what it needs
   bool sums = false;
+  ElementType type = ElementType::f32;
   std::vector<int> group;  // ascending; empty: messages
   Layout chunks;           // per member of the group: its part of the box that all need
 
@@ -39,7 +41,7 @@ struct Movement {
   // True when the chunks lie one after the other in the tensor's own memory, so that an allgather needs no
   // staging.
   bool chunks_in_order() const;
-  int64_t packed() const;  // floats of staging: what is packed, or the chunks of a collective
+  int64_t packed() const;  // elements of staging: what is packed, or the chunks of a collective
 };
 
 std::string_view name_of(Movement::Pattern pattern);  // "messages", "allgather", "reduce-scatter", ...
@@ -48,12 +50,14 @@ std::string_view name_of(Movement::Pattern pattern);  // "messages", "allgather"
 bool contiguous(const Box& part, const Box& held);
 
 // This rank's part in copying from `owned` to `needed`.
-Movement copy_movement(const Layout& owned, const Layout& needed, int rank);
+Movement copy_movement(const Layout& owned, const Layout& needed, int rank,
+                       ElementType type = ElementType::f32);
 
 // The adjoint: the same boxes back, summed where the copy came from, and the other way round.
 Movement adjoint(const Movement& movement);
 
 // This rank's part in summing the addends that ranks hold at the owners.
-Movement sum_movement(const Layout& addends, const Layout& owned, int rank);
+Movement sum_movement(const Layout& addends, const Layout& owned, int rank,
+                      ElementType type = ElementType::f32);
 
 }  // namespace cortado

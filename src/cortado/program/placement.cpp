@@ -22,6 +22,8 @@ class Placer {
     placement_.tensor_values.assign(network.tensors().size(), -1);
     placement_.report_values.assign(network.tensors().size(), -1);
     placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
+    for (const Network::Parameter& parameter : network.parameters())
+      placement_.parameter_types.push_back(parameter.type);
   }
 
   Placement run() {
@@ -48,6 +50,7 @@ class Placer {
   int add_value(int tensor, std::string name, Layout layout, int producer) {
     placement_.values.push_back({.name = std::move(name),
                                  .tensor = tensor,
+                                 .type = network_.tensors()[tensor].type,
                                  .layout = std::move(layout),
                                  .producer = producer,
                                  .consumers = {},

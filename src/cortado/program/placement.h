@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/layout.h"
 #include "cortado/parallel/strategy.h"
@@ -17,6 +18,7 @@ struct Placement {
   struct Value {
     std::string name;
     int tensor = -1;  // of the network
+    ElementType type = ElementType::f32;
     Layout layout;
     bool partial = false;  // ranks hold addends of the tensor, to be summed
     int producer = -1;     // operation
@@ -55,9 +57,10 @@ struct Placement {
   int ranks = 1;
   std::vector<Value> values;
   std::vector<Operation> operations;
-  std::vector<int> tensor_values;         // per network tensor: the value that holds it, each element once
-  std::vector<int> report_values;         // per network tensor: whole for the report, -1: not reported
-  std::vector<Layout> slices;             // per network parameter: what each rank holds
+  std::vector<int> tensor_values;            // per network tensor: the value that holds it, each element once
+  std::vector<int> report_values;            // per network tensor: whole for the report, -1: not reported
+  std::vector<Layout> slices;                // per network parameter: what each rank holds
+  std::vector<ElementType> parameter_types;  // per network parameter
   std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
 
   // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented

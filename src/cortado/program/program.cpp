@@ -4,8 +4,6 @@
 
 namespace cortado {
 
-Bytes bytes_of(const Shape& shape) { return {shape.size() * static_cast<int64_t>(sizeof(float))}; }
-
 Range part_of(const Range& samples, int number, int count) {
   const auto end = [&](int parts) { return samples.begin + (samples.size() * parts + count - 1) / count; };
   return {end(number), end(number + 1)};
@@ -51,8 +49,8 @@ Range Program::updated_elements(int parameter, int64_t elements) const {
   return {0, elements};
 }
 
-View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size) {
-  buffers.push_back({std::move(name), kind, size, -1, -1, -1});
+View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type) {
+  buffers.push_back({.name = std::move(name), .kind = kind, .type = type, .size = size});
   return whole(static_cast<int>(buffers.size()) - 1);
 }
 

@@ -102,7 +102,7 @@ struct Program {
   // are summed at owners.
   Range updated_elements(int parameter, int64_t elements) const;
 
-  View add_buffer(std::string name, Buffer::Kind kind, Bytes size);
+  View add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type = ElementType::f32);
   View whole(int buffer) const;  // all of it; -1: nowhere
 
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
@@ -116,7 +116,5 @@ std::string layers_of(const Work& work, const Network& network);     // the same
 std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
 // For messages: "the sum of gradients of layer 'conv1' and 2 more", "layer 'conv1' forward".
 std::string spoken(const Program& program, const Network& network, const Step& step);
-
-Bytes bytes_of(const Shape& shape);  // of floats
 
 }  // namespace cortado

@@ -29,32 +29,34 @@ int place_in(const std::vector<int>& group, int rank) {
 
 Ring ring_of(const Movement& movement, int rank) {
   Ring ring{.chunks = {}, .member = place_in(movement.group, rank)};
-  for (const auto& chunk : movement.chunks) ring.chunks.push_back(chunk ? bytes_of(chunk->shape()).count : 0);
+  for (const auto& chunk : movement.chunks)
+    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type).count : 0);
   return ring;
 }
 
-// `count` numbers of `size` bytes; chunk i of an allreduce ends at count * (i + 1) / members.
-Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, int64_t size) {
+// Chunk i of an allreduce of `count` elements ends at count * (i + 1) / members.
+Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, ElementType type) {
   Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const auto members = std::ssize(group);
   for (int64_t i = 0; i < members; ++i)
-    ring.chunks.push_back((count * (i + 1) / members - count * i / members) * size);
+    ring.chunks.push_back(bytes_of(count * (i + 1) / members - count * i / members, type).count);
   return ring;
 }
 
 // The same where chunks are the shares that ranks own.
-Ring share_ring(const std::vector<int>& group, int rank, int64_t count) {
+Ring share_ring(const std::vector<int>& group, int rank, int64_t count, ElementType type) {
   Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const int members = static_cast<int>(group.size());
   for (int i = 0; i < members; ++i)
-    ring.chunks.push_back(block_of(count, members, i).size() * static_cast<int64_t>(sizeof(float)));
+    ring.chunks.push_back(bytes_of(block_of(count, members, i).size(), type).count);
   return ring;
 }
 
 Volume messages_of(const Movement& movement) {
   Volume volume;
-  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape()).count;
-  for (const auto& part : movement.receives) volume.received += bytes_of(part.box.shape()).count;
+  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape(), movement.type).count;
+  for (const auto& part : movement.receives)
+    volume.received += bytes_of(part.box.shape(), movement.type).count;
   return volume;
 }
 
@@ -69,17 +71,17 @@ void add_exchange(const Program& program, const Movement& movement, Volumes& vol
 }
 
 void add_statistics(const Program& program, const steps::SumStatistics& sum, Volumes& volumes) {
-  const auto size = static_cast<int64_t>(sizeof(double));
-  const Ring ring = sum_ring(sum.group, program.rank, sum.sums.bytes.size() / size, size);
+  const ElementType type = program.buffers[sum.sums.buffer].type;
+  const Ring ring = sum_ring(sum.group, program.rank, elements_in({sum.sums.bytes.size()}, type), type);
   volumes.statistics += ring.scatter();
   volumes.statistics += ring.gather();
 }
 
-int64_t floats_of(const Program& program, std::span<const int> parameters) {
-  int64_t floats = 0;
+int64_t elements_of(const Program& program, std::span<const int> parameters) {
+  int64_t elements = 0;
   for (int parameter : parameters)
-    floats += program.placement->slices[parameter][program.rank]->shape().size();
-  return floats;
+    elements += program.placement->slices[parameter][program.rank]->shape().size();
+  return elements;
 }
 
 }  // namespace
@@ -100,19 +102,23 @@ Volumes volumes_of(const Program& program) {
   Volumes volumes;
   const int rank = program.rank;
   for (const Step& step : program.steps) {
-    const int64_t floats = floats_of(program, step.parameters());
+    const int64_t elements = elements_of(program, step.parameters());
+    // A step's gradients are of one type.
+    const ElementType type = step.parameters().empty()
+                                 ? ElementType::f32
+                                 : program.placement->parameter_types[step.parameters().front()];
     if (step.is<steps::Exchange>()) {
       add_exchange(program, program.movement_of(step), volumes);
     } else if (const auto* statistics = step.as<steps::SumStatistics>()) {
       add_statistics(program, *statistics, volumes);
     } else if (step.is<steps::SumGradient>()) {
-      const Ring ring = sum_ring(step.group(), rank, floats, sizeof(float));
+      const Ring ring = sum_ring(step.group(), rank, elements, type);
       volumes.gradients += ring.scatter();
       volumes.gradients += ring.gather();
     } else if (step.is<steps::ScatterGradient>()) {
-      volumes.gradients += share_ring(step.group(), rank, floats).scatter();
+      volumes.gradients += share_ring(step.group(), rank, elements, type).scatter();
     } else if (step.is<steps::GatherParameter>()) {
-      volumes.gradients += share_ring(step.group(), rank, floats).gather();
+      volumes.gradients += share_ring(step.group(), rank, elements, type).gather();
     }
   }
   return volumes;

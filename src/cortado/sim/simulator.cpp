@@ -228,17 +228,17 @@ class Simulator {
       meet_group(number, index);
     } else if (step.is<steps::Exchange>()) {
       const Movement movement = of.program.movement_of(step);
-      for (const auto& part : movement.sends) meet_peer(number, part.peer, part, number, index);
-      for (const auto& part : movement.receives) meet_peer(part.peer, number, part, number, index);
+      const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type); };
+      for (const auto& part : movement.sends) meet_peer(number, part.peer, bytes(part), number, index);
+      for (const auto& part : movement.receives) meet_peer(part.peer, number, bytes(part), number, index);
     }
     if (--left == 0) ended(number, index, now_);
     return true;
   }
 
-  void meet_peer(int from, int to, const Movement::Part& part, int number, int index) {
+  void meet_peer(int from, int to, Bytes bytes, int number, int index) {
     const int tag = rank(number).program.steps[static_cast<size_t>(index)].as<steps::Exchange>()->tag;
     come({{from, to}, tag}, 2, number, index, [&] {
-      const Bytes bytes = bytes_of(part.box.shape());
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
                                     needed(rank(number), index));
       for (int end : {from, to}) add_loss(end, flow, ports_.message_overhead(from, to, bytes));

@@ -42,7 +42,7 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
   const Movement movement = program_.movement_of(step);
   Bytes bytes;
   for (const auto& chunk : movement.chunks)
-    if (chunk) bytes += bytes_of(chunk->shape());
+    if (chunk) bytes += bytes_of(chunk->shape(), movement.type);
   return {movement.sums ? Collective::reduce_scatter : Collective::allgather, bytes};
 }
 
@@ -50,7 +50,8 @@ Bytes StepSeconds::slice_of(const Step& step) const {
   Bytes bytes;
   for (int parameter : step.parameters()) {
     const auto& layout = program_.placement->slices[static_cast<size_t>(parameter)];
-    bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape());
+    bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape(),
+                      program_.placement->parameter_types[static_cast<size_t>(parameter)]);
   }
   return bytes;
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/train/parameter_cut.h"
 #include "cortado/train/solver_options.h"
@@ -58,7 +59,7 @@ class Optimizer {
     int squares = -1;    // LARS: where in squares_ the weights' sum is, the gradient's after it; -1: all here
     float* history[2] = {nullptr, nullptr};
     float* sum = nullptr;  // of the gradients of iter_size batches; null when iter_size is 1
-    int64_t bytes() const { return (updates.size() * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64; }
+    int64_t bytes() const { return (bytes_of(updates.size(), ElementType::f32).count + 63) / 64 * 64; }
   };
 
   const ParameterStore::Entry& entry_of(const Slot& slot) const;

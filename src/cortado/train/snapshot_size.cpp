@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t around_blob = 128;
 
 int64_t bytes_of(const Network::Parameter& parameter) {
-  return parameter.spec.shape.size() * static_cast<int64_t>(sizeof(float)) + around_blob;
+  return bytes_of(parameter.spec.shape, ElementType::f32).count + around_blob;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cortado/base/activity.h"
+#include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/mpi/ring.h"
@@ -56,7 +57,7 @@ class MpiExchange : public Transmission {
  private:
   template <typename Init>
   void add(const MessagePart& part, int tag, Init init, int64_t& bytes) {
-    bytes += part.count * static_cast<int64_t>(sizeof(float));
+    bytes += bytes_of(part.count, ElementType::f32).count;
     for (int64_t done = 0; done < part.count; done += longest_message) {
       int count = static_cast<int>(std::min(longest_message, part.count - done));
       requests_.push_back(MPI_REQUEST_NULL);

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "cortado/base/shape.h"
+#include "cortado/base/units.h"
+
+namespace cortado {
+
+// What an element of a tensor, a parameter or a message is, where it lies and where it travels. Arithmetic
+// within a kernel is the kernel's own affair.
+enum class ElementType : uint8_t { f32, f64 };
+
+constexpr int64_t size_of(ElementType type) {  // bytes
+  switch (type) {
+    case ElementType::f32:
+      return 4;
+    case ElementType::f64:
+      return 8;
+  }
+  return 0;
+}
+
+constexpr std::string_view name_of(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return "f32";
+    case ElementType::f64:
+      return "f64";
+  }
+  return "";
+}
+
+constexpr Bytes bytes_of(int64_t elements, ElementType type) { return {elements * size_of(type)}; }
+inline Bytes bytes_of(const Shape& shape, ElementType type) { return bytes_of(shape.size(), type); }
+constexpr int64_t elements_in(Bytes bytes, ElementType type) { return bytes.count / size_of(type); }
+
+}  // namespace cortado
