@@ -35,13 +35,14 @@ Network small_net() {
 }
 
 // Random images and labels 0 to 4; `shift` moves the elements a rank reads, as a broken reader would.
-ComparedData drawn_data(const Network& network, int64_t shift) {
+std::map<std::string, BatchSource> drawn_data(const Network& network, int64_t shift,
+                                              const std::map<std::string, Range>& samples) {
   struct Batch {
     std::vector<float> values;
     int64_t sample = 0, begin = 0;
   };
   auto batches = std::make_shared<std::map<std::string, Batch>>();
-  ComparedData data;
+  std::map<std::string, BatchSource> sources;
   for (const auto& node : network.nodes()) {
     if (!node.layer->is_source()) continue;
     const Shape& shape = network.tensors()[node.outputs[0]].shape;
@@ -53,15 +54,13 @@ ComparedData drawn_data(const Network& network, int64_t shift) {
       batch.values.push_back(
           static_cast<float>(node.name == "label" ? std::floor(5 * drawn) : 2 * drawn - 1));
     }
-    data.sources[node.name] = [&batch] {
+    sources[node.name] = [batches, &batch] {
       return std::vector<const float*>{batch.values.data() + batch.begin * batch.sample};
     };
   }
-  data.restrict_to = [batches, shift](const std::map<std::string, Range>& samples) {
-    for (const auto& [layer, range] : samples)
-      batches->at(layer).begin = range.begin > 0 ? range.begin + shift : 0;
-  };
-  return data;
+  for (const auto& [layer, range] : samples)
+    batches->at(layer).begin = range.begin > 0 ? range.begin + shift : 0;
+  return sources;
 }
 
 CutComparison compare(const Network& network, const std::string& strategy, int ranks, int64_t shift = 0) {
@@ -75,7 +74,7 @@ CutComparison compare(const Network& network, const std::string& strategy, int r
         compare_cut_training({.network = network,
                               .cut = {.strategies = strategies, .ranks = ranks, .rank = communicator.rank()},
                               .job = communicator,
-                              .data = [&] { return drawn_data(network, shift); },
+                              .data = [&](const auto& samples) { return drawn_data(network, shift, samples); },
                               .iterations = 3,
                               .rate = 0.01});
     if (communicator.rank() == 0) comparison = found;

@@ -61,8 +61,8 @@ void run_test(const TestArguments& a) {
                    {.seed = 1, .reader_threads = a.reader_threads, .learns = false, .notice = print_notice});
   ParameterStore parameters;
   Compiled compiled = compile(data.network(), compile_options(a.machine, *job, data.network()));
-  data.restrict_to(compiled.program.samples());
-  Executor executor(data.network(), std::move(compiled), parameters, data.sources(),
+  std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
+  Executor executor(data.network(), std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(executor, "the net");

@@ -151,10 +151,10 @@ void run_time(const TimeArguments& a) {
   if (a.predict || !a.predict_out.empty())
     predicted = predict_on_job(loaded.network, options, *job, print_notice);
   Compiled compiled = compile(loaded.network, std::move(options));
-  data.restrict_to(compiled.program.samples());
+  std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   ExecutorOptions execution{.communicator = job.get()};
   if (modelled) execution.in_place_of_computing = ModelledComputing(compiled.program, *modelled);
-  Executor executor(loaded.network, std::move(compiled), parameters, data.sources(), std::move(execution));
+  Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources), std::move(execution));
   if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;

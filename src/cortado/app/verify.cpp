@@ -24,10 +24,13 @@ struct VerifyArguments {
   double rate = 1e-3;
 };
 
-ComparedData resident_data(const Network& network) {
-  auto data = std::make_shared<ResidentData>(network);
-  return {data->sources(),
-          [data](const std::map<std::string, Range>& samples) { data->restrict_to(samples); }};
+// Drawn anew for each training.
+auto resident_data(const Network& network) {
+  return [&network, drawn = std::vector<std::shared_ptr<ResidentData>>()](
+             const std::map<std::string, Range>& samples) mutable {
+    drawn.push_back(std::make_shared<ResidentData>(network));
+    return drawn.back()->sources(samples);
+  };
 }
 
 void run_verify(const VerifyArguments& a) {
@@ -41,7 +44,7 @@ void run_verify(const VerifyArguments& a) {
   const ComparedTraining training{.network = loaded.network,
                                   .cut = compile_options(a.machine, *job, loaded.network),
                                   .job = *job,
-                                  .data = [&] { return resident_data(loaded.network); },
+                                  .data = resident_data(loaded.network),
                                   .iterations = a.iterations,
                                   .rate = a.rate};
   const CutComparison comparison = compare_cut_training(training);

@@ -21,8 +21,8 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
                         ? choose_measured(network, options, costs.times(), Algorithms::Effort::quick)
                         : KernelChoice{.only = costs.kernels()};
   Compiled compiled = compile(network, std::move(options));
-  data.restrict_to(compiled.program.samples());
-  Executor executor(network, std::move(compiled), parameters, data.sources(), {.communicator = &job});
+  std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
+  Executor executor(network, std::move(compiled), parameters, std::move(sources), {.communicator = &job});
   SolverOptions solver;
   solver.update.momentum = 0.9;
   Optimizer optimizer(solver, parameters, parameter_cut_of(executor, &job));

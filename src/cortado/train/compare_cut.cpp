@@ -26,12 +26,11 @@ class Trainee {
   // `job`: null for the uncut one.
   Trainee(const ComparedTraining& training, const CompileOptions& options, Communicator* job)
       : training_(training),
-        data_(training.data()),
-        executor_(training.network, compile(training.network, options), parameters_, data_.sources,
+        compiled_(compile(training.network, options)),
+        sources_(training.data(compiled_.program.samples())),
+        executor_(training.network, std::move(compiled_), parameters_, std::move(sources_),
                   {.communicator = job}),
-        cut_(parameter_cut_of(executor_, job)) {
-    data_.restrict_to(executor_.program().samples());
-  }
+        cut_(parameter_cut_of(executor_, job)) {}
 
   std::vector<double> train() {
     SolverOptions solver;
@@ -63,7 +62,8 @@ class Trainee {
 
  private:
   const ComparedTraining& training_;
-  ComparedData data_;
+  Compiled compiled_;                           // until the executor has them
+  std::map<std::string, BatchSource> sources_;  // the same
   ParameterStore parameters_;
   Executor executor_;
   ParameterCut cut_;

@@ -10,18 +10,13 @@
 
 namespace cortado {
 
-// The data of one training: the same batches each time it is made, of which restrict_to leaves a rank's own.
-struct ComparedData {
-  std::map<std::string, BatchSource> sources;
-  std::function<void(const std::map<std::string, Range>&)> restrict_to;
-};
-
 // A net to train twice with plain momentum SGD from the same start: uncut, on rank 0 alone, and cut.
 struct ComparedTraining {
   const Network& network;
   CompileOptions cut;  // for this rank of the job
   Communicator& job;
-  std::function<ComparedData()> data;
+  // Makes the data of one training, of these samples (Program::samples): the same batches each time.
+  std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> data;
   int iterations = 3;
   double rate = 1e-3;
 };

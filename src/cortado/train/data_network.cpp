@@ -33,16 +33,13 @@ std::vector<const float*> DataNetwork::next(const std::string& layer) {
   return batch.tensors;
 }
 
-std::map<std::string, BatchSource> DataNetwork::sources() {
+std::map<std::string, BatchSource> DataNetwork::sources(const std::map<std::string, Range>& samples) {
+  for (const auto& [layer, range] : samples) readers_.at(layer)->restrict_to(range);
   std::map<std::string, BatchSource> sources;
   for (const auto& [layer, reader] : readers_) {
     sources[layer] = [this, name = layer] { return next(name); };
   }
   return sources;
-}
-
-void DataNetwork::restrict_to(const std::map<std::string, Range>& samples) {
-  for (const auto& [layer, range] : samples) readers_.at(layer)->restrict_to(range);
 }
 
 void DataNetwork::seek(const std::map<std::string, int64_t>& positions, int64_t otherwise) {

@@ -34,10 +34,6 @@ ResidentData::ResidentData(const Network& network) {
   }
 }
 
-void ResidentData::restrict_to(const std::map<std::string, Range>& samples) {
-  for (const auto& [layer, range] : samples) layers_.at(layer).samples = range;
-}
-
 std::vector<const float*> ResidentData::batch(const std::string& name) {
   LayerBatch& layer = layers_.at(name);
   const int64_t batch = batch_size_of(layer.tops.front().shape);
@@ -61,7 +57,8 @@ std::vector<const float*> ResidentData::batch(const std::string& name) {
   return pointers;
 }
 
-std::map<std::string, BatchSource> ResidentData::sources() {
+std::map<std::string, BatchSource> ResidentData::sources(const std::map<std::string, Range>& samples) {
+  for (const auto& [layer, range] : samples) layers_.at(layer).samples = range;
   std::map<std::string, BatchSource> sources;
   for (const auto& [layer, drawn] : layers_) sources[layer] = [this, name = layer] { return batch(name); };
   return sources;

@@ -14,9 +14,8 @@ namespace cortado {
 class ResidentData {
  public:
   explicit ResidentData(const Network& network);
-  // Each named layer holds only these samples of its batch, as Reader::restrict_to; before the first batch.
-  void restrict_to(const std::map<std::string, Range>& samples);
-  std::map<std::string, BatchSource> sources();  // must not outlive this object
+  // As DataNetwork::sources.
+  std::map<std::string, BatchSource> sources(const std::map<std::string, Range>& samples = {});
 
  private:
   struct Top {

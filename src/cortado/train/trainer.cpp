@@ -120,8 +120,8 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
                            .keep_tensors = options.keep_tensors && net.network().learns()};
   if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);
   Compiled compiled = compile(net.network(), std::move(compiling));
-  net.restrict_to(compiled.program.samples());
-  return std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, net.sources(),
+  std::map<std::string, BatchSource> sources = net.sources(compiled.program.samples());
+  return std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, std::move(sources),
                                     ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
 }
 
