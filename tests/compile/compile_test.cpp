@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
+#include "cortado/kernels/instruction_set.h"
 
 #include "tests/compile/program_text.h"
 #include "tests/plan/zoo.h"
@@ -76,6 +77,15 @@ TEST(Compile, AnUnknownProfileIsAGuess) {
   const Program run = compile(net, {.kernels = {.only = "reference"}}).program;
   EXPECT_LT(guessed.works.size(), run.works.size());
   EXPECT_NE(whole_text(guessed, net), whole_text(run, net));
+}
+
+TEST(Compile, KnowsTheKernelsOfMachinesOfItsInstructionSet) {
+  const Network net = lenet();
+  KernelProfile same = KernelProfile::compiled_for(std::string(kernel_instruction_set()));
+  EXPECT_FALSE(same.guess());
+  EXPECT_EQ(whole_text(compile_job(net, {}, same)[0], net), whole_text(compile(net).program, net));
+  EXPECT_TRUE(KernelProfile::compiled_for("altivec").guess());
+  EXPECT_TRUE(KernelProfile::compiled_for("").guess());
 }
 
 }  // namespace

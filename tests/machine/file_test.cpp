@@ -95,7 +95,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
       file(
           R"("about": ["a", "b"], "nodes": [{"count": 2, "name": "n", "sockets": 2, "cores": 8, "devices": [)"
           R"({"count": 2, "name": "d", "gflops": 1.5, "memory_bandwidth_gb_per_s": 2, "memory_gib": 0.5, )"
-          R"("task_overhead_us": 7}], "links": [{"group": 2, "latency_us": 0, "bandwidth_gb_per_s": 3}], )"
+          R"("task_overhead_us": 7, "instruction_set": "avx2"}], "links": [{"group": 2, "latency_us": 0, "bandwidth_gb_per_s": 3}], )"
           R"("nic_bandwidth_gb_per_s": 4, "bus_bandwidth_gb_per_s": 6}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
           R"("calibration": {"efficiency": {"memory": {"backward": 0.25}}, "exchange_correction": 2, )"
           R"("message_overhead": {"network_us_per_mb": 250}, )"
@@ -202,10 +202,10 @@ TEST(MachineFile, RefusesWithFileKeyValueAndRemedy) {
       {one_node(""), "nodes[0].devices: is empty; give a list of one device or more"},
       {one_node("3"),
        "nodes[0].devices[0]: 3 is not an object; its keys are count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, weight"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight"},
       {one_node(R"({"gflop": 1})"),
        "nodes[0].devices[0]: there is no key \"gflop\"; did you mean 'gflops'? (known: count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, weight)"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight)"},
       {one_node(R"({"gflops": -4.5})"),
        "nodes[0].devices[0].gflops: -4.5 is negative; give the device's peak of float32 in GFLOP/s"},
       {one_node(R"({"gflops": 0})"),

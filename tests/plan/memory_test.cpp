@@ -93,7 +93,7 @@ TEST(Memory, IsNotFarAboveWhatProgramsHold) {
     for (const char* name : {"single", "data"}) {
       SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices));
       const Strategy strategy = built_in_strategy(name, net, devices);
-      const Bytes held = held_by_programs(net, resolve(strategy, net, devices, "test"), devices);
+      const Bytes held = held_by_programs(net, resolve(strategy, net, devices, "test"), devices, 1);
       const Bytes peak = peak_bytes(graph, graph.assignment(net, strategy));
       EXPECT_LT(static_cast<double>(peak.count), 1.3 * static_cast<double>(held.count));
     }
@@ -117,7 +117,7 @@ TEST(Memory, LimitsPlans) {
   EXPECT_GT(plan.seconds, free.seconds);
   EXPECT_EQ(plan.unlimited, free.seconds);
   const auto strategies = resolve(plan.strategy, net, 4, "plan");
-  EXPECT_LE(held_by_programs(net, strategies, 4).count, limit.count + beside_tensors(net));
+  EXPECT_LE(held_by_programs(net, strategies, 4, 1).count, limit.count + beside_tensors(net, 1));
   for (const Alternative& other : plan.runners_up) EXPECT_GE(other.adds.count, 0);
   const Bytes half{least.count / 2};
   EXPECT_TRUE(fits(net, {.devices = 4}, costs, testing::one_node(4), limit));

@@ -1,50 +1,13 @@
 #include "cortado/api/simulation.h"
 
-#include <fmt/format.h>
-
 #include "cortado/api/impl/machine.h"
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/simulation.h"
 #include "cortado/api/impl/strategy.h"
 #include "cortado/plan/choice.h"
-#include "cortado/program/volume.h"
-#include "cortado/report/run_report.h"
+#include "cortado/report/simulation_report.h"
 
 namespace cortado::api {
-namespace {
-
-TimeReport times_of(const SimulatedJob& job, const cortado::Network& network, const DeviceGraph& machine) {
-  const cortado::Simulation& simulation = job.simulation;
-  const Program& first = job.programs.front();
-  const std::span<const TimelineEntry> own(simulation.timeline.data(), first.steps.size());
-  const double exposed = (simulation.ends[0] - simulation.computing[0]).count;
-  TimeReport report =
-      report_of(network, first, {cortado::times_of(first, own, simulation.iteration.count, exposed, 0)});
-  report.ranks = machine.devices();
-  report.flops = 0;
-  for (const Program& program : job.programs) {
-    report.bytes += static_cast<double>(volumes_of(program).total().sent);
-    report.flops += flops_of(network, program);
-  }
-  for (int device = 0; device < machine.devices(); ++device)
-    report.peak += machine.device(device).peak.per_second;
-  report.of_peak = fmt::format("peak of {} devices", machine.devices());
-  return report;
-}
-
-std::vector<TraceSlice> slices_of(const SimulatedJob& job, const cortado::Network& network) {
-  std::vector<TraceSlice> slices;
-  auto next = job.simulation.timeline.begin();
-  for (const Program& program : job.programs) {
-    const auto end = next + std::ssize(program.steps);
-    const auto own = trace_slices({next, end}, program, network, job.simulation.iteration);
-    slices.insert(slices.end(), own.begin(), own.end());
-    next = end;
-  }
-  return slices;
-}
-
-}  // namespace
 
 ChosenStrategy choose_on(const cortado::Network& network, const Strategy& asked, const DeviceGraph& machine) {
   const Strategy::Impl& strategy = asked.impl();
@@ -65,7 +28,7 @@ ChosenStrategy choose_on(const cortado::Network& network, const Strategy& asked,
 }
 
 double Simulation::seconds() const { return impl_->job.simulation.iteration.count; }
-double Simulation::exposed_communication() const { return impl_->times.exposed; }
+double Simulation::exposed_communication() const { return impl_->times.exposed.count; }
 int64_t Simulation::bytes() const { return static_cast<int64_t>(impl_->times.bytes); }
 
 std::vector<Simulation::Device> Simulation::devices() const {
@@ -107,8 +70,8 @@ Simulation simulate(const Network& network, const Strategy& strategy, const Mach
       resolve(chosen.strategy, cut, graph.devices(), strategy.name().empty() ? "auto" : strategy.name());
   SimulatedJob job =
       simulate_job(cut, strategies, chosen.strategy.schedule, AbsentMachine(graph).simulated());
-  TimeReport times = times_of(job, cut, graph);
-  std::vector<TraceSlice> slices = slices_of(job, cut);
+  TimeReport times = report_of(job, cut, graph);
+  std::vector<TraceSlice> slices = slices_of_job(job, cut);
   return Simulation(std::make_shared<const Simulation::Impl>(
       Simulation::Impl{network, graph, std::move(job), std::move(slices), std::move(times)}));
 }

@@ -143,7 +143,8 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
           .reader_threads = options.reader_threads,
           .strategy = options.strategy.impl().name_on(ranks().size()),
           .communicator = &ranks(),
-          .find_strategy = [this](const cortado::Network& net) { return strategy_for(net); },
+          .find_strategy = [this, history = history_tensors(solver.impl().options())](
+                               const cortado::Network& net) { return strategy_for(net, history); },
           .select_kernels = select,
           .open_reader = readers.opener(),
           .notice = options.notice,
@@ -152,10 +153,11 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
 
 Communicator& Trainer::Impl::ranks() const { return options.job.impl().communicator; }
 
-cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net) const {
+cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net, int history) const {
   const Strategy::Impl& asked = options.strategy.impl();
   if (asked.parsed || asked.name_on(ranks().size()) != "auto") return asked.load(net, ranks().size());
-  cortado::Strategy strategy = choose_strategy(net, ranks(), kernels_of(options), options.notice).strategy;
+  cortado::Strategy strategy =
+      choose_strategy(net, ranks(), kernels_of(options), history, options.notice).strategy;
   asked.apply_schedules(net, strategy);
   return strategy;
 }

@@ -107,9 +107,10 @@ void run_simulate(const SimulateArguments& a) {
       simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
   const TimeReport report = report_of(simulated, network, machine);
   const Seconds one = alone.simulation.iteration;
-  fmt::print(
-      "{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with a guess at its kernels\n",
-      times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count());
+  fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with {}\n",
+             times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count(),
+             AbsentMachine(machine).guesses_kernels() ? "a guess at its kernels"
+                                                      : "its kernels, which are this build's");
   if (!a.report.empty())
     write_page("--report", a.report, run_page(page_report(a, report, simulated, network, machine)));
   if (!a.json.empty()) {

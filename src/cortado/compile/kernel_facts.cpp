@@ -1,5 +1,6 @@
 #include "cortado/compile/kernel_facts.h"
 
+#include "cortado/kernels/instruction_set.h"
 #include "cortado/layers/problem.h"
 
 namespace cortado {
@@ -36,11 +37,16 @@ std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) 
 
 KernelProfile KernelProfile::here(KernelChoice choice) {
   return KernelProfile(
-      [choice = std::move(choice)](const Task& task) { return facts_of(task, choice.select(task)); });
+      [choice = std::move(choice)](const Task& task) { return facts_of(task, choice.select(task)); }, false);
 }
 
 KernelProfile KernelProfile::unknown() {
-  return KernelProfile([](const Task& task) { return facts_of(*select_kernel(task, "reference").kernel); });
+  return KernelProfile([](const Task& task) { return facts_of(*select_kernel(task, "reference").kernel); },
+                       true);
+}
+
+KernelProfile KernelProfile::compiled_for(const std::string& instruction_set) {
+  return instruction_set == kernel_instruction_set() ? here() : unknown();
 }
 
 std::optional<TaskFacts> KernelProfile::operator()(const Task& task) {

@@ -30,13 +30,18 @@ class KernelProfile {
   static KernelProfile here(KernelChoice choice = {});
   // Of a machine whose kernels nobody here knows: reference kernels, which take every chain as one. A guess.
   static KernelProfile unknown();
+  // Of a machine for whose instruction set kernels are compiled (kernels/instruction_set.h): this process's
+  // own where it is the same, else a guess.
+  static KernelProfile compiled_for(const std::string& instruction_set);
+  bool guess() const { return guess_; }
 
   std::optional<TaskFacts> operator()(const Task& task);
 
  private:
-  explicit KernelProfile(TaskOracle ask) : ask_(std::move(ask)) {}
+  KernelProfile(TaskOracle ask, bool guess) : ask_(std::move(ask)), guess_(guess) {}
 
   TaskOracle ask_;
+  bool guess_;
   std::map<std::string, std::optional<TaskFacts>> known_;
 };
 

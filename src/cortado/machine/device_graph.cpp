@@ -37,6 +37,13 @@ Bytes DeviceGraph::least_memory() const {
   return least;
 }
 
+std::string DeviceGraph::instruction_set() const {
+  const std::string& first = device(0).instruction_set;
+  for (int other = 1; other < devices(); ++other)
+    if (device(other).instruction_set != first) return "";
+  return first;
+}
+
 std::vector<double> DeviceGraph::weights() const {
   constexpr double alike = 1.1, giga = 1e9;
   std::vector<double> weights;

@@ -24,7 +24,8 @@ struct Device {
   Bandwidth memory_bandwidth;
   Bytes memory;
   Seconds task_overhead;  // what a task takes beside its work: the launch of a kernel, the start of threads
-  double weight = 0;      // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
+  std::string instruction_set;  // for which kernels are compiled there, "avx512f"; empty: not known
+  double weight = 0;  // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
   bool operator==(const Device&) const = default;
 };
 
@@ -115,7 +116,8 @@ class DeviceGraph {
   int devices() const { return static_cast<int>(places_.size()); }
   int nodes() const { return static_cast<int>(machine_.nodes.size()); }
   const Device& device(int device) const;
-  Bytes least_memory() const;  // of the device that has least
+  Bytes least_memory() const;           // of the device that has least
+  std::string instruction_set() const;  // of all devices; empty: they differ, or it is not known
   // The weight of each device where they are unequal (Caffe con Troll, section 2.3: in proportion to what
   // they compute in a second). Empty: all are equal, that is, the largest is no more than a tenth above the
   // smallest, since measured peaks of equal devices differ.

@@ -40,13 +40,14 @@ size_t devices_of(const Machine& machine) {
 }
 
 // Names are repeated for each of `count`.
-std::string name_of(const JsonObject& object) {
+std::string short_text(const JsonObject& object, std::string_view key, std::string_view meaning) {
   constexpr size_t longest = 100;
-  std::string name = object.has("name") ? object.text("name", "a name") : "";
-  if (name.size() > longest)
-    object.refuse("name", fmt::format("has {} bytes; give a name of up to {}", name.size(), longest));
-  return name;
+  std::string text = object.has(key) ? object.text(key, meaning) : "";
+  if (text.size() > longest)
+    object.refuse(key, fmt::format("has {} bytes; give {} of up to {}", text.size(), meaning, longest));
+  return text;
 }
+std::string name_of(const JsonObject& object) { return short_text(object, "name", "a name"); }
 
 int count_of(const JsonObject& object, int already) {
   if (!object.has("count")) return 1;
@@ -72,6 +73,7 @@ void add_devices(const JsonObject& object, std::vector<Device>& devices) {
     device.task_overhead = {
         object.not_negative("task_overhead_us", micro, "microseconds that a task takes beside its work")};
   }
+  device.instruction_set = short_text(object, "instruction_set", "a name as avx2");
   if (object.has("weight"))
     device.weight = object.positive("weight", plain, "the device's part of a layer, relative to others'");
   devices.insert(devices.end(), static_cast<size_t>(count_of(object, static_cast<int>(devices.size()))),
@@ -97,7 +99,8 @@ std::vector<NodeLink> node_links(const JsonObject& node) {
 
 Node node_of(const JsonObject& object, bool with_pairs) {
   static constexpr Keys known = {
-      "count", "name", "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us", "weight"};
+      "count",           "name",  "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us",
+      "instruction_set", "weight"};
   constexpr std::string_view devices_meaning = "a list of one device or more";
   Node node;
   node.name = name_of(object);

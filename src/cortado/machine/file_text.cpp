@@ -40,6 +40,8 @@ std::string device_text(const Device& device, size_t count) {
                       number_text(static_cast<double>(device.memory.count), gibi));
   if (device.task_overhead.count > 0)
     text += fmt::format(", \"task_overhead_us\": {}", number_text(device.task_overhead.count, micro));
+  if (!device.instruction_set.empty())
+    text += fmt::format(", \"instruction_set\": {}", quoted(device.instruction_set));
   if (device.weight > 0) text += fmt::format(", \"weight\": {}", number_text(device.weight, plain));
   return text;
 }

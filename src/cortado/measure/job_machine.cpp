@@ -12,6 +12,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/version.h"
 #include "cortado/comm/values_of_ranks.h"
+#include "cortado/kernels/instruction_set.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/measure/host_facts.h"
 #include "cortado/measure/probes.h"
@@ -37,6 +38,7 @@ RankFacts rank_facts() {
   const HostFacts host = host_facts();
   host.name.copy(facts.host, sizeof facts.host - 1);
   host.processor.copy(facts.processor, sizeof facts.processor - 1);
+  kernel_instruction_set().copy(facts.instruction_set, sizeof facts.instruction_set - 1);
   facts.sockets = host.sockets;
   facts.cores = host.cores;
   facts.threads = compute_threads();
@@ -91,6 +93,7 @@ std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vecto
                             .memory_bandwidth = {rounded(facts.memory_bandwidth)},
                             .memory = {facts.memory / sharing / page * page},
                             .task_overhead = {rounded(facts.task_overhead, 2)},
+                            .instruction_set = facts.instruction_set,
                             .weight = weighed ? rounded(facts.sustained / giga) : 0});
   }
   return result;

@@ -10,7 +10,7 @@ namespace cortado {
 
 // What a rank tells the others of itself, beside what it measures. Plain bytes.
 struct RankFacts {
-  char host[256] = "", processor[128] = "";
+  char host[256] = "", processor[128] = "", instruction_set[16] = "";  // of its kernels
   int sockets = 0, cores = 0, threads = 0;
   int64_t memory = 0;
   double peak = 0, sustained = 0, memory_bandwidth = 0, task_overhead = 0;

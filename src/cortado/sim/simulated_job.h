@@ -21,17 +21,20 @@ struct SimulatedMachine {
   KernelProfile& kernels;
 };
 
-// A machine that is not here: costs by its figures, and kernels that nobody knows.
+// A machine that is not here: costs by its figures, and this build's kernels where they are compiled for the
+// same instruction set, else a guess.
 class AbsentMachine {
  public:
-  explicit AbsentMachine(const DeviceGraph& graph) : graph_(graph), costs_(graph) {}
+  explicit AbsentMachine(const DeviceGraph& graph)
+      : graph_(graph), costs_(graph), kernels_(KernelProfile::compiled_for(graph.instruction_set())) {}
   SimulatedMachine simulated() { return {graph_, costs_, kernels_}; }
   CostModel& costs() { return costs_; }
+  bool guesses_kernels() const { return kernels_.guess(); }
 
  private:
   const DeviceGraph& graph_;
   AnalyticCosts costs_;
-  KernelProfile kernels_ = KernelProfile::unknown();
+  KernelProfile kernels_;
 };
 
 struct SimulatedJob {
