@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cortado/app/crash_handlers.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 
@@ -171,6 +172,7 @@ Verdicts read_damaged(const FileKind& kind, int cases, int first) {
     const bool ended = in_process(
         [&](int out) {
           limit_memory();
+          end_process_on_guarded_crash();
           for (int s = seed; s < last; ++s) {
             std::mt19937 random(static_cast<uint32_t>(s));
             std::string damaged = bytes;
@@ -183,7 +185,8 @@ Verdicts read_damaged(const FileKind& kind, int cases, int first) {
         printed, status);
     for (const std::string& verdict : lines_of(printed)) count(verdict, seed++, verdicts);
     if (ended) continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {  // refused without an exception (base/crash_guard.h)
+    if (WIFEXITED(status) &&
+        WEXITSTATUS(status) == 2) {  // refused without an exception (app/crash_handlers.h)
       ++verdicts.refused, ++seed;
       continue;
     }

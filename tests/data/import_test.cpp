@@ -45,7 +45,13 @@ TEST(Import, ImagesRawAndEncoded) {
   EXPECT_NE(
       error_of([&] { import_images(root, broken, folder / "broken", {}); }).find("expected.txt: neither"),
       std::string::npos);
-  EXPECT_EQ(import_images(root, broken, folder / "skipped", {.skip_corrupt = true}), 1);
+  std::vector<std::string> notices;
+  ImportOptions lenient{.skip_corrupt = true,
+                        .notice = [&](const std::string& line) { notices.push_back(line); }};
+  EXPECT_EQ(import_images(root, broken, folder / "skipped", lenient), 1);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("warning: skipped "), std::string::npos) << notices[0];
+  EXPECT_NE(notices[0].find("expected.txt: neither"), std::string::npos) << notices[0];
 }
 
 TEST(Import, Folders) {

@@ -57,8 +57,10 @@ void add_image_options(CLI::App& verb, DataArguments& arguments) {
   verb.add_option("--encode-type", import.encode_type, "jpg or png: compress so; implies --encoded");
   verb.add_flag("--check-size", import.check_size, "refuse images of another size than the first");
   verb.add_flag("--skip-corrupt", import.skip_corrupt, "name and leave out broken images");
-  add_force(verb, arguments);
-}
+  import.notice = [](const std::string& line) { fmt::print(stderr, "{}\n", line);
+};
+add_force(verb, arguments);
+}  // namespace
 
 void write_mean_file(const DataArguments& arguments) {
   CommandFiles files;
@@ -143,7 +145,7 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
   return actions;
 }
 
-}  // namespace
+}  // namespace cortado
 
 Command add_data_command(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "make an LMDB or a mean file");

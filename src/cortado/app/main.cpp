@@ -16,9 +16,9 @@
 
 #include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
+#include "cortado/app/crash_handlers.h"
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
-#include "cortado/base/crash_guard.h"
 #include "cortado/base/error.h"
 #include "cortado/base/resident_memory.h"
 #include "cortado/base/text.h"
@@ -127,7 +127,7 @@ int run_member(int count, const char* const* words) {
 int main(int count, char** words) {
   using namespace cortado;
   open_standard_streams();
-  CrashGuard::end_process_on_crash();
+  end_process_on_guarded_crash();
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file beyond `ulimit -f` is then an error of writing it, as a full disk is
   auto body = [&] {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace cortado {
 
-// While it lives, the calling thread is inside a library that may crash on a damaged file. In a process that
-// has called end_process_on_crash(), a SIGSEGV, SIGBUS, SIGFPE or SIGABRT of this thread then ends the
-// process with exit code 2 and one line that names the file: its memory cannot be trusted any more, so
-// nothing else runs, and no exception is thrown. Guards may nest; the inner one speaks.
+// While it lives, the calling thread is inside a library that may crash on a damaged file. A program that
+// owns its process may install handlers of SIGSEGV, SIGBUS, SIGFPE and SIGABRT that look at line(): the
+// command does (app/crash_handlers.h). Guards may nest; the inner one speaks.
 class CrashGuard {
  public:
   explicit CrashGuard(const std::string& path);
@@ -15,8 +15,13 @@ class CrashGuard {
   CrashGuard(const CrashGuard&) = delete;
   CrashGuard& operator=(const CrashGuard&) = delete;
 
-  // For a program that owns its process: guards install signal handlers from now on.
-  static void end_process_on_crash();
+  // The error, with a newline, that names the file which the calling thread reads; empty: it reads none. For
+  // signal handlers, too.
+  static std::string_view line();
+
+  // Calls `install` once, before the next guard: libraries that the process starts until then may install
+  // handlers of their own. Null: nothing.
+  static void before_next(void (*install)());
 
  private:
   std::string message_;

@@ -152,7 +152,8 @@ int64_t import_images_with(const std::map<std::string, std::string>& texts, cons
       if (!options.skip_corrupt)
         throw UserError(fmt::format(
             "{}: {}; repair or remove it, or leave such images out with --skip-corrupt", path, error.what()));
-      fmt::print(stderr, "warning: skipped {}\n", message_line(fmt::format("{}: {}", path, error.what())));
+      if (options.notice)
+        options.notice("warning: skipped " + message_line(fmt::format("{}: {}", path, error.what())));
       return std::nullopt;
     }
   };

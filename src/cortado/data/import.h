@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/notices.h"
 #include "cortado/data/image_list.h"
 #include "cortado/data/mean.h"
 #include "cortado/data/shapes.h"
@@ -24,6 +25,7 @@ struct ImportOptions {
   std::string encode_type;    // jpg or png; empty with `encoded`: as the file
   bool check_size = false;    // all images must be alike
   bool skip_corrupt = false;  // name and leave out broken images instead of stopping
+  Notices notice{};           // of each image that is left out; any thread
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};
 };
 

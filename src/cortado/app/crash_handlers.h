@@ -1,0 +1,10 @@
+#pragma once
+
+namespace cortado {
+
+// From the first CrashGuard on, a SIGSEGV, SIGBUS, SIGFPE or SIGABRT of a thread inside one ends the process
+// with exit code 2 and the guard's line: the memory cannot be trusted any more, so nothing else runs, and no
+// exception is thrown.
+void end_process_on_guarded_crash();
+
+}  // namespace cortado
