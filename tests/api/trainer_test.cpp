@@ -182,7 +182,7 @@ TEST_F(TrainerTest, TwoInOneProcessAreAsEachAlone) {
   ASSERT_NE(of_small, of_other);
   {
     Trainer a = small(), b = other();
-    for (int i = 0; i < 10; ++i) a.step(), b.step();
+    for (int i = 0; i < 10; ++i) a.step(), b.step(), a.test();
     EXPECT_EQ(all_parameters(a), of_small);
     EXPECT_EQ(all_parameters(b), of_other);
   }

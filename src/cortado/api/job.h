@@ -11,8 +11,9 @@ class Job {
  public:
   Job();  // one rank: this process
   // The ranks that the launcher of this process (mpiexec, mpirun, srun) started; one rank where none did. MPI
-  // begins here and ends with the last copy, unless the program has started it itself. At most one at a time
-  // in a process. Throws UserError where this build has no MPI.
+  // begins here and ends with the last copy, unless the program has begun it: then it ends MPI itself, after
+  // the last copy. At most one job at a time in a process. Throws UserError: this build has no MPI, or MPI
+  // has ended.
   static Job launched();
   // `ranks` threads of this process, for tests: calls `body` on each and returns when all have ended.
   // Rethrows what the first to fail threw; the others get PeerError.

@@ -106,7 +106,10 @@ void check_mpi(int code) {
 MpiWorld::MpiWorld(bool apart, std::function<void()> stuck)
     : exceptions_(std::uncaught_exceptions()), stuck_(std::move(stuck)) {
   const ActivityScope waiting("the start of MPI");
-  int begun = 0, provided = 0;
+  int begun = 0, ended = 0, provided = 0;
+  MPI_Finalized(&ended);
+  if (ended != 0)
+    throw UserError("MPI has ended in this process and cannot begin again; keep the first job to the end");
   MPI_Initialized(&begun);
   begun_here_ = begun == 0;
   if (begun_here_) {
