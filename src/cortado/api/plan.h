@@ -29,7 +29,7 @@ struct Configuration {
 };
 
 // The cheapest way to cut each layer of a network over a machine, by costs in which nothing overlaps
-// (docs/planning.md). All seconds are of one iteration. A value.
+// (docs/explanation/planning.md). All seconds are of one iteration. A value.
 class Plan {
  public:
   struct Alternative {

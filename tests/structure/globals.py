@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The library has no variables that two users in a process share, but those listed here, each with its reason.
+
+Looks at the variables in the archive's writable memory; those that the sources declare const are set once, by whoever comes first.
+
+    tests/structure/globals.py NM ARCHIVE ROOT
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+SHARED = {
+    "base/activity.cpp mutex": "guards scopes",
+    "base/activity.cpp scopes": "what this process does, for the command that watches a rank; nothing depends on it",
+    "base/activity.h progress_count": "counts for the command that watches a rank; atomic; nothing depends on it",
+    "base/crash_guard.cpp line_at": "of a thread: the file that it reads, for handlers of a process that crashes",
+    "base/crash_guard.cpp line_bytes": "the same",
+    "base/crash_guard.cpp innermost": "the same",
+    "base/crash_guard.cpp install_next": "of the process, whose handlers they are; only the command sets it; atomic",
+    "net/text_format.cpp once": "silences protobuf, once a process",
+    "device/host/host_device.cpp device": "this computer's memory; keeps nothing",
+    "kernels/onednn/engine.cpp stream": "of a thread; keeps nothing between two calls",
+    "apply/image_batches.cpp image": "scratch memory of a thread",
+    "data/database.cpp datum": "scratch memory of a thread",
+    "data/database.cpp pixels": "scratch memory of a thread",
+    "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
+}
+
+
+def variables(nm, archive):
+    """(source's name, variable, whether a header may declare it) of each in writable memory that is ours."""
+    listed = subprocess.run([nm, "-C", "-f", "sysv", archive], check=True, capture_output=True, text=True).stdout
+    source = ""
+    for line in listed.split("\n"):
+        if header := re.match(r".*\b([\w.-]+\.(?:cpp|cc))\.o[\]:]", line):
+            source = header[1]
+        fields = [field.strip() for field in line.rsplit("|", 6)]
+        if len(fields) != 7 or not re.match(r"\.t?(bss|data)(?!\.rel\.ro)", fields[6].removeprefix("*")):
+            continue
+        name = fields[0]
+        if name.startswith(("cortado::", "(anonymous")) and fields[3] in ("OBJECT", "TLS"):
+            yield source, re.sub(r"\[abi:\w+\]", "", name).rsplit("::", 1)[-1], fields[2] in "uVW"
+
+
+def main():
+    nm, archive, rooms = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]) / "src/cortado"
+    texts = {file: file.read_text() for ending in ("*.cpp", "*.h") for file in rooms.rglob(ending)}
+    faults, used, found = [], set(), set(variables(nm, archive))
+    if len(found) < 20:
+        sys.exit(f"{archive}: only {len(found)} variables")
+    for source, name, in_header in sorted(found):
+        places = [f for f in texts if f.name == source or (in_header and f.suffix == ".h")]
+        constant = re.compile(rf"^(\s*(inline|static) )?(const|constexpr) ([\w:, ]|<[^;=]*>|\* ?const)+ {name}\b(\[\w*\])?( = |;|\(|{{)", re.M)
+        if any(constant.search(texts[f]) for f in places):
+            continue
+        listed = {f"{f.relative_to(rooms)} {name}" for f in places} & set(SHARED)
+        used |= listed
+        if not listed:
+            faults.append(f"{source}: variable {name} is shared by all users of a process; make it a member, or say here why not")
+    faults += [f"tests/structure/globals.py: there is no {name}" for name in sorted(set(SHARED) - used)]
+    print("\n".join(faults) or f"{len(found)} variables, {len(used)} of them shared")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
