@@ -188,12 +188,15 @@ Tensor Trainer::Impl::whole(const std::string& name, std::span<const float> own,
     take_part(bytes, Box::whole(shape), tensor.values.data());
     kept = true;
   }
-  if (!kept)
-    throw UserError(
-        fmt::format("net '{}': tensor '{}' is not kept, or has no gradient; set keep_tensors to read what is "
-                    "neither a loss nor an output",
-                    net.name(), name));
+  if (!kept) refuse(name);
   return tensor;
+}
+
+void Trainer::Impl::refuse(const std::string& tensor) const {
+  throw UserError(
+      fmt::format("net '{}': tensor '{}' is not kept, or has no gradient; set keep_tensors to read what is "
+                  "neither a loss nor an output",
+                  trainer->train_net().network().name(), tensor));
 }
 
 Trainer::Trainer(const Solver& solver, const Data& data, const TrainerOptions& options)
@@ -228,12 +231,15 @@ const Network& Trainer::network() const { return impl_->network; }
 Tensor Trainer::tensor(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
   const int index = tensor_named(executor.network(), name);
+  const bool reported = executor.program().placement->report_values[static_cast<size_t>(index)] >= 0;
+  if (!reported && !impl_->options.keep_tensors) impl_->refuse(name);
   return impl_->whole(name, executor.tensor(index), executor.tensor_box(index));
 }
 
 Tensor Trainer::gradient(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
   const int index = tensor_named(executor.network(), name);
+  if (!impl_->options.keep_tensors) impl_->refuse(name);
   return impl_->whole(name, executor.gradient(index), executor.gradient_box(index));
 }
 

@@ -39,6 +39,8 @@ struct Trainer::Impl {
 
   Communicator& ranks() const;
   Tensor whole(const std::string& name, std::span<const float> own, const std::optional<Box>& box) const;
+  // Throws that the tensor's memory holds something else by now.
+  [[noreturn]] void refuse(const std::string& tensor) const;
 
  private:
   std::unique_ptr<cortado::Trainer> make(const Solver& solver);
