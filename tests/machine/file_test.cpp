@@ -101,7 +101,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
           R"("message_overhead": {"network_us_per_mb": 250}, )"
           R"("allreduce": [{"devices": 4, "bytes": 4096, "time_us": 6}]})"),
       "m.json");
-  const Device expected{"d", {1.5e9}, {2e9}, {int64_t{1} << 29}, {7e-6}};
+  const Device expected{"d", {1.5e9}, {2e9}, {int64_t{1} << 29}, {7e-6}, "avx2"};
   EXPECT_EQ(graph.devices(), 4);
   EXPECT_EQ(graph.device(3), expected);
   EXPECT_EQ(graph.link(2, 3), (Link{{0}, {3e9}}));

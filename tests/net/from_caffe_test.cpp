@@ -41,7 +41,8 @@ std::string required_options(std::string_view type) {
       {"Data", "data_param { source: 'a' batch_size: 1 }"},
       {"ImageData", "image_data_param { source: 'a' batch_size: 1 }"},
       {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
-      {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"}};
+      {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"},
+      {"Tile", "tile_param { tiles: 1 }"}};
   const auto found = options.find(type);
   return found == options.end() ? "" : found->second;
 }

@@ -70,13 +70,13 @@ CutComparison compare(const Network& network, const std::string& strategy, int r
   job.run([&](Communicator& communicator) {
     const NodeStrategies strategies =
         resolve(load_strategy(strategy, network, ranks), network, ranks, strategy);
-    const CutComparison found =
-        compare_cut_training({.network = network,
-                              .cut = {.strategies = strategies, .ranks = ranks, .rank = communicator.rank()},
-                              .job = communicator,
-                              .data = [&](const auto& samples) { return drawn_data(network, shift, samples); },
-                              .iterations = 3,
-                              .rate = 0.01});
+    const CutComparison found = compare_cut_training(
+        {.network = network,
+         .cut = {.strategies = strategies, .ranks = ranks, .rank = communicator.rank()},
+         .job = communicator,
+         .data = [&](const auto& samples) { return drawn_data(network, shift, samples); },
+         .iterations = 3,
+         .rate = 0.01});
     if (communicator.rank() == 0) comparison = found;
   });
   return comparison;

@@ -83,13 +83,19 @@ TEST_F(TrainerOnRanks, WritesAndReadsTheSnapshotOfOneRank) {
   EXPECT_EQ(bytes(4), four);
 }
 
+// Takes the folder of the snapshots away after the first iteration.
+struct Remover : TrainingObserver {
+  explicit Remover(std::filesystem::path folder) : folder(std::move(folder)) {}
+  void iteration(const IterationReport&) override { std::filesystem::remove_all(folder); }
+  std::filesystem::path folder;
+};
+
 TEST_F(TrainerOnRanks, AllLearnThatASnapshotFailed) {
   std::atomic<int> failed = 0;
   LocalJob(3).run([&](Communicator& ranks) {
     Trainer trainer(options(1), nets(), {.only_kernel = {}, .communicator = &ranks});
-    ranks.barrier();
-    if (ranks.rank() == 0) std::filesystem::remove_all(folder_ / "kept");
-    ranks.barrier();
+    Remover remover(folder_ / "kept");
+    if (ranks.rank() == 0) trainer.watch(remover);
     try {
       StopFlags flags;
       trainer.run(flags);

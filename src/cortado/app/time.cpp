@@ -154,7 +154,8 @@ void run_time(const TimeArguments& a) {
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   ExecutorOptions execution{.communicator = job.get()};
   if (modelled) execution.in_place_of_computing = ModelledComputing(compiled.program, *modelled);
-  Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources), std::move(execution));
+  Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources),
+                    std::move(execution));
   if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;

@@ -21,8 +21,8 @@ struct ExchangeVolume {
 // What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one: the same
 // as transfers() in parallel/layout.h, without making them. Elements are floats, each owned once. The adjoint
 // moves as much. `node_of`: per rank, in order. Ranks that need the same box, hold it among themselves, and
-// give nothing to others, move it round a ring (ring_group in parallel/collectives.h): each rank sends only to
-// the next one.
+// give nothing to others, move it round a ring (ring_group in parallel/collectives.h): each rank sends only
+// to the next one.
 //
 // How much a rank has of another's box is a product over axes of what their ranges share. A planner asks
 // about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array

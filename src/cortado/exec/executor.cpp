@@ -206,7 +206,6 @@ void Executor::note_messages() {
 // Runs the steps of both lanes to their end.
 void Executor::run_lanes(const std::function<bool(int step)>& compute) {
   const ActivityScope doing([this] { return activity(); });
-  if (staging_) staging_->restart();
   communication_->start();
   try {
     for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
@@ -229,6 +228,7 @@ void Executor::run_lanes(const std::function<bool(int step)>& compute) {
     queue_.finish();
   } catch (...) {
     communication_->abandon();
+    if (staging_) staging_->restart();
     drain();
     throw;
   }

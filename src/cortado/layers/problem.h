@@ -9,8 +9,8 @@ namespace cortado {
 // Type and options (fillers aside) of a layer: layers of one key compute the same in the same time.
 std::string key_of(const Layer& layer);
 
-// All of a task that its time depends on, as text: keys of its layers, phase, shapes, boxes, wanted gradients.
-// Two tasks of one text are the same computation.
+// All of a task that its time depends on, as text: keys of its layers, phase, shapes, boxes, wanted
+// gradients. Two tasks of one text are the same computation.
 std::string problem_of(const Task& task);
 // On the kernels of that name; "": those that the list of all selects.
 std::string problem_of(const Task& task, const std::string& kernels);
