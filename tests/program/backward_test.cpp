@@ -8,13 +8,13 @@ namespace cortado {
 namespace {
 
 using testing::all;
+using ::testing::ElementsAre;
 using testing::facts_of;
 using testing::NetBuilder;
 using testing::step_of;
 using testing::texts_of;
 using testing::whole;
 using testing::with_backward;
-using ::testing::ElementsAre;
 
 std::vector<std::string> backward_of(const Network& net, const Program& program) {
   auto texts = texts_of(net, program);

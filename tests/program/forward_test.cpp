@@ -9,12 +9,12 @@ namespace {
 
 using testing::all;
 using testing::Cutting;
+using ::testing::ElementsAre;
 using testing::facts_of;
 using testing::NetBuilder;
 using testing::texts_of;
 using testing::whole;
 using testing::with_forward;
-using ::testing::ElementsAre;
 
 TEST(PlaceForward, MakesAStepOfEveryWorkInOrder) {
   const Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
@@ -102,7 +102,8 @@ TEST(PlaceForward, WritesInPlaceOnlyWhereNobodyNeedsTheOldValue) {
     const TaskOracle oracle = [&](const Task& task) {
       auto facts = facts_of(task);
       const bool tanh = task.layer().type() == "TanH";
-      if (tanh) facts->in_place = one.works_in_place, facts->backward_reads_inputs = one.reads_inputs_backward;
+      if (tanh)
+        facts->in_place = one.works_in_place, facts->backward_reads_inputs = one.reads_inputs_backward;
       if (task.layer().type() == "Convolution") facts->backward_reads_outputs = one.convolution_reads_outputs;
       return facts;
     };
@@ -156,8 +157,7 @@ class ForwardRun {
     if (found->second.contains(value)) return true;
     const auto& made = program_.placement->values[static_cast<size_t>(value)];
     const auto& producer = program_.placement->operations[static_cast<size_t>(made.producer)];
-    const bool moved =
-        producer.kind == Work::Kind::copy || producer.kind == Work::Kind::sum;
+    const bool moved = producer.kind == Work::Kind::copy || producer.kind == Work::Kind::sum;
     return moved && holds(view, producer.inputs[0]);
   }
   void expect_held(const std::vector<View>& views, const std::vector<int>& values) {

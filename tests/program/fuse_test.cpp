@@ -11,10 +11,10 @@ namespace {
 
 using testing::all;
 using testing::cut_by;
+using ::testing::ElementsAre;
 using testing::NetBuilder;
 using testing::whole;
 using testing::with_works;
-using ::testing::ElementsAre;
 
 std::vector<std::string> names_of(const Network& net, const Program& program) {
   std::vector<std::string> names;

@@ -122,43 +122,6 @@ TEST(Verify, HoldsOnRandomNets) {
   }
 }
 
-class BrokenProgram : public ::testing::Test {
- protected:
-  void expect_caught(const Program& program, const std::string& law) {
-    try {
-      verify(program, net_);
-      FAIL() << "the broken program passed";
-    } catch (const InternalError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(law));
-    }
-  }
-  Network net_ = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
-  Program program_ = lower(net_, facts_of);
-};
-
-TEST_F(BrokenProgram, MissingWriterIsCaught) {
-  program_.steps[0].writes.clear();
-  expect_caught(program_, "before it is written");
-}
-
-TEST_F(BrokenProgram, WaitingForTheFutureIsCaught) {
-  program_.steps[1].waits = {static_cast<int>(program_.steps.size()) - 1};
-  expect_caught(program_, "waits for the later step");
-}
-
-TEST_F(BrokenProgram, OverlappingMemoryIsCaught) {
-  for (Buffer& buffer : program_.buffers) buffer.offset = buffer.offset < 0 ? -1 : 0;
-  expect_caught(program_, "share memory");
-}
-
-TEST_F(BrokenProgram, MissingUpdateIsCaught) {
-  std::erase_if(program_.steps, [](const Step& step) { return step.is<steps::Update>(); });
-  for (Buffer& buffer : program_.buffers) buffer.last_step = 1000;
-  for (Step& step : program_.steps) step.waits.clear();
-  for (Buffer& buffer : program_.buffers) buffer.offset = -1, buffer.first_step = 0;
-  expect_caught(program_, "is updated 0 times");
-}
-
 TEST(Program, PrintsItsSteps) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
   std::string text = lower(net, facts_of).text(net);
