@@ -1,62 +1,275 @@
 #include "cortado/auto/choose_strategy.h"
 
-#include <cstdlib>
-#include <gtest/gtest.h>
+#include <cstring>
+#include <fmt/format.h>
 
-#include "cortado/base/parallel_for.h"
-#include "cortado/comm/local/local_job.h"
+#include "cortado/auto/trial.h"
+#include "cortado/base/digest.h"
+#include "cortado/layers/hdf5_output.h"
+#include "cortado/machine/file.h"
+#include "cortado/measure/job_machine.h"
+#include "cortado/plan/choice.h"
 
-#include "tests/base/scratch_folder.h"
+#include "tests/measure/kept.h"
 #include "tests/plan/zoo.h"
+#include "tests/program/nets.h"
 
 namespace cortado {
 namespace {
 
-class ChooseStrategy : public ::testing::Test {
+using ::testing::HasSubstr;
+
+Network lenet() { return testing::zoo_net("lenet", 8, {1, 28, 28}); }
+
+// Convolutions that can be cut by samples, channels or rows.
+Network convolutions() {
+  SourceOptions images;
+  images.kind = SourceOptions::Kind::input;
+  images.shapes = {Shape{4, 16, 48, 48}};
+  const auto convolution = [](int64_t filters) {
+    return std::make_shared<Convolution>(
+        ConvolutionOptions{.num_output = filters, .kernel = {3, 3}, .stride = {1, 1}, .pad = {1, 1}});
+  };
+  return testing::built(
+      {testing::declared("data", std::make_shared<Source>(images), {}, {"data"}),
+       testing::declared("a", convolution(32), {"data"}, {"a"}),
+       testing::declared("b", convolution(16), {"a"}, {"b"}),
+       testing::declared("loss", std::make_shared<EuclideanLoss>(), {"b", "data"}, {"loss"})});
+}
+
+// Ranks are threads of this process.
+class ChooseStrategy : public testing::KeptCache {
  protected:
-  ChooseStrategy() {
-    setenv("CORTADO_CACHE", folder_.file("cache").c_str(), 1);
-    set_compute_threads(1);
-  }
-  ~ChooseStrategy() override { unsetenv("CORTADO_CACHE"); }
+  ChooseStrategy() : KeptCache(2) {}
 
   // What each rank gets, and what is told.
-  std::vector<AutoChoice> choose(int ranks) {
+  std::vector<AutoChoice> choose(int ranks, const Network& net) {
     std::vector<AutoChoice> choices(static_cast<size_t>(ranks));
     LocalJob(ranks).run([&](Communicator& job) {
-      const auto tell = [&](const std::string& line) { told_ += line + "\n"; };
-      choices[static_cast<size_t>(job.rank())] = choose_strategy(net_, job, "", 1, tell);
+      choices[static_cast<size_t>(job.rank())] = choose_strategy(net, job, "", 1, tell_);
     });
     return choices;
   }
+  AutoChoice choose(const Network& net) { return choose(2, net)[0]; }
 
-  ScratchFolder folder_;
-  std::string told_;
-  const Network net_ = testing::zoo_net("lenet", 8, {1, 28, 28});
+  const Network net_ = lenet();
 };
 
 TEST_F(ChooseStrategy, HasNothingToChooseForOneRank) {
-  const AutoChoice choice = choose(1)[0];
+  const AutoChoice choice = choose(1, net_)[0];
   EXPECT_FALSE(choice.planned);
   EXPECT_EQ(strategy_text(choice.strategy), strategy_text(built_in_strategy("single", net_, 1)));
   EXPECT_EQ(told_, "");
 }
 
 TEST_F(ChooseStrategy, TellsWhatItMeasuredAndKeepsIt) {
-  const std::vector<AutoChoice> first = choose(2);
+  const std::vector<AutoChoice> first = choose(2, net_);
   EXPECT_TRUE(first[0].planned);
   EXPECT_FALSE(first[0].cached);
   EXPECT_GT(first[0].measurements, 0);
   EXPECT_GT(first[0].layers, 0u);
+  EXPECT_GE(first[0].layers, first[0].layers_not_by_sample);
   EXPECT_GT(first[0].times_faster_than_data, 0);
-  EXPECT_NE(told_.find("measuring what layers take on this machine; kept in "), std::string::npos) << told_;
+  EXPECT_THAT(told_, HasSubstr("measuring what layers take on this machine; kept in "));
   EXPECT_EQ(strategy_text(first[0].strategy), strategy_text(first[1].strategy));
+  EXPECT_EQ(first[0].obstacle, "");
+  EXPECT_EQ(first[0].misfit, "");
   told_.clear();
-  const std::vector<AutoChoice> second = choose(2);
+  const std::vector<AutoChoice> second = choose(2, net_);
   if (!second[0].cached) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";
   EXPECT_EQ(second[0].measurements, 0);
   EXPECT_EQ(told_, "");
   EXPECT_EQ(strategy_text(second[0].strategy), strategy_text(first[0].strategy));
+}
+
+// A trial would write files.
+TEST_F(ChooseStrategy, TriesNoNetThatWritesFiles) {
+  ScratchFolder folder;
+  const LayerPtr output = std::make_shared<Hdf5Output>(Hdf5OutputOptions{folder.file("out.h5")});
+  const Network net = testing::NetBuilder()
+                          .conv("a", "data")
+                          .declare("write", output, {"a", "data"}, {})
+                          .loss("a", "data")
+                          .build();
+  const AutoChoice choice = choose(net);
+  EXPECT_TRUE(choice.planned);
+  EXPECT_EQ(choice.tried, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("out.h5")));
+}
+
+TEST_F(ChooseStrategy, TrialsTakeAsLongAtEveryRank) {
+  const Strategy data = built_in_strategy("data", net_, 2);
+  std::vector<Seconds> seconds(2);
+  LocalJob(2).run([&](Communicator& job) {
+    JobCosts costs(job, "");
+    seconds[static_cast<size_t>(job.rank())] = try_strategy(net_, job, data, costs);
+  });
+  EXPECT_EQ(seconds[0], seconds[1]);
+  EXPECT_GT(seconds[0], Seconds{});
+}
+
+// A job whose ranks say that they run on these hosts.
+class OnHosts : public Communicator {
+ public:
+  OnHosts(Communicator& job, std::vector<std::string> hosts) : job_(job), hosts_(std::move(hosts)) {}
+
+  std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override {
+    auto all = job_.all_to_all_bytes(mine);
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].size() != sizeof(RankFacts)) continue;
+      RankFacts facts;
+      std::memcpy(&facts, all[rank].data(), sizeof facts);
+      std::memset(facts.host, 0, sizeof facts.host);
+      hosts_[rank].copy(facts.host, sizeof facts.host - 1);
+      std::memcpy(all[rank].data(), &facts, sizeof facts);
+    }
+    return all;
+  }
+  int rank() const override { return job_.rank(); }
+  int size() const override { return job_.size(); }
+  std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
+                                         int tag) override {
+    return job_.exchange(std::move(sends), std::move(receives), tag);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
+    return job_.allreduce(group, values, count);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+                                          int64_t count) override {
+    return job_.allreduce(group, values, count);
+  }
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+                                               std::vector<int64_t> counts) override {
+    return job_.reduce_scatter(group, values, std::move(counts));
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                          std::vector<int64_t> counts) override {
+    return job_.allgather(group, values, std::move(counts));
+  }
+  void barrier() override { job_.barrier(); }
+  void send(int peer, std::span<const float> values) override { job_.send(peer, values); }
+  void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }
+  double sum(double mine) override { return job_.sum(mine); }
+  Traffic traffic() const override { return job_.traffic(); }
+
+ private:
+  Communicator& job_;
+  const std::vector<std::string> hosts_;
+};
+
+// A machine's devices are node by node; where ranks are not, nothing can be planned, and nothing is measured.
+TEST_F(ChooseStrategy, IsDataWhereHostsAreMixed) {
+  std::vector<AutoChoice> choices(3);
+  LocalJob(3).run([&](Communicator& job) {
+    OnHosts mixed(job, {"a", "b", "a"});
+    choices[static_cast<size_t>(job.rank())] = choose_strategy(net_, mixed, "", 1, tell_);
+  });
+  for (const AutoChoice& choice : choices) {
+    EXPECT_FALSE(choice.planned);
+    EXPECT_THAT(choice.obstacle, HasSubstr("rank 2 runs on a"));
+    EXPECT_THAT(choice.obstacle, HasSubstr("start the ranks host by host"));
+    EXPECT_EQ(choice.strategy, built_in_strategy("data", net_, 3));
+    EXPECT_EQ(choice.measurements, 0);
+  }
+  EXPECT_EQ(told_, "");
+}
+
+// The cache of a job that has chosen for LeNet before, once a process.
+class ChosenBefore : public ChooseStrategy {
+ protected:
+  ChosenBefore() {
+    static const ScratchFolder folder;
+    const std::string chosen = folder.file("cache");
+    using std::filesystem::copy_options;
+    if (!std::filesystem::exists(chosen)) {
+      choose(net_);
+      std::filesystem::copy(this->folder(), chosen);
+    }
+    std::filesystem::copy(chosen, this->folder(), copy_options::overwrite_existing);
+    told_.clear();
+  }
+
+  static bool is_trial(const Json& entry) {
+    return entry["task"].get<std::string>().starts_with("iteration of net ");
+  }
+  // The texts of the trials of a net's strategies.
+  std::vector<std::string> trials(const Network& net) const {
+    std::vector<std::string> texts;
+    const Json file = Json::parse(read_file(kept_file("tasks-")));
+    for (const Json& entry : file["tasks"])
+      if (is_trial(entry) &&
+          entry["task"].get<std::string>().find("'" + net.name() + "'") != std::string::npos)
+        texts.push_back(entry["task"]);
+    return texts;
+  }
+  // The built-in strategy that was tried; "": a plan's own.
+  static std::string built_in_of(const Network& net, const std::string& trial) {
+    for (std::string_view name : built_in_strategies()) {
+      const uint64_t strategy = digest(strategy_text(built_in_strategy(name, net, 2)));
+      if (trial.find(fmt::format("under strategy {:016x} ", strategy)) != std::string::npos)
+        return std::string(name);
+    }
+    return "";
+  }
+};
+
+// Simulated, the choice is as fast as the best built-in strategy, but for those that were worth a trial.
+TEST_F(ChosenBefore, IsTheFastestBySimulationOrWorthATrial) {
+  const AutoChoice choice = choose(net_);
+  if (!choice.cached) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";
+  LocalJob(2).run([&](Communicator& job) {
+    JobCosts costs(job, "");
+    const auto judge = simulated_seconds(net_, costs.simulated());
+    const Seconds chosen = judge(choice.strategy);
+    for (const char* name : {"data", "model", "owt", "spatial"}) {
+      const Seconds built_in = judge(built_in_strategy(name, net_, 2));
+      EXPECT_LE(chosen.count, plan::worth_trying * built_in.count * (1 + 1e-9)) << name;
+    }
+  });
+}
+
+// Whichever of the tried strategies took least is taken; the others took four times as long.
+TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
+  const Network net = convolutions();
+  choose(net);
+  // Every task takes as long as any other, so that built-in strategies differ by their messages alone.
+  edit("tasks-", [](Json& file) {
+    for (Json& entry : file["tasks"])
+      for (const char* pass : {"forward_seconds", "backward_weights_seconds", "backward_seconds"})
+        entry[pass] = 0.1;
+  });
+  choose(net);
+  const std::vector<std::string> tried = trials(net);
+  ASSERT_GE(tried.size(), 2u);
+  for (const std::string& fastest : tried) {
+    SCOPED_TRACE(fastest);
+    edit("tasks-", [&](Json& file) {
+      for (Json& entry : file["tasks"])
+        if (is_trial(entry)) entry["forward_seconds"] = entry["task"] == fastest ? 0.5 : 2.0;
+    });
+    const AutoChoice choice = choose(net);
+    if (!choice.cached) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";
+    EXPECT_EQ(choice.tried, static_cast<int>(tried.size()));
+    EXPECT_EQ(choice.built_in, built_in_of(net, fastest));
+    const bool data_tried = std::ranges::any_of(
+        tried, [&](const std::string& trial) { return built_in_of(net, trial) == "data"; });
+    if (data_tried) {
+      EXPECT_EQ(choice.times_faster_than_data, choice.built_in == "data" ? 1 : 4);
+    }
+  }
+}
+
+// Devices that hold next to nothing: it is planned without that limit, and the choice says so.
+TEST_F(ChosenBefore, SaysWhereNothingFits) {
+  Machine machine = parse_machine(read_file(kept_file("machine-")), "test").machine();
+  for (Node& node : machine.nodes)
+    for (Device& device : node.devices) device.memory = {int64_t{1} << 16};
+  overwrite("machine-", machine_text(DeviceGraph(machine)));
+  const AutoChoice choice = choose(net_);
+  if (choice.misfit.empty()) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";
+  EXPECT_TRUE(choice.planned);
+  EXPECT_THAT(choice.misfit, HasSubstr("on a device that has 0.06 MiB"));
+  EXPECT_GT(choice.layers, 0u);
 }
 
 }  // namespace
