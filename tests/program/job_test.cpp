@@ -36,6 +36,16 @@ int64_t bytes_received(const Program& program) {
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
+TEST(Job, UpdatesAreLateWhereTheScheduleSaysSo) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
+  for (const bool late : {false, true}) {
+    for (const Program& program : lower_job(net, all(net, {.n = 2}), 2, false, {.late_updates = late})) {
+      EXPECT_EQ(std::ranges::any_of(program.steps, &Step::late), late);
+      EXPECT_EQ(std::ranges::any_of(program.steps, &Step::carried), late);
+    }
+  }
+}
+
 TEST(Job, EqualCutsBySampleMoveNothing) {
   const Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").build();
   for (const Program& program : lower_job(net, all(net, {.n = 2}), 2)) {
