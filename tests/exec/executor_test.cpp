@@ -6,7 +6,6 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/filler.h"
-#include "cortado/sim/modelled_computing.h"
 
 #include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
@@ -56,13 +55,12 @@ TEST(Executor, WaitsForModelledTimes) {
   ParameterStore store(device);
   Compiled compiled = compile(net);
   double given = 0;
-  std::vector<Seconds> seconds;
+  std::vector<Seconds>& seconds = compiled.modelled;
   for (const Step& step : compiled.program.steps) {
     seconds.push_back({step.lane == Lane::compute ? 1e-3 * static_cast<double>(seconds.size() % 3) : 1e9});
     if (step.lane == Lane::compute) given += seconds.back().count;
   }
-  Executor executor(net, std::move(compiled), store, random_source(batch),
-                    {.in_place_of_computing = ModelledComputing(seconds)});
+  Executor executor(net, std::move(compiled), store, random_source(batch));
   const auto weights = store.canonical(0);
   int updates = 0;
   const auto begin = std::chrono::steady_clock::now();

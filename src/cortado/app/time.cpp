@@ -20,7 +20,7 @@
 #include "cortado/report/prediction_report.h"
 #include "cortado/report/simulation_report.h"
 #include "cortado/report/table.h"
-#include "cortado/sim/modelled_computing.h"
+#include "cortado/sim/model_computing.h"
 #include "cortado/train/resident_data.h"
 #include "cortado/train/timed_run.h"
 
@@ -152,10 +152,9 @@ void run_time(const TimeArguments& a) {
     predicted = predict_on_job(loaded.network, options, *job, print_notice);
   Compiled compiled = compile(loaded.network, std::move(options));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
-  ExecutorOptions execution{.communicator = job.get()};
-  if (modelled) execution.in_place_of_computing = ModelledComputing(compiled.program, *modelled);
+  if (modelled) model_computing(compiled, *modelled);
   Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources),
-                    std::move(execution));
+                    {.communicator = job.get()});
   if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;

@@ -28,6 +28,9 @@ struct Compiled {
   Program program;
   std::vector<Selection> kernels;        // TaskFacts::kernel is an index into it
   std::vector<ParameterFormat> formats;  // per parameter of the network: how this rank's slice lies in memory
+  // Per step: how long one of the compute lane waits in place of what it computes, so that the messages of
+  // many ranks can be measured on few cores; values then mean nothing. Empty: the kernels compute.
+  std::vector<Seconds> modelled{};
 };
 
 // Network and strategies become a Placement, and this rank's part of that a Program whose works have kernels.

@@ -162,7 +162,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
     late_update_ = update;
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      due_[s] = step.late && !options_.in_place_of_computing && (update || !step.is<steps::Update>());
+      due_[s] = step.late && compiled_.modelled.empty() && (update || !step.is<steps::Update>());
     }
     if (!update) settle();
   }
@@ -257,8 +257,8 @@ void Executor::run_step(int index, const Update& update) {
   const Step& step = program_.steps[index];
   TimelineEntry& entry = timeline_[index];
   entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
-  if (options_.in_place_of_computing) {
-    options_.in_place_of_computing(index);
+  if (!compiled_.modelled.empty()) {
+    pace_.take(compiled_.modelled[index]);
     entry.end = since(iteration_start_);
     return;
   }

@@ -14,6 +14,7 @@
 #include "cortado/comm/communicator.h"
 #include "cortado/compile/compile.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/pace.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/program/timeline.h"
@@ -31,9 +32,6 @@ using BatchSource = std::function<std::vector<const float*>()>;
 struct ExecutorOptions {
   uint64_t seed = 1;
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
-  // Called in place of each step of the compute lane, so that the messages of many ranks can be measured on
-  // few cores; values then mean nothing. Null: the steps compute.
-  std::function<void(int step)> in_place_of_computing{};
 };
 
 // Runs this rank's Program of one net. Compute steps run in order on the calling thread (kernels use the
@@ -173,6 +171,7 @@ class Executor {
   std::vector<bool> due_;  // per step: late, and still to be done
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
+  Pace pace_;  // of modelled computing
   bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
