@@ -19,16 +19,18 @@ declare -A uses=(
   [sim]="base layers net parallel program compile machine cost"
   [tune]="base layers net parallel program sim"
   [comm]="base"
-  [job]="base"
+  [job]="base comm"
+  [terminal]="base"
+  [cli]="base"
   [exec]="base device layers net parallel program kernels comm compile"
   [measure]="base device layers net program kernels compile comm exec machine cost sim"
   [data]="base proto layers"
   [report]="base layers net parallel program machine cost plan sim"
   [train]="base device proto layers net parallel program kernels comm compile exec data report machine"
   [apply]="base proto layers net compile exec data train"
-  [auto]="base net parallel comm compile exec measure plan sim tune report train"
+  [auto]="base net parallel kernels comm compile exec measure plan sim tune report train"
   [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels"
-  [app]="base device proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api"
+  [app]="base device proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api terminal cli"
 )
 
 bad=0

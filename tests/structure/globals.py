@@ -25,6 +25,11 @@ SHARED = {
     "apply/image_batches.cpp image": "scratch memory of a thread",
     "data/database.cpp datum": "scratch memory of a thread",
     "data/database.cpp pixels": "scratch memory of a thread",
+    "job/membership.cpp watched": "the same",
+    "job/signals.cpp stop_flag": "the same",
+    "job/signals.cpp snapshot_flag": "the same",
+    "terminal/log_lines.cpp log_format": "how the command prints lines; api uses no terminal",
+    "terminal/terminal.cpp is_rank": "the same",
     "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
 }
 

@@ -19,6 +19,7 @@ WORDS = {
 # Rooms and files that may, each with its reason. One that does not is a fault of this list.
 EXCEPTIONS = {
     "app": "the command",
+    "terminal": "the command's lines on a terminal; api uses no terminal",
     "job": "the command as the parent of ranks: it passes on what they print and ends them. No public header reaches it (api uses no job).",
 }
 

@@ -23,8 +23,8 @@ struct NetworkOptions {
 // A network of a Caffe prototxt. A value: copies share what they hold, which never changes.
 class Network {
  public:
-  // Throw UserError naming file, line and field. The file is read, not built: shapes, and what they cannot
-  // be, come with the first question below.
+  // Throw UserError naming file, line and field. They only read the file. The first of the functions below
+  // that needs shapes builds the network, and throws where these do not fit.
   static Network from_file(const std::string& path, const NetworkOptions& options = {});
   static Network from_text(const std::string& text, const NetworkOptions& options = {},
                            const std::string& name_in_errors = "net");

@@ -8,8 +8,7 @@
 #include "cortado/api/impl/plan.h"
 #include "cortado/api/impl/strategy.h"
 #include "cortado/base/error.h"
-#include "cortado/cost/analytic.h"
-#include "cortado/plan/remedy.h"
+#include "cortado/plan/plan_on_machine.h"
 #include "cortado/report/plan_report.h"
 
 namespace cortado::api {
@@ -22,22 +21,6 @@ std::string dimensions_of(const PlanOptions& options) {
     throw UserError(fmt::format("there is no dimension '{}'; give letters of {}", options.dimensions[other],
                                 plan::all_dimensions));
   return options.dimensions;
-}
-
-// With what would fit, found by planning again.
-[[noreturn]] void refuse(const Network& network, const DeviceGraph& whole, int devices,
-                         const std::string& dimensions, Bytes limit, const plan::NothingFits& error) {
-  const auto fits = [&](int count, int64_t batch) {
-    const DeviceGraph machine = whole.first(count);
-    const Network other = network.with_batch(batch);
-    AnalyticCosts costs(machine);
-    return plan::fits(other.impl().network(), plan::pricing_for(machine, dimensions), costs,
-                      machine.node_of_devices(), limit);
-  };
-  const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), network.batch());
-  throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
-                              devices == 1 ? "device" : "devices", whole.machine().name, error.what(),
-                              plan::text_of(remedy, whole.devices())));
 }
 
 Configuration configuration_of(const LayerStrategy& strategy) {
@@ -127,15 +110,14 @@ Plan plan(const Network& network, const Machine& machine, const PlanOptions& opt
   const cortado::plan::PlanOptions limits{
       .memory = options.memory_bytes > 0 ? Bytes{options.memory_bytes} : used.least_memory(),
       .frontier_points = options.frontier_points};
-  AnalyticCosts costs(used);
-  try {
-    cortado::plan::Plan made =
-        make_plan(network.impl().network(), cortado::plan::pricing_for(used, dimensions), costs,
-                  used.node_of_devices(), limits);
-    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{network, used, std::move(made)}));
-  } catch (const cortado::plan::NothingFits& error) {
-    refuse(network, whole, used.devices(), dimensions, limits.memory, error);
-  }
+  const auto with_batch = [&](int64_t batch) { return network.with_batch(batch).impl().network(); };
+  cortado::plan::Plan made = cortado::plan::plan_on_machine({.network = network.impl().network(),
+                                                             .batch = network.batch(),
+                                                             .with_batch = with_batch,
+                                                             .dimensions = dimensions,
+                                                             .options = limits},
+                                                            whole, used.devices());
+  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{network, used, std::move(made)}));
 }
 
 Plan plan(const Network& network, const Machine& machine, int devices) {

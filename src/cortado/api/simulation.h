@@ -11,7 +11,7 @@
 
 namespace cortado::api {
 
-// One of many iterations of a training, as a machine would run it. Seconds. A value.
+// An iteration from the middle of a training, as a machine would run it. All times are seconds. A value.
 class Simulation {
  public:
   enum class Lane { compute, communication };
@@ -19,13 +19,13 @@ class Simulation {
     int device = 0;
     Lane lane = Lane::compute;
     std::string name, category;  // "conv1+relu1 forward", "forward"
-    std::string layer;           // empty: of none
+    std::string layer;           // empty: the step belongs to none
     double begin = 0, end = 0;   // since the iteration began; a message may begin before it
   };
   struct Device {
     double end = 0;                           // of its last step
     double computing = 0, communicating = 0;  // busy: of each lane, messages one by one
-    double exposed_communication = 0;         // in which computing stood still
+    double exposed_communication = 0;         // while computing waited for messages
   };
 
   double seconds() const;                // of the iteration

@@ -6,20 +6,10 @@
 #include "cortado/api/impl/solver.h"
 #include "cortado/base/error.h"
 #include "cortado/net/solver_state.h"
-#include "cortado/net/source_override.h"
 #include "cortado/train/warnings.h"
 
 namespace cortado::api {
 namespace {
-
-constexpr const char* names_of_formats[] = {"cortado", "caffe", "hdf5"};  // by SnapshotFormat
-
-SnapshotFormat format_named(const std::string& name, const std::string& file) {
-  for (SnapshotFormat format : {SnapshotFormat::cortado, SnapshotFormat::caffe, SnapshotFormat::hdf5})
-    if (name == names_of_formats[static_cast<size_t>(format)]) return format;
-  throw UserError(
-      fmt::format("{}: snapshot_format '{}' is unknown (known: cortado, caffe, hdf5)", file, name));
-}
 
 caffe::SolverParameter message_of(const SolverOptions& o) {
   caffe::SolverParameter m;
@@ -61,24 +51,15 @@ std::shared_ptr<Solver::Impl> with_network(caffe::SolverParameter message, const
 cortado::SolverOptions Solver::Impl::options() const {
   cortado::SolverOptions options = solver_options(message, file);
   if (!overrides.snapshot_format.empty())
-    options.snapshot_format = format_named(overrides.snapshot_format, file);
+    options.snapshot_format = snapshot_format_named(overrides.snapshot_format, file);
   return options;
 }
 
 SolverNets Solver::Impl::nets() const {
   const Overrides& o = overrides;
   SolverNets nets = solver_nets(message, file, net ? &*net : nullptr);
-  if (nets.tests.empty() && (!o.test_sources.empty() || o.test_batch > 0))
-    throw UserError(fmt::format("{}: {} has no test net; leave it out",
-                                o.test_batch > 0 ? "--test-batch" : "--test-source", file));
-  if (o.batch > 0) override_batch(nets.train.file.net, static_cast<int>(o.batch));
-  for (const std::string& source : o.sources)
-    override_source(nets.train.file, nets.train.state, source, "--source");
-  for (SolverNet& test : nets.tests) {
-    if (o.test_batch > 0) override_batch(test.file.net, static_cast<int>(o.test_batch));
-    for (const std::string& source : o.test_sources)
-      override_source(test.file, test.state, source, "--test-source");
-  }
+  override_data(nets, {static_cast<int>(o.batch), static_cast<int>(o.test_batch), o.sources, o.test_sources},
+                file);
   return nets;
 }
 

@@ -1,30 +1,11 @@
 #include "cortado/api/strategy.h"
 
-#include <fmt/format.h>
-
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/strategy.h"
 #include "cortado/base/error.h"
+#include "cortado/parallel/schedule_changes.h"
 
 namespace cortado::api {
-namespace {
-
-void apply(const Schedule& said, const cortado::Network& network, cortado::Strategy& strategy) {
-  if (!said.gradient_chunks.empty())
-    strategy.schedule.chunks = parse_chunks(said.gradient_chunks, "--gradient-chunks");
-  if (said.no_late_updates) strategy.schedule.late_updates = false;
-  if (said.halves) strategy.schedule.halves = true;
-  for (const std::string& layers : said.replicate) {
-    try {
-      set_sync(strategy, network, layers, GradientSync::replicate);
-    } catch (const UserError& error) {
-      throw UserError(fmt::format("--replicate: {}", error.what()));
-    }
-  }
-}
-
-}  // namespace
-
 std::string Strategy::Impl::name_on(int ranks) const {
   if (!name.empty()) return name;
   return ranks > 1 ? "auto" : "single";
@@ -37,7 +18,8 @@ cortado::Strategy Strategy::Impl::load(const cortado::Network& network, int rank
 }
 
 void Strategy::Impl::apply_schedules(const cortado::Network& network, cortado::Strategy& strategy) const {
-  for (const Schedule& said : schedules) apply(said, network, strategy);
+  for (const Schedule& said : schedules)
+    apply({said.gradient_chunks, said.no_late_updates, said.halves, said.replicate}, network, strategy);
 }
 
 Strategy::Strategy() : Strategy(std::string()) {}

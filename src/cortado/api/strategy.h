@@ -8,14 +8,12 @@
 
 namespace cortado::api {
 
-// What is said of a strategy's schedule in place of what the strategy says.
+// Replaces parts of a strategy's schedule: how messages are arranged in an iteration.
 struct Schedule {
-  std::string
-      gradient_chunks{};         // parameter, layer, first:LAYERS, a size ("4MiB"), or one; empty: as it says
-  bool no_late_updates = false;  // wait for all sums of gradients at the end of each iteration
-  bool halves = false;           // half of a batch computes while the other half's halos travel
-  std::vector<std::string>
-      replicate{};  // layers, or patterns, whose replicas compute the whole gradients each
+  std::string gradient_chunks{};  // parameter, layer, first:LAYERS, "4MiB", or one; empty: the strategy's
+  bool no_late_updates = false;   // wait for all sums of gradients at the end of each iteration
+  bool halves = false;            // half of a batch computes while the other half's halos travel
+  std::vector<std::string> replicate{};  // layers, or patterns, whose replicas compute whole gradients each
 };
 
 // How the layers of a network are cut over ranks or devices: by a name, which means something only together
@@ -34,7 +32,7 @@ class Strategy {
   Strategy with(const Schedule& schedule) const;
 
   std::string name() const;
-  // As JSON, for a file. Throws UserError where it is `auto`, or does not fit.
+  // The JSON of a file. Throws UserError where the strategy is `auto`, or does not fit.
   std::string text(const Network& network, int devices) const;
 
   struct Impl;

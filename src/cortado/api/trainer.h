@@ -52,7 +52,7 @@ struct Iteration {
   double learning_rate = 0;
   int64_t samples = 0;
   double seconds = 0;
-  double data_wait = 0, exposed_communication = 0;  // in which computing stood still
+  double data_wait = 0, exposed_communication = 0;  // while computing waited for a batch, for messages
   double communication = 0;                         // of all messages, hidden or not
   bool display = false;                             // the solver asks for a line here; `outputs` is filled
   bool updated = true;                              // false: a last look at the loss, without an update
@@ -68,7 +68,7 @@ struct TestResult {
   double seconds = 0;
 };
 
-// Is told what a training does, on the thread that trains.
+// Its functions are called at events of a training, on the thread that trains.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -84,8 +84,8 @@ struct PassedOver {
 };
 
 // Trains a network. Any number of trainers may be in a process, each used by one thread at a time; they do
-// not know of each other. On several ranks all ranks make the same calls in the same order. Where a call
-// throws while it trains, the trainer has to be made anew.
+// not know of each other. On several ranks all ranks make the same calls in the same order. After a call has
+// thrown while it trained, the trainer has to be made anew.
 class Trainer {
  public:
   // Throws UserError: a field, a net, a source or a strategy that cannot be, or nothing to learn.
@@ -108,7 +108,7 @@ class Trainer {
   int64_t iteration() const;  // iterations done
   double loss() const;        // of the last iteration; NaN before the first
 
-  const Network& network() const;  // that is trained, with the shapes that its data have
+  const Network& network() const;  // the trained one, with the shapes that its data have
   // The last batch's values, whole. Losses and outputs are always there, others with
   // TrainerOptions::keep_tensors. Throws UserError naming the tensor: unknown, or not kept. All ranks call
   // it.
@@ -130,7 +130,7 @@ class Trainer {
   };
   Restored restore(const std::string& snapshot);
 
-  int64_t skipped_records() const;  // broken ones, of all ranks; all ranks call it
+  int64_t skipped_records() const;  // broken ones, each counted once; all ranks call it
 
   struct Impl;
   Impl& impl() const { return *impl_; }  // for Cortado's own sources

@@ -1,46 +1,14 @@
-
 #include "cortado/app/applying.h"
 
-#include <charconv>
 #include <climits>
-#include <cmath>
 #include <fmt/format.h>
 
 #include "cortado/app/common.h"
-#include "cortado/app/number_option.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/number_option.h"
 
 namespace cortado {
-namespace {
-
-// The numbers of "104,117,123". Throws UserError naming the option.
-template <typename Number>
-std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted) {
-  std::vector<Number> numbers;
-  for (const std::string& part : split_list(text)) {
-    Number number{};
-    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != part.data() + part.size() ||
-        !std::isfinite(static_cast<double>(number)))
-      throw UserError(fmt::format("{} {}: '{}' is not a number; give {}", option, text, part, wanted));
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-CLI::Validator other_than_zero() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        double value = 1;
-        const bool zero = CLI::detail::lexical_cast(text, value) && value == 0;
-        return zero ? fmt::format("{} is not a number other than 0", text) : std::string();
-      },
-      "");
-}
-
-}  // namespace
-
 void add_apply_options(CLI::App& command, ApplyArguments& a) {
   command.add_option("--model", a.model, "Model file (prototxt); its test phase is computed");
   command.add_option("--weights", a.weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b");

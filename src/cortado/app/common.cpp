@@ -5,20 +5,16 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
-#include "cortado/app/auto_lines.h"
 #include "cortado/app/launch.h"
-#include "cortado/app/log_lines.h"
-#include "cortado/app/number_option.h"
 #include "cortado/base/error.h"
-#include "cortado/base/file.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/base/text.h"
-#include "cortado/base/version.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
 #include "cortado/kernels/names.h"
-#include "cortado/measure/measured_kernels.h"
+#include "cortado/measure/algorithms.h"
 #include "cortado/net/source_override.h"
+#include "cortado/terminal/log_lines.h"
 #include "cortado/train/load_without_data.h"
 
 namespace cortado {
@@ -45,7 +41,7 @@ void add_launch_options(CLI::App& command, MachineOptions& o) {
              "On several ranks: end the job (exit code 3) when a host cannot be reached for so many seconds");
 }
 
-void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
+void add_schedule_options(CLI::App& command, ScheduleChanges& o) {
   command.add_option(
       "--gradient-chunks", o.gradient_chunks,
       "Gradients that are summed over ranks together: parameter, layer, first:LAYERS (those of "
@@ -62,34 +58,20 @@ void add_schedule_options(CLI::App& command, ScheduleOptions& o) {
       ->delimiter(',');
 }
 
-void apply(const ScheduleOptions& o, const Network& network, Strategy& strategy) {
-  if (!o.gradient_chunks.empty())
-    strategy.schedule.chunks = parse_chunks(o.gradient_chunks, "--gradient-chunks");
-  if (o.no_late_updates) strategy.schedule.late_updates = false;
-  if (o.halves) strategy.schedule.halves = true;
-  for (const std::string& layers : o.replicate) {
-    try {
-      set_sync(strategy, network, layers, GradientSync::replicate);
-    } catch (const UserError& error) {
-      throw UserError(fmt::format("--replicate: {}", error.what()));
-    }
-  }
-}
-
 void add_machine_options(CLI::App& command, MachineOptions& o) {
   add_rank_options(command, o);
   command.add_option(
-      "--strategy", o.strategy,
+      "--strategy", o.cut.strategy,
       "How layers are cut over the ranks: auto (the cheapest way, by costs measured here), single, data, "
       "model, owt, spatial, replicated, random:SEED or a file (.json); default: auto");
   add_gpu_options(command, o);
-  command.add_option("--kernels", o.kernels,
+  command.add_option("--kernels", o.cut.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
-  command.add_flag("--fast-math", o.fast_math,
+  command.add_flag("--fast-math", o.cut.fast_math,
                    "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
                    "larger tiles");
-  add_schedule_options(command, o.schedule);
+  add_schedule_options(command, o.cut.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
@@ -117,18 +99,14 @@ std::string refusal_of_gpu(const MachineOptions& o) {
 
 std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
   const std::string no_gpu = refusal_of_gpu(o);
-  if (o.fast_math && !o.kernels.empty())
+  if (o.cut.fast_math && !o.cut.kernels.empty())
     throw UserError(
         fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
                     "them (--kernels winograd-4x4 uses that alone where it can)",
-                    o.kernels));
-  if (!o.kernels.empty()) require_kernels_named(o.kernels, measured_kernels);
+                    o.cut.kernels));
+  if (!o.cut.kernels.empty()) require_kernels_named(o.cut.kernels, measured_kernels);
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
-  const ProcessorShare share = processors_of_rank(*job);
-  const int threads = o.threads > 0 ? o.threads : share.threads;
-  require_threads(threads);
-  set_compute_threads(threads);
-  if (!o.no_bind && o.threads <= share.threads) bind_to(share.processors);
+  take_processors(*job, o.threads, !o.no_bind);
   if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
     throw UserError("/dev/null cannot be opened");
   }
@@ -136,65 +114,20 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
   return job;
 }
 
-std::string strategy_of(const MachineOptions& o, const Communicator& job) {
-  if (!o.strategy.empty()) return o.strategy;
-  return job.size() > 1 ? "auto" : "single";
-}
-
-Strategy strategy_for_job(const MachineOptions& o, const Network& network, Communicator& job, int history) {
-  const std::string name = strategy_of(o, job);
-  Strategy strategy;
-  if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(o), history, print_notice);
-    print_choice(choice);
-    strategy = std::move(choice.strategy);
-  } else {
-    strategy = load_strategy(name, network, job.size());
-  }
-  apply(o.schedule, network, strategy);
-  return strategy;
-}
-
 void print_notice(const std::string& line) { fmt::print(stderr, "cortado: {}\n", line); }
 
-std::string kernels_of(const MachineOptions& o) { return o.fast_math ? fast_math : o.kernels; }
-
-KernelChoice select_kernels(const MachineOptions& o, const Network& network, Communicator& job,
-                            const CompileOptions& options) {
-  if (kernels_of(o) != measured_kernels) return {.only = kernels_of(o)};
-  JobTimes times(job, print_notice);
-  KernelChoice choice = choose_measured(network, options, times);
-  times.save();
-  return choice;
+void print_choice(const AutoChoice& choice) {
+  if (!choice.obstacle.empty())
+    log_line(our_line, fmt::format("strategy auto: as data; no plan: {}", choice.obstacle));
+  if (!choice.planned) return;
+  if (!choice.misfit.empty())
+    log_line(our_line, fmt::format("strategy auto: {}; planned without that limit", choice.misfit));
+  log_line(our_line,
+           fmt::format("strategy auto: {}; planned in {:.1f} s ({})", choice.text(), choice.planning.count,
+                       choice.cached ? "cached" : fmt::format("{} tasks measured", choice.measurements)));
 }
 
-void check_same_start(const MachineOptions& o, Communicator& job, std::vector<StartFact> facts) {
-  if (job.size() == 1) return;
-  const std::string strategy = strategy_of(o, job);
-  facts.insert(facts.begin(), {"version of cortado", std::string(version())});
-  facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
-  facts.push_back({"--kernels", o.kernels});
-  facts.push_back({"--fast-math", o.fast_math ? "given" : ""});
-  for_each_field<ScheduleOptions>([&](const auto& field) {
-    facts.push_back({fmt::format("--{}", field.name), word_of(o.schedule.*field.member, Words::all)});
-  });
-  check_same_start(job, facts);
-}
-
-StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state) {
-  return {fmt::format("{} {}", what, file.path), file.net.SerializeAsString() + state.SerializeAsString()};
-}
-
-CompileOptions compile_options(const MachineOptions& o, Communicator& job, const Network& network) {
-  const Strategy strategy = strategy_for_job(o, network, job);
-  CompileOptions options{
-      .strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_of(o, job)),
-      .schedule = strategy.schedule,
-      .ranks = job.size(),
-      .rank = job.rank()};
-  options.kernels = select_kernels(o, network, job, options);
-  return options;
-}
+JobCutWords printed_words() { return {print_notice, print_choice}; }
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
   command.add_option("--model", o.model, "Model file (prototxt)")->required();
@@ -250,6 +183,14 @@ LoadedNetwork load_without_data(const ModelOptions& o, Phase otherwise) {
   return load_without_data(std::move(file), state, o.input_shape, o.batch);
 }
 
+void add_log_format_option(CLI::App& command, std::string& name) {
+  command
+      .add_option("--log-format", name,
+                  "Print Caffe's lines: caffe (as its logger writes them, for scripts that read its logs) or "
+                  "plain (the text alone); default: caffe in files and pipes, progress on a terminal")
+      ->check(CLI::IsMember({"caffe", "plain"}));
+}
+
 void print_passed_over(const std::string& file, const PassedOver& layers) {
   for (const std::string& layer : layers.of_network)
     log_line(our_line, fmt::format("  layer '{}' is not in {}: it keeps the values it had", layer, file));
@@ -260,6 +201,12 @@ void print_passed_over(const std::string& file, const PassedOver& layers) {
 void print_kernels(const Executor& executor, const std::string& title) {
   fmt::print(stderr, "Kernels of {}:\n", title);
   for (const std::string& line : executor.kernel_report()) fmt::print(stderr, "  {}\n", line);
+}
+
+void add_inputs(CommandFiles& files, const ModelOptions& model) { files.reads(model.model); }
+
+void add_inputs(CommandFiles& files, const MachineOptions& machine) {
+  if (machine.cut.strategy.ends_with(".json")) files.reads(machine.cut.strategy);
 }
 
 }  // namespace cortado

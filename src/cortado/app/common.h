@@ -7,43 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "cortado/app/number_option.h"
-#include "cortado/base/fields.h"
+#include "cortado/app/limits.h"
+#include "cortado/auto/job_cut.h"
+#include "cortado/base/command_files.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/net_file.h"
-#include "cortado/train/same_start.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
 
-// Options that say how to compute.
-// In place of what a strategy says of its schedule.
-struct ScheduleOptions {
-  std::string gradient_chunks;  // empty: as the strategy says
-  bool no_late_updates = false;
-  bool halves = false;
-  std::vector<std::string> replicate;  // layers whose gradients every replica computes
-  static constexpr auto fields =
-      std::tuple{field("gradient-chunks", &ScheduleOptions::gradient_chunks),
-                 field("no-late-updates", &ScheduleOptions::no_late_updates),
-                 field("halves", &ScheduleOptions::halves), field("replicate", &ScheduleOptions::replicate)};
-};
-void add_schedule_options(CLI::App& command, ScheduleOptions& options);
-void apply(const ScheduleOptions& options, const Network& network, Strategy& strategy);
+void add_schedule_options(CLI::App& command, ScheduleChanges& options);
 
+// Options that say how to compute.
 struct MachineOptions {
+  JobCut cut;
   int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
-  std::string strategy;  // empty: auto on several ranks, single on one
-  int ranks = 0;         // 0: as many as the launcher started
-  std::string launch;    // this and what follows: used by start_job() (app/launch.h)
+  int ranks = 0;       // 0: as many as the launcher started
+  std::string launch;  // this and what follows: used by start_job() (app/launch.h)
   int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
   std::string gpu;           // refused, or with `cpu_instead` a wish that is not met
   bool cpu_instead = false;  // see also CORTADO_CPU_INSTEAD
-  std::string kernels;       // only this implementation; or measured_kernels (algorithms.h)
-  bool fast_math = false;    // kernels with larger rounding errors, too: not with `kernels`
-  ScheduleOptions schedule;
   bool verbose = false;
 };
 // How ranks are started and watched.
@@ -54,27 +39,13 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 // Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
 // Throws UserError for what this version does not do.
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
-std::string strategy_of(const MachineOptions& options, const Communicator& job);
-// What that names, with the schedule that the options say.
-Strategy strategy_for_job(const MachineOptions& options, const Network& network, Communicator& job,
-                          int history = 1);
-
 // Prints what a user should know though the work goes on, on stderr.
 void print_notice(const std::string& line);
 
-// Which kernels: --kernels, or fast_math; "": the list of all.
-std::string kernels_of(const MachineOptions& options);
-// By those, the kernels of a network that is compiled so. All ranks call it: --kernels measured measures.
-KernelChoice select_kernels(const MachineOptions& options, const Network& network, Communicator& job,
-                            const CompileOptions& compiled);
-
-// Throws UserError unless all ranks have the same `facts`, build, strategy and kernels. All ranks call it,
-// before they build what must be alike.
-void check_same_start(const MachineOptions& options, Communicator& job, std::vector<StartFact> facts);
-StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state);
-
-// How this rank of the job compiles `network`. Throws UserError where the strategy does not fit.
-CompileOptions compile_options(const MachineOptions& options, Communicator& job, const Network& network);
+// Prints what `--strategy auto` chose and why.
+void print_choice(const AutoChoice& choice);
+// Notices and choices, printed.
+JobCutWords printed_words();
 
 // Options that say which network of a model file.
 struct ModelOptions {
@@ -109,10 +80,17 @@ void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& f
 void add_gpu_options(CLI::App& command, MachineOptions& options);
 std::string refusal_of_gpu(const MachineOptions& options);
 
+// --log-format: of set_log_format() (terminal/log_lines.h).
+void add_log_format_option(CLI::App& command, std::string& name);
+
 // Prints the layers that loading the weights of `file` passed over.
 void print_passed_over(const std::string& file, const PassedOver& layers);
 
 // Prints which kernel each task got, to stderr.
 void print_kernels(const Executor& executor, const std::string& title);
+
+// What these options have a command read.
+void add_inputs(CommandFiles& files, const ModelOptions& model);
+void add_inputs(CommandFiles& files, const MachineOptions& machine);
 
 }  // namespace cortado

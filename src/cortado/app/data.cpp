@@ -7,12 +7,13 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/data/database_folder.h"
 #include "cortado/data/import.h"
+#include "cortado/data/mean.h"
 
 namespace cortado {
 
@@ -71,28 +72,33 @@ void write_mean_file(const DataArguments& arguments) {
   write_mean(arguments.output, mean);
   fmt::print("Wrote the mean of {} ({}x{}x{}) to {}\n", arguments.first, mean.channels, mean.height,
              mean.width, arguments.output);
-  for (int c = 0; c < mean.channels; ++c) {
-    double sum = 0;
-    for (size_t i = c; i < mean.values.size(); i += mean.channels) sum += mean.values[i];
-    fmt::print("mean_value channel [{}]: {:.6g}\n", c,
-               sum * mean.channels / static_cast<double>(mean.values.size()));
-  }
+  const std::vector<double> values = channel_means(mean);
+  for (size_t c = 0; c < values.size(); ++c) fmt::print("mean_value channel [{}]: {:.6g}\n", c, values[c]);
 }
 
-std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& arguments) {
-  std::map<CLI::App*, DataAction> actions;
-  auto add = [&](const char* name, const char* description, DataAction action) {
+// The verbs of `cortado data` and what they do.
+struct Verbs {
+  CLI::App& data;
+  DataArguments& arguments;
+  std::map<CLI::App*, DataAction> actions{};
+
+  CLI::App* add(const char* name, const char* description, DataAction action) {
     CLI::App* verb = data.add_subcommand(name, description);
     verb->allow_extras();
     verb->footer(help_footer());
     actions[verb] = std::move(action);
     return verb;
-  };
-  auto positional = [](CLI::App* verb, const char* name, std::string& value, const char* description) {
-    verb->add_option(name, value, description)->required();
-  };
+  }
+};
+
+void positional(CLI::App* verb, const char* name, std::string& value, const char* description) {
+  verb->add_option(name, value, description)->required();
+}
+
+void add_image_verbs(Verbs& verbs) {
+  DataArguments& arguments = verbs.arguments;
   CLI::App* images =
-      add("images", "an image list (PATH LABEL a line) to an LMDB", [](const DataArguments& a) {
+      verbs.add("images", "an image list (PATH LABEL a line) to an LMDB", [](const DataArguments& a) {
         ImportOptions options = a.import;
         options.inputs = {a.second};
         print_written(import_images(a.first, read_image_list(a.second), a.output, options), a.output);
@@ -102,29 +108,39 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
   positional(images, "out", arguments.output, "database to make");
   add_image_options(*images, arguments);
 
-  CLI::App* folders = add("folders", "folders DIR/CLASS/*.jpg to an LMDB", [](const DataArguments& a) {
+  CLI::App* folders = verbs.add("folders", "folders DIR/CLASS/*.jpg to an LMDB", [](const DataArguments& a) {
     print_written(import_folders(a.first, a.output, a.import), a.output);
   });
   positional(folders, "dir", arguments.first, "folder of class folders");
   positional(folders, "out", arguments.output, "database to make; labels.txt and list.txt go with it");
   add_image_options(*folders, arguments);
+  refuse_empty_names(*folders, {"dir", "out"});
+}
 
-  CLI::App* cifar = add("cifar", "CIFAR-10 or CIFAR-100 binaries to two LMDBs", [](const DataArguments& a) {
-    print_written(import_cifar(a.first, a.output, a.import), a.output);
-  });
+// Data sets in files of their own kinds.
+void add_set_verbs(Verbs& verbs) {
+  DataArguments& arguments = verbs.arguments;
+  CLI::App* cifar = verbs.add(
+      "cifar", "CIFAR-10 or CIFAR-100 binaries to two LMDBs",
+      [](const DataArguments& a) { print_written(import_cifar(a.first, a.output, a.import), a.output); });
   positional(cifar, "dir", arguments.first, "folder of the .bin files");
   positional(cifar, "out", arguments.output, "folder for cifar10_train_lmdb and cifar10_test_lmdb");
   add_force(*cifar, arguments);
 
-  CLI::App* mnist = add("mnist", "MNIST's IDX files to an LMDB", [](const DataArguments& a) {
+  CLI::App* mnist = verbs.add("mnist", "MNIST's IDX files to an LMDB", [](const DataArguments& a) {
     print_written(import_mnist(a.first, a.second, a.output, a.import), a.output);
   });
   positional(mnist, "images", arguments.first, "train-images-idx3-ubyte");
   positional(mnist, "labels", arguments.second, "train-labels-idx1-ubyte");
   positional(mnist, "out", arguments.output, "database to make");
   add_force(*mnist, arguments);
+  refuse_empty_names(*cifar, {"dir", "out"});
+  refuse_empty_names(*mnist, {"images", "labels", "out"});
+}
 
-  CLI::App* generate = add("generate", "an LMDB of drawn shapes", [](const DataArguments& a) {
+void add_other_verbs(Verbs& verbs) {
+  DataArguments& arguments = verbs.arguments;
+  CLI::App* generate = verbs.add("generate", "an LMDB of drawn shapes", [](const DataArguments& a) {
     print_written(import_shapes(a.shapes, a.samples, a.output, a.import), a.output);
   });
   positional(generate, "out", arguments.output, "database to make");
@@ -135,14 +151,10 @@ std::map<CLI::App*, DataAction> add_verbs(CLI::App& data, DataArguments& argumen
   add_number(*generate, "--size", arguments.shapes.size, 16, 512, "pixels a side");
   add_force(*generate, arguments);
 
-  refuse_empty_names(*folders, {"dir", "out"});
-  refuse_empty_names(*cifar, {"dir", "out"});
-  refuse_empty_names(*mnist, {"images", "labels", "out"});
-  CLI::App* mean = add("mean", "the mean image of an LMDB", write_mean_file);
+  CLI::App* mean = verbs.add("mean", "the mean image of an LMDB", write_mean_file);
   positional(mean, "db", arguments.first, "database");
   positional(mean, "out", arguments.output, "binaryproto file to write");
   refuse_empty_names(*mean, {"db", "out"});
-  return actions;
 }
 
 }  // namespace cortado
@@ -156,9 +168,12 @@ Command add_data_command(CLI::App& app) {
        "cortado data mean photographs_lmdb mean.binaryproto"}));
   auto arguments = std::make_shared<DataArguments>();
   arguments->import.progress = show_progress;
-  auto actions = add_verbs(*data, *arguments);
+  Verbs verbs{*data, *arguments};
+  add_image_verbs(verbs);
+  add_set_verbs(verbs);
+  add_other_verbs(verbs);
   data->require_subcommand(1);
-  auto run = [data, arguments, actions] {
+  auto run = [data, arguments, actions = std::move(verbs.actions)] {
     for (CLI::App* verb : data->get_subcommands()) actions.at(verb)(*arguments);
   };
   return {data, run};

@@ -11,15 +11,6 @@
 namespace cortado {
 namespace {
 
-// "L1 2 x 32 KiB, L2 2 x 1024 KiB, L3 1 x 32768 KiB"
-std::string caches_text(const std::vector<HostFacts::Cache>& caches) {
-  std::string text;
-  for (const HostFacts::Cache& cache : caches)
-    text += fmt::format("{}L{} {} x {} KiB", text.empty() ? "" : ", ", cache.level, cache.count,
-                        cache.size.count / 1024);
-  return text.empty() ? "not known" : text;
-}
-
 void run_device_query(const MachineOptions& o) {
   const std::string no_gpu = refusal_of_gpu(o);
   if (!no_gpu.empty()) fmt::print("{}\n", no_gpu);

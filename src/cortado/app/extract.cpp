@@ -1,4 +1,3 @@
-#include <charconv>
 #include <fmt/format.h>
 #include <memory>
 
@@ -6,12 +5,12 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
 #include "cortado/apply/feature_extractor.h"
 #include "cortado/apply/output_path.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/net/net_files.h"
 #include "cortado/net/source_override.h"
 
@@ -24,14 +23,6 @@ struct ExtractArguments {
   int64_t batches = 0;
   bool force = false;
 };
-
-int64_t whole_number(const std::string& text, const char* what) {
-  int64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number < 1)
-    throw UserError(fmt::format("{} is not a whole number of {}", text, what));
-  return number;
-}
 
 // The words of Caffe's extract_features: weights, net, blobs, names, batches, the kind of database once or
 // for each blob, and CPU.
@@ -55,14 +46,10 @@ void take_words_of_caffe(ExtractArguments& a) {
   a.apply.model = words[1];
   a.blobs = words[2];
   a.out = words[3];
-  a.batches = whole_number(words[4], "batches");
+  a.batches = number_of<int64_t>(words[4]).value_or(0);
+  if (a.batches < 1) throw UserError(fmt::format("{} is not a whole number of batches", words[4]));
   a.format = "lmdb";
   words.clear();
-}
-
-FeatureFormat format_of(const std::string& name) {
-  if (name == "hdf5") return FeatureFormat::hdf5;
-  return name == "npy" ? FeatureFormat::npy : FeatureFormat::lmdb;
 }
 
 FeatureExtractor make_extractor(const ExtractArguments& a, const TrainedNet& net,
@@ -78,7 +65,7 @@ void run_extract(ExtractArguments a) {
   if (a.blobs.empty()) throw UserError("name the blobs to extract with --blobs, as in --blobs fc6,fc7");
   if (a.out.empty())
     throw UserError("say where the features go with --out: a name for each blob, or a folder");
-  const FeatureFormat format = format_of(a.format);
+  const FeatureFormat format = feature_format_named(a.format);
   const std::vector<std::string> paths = feature_paths(format, split_list(a.out), split_list(a.blobs));
   TrainedNet net = trained_net(a.apply);
   std::unique_ptr<ImageSet> images = named_images(a.apply);

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cortado/comm/communicator.h"
-#include "cortado/job/rank.h"
 #include "cortado/train/observer.h"
 
 namespace cortado {
@@ -14,19 +13,6 @@ namespace cortado {
 // watches them and returns the exit code. Nothing where this process shall do the work itself, as a rank or
 // alone.
 std::optional<int> start_job(int count, const char* const* words);
-
-// This process's part in a job, from the start of the command to its end.
-class JobMembership {
- public:
-  // Joins the process that started this one as a rank, if one did. Throws PeerError.
-  JobMembership();
-  // The command is over: tells the parent, or, where there is none, prints the message and ends the job's
-  // other ranks. Returns the exit code; with another than 0 inside a job it does not return.
-  int leave(int code, const std::string& message = "");
-
- private:
-  std::unique_ptr<JobRank> rank_;
-};
 
 // Tells the parent how far the training is, and which snapshot to resume from. Does nothing without a parent.
 class JobObserver : public TrainingObserver {

@@ -4,13 +4,15 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_machine.h"
 #include "cortado/report/machine_report.h"
+#include "cortado/train/gather.h"
 
 namespace cortado {
 namespace {
@@ -27,7 +29,7 @@ void run_machine(const MachineArguments& a) {
   CommandFiles files;
   files.writes("--out", a.out);
   check(files, *job);
-  check_same_start(a.options, *job, {{"--seconds", std::to_string(a.seconds)}});
+  check_same_start(a.options.cut, *job, {{"--seconds", std::to_string(a.seconds)}});
   const DeviceGraph graph(measure_machine(*job, a.seconds));
   if (job->rank() > 0) return;
   const std::string text = machine_text(graph);

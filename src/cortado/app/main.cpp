@@ -3,26 +3,23 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <functional>
-#include <new>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <unistd.h>
 
-#include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
-#include "cortado/app/crash_handlers.h"
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
 #include "cortado/base/error.h"
-#include "cortado/base/resident_memory.h"
-#include "cortado/base/text.h"
 #include "cortado/base/version.h"
+#include "cortado/cli/arguments.h"
+#include "cortado/cli/guarded.h"
+#include "cortado/cli/help_lines.h"
+#include "cortado/comm/mpi.h"
+#include "cortado/job/crash_handlers.h"
+#include "cortado/job/membership.h"
+#include "cortado/terminal/terminal.h"
 
 namespace cortado {
 namespace {
@@ -64,53 +61,14 @@ void run_command(int count, const char* const* words) {
   throw UserError(fmt::format("give a command: {} ('cortado --help' tells more)", fmt::join(names, ", ")));
 }
 
-// A descriptor below 3 that is closed would be given to the next file that is opened, and what is printed
-// would go there.
-void open_standard_streams() {
-  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
-    if (fcntl(descriptor, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
-}
-
-// Nobody knows here what the memory was for.
-std::string out_of_memory() {
-  return fmt::format(
-      "out of memory: the system gives this process no more than the {:.1f} MiB that it has; a net needs "
-      "less with a "
-      "smaller batch_size",
-      static_cast<double>(peak_resident_memory().count) / (1 << 20));
-}
-
-// Runs `body`; what it throws becomes an exit code and a message, one line, for `tell`.
-int guarded(const std::function<int()>& body, const std::function<int(ExitCode, const std::string&)>& tell) {
-  auto report = [&](ExitCode code, std::string_view message) { return tell(code, message_line(message)); };
-  try {
-    return body();
-  } catch (const UserError& error) {
-    return report(ExitCode::user_error, error.what());
-  } catch (const PeerError& error) {
-    return report(ExitCode::peer_error, error.what());
-  } catch (const std::bad_alloc&) {
-    return report(ExitCode::user_error, out_of_memory());
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::resource_unavailable_try_again)
-      return report(ExitCode::internal_error, fmt::format("internal error: {}", error.what()));
-    return report(ExitCode::user_error,
-                  "the system gives this process no more threads; give fewer --threads or --reader-threads, "
-                  "or raise `ulimit -u`");
-  } catch (const std::exception& error) {
-    return report(ExitCode::internal_error, fmt::format("internal error: {}", error.what()));
-  }
-}
-
 int print_error(ExitCode code, const std::string& message) {
-  std::fflush(stdout);
-  std::fputs(fmt::format("cortado: error: {}\n", message).c_str(),
-             stderr);  // fmt::print would throw where it cannot
+  print_error_line(message);
   return static_cast<int>(code);
 }
 
 // Work of this process, alone or as a rank.
 int run_member(int count, const char* const* words) {
+  if (launched_rank()) follow_terminal_of_job();
   JobMembership membership;
   auto body = [&] {
     run_command(count, words);

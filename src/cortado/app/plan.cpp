@@ -1,23 +1,21 @@
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 
-#include "cortado/app/arguments.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
-#include "cortado/base/error.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
-#include "cortado/cost/analytic.h"
+#include "cortado/cli/arguments.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_costs.h"
-#include "cortado/plan/planner.h"
-#include "cortado/plan/remedy.h"
+#include "cortado/plan/plan_on_machine.h"
+#include "cortado/report/net_report.h"
 #include "cortado/report/plan_report.h"
+#include "cortado/train/gather.h"
 
 namespace cortado {
 namespace {
@@ -34,27 +32,10 @@ struct PlanArguments {
 
 constexpr int frontier_points = 12;
 
-Bytes memory_limit(const PlanArguments& a, const DeviceGraph& machine) {
-  if (a.memory_gib > 0) return {static_cast<int64_t>(a.memory_gib * (1 << 30))};
-  return machine.least_memory();
-}
-
-// With what would fit, found by planning again.
-[[noreturn]] void refuse(const PlanArguments& a, const DeviceGraph& whole, int devices,
-                         const Network& network, Bytes limit, const plan::NothingFits& error) {
-  const auto fits = [&](int count, int64_t batch) {
-    const DeviceGraph machine = whole.first(count);
-    ModelOptions model = a.model;
-    model.batch = static_cast<int>(batch);
-    const LoadedNetwork loaded = load_without_data(model, Phase::train);
-    AnalyticCosts costs(machine);
-    return plan::fits(loaded.network, plan::pricing_for(machine, a.dimensions), costs,
-                      machine.node_of_devices(), limit);
-  };
-  const plan::Remedy remedy = plan::find_remedy(fits, devices, whole.devices(), batch_of(network));
-  throw UserError(fmt::format("net '{}' on {} {} of machine '{}': {}; {}", network.name(), devices,
-                              devices == 1 ? "device" : "devices", whole.machine().name, error.what(),
-                              plan::text_of(remedy, whole.devices())));
+plan::PlanOptions plan_options(const PlanArguments& a, const DeviceGraph& machine) {
+  const Bytes asked{static_cast<int64_t>(a.memory_gib * (1 << 30))};
+  return {.memory = a.memory_gib > 0 ? asked : machine.least_memory(),
+          .frontier_points = a.frontier ? frontier_points : 0};
 }
 
 void tell(const PlanArguments& a, const Network& network, const DeviceGraph& machine,
@@ -83,10 +64,9 @@ void plan_here(const PlanArguments& a) {
   check(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "", print_notice);
-  const plan::PlanOptions options{.memory = memory_limit(a, costs.machine()),
-                                  .frontier_points = a.frontier ? frontier_points : 0};
-  const plan::Plan plan = plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions),
-                                          costs.costs(), costs.machine().node_of_devices(), options);
+  const plan::Plan plan =
+      plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions), costs.costs(),
+                      costs.machine().node_of_devices(), plan_options(a, costs.machine()));
   costs.save();
   if (job->rank() == 0) tell(a, loaded.network, costs.machine(), plan);
 }
@@ -97,16 +77,17 @@ void run_plan(const PlanArguments& a) {
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  AnalyticCosts costs(machine);
-  const plan::PlanOptions options{.memory = memory_limit(a, machine),
-                                  .frontier_points = a.frontier ? frontier_points : 0};
-  plan::Plan plan;
-  try {
-    plan = plan::make_plan(loaded.network, plan::pricing_for(machine, a.dimensions), costs,
-                           machine.node_of_devices(), options);
-  } catch (const plan::NothingFits& error) {
-    refuse(a, whole, machine.devices(), loaded.network, options.memory, error);
-  }
+  const auto with_batch = [&](int64_t batch) {
+    ModelOptions model = a.model;
+    model.batch = static_cast<int>(batch);
+    return load_without_data(model, Phase::train).network;
+  };
+  const plan::PlanRequest request{.network = loaded.network,
+                                  .batch = batch_of(loaded.network),
+                                  .with_batch = with_batch,
+                                  .dimensions = a.dimensions,
+                                  .options = plan_options(a, machine)};
+  const plan::Plan plan = plan::plan_on_machine(request, whole, machine.devices());
   tell(a, loaded.network, machine, plan);
 }
 

@@ -3,8 +3,9 @@
 #include <chrono>
 #include <string>
 
-#include "cortado/app/terminal.h"
+#include "cortado/terminal/terminal_line.h"
 #include "cortado/train/observer.h"
+#include "cortado/train/running_pace.h"
 
 namespace cortado {
 
@@ -12,7 +13,7 @@ namespace cortado {
 // it as lines of their own.
 class ProgressBar : public TrainingObserver {
  public:
-  explicit ProgressBar(int64_t first_iteration) : first_iteration_(first_iteration) {}
+  explicit ProgressBar(int64_t first_iteration) : pace_(first_iteration) {}
   void iteration(const IterationReport& report) override;
   void test(const TestReport& report) override;
   void snapshot(int64_t iteration, const std::string& path) override;
@@ -21,19 +22,9 @@ class ProgressBar : public TrainingObserver {
   using Clock = std::chrono::steady_clock;
   std::string bar(const IterationReport& report, int columns) const;
 
-  int64_t first_iteration_;
+  RunningPace pace_;
   Clock::time_point last_drawn_{};
-  // Running means: images/s, s/iteration, shares of waiting for batches and for other ranks.
-  double rate_ = 0, seconds_ = 0, wait_share_ = 0, exposed_share_ = 0;
   TerminalLine line_;
 };
-
-// A bar of `done` of `total`, with what is told beside it, in at most `columns`: what matters least is left
-// out first. importance: 0 stays longest.
-struct ProgressPart {
-  std::string text;
-  int importance = 0;
-};
-std::string progress_text(int64_t done, int64_t total, const std::vector<ProgressPart>& parts, int columns);
 
 }  // namespace cortado

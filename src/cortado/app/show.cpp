@@ -4,8 +4,9 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
+#include "cortado/cli/file_option.h"
 #include "cortado/report/net_report.h"
 
 namespace cortado {

@@ -1,19 +1,18 @@
-#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cortado/api/impl/simulation.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
-#include "cortado/cost/analytic.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
-#include "cortado/plan/choice.h"
 #include "cortado/report/simulation_report.h"
 #include "cortado/tune/tune_on_machine.h"
 
@@ -25,7 +24,7 @@ struct SimulateArguments {
   std::string machine, strategy = "auto", json, trace, report, out, command_line;
   bool tune = false, keep_cuts = false;
   double tune_seconds = 60;
-  ScheduleOptions schedule;
+  ScheduleChanges schedule;
   int devices = 0;
 };
 
@@ -35,14 +34,9 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
                       AbsentMachine(machine).simulated());
 }
 
-Strategy strategy_for(const SimulateArguments& a, const Network& network, const DeviceGraph& machine) {
-  if (a.strategy != "auto") return load_strategy(a.strategy, network, machine.devices());
-  AbsentMachine absent(machine);
-  const plan::Choice choice =
-      plan::choose(network, plan::pricing_for(machine), absent.costs(), machine.node_of_devices(),
-                   machine.least_memory(), simulated_seconds(network, absent.simulated()));
-  if (!choice.misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", choice.misfit);
-  return choice.candidates[0].strategy;
+api::Strategy asked_strategy(const SimulateArguments& a) {
+  const ScheduleChanges& s = a.schedule;
+  return api::Strategy(a.strategy).with({s.gradient_chunks, s.no_late_updates, s.halves, s.replicate});
 }
 
 // Refines the strategy as long as there is time, and tells what came of it.
@@ -61,26 +55,10 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
       1e3 * tuned.seconds.count, 1e3 * tuned.before.count, schedule_text(tuned.strategy.schedule),
       schedule_text(strategy.schedule), tuned.tried, since(),
       tuned.ended ? "" : ", then time was up (--tune-seconds)");
-  const RuleFinder rules(strategy);
-  for (const auto& rule : tuned.strategy.rules) {
-    const LayerStrategy& before =
-        *rules.find(network.nodes()[static_cast<size_t>(network.node(rule.pattern))]);
-    if (rule.layer == before) continue;
-    fmt::print("  {}: {}, {} in place of {}, {}\n", rule.pattern, rule.layer.config.text(),
-               name_of(rule.layer.sync), before.config.text(), name_of(before.sync));
-  }
+  for (const auto& [layer, before, after] : tuned_layers(network, strategy, tuned.strategy))
+    fmt::print("  {}: {}, {} in place of {}, {}\n", layer, after.config.text(), name_of(after.sync),
+               before.config.text(), name_of(before.sync));
   strategy = tuned.strategy;
-}
-
-RunReport page_report(const SimulateArguments& a, const TimeReport& times, const SimulatedJob& simulated,
-                      const Network& network, const DeviceGraph& machine) {
-  const std::string about = fmt::format("simulated on {} {} of machine {}, batch {}, strategy {}",
-                                        machine.devices(), machine.devices() == 1 ? "device" : "devices",
-                                        machine.machine().name, times.images, a.strategy);
-  RunReport report = run_report_of(times, network, about, slices_of_job(simulated, network));
-  report.simulated = true;
-  report.origin = page_origin(a.command_line);
-  return report;
 }
 
 void run_simulate(const SimulateArguments& a) {
@@ -96,8 +74,8 @@ void run_simulate(const SimulateArguments& a) {
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
-  Strategy strategy = strategy_for(a, network, machine);
-  apply(a.schedule, network, strategy);
+  auto [strategy, misfit] = api::choose_on(network, asked_strategy(a), machine);
+  if (!misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", misfit);
   if (a.tune) tune(a, machine, network, strategy);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
@@ -111,8 +89,11 @@ void run_simulate(const SimulateArguments& a) {
              times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count(),
              AbsentMachine(machine).guesses_kernels() ? "a guess at its kernels"
                                                       : "its kernels, which are this build's");
-  if (!a.report.empty())
-    write_page("--report", a.report, run_page(page_report(a, report, simulated, network, machine)));
+  if (!a.report.empty()) {
+    RunReport page = run_report_of(simulated, report, network, machine, a.strategy);
+    page.origin = page_origin(a.command_line);
+    write_page("--report", a.report, run_page(page));
+  }
   if (!a.json.empty()) {
     auto json = times_json(report);
     json["single_step_seconds"] = one.count;

@@ -1,19 +1,19 @@
-#include <chrono>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/log_lines.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
 #include "cortado/app/training_lines.h"
-#include "cortado/base/error.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
+#include "cortado/net/net_files.h"
+#include "cortado/terminal/log_lines.h"
 #include "cortado/train/gather.h"
+#include "cortado/train/score.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
@@ -26,20 +26,6 @@ struct TestArguments {
   int iterations = 50;
   int reader_threads = 1;
 };
-
-using Json = nlohmann::ordered_json;
-
-void write_test_json(const TestArguments& a, const std::vector<OutputValue>& outputs, double loss,
-                     double seconds, double images_per_second) {
-  Json values = Json::array();
-  for (const OutputValue& o : outputs) values.push_back({{"name", o.name}, {"value", o.value}});
-  Json report{{"iterations", a.iterations},
-              {"loss", loss},
-              {"outputs", values},
-              {"seconds", seconds},
-              {"images_per_second", images_per_second}};
-  write_file_atomically(a.json, report.dump(2) + "\n");
-}
 
 void run_test(const TestArguments& a) {
   set_log_format(a.log_format);
@@ -55,12 +41,13 @@ void run_test(const TestArguments& a) {
   apply(a.model, state, file);
   add_files(files, file);
   check(files, *job);
-  check_same_start(a.machine, *job,
+  check_same_start(a.machine.cut, *job,
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
   DataNetwork data(file, state,
                    {.seed = 1, .reader_threads = a.reader_threads, .learns = false, .notice = print_notice});
   ParameterStore parameters;
-  Compiled compiled = compile(data.network(), compile_options(a.machine, *job, data.network()));
+  Compiled compiled =
+      compile(data.network(), compile_options(a.machine.cut, data.network(), *job, printed_words()));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   Executor executor(data.network(), std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
@@ -71,30 +58,17 @@ void run_test(const TestArguments& a) {
 
   log_line("caffe.cpp:281", "Use CPU.");
   log_line("caffe.cpp:285", fmt::format("Running for {} iterations.", a.iterations));
-  auto start = std::chrono::steady_clock::now();
-  std::vector<OutputValue> means;
-  double loss = 0;
-  for (int batch = 0; batch < a.iterations; ++batch) {
-    const double batch_loss = executor.run(static_cast<uint64_t>(batch));
-    require_finite(executor, batch_loss, fmt::format("batch {}", batch));
-    loss += batch_loss / a.iterations;
-    std::vector<OutputValue> values = output_values(executor);
-    if (batch == 0) means.assign(values.size(), {});
-    for (size_t i = 0; i < values.size(); ++i) {
-      means[i].name = values[i].name;
-      means[i].loss_weight = values[i].loss_weight;
-      means[i].value += values[i].value / a.iterations;
-      log_line("caffe.cpp:308", fmt::format("Batch {}, {} = {:.6g}", batch, values[i].name, values[i].value));
-    }
-  }
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  double speed = static_cast<double>(data.batch_size()) * a.iterations / seconds;
-  log_line("caffe.cpp:313", fmt::format("Loss: {:.6g}", loss));
-  for (const OutputValue& mean : means) log_line("caffe.cpp:325", output_text(mean));
+  const Score result = score(executor, a.iterations, [](int batch, const std::vector<OutputValue>& values) {
+    for (const OutputValue& o : values)
+      log_line("caffe.cpp:308", fmt::format("Batch {}, {} = {:.6g}", batch, o.name, o.value));
+  });
+  const double speed = static_cast<double>(data.batch_size()) * a.iterations / result.seconds;
+  log_line("caffe.cpp:313", fmt::format("Loss: {:.6g}", result.loss));
+  for (const OutputValue& mean : result.outputs) log_line("caffe.cpp:325", output_text(mean));
   log_line(our_line, fmt::format("{:.1f} images/s", speed));
   if (const int64_t skipped = count_over_ranks(job.get(), data.skipped_records()))
     log_line(our_line, fmt::format("Broken records skipped: {}", skipped));
-  if (!a.json.empty() && first) write_test_json(a, means, loss, seconds, speed);
+  if (!a.json.empty() && first) write_file_atomically(a.json, score_json(result, a.iterations, speed));
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/log_lines.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
 #include "cortado/app/time_lines.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_prediction.h"
 #include "cortado/report/algorithm_report.h"
@@ -21,6 +21,8 @@
 #include "cortado/report/simulation_report.h"
 #include "cortado/report/table.h"
 #include "cortado/sim/model_computing.h"
+#include "cortado/terminal/log_lines.h"
+#include "cortado/train/gather.h"
 #include "cortado/train/resident_data.h"
 #include "cortado/train/timed_run.h"
 
@@ -56,7 +58,7 @@ std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
 std::string about(const TimeArguments& a, const Communicator& job, const TimeReport& report) {
   std::string text = fmt::format("measured on {} of {}, batch {}", counted(job.size(), "rank"),
                                  counted(compute_threads(), "thread"), report.images);
-  if (job.size() > 1) text += ", strategy " + strategy_of(a.machine, job);
+  if (job.size() > 1) text += ", strategy " + strategy_name(a.machine.cut, job.size());
   if (a.compute == "model") text += ", computing as long as machine " + a.modelled_machine + " would";
   return text + fmt::format("; medians of {}", counted(a.iterations, "iteration"));
 }
@@ -66,23 +68,14 @@ void time_algorithms(const TimeArguments& a, const Network& network, CompileOpti
                      Communicator& job) {
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
-  const std::string kernels = a.machine.fast_math ? fast_math : "";
+  options.kernels = {.only = a.machine.cut.fast_math ? fast_math : ""};
   JobTimes times(job, print_notice);
-  Algorithms algorithms(times, kernels);
-  options.kernels = {.only = kernels};
-  const Program program = compile(network, std::move(options)).program;
-  const auto convolutions = convolutions_of(network, program, algorithms);
+  const auto [convolutions, peak] = measure_convolutions(network, std::move(options), times);
   if (convolutions.empty())
     throw UserError(fmt::format("--algorithms: net '{}' has no convolution", network.name()));
-  times.save();
-  const FlopRate peak = times.machine().device(0).peak;
   fmt::print("{}\npeak {:.1f} GFLOP/s of {} threads\n", algorithms_text(convolutions, peak),
              1e-9 * peak.per_second, compute_threads());
-  if (a.json.empty()) return;
-  const Json json{{"peak_flops_per_second", peak.per_second},
-                  {"threads", compute_threads()},
-                  {"convolutions", algorithms_json(convolutions, peak)}};
-  write_file_atomically(a.json, json.dump(2) + "\n");
+  if (!a.json.empty()) write_file_atomically(a.json, algorithms_json(convolutions, peak, compute_threads()));
 }
 
 // Prints what was predicted and writes the machine; adds it to the JSON and the page.
@@ -133,7 +126,7 @@ void run_time(const TimeArguments& a) {
   files.writes_page("--report", a.report);
   check(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  check_same_start(a.machine, *job,
+  check_same_start(a.machine.cut, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},
                     {"--batch", std::to_string(a.model.batch)},
                     {"--input-shape", a.model.input_shape},
@@ -143,7 +136,7 @@ void run_time(const TimeArguments& a) {
   ResidentData data(loaded.network);
   ParameterStore parameters;
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
-  CompileOptions options = compile_options(a.machine, *job, loaded.network);
+  CompileOptions options = compile_options(a.machine.cut, loaded.network, *job, printed_words());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
   if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
     throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");

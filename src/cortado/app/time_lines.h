@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cortado/app/terminal.h"
 #include "cortado/report/time_report.h"
+#include "cortado/terminal/terminal_line.h"
 
 namespace cortado {
 

@@ -7,17 +7,18 @@
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
 #include "cortado/app/launch.h"
-#include "cortado/app/log_lines.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
 #include "cortado/app/progress_bar.h"
-#include "cortado/app/signals.h"
 #include "cortado/app/training_lines.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
+#include "cortado/job/signals.h"
+#include "cortado/net/net_files.h"
 #include "cortado/net/solver_state.h"
-#include "cortado/net/source_override.h"
+#include "cortado/terminal/log_lines.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/job_trace.h"
 #include "cortado/train/snapshot_names.h"
@@ -34,22 +35,11 @@ struct TrainArguments {
   int level = 0;
   std::string stages;
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
-  std::vector<std::string> overrides, sources, test_sources;
-  int batch = 0, test_batch = 0;  // 0: as the net file says
+  std::vector<std::string> overrides;
+  NetOverrides nets;
   int reader_threads = 1;
   MachineOptions machine;
 };
-
-SignalEffect effect_of(const std::string& name) {
-  if (name == "stop") return SignalEffect::stop;
-  return name == "snapshot" ? SignalEffect::snapshot : SignalEffect::none;
-}
-
-void apply_snapshot_options(const TrainArguments& a, SolverOptions& options) {
-  if (a.snapshot_format == "cortado") options.snapshot_format = SnapshotFormat::cortado;
-  if (a.snapshot_format == "caffe") options.snapshot_format = SnapshotFormat::caffe;
-  if (a.snapshot_format == "hdf5") options.snapshot_format = SnapshotFormat::hdf5;
-}
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
   caffe::SolverParameter solver = read_solver(a.solver);
@@ -57,23 +47,6 @@ caffe::SolverParameter solver_message(const TrainArguments& a) {
   solver.mutable_train_state()->set_level(a.level);
   for (const std::string& stage : split_list(a.stages)) solver.mutable_train_state()->add_stage(stage);
   return solver;
-}
-
-// With the sources and batch sizes that the command line says.
-SolverNets nets_of(const TrainArguments& a, const caffe::SolverParameter& solver) {
-  SolverNets nets = solver_nets(solver, a.solver);
-  if (nets.tests.empty() && (!a.test_sources.empty() || a.test_batch > 0))
-    throw UserError(fmt::format("{}: {} has no test net; leave it out",
-                                a.test_batch > 0 ? "--test-batch" : "--test-source", a.solver));
-  if (a.batch > 0) override_batch(nets.train.file.net, a.batch);
-  for (const std::string& source : a.sources)
-    override_source(nets.train.file, nets.train.state, source, "--source");
-  for (SolverNet& test : nets.tests) {
-    if (a.test_batch > 0) override_batch(test.file.net, a.test_batch);
-    for (const std::string& source : a.test_sources)
-      override_source(test.file, test.state, source, "--test-source");
-  }
-  return nets;
 }
 
 // Weights to start from: the command line's, else the solver file's.
@@ -105,14 +78,13 @@ std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions
 // Throws UserError unless all ranks train the same nets alike.
 void check_same_training(const TrainArguments& a, const caffe::SolverParameter& message,
                          const SolverNets& nets, Communicator& job) {
-  std::vector<StartFact> facts = {{"solver " + a.solver, message.SerializeAsString()},
-                                  fact_of("net", nets.train.file, nets.train.state)};
-  for (const SolverNet& net : nets.tests) facts.push_back(fact_of("test net", net.file, net.state));
+  std::vector<StartFact> facts = facts_of(nets);
+  facts.insert(facts.begin(), {"solver " + a.solver, message.SerializeAsString()});
   facts.push_back({"--snapshot", a.snapshot});
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
   facts.push_back({"--trace", a.trace});
-  check_same_start(a.machine, job, std::move(facts));
+  check_same_start(a.machine.cut, job, std::move(facts));
 }
 
 CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
@@ -159,13 +131,20 @@ std::unique_ptr<TrainingObserver> display_of(const TrainArguments& a, const Solv
   return std::make_unique<TrainingLines>(options);
 }
 
-// All ranks call it; the first one writes.
-void write_trace(const std::string& path, const Executor& executor, const Timeline& mine, Communicator& job) {
-  const std::vector<TraceSlice> slices = slices_of_job(executor, mine, job);
-  at_first_rank(&job, [&] {
-    write_file_atomically(path, trace_json(slices));
-    return std::string();
-  });
+// The arguments and the job must outlive them.
+Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& options, Communicator& job) {
+  return {.reader_threads = a.reader_threads,
+          .strategy = strategy_name(a.machine.cut, job.size()),
+          .communicator = &job,
+          .find_strategy =
+              [&a, &job, history = history_tensors(options)](const Network& network) {
+                return strategy_of(a.machine.cut, network, job, history, printed_words());
+              },
+          .select_kernels =
+              [&a, &job](const Network& network, const CompileOptions& options) {
+                return select_kernels(a.machine.cut, network, job, options, print_notice);
+              },
+          .notice = print_notice};
 }
 
 void run_train(const TrainArguments& a) {
@@ -179,26 +158,16 @@ void run_train(const TrainArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
-  apply_snapshot_options(a, options);
-  const SolverNets nets = nets_of(a, message);
+  if (!a.snapshot_format.empty())
+    options.snapshot_format = snapshot_format_named(a.snapshot_format, a.solver);
+  SolverNets nets = solver_nets(message, a.solver);
+  override_data(nets, a.nets, a.solver);
   print_warnings(fields_without_effect(message, a.solver));
   print_warnings(warnings_of(nets));
   const CommandFiles files = files_of(a, options, nets);
   check(files, *job);
   check_same_training(a, message, nets, *job);
-  Trainer trainer(options, nets,
-                  {.reader_threads = a.reader_threads,
-                   .strategy = strategy_of(a.machine, *job),
-                   .communicator = job.get(),
-                   .find_strategy =
-                       [&](const Network& network) {
-                         return strategy_for_job(a.machine, network, *job, history_tensors(options));
-                       },
-                   .select_kernels =
-                       [&](const Network& network, const CompileOptions& options) {
-                         return select_kernels(a.machine, network, *job, options);
-                       },
-                   .notice = print_notice});
+  Trainer trainer(options, nets, trainer_options(a, options, *job));
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
@@ -207,7 +176,7 @@ void run_train(const TrainArguments& a) {
     check_snapshots_spare(options, trainer.iteration(), started_from);
     return std::string();
   });
-  check_same_start(a.machine, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
+  check_same_start(a.machine.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
 
   std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   JobObserver parent;
@@ -225,13 +194,14 @@ void run_train(const TrainArguments& a) {
 
   print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
   StopFlags flags;
-  const SignalWatch signals({effect_of(a.sigint_effect), effect_of(a.sighup_effect), SignalEffect::stop},
-                            flags);
+  const SignalWatch signals(
+      {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
+      flags.stop, flags.snapshot);
   const bool ended = trainer.run(flags);
   display.reset();
   if (!a.plot.empty() && first)
     write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
-  if (!a.trace.empty()) write_trace(a.trace, trainer.executor(), last.timeline(), *job);
+  if (!a.trace.empty()) write_job_trace(a.trace, trainer.executor(), last.timeline(), *job);
   print_end(trainer, !ended || flags.stop);
 }
 
@@ -249,12 +219,12 @@ Command add_train_command(CLI::App& app) {
   command->add_option("--stage", a->stages, "Stages of the training net's state, besides the files': a,b");
   command->add_option("--set", a->overrides,
                       "Override a field of the solver file: base_lr=0.02 (repeatable)");
-  add_number(*command, "--batch", a->batch, 1, most_samples_of_batch,
+  add_number(*command, "--batch", a->nets.batch, 1, most_samples_of_batch,
              "Batch size of the training net; default: its file's");
-  add_number(*command, "--test-batch", a->test_batch, 1, most_samples_of_batch,
+  add_number(*command, "--test-batch", a->nets.test_batch, 1, most_samples_of_batch,
              "Batch size of the test nets; default: their files'");
-  add_source_option(*command, "--source", a->sources, "the training net");
-  add_source_option(*command, "--test-source", a->test_sources, "the test nets");
+  add_source_option(*command, "--source", a->nets.sources, "the training net");
+  add_source_option(*command, "--test-source", a->nets.test_sources, "the test nets");
   command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");
   command->add_option("--plot", a->plot, "Draw the loss and test curves (SVG) at the end");
   command->add_option("--trace", a->trace,

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cortado/app/log_lines.h"
+#include "cortado/terminal/log_lines.h"
+#include "cortado/train/snapshot_names.h"
 
 namespace cortado {
 namespace {
@@ -10,13 +11,6 @@ namespace {
 void print_outputs(std::string_view origin, const char* net, const std::vector<OutputValue>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
     log_line(origin, fmt::format("    {} net output #{}: {}", net, i, output_text(outputs[i])));
-}
-
-// Beside "small_iter_20.solverstate.h5": "small_iter_20.caffemodel.h5".
-std::string weights_beside(const std::string& state) {
-  constexpr std::string_view ending = ".solverstate";
-  std::string path = state;
-  return path.replace(path.rfind(ending), ending.size(), ".caffemodel");
 }
 
 }  // namespace

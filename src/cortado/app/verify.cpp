@@ -5,12 +5,14 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
 #include "cortado/app/help.h"
-#include "cortado/app/named_files.h"
-#include "cortado/app/number_option.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/cli/file_option.h"
+#include "cortado/cli/number_option.h"
 #include "cortado/report/table.h"
 #include "cortado/train/comparison_report.h"
+#include "cortado/train/gather.h"
 #include "cortado/train/resident_data.h"
 
 namespace cortado {
@@ -24,15 +26,6 @@ struct VerifyArguments {
   double rate = 1e-3;
 };
 
-// Drawn anew for each training.
-auto resident_data(const Network& network) {
-  return [&network, drawn = std::vector<std::shared_ptr<ResidentData>>()](
-             const std::map<std::string, Range>& samples) mutable {
-    drawn.push_back(std::make_shared<ResidentData>(network));
-    return drawn.back()->sources(samples);
-  };
-}
-
 void run_verify(const VerifyArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.machine);
   CommandFiles files;
@@ -41,12 +34,13 @@ void run_verify(const VerifyArguments& a) {
   files.writes("--json", a.json);
   check(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  const ComparedTraining training{.network = loaded.network,
-                                  .cut = compile_options(a.machine, *job, loaded.network),
-                                  .job = *job,
-                                  .data = resident_data(loaded.network),
-                                  .iterations = a.iterations,
-                                  .rate = a.rate};
+  const ComparedTraining training{
+      .network = loaded.network,
+      .cut = compile_options(a.machine.cut, loaded.network, *job, printed_words()),
+      .job = *job,
+      .data = drawn_anew(loaded.network),
+      .iterations = a.iterations,
+      .rate = a.rate};
   const CutComparison comparison = compare_cut_training(training);
   if (job->rank() > 0) return;
 
@@ -55,7 +49,8 @@ void run_verify(const VerifyArguments& a) {
     throw UserError(fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate",
                                 a.rate, loss));
   }
-  const std::string strategy = strategy_of(a.machine, *job), difference = describe_difference(comparison);
+  const std::string strategy = strategy_name(a.machine.cut, job->size()),
+                    difference = describe_difference(comparison);
   fmt::print("{}", comparison_text(comparison));
   if (!a.json.empty()) write_file_atomically(a.json, comparison_json(comparison, strategy, job->size()));
   if (!difference.empty()) throw InternalError(difference);

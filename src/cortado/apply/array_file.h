@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cortado/apply/feature_store.h"
+#include "cortado/apply/feature_array.h"
 
 namespace cortado {
 

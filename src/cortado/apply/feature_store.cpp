@@ -136,4 +136,9 @@ std::unique_ptr<FeatureStore> make_feature_store(FeatureFormat format, const std
   return std::make_unique<ArrayStore>(format, paths, arrays, replace);
 }
 
+FeatureFormat feature_format_named(std::string_view name) {
+  if (name == "hdf5") return FeatureFormat::hdf5;
+  return name == "npy" ? FeatureFormat::npy : FeatureFormat::lmdb;
+}
+
 }  // namespace cortado

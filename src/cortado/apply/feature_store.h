@@ -3,21 +3,18 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cortado/base/shape.h"
+#include "cortado/apply/feature_array.h"
 
 namespace cortado {
 
 // lmdb: what Caffe's extract_features writes: a Datum of floats per sample, keyed by its number in ten
 // digits. hdf5: float datasets, named as the blobs. npy: NumPy's files, float32, row-major.
 enum class FeatureFormat { lmdb, hdf5, npy };
-
-// A blob of all samples: the first extent is their number.
-struct FeatureArray {
-  std::string blob;
-  Shape shape;
-};
+// lmdb for any other name than "hdf5" and "npy".
+FeatureFormat feature_format_named(std::string_view name);
 
 // Where features go, sample by sample. Nothing has its name before finish(); without it the destructor
 // removes what was written.

@@ -22,6 +22,9 @@ struct AutoChoice {
   int measurements = 0;  // of tasks
   bool cached = false;   // nothing was measured or tried anew
   Seconds planning;
+
+  // Of what is planned: "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt".
+  std::string text() const;
 };
 
 // `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 
 namespace cortado {
 namespace {
@@ -127,6 +128,14 @@ ProcessorShare processors_of_rank(Communicator& communicator) {
   const Topology topology = Topology::of_process();
   if (alike) return topology.share(before, sharing);
   return {.threads = std::max(1, topology.cores() / sharing)};  // partly shared: not ours to divide
+}
+
+void take_processors(Communicator& communicator, int threads, bool may_bind) {
+  const ProcessorShare share = processors_of_rank(communicator);
+  const int taken = threads > 0 ? threads : share.threads;
+  require_threads(taken);
+  set_compute_threads(taken);
+  if (may_bind && threads <= share.threads) bind_to(share.processors);
 }
 
 void bind_to(const std::vector<int>& processors) {

@@ -43,6 +43,11 @@ class Topology {
 // a launcher that bound each rank to its own has shared them already. All ranks call it.
 ProcessorShare processors_of_rank(Communicator& communicator);
 
+// Gives this rank's calling thread so many compute threads (base/parallel_for.h), for 0 one for each core of
+// its share, and binds it to its share if it may and has no more threads than that. All ranks call it.
+// Throws UserError where the system does not give so many threads.
+void take_processors(Communicator& communicator, int threads, bool may_bind);
+
 // Binds the calling thread, and those that it starts from now on.
 void bind_to(const std::vector<int>& processors);
 

@@ -52,4 +52,12 @@ void write_mean(const std::string& path, const MeanImage& mean) {
   write_file_atomically(path, blob.SerializeAsString());
 }
 
+std::vector<double> channel_means(const MeanImage& mean) {
+  const auto channels = static_cast<size_t>(mean.channels);
+  std::vector<double> means(channels);
+  for (size_t i = 0; i < mean.values.size(); ++i) means[i % channels] += mean.values[i];
+  for (double& sum : means) sum = sum * mean.channels / static_cast<double>(mean.values.size());
+  return means;
+}
+
 }  // namespace cortado

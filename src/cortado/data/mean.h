@@ -11,6 +11,9 @@ struct MeanImage {
   std::vector<float> values;  // height, width, channels
 };
 
+// The mean of each channel.
+std::vector<double> channel_means(const MeanImage& mean);
+
 // Throws UserError naming the file: missing, not a BlobProto, not one image.
 MeanImage read_mean(const std::string& path);
 // Throws UserError when the file cannot be written.

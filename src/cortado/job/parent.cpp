@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -43,6 +44,16 @@ std::string new_token() {
   unsigned char bytes[16];
   ensure(getrandom(bytes, sizeof bytes, 0) == sizeof bytes, "the system gives random numbers");
   return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+// UCX, which carries MPICH's messages, reads these as it is loaded in the ranks: no page of addresses when a
+// peer is gone, and a connection at rest is kept until the parent, which says more about it, has ended the
+// job.
+void set_ucx(int peer_seconds) {
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_TCP_KEEPIDLE", fmt::format("{}s", peer_seconds).c_str(), 0);
+  setenv("UCX_TCP_KEEPINTVL", fmt::format("{}s", std::max(1, peer_seconds / 4)).c_str(), 0);
+  setenv("UCX_TCP_KEEPCNT", "4", 0);
 }
 
 class Parent {
@@ -349,6 +360,9 @@ class Parent {
 
 }  // namespace
 
-int run_job(const JobStart& start) { return Parent(start).run(); }
+int run_job(const JobStart& start) {
+  set_ucx(start.peer_seconds);
+  return Parent(start).run();
+}
 
 }  // namespace cortado

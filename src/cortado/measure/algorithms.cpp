@@ -205,4 +205,13 @@ std::vector<NetConvolution> convolutions_of(const Network& network, const Progra
   return convolutions;
 }
 
+MeasuredConvolutions measure_convolutions(const Network& network, CompileOptions options, JobTimes& times) {
+  Algorithms algorithms(times, options.kernels.only);
+  const Program program = compile(network, std::move(options)).program;
+  MeasuredConvolutions measured{convolutions_of(network, program, algorithms),
+                                times.machine().device(0).peak};
+  times.save();
+  return measured;
+}
+
 }  // namespace cortado

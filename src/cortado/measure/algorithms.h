@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cortado/compile/compile.h"
 #include "cortado/cost/algorithm_table.h"
 #include "cortado/measure/job_times.h"
 #include "cortado/net/network.h"
@@ -56,5 +57,12 @@ class Algorithms {
 // The convolutions of a program in its order, each problem once.
 std::vector<NetConvolution> convolutions_of(const Network& network, const Program& program,
                                             Algorithms& algorithms);
+
+// Those of a network that this rank, a job's only one, compiles so, measured; with the peak of its threads.
+struct MeasuredConvolutions {
+  std::vector<NetConvolution> convolutions;
+  FlopRate peak;
+};
+MeasuredConvolutions measure_convolutions(const Network& network, CompileOptions options, JobTimes& times);
 
 }  // namespace cortado

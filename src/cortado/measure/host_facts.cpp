@@ -4,6 +4,7 @@
 #include <charconv>
 #include <climits>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <hwloc.h>
 #include <optional>
@@ -106,6 +107,14 @@ HostFacts host_facts() {
   }
   hwloc_topology_destroy(topology);
   return facts;
+}
+
+std::string caches_text(const std::vector<HostFacts::Cache>& caches) {
+  std::string text;
+  for (const HostFacts::Cache& cache : caches)
+    text += fmt::format("{}L{} {} x {} KiB", text.empty() ? "" : ", ", cache.level, cache.count,
+                        cache.size.count / 1024);
+  return text.empty() ? "not known" : text;
 }
 
 }  // namespace cortado

@@ -22,4 +22,7 @@ struct HostFacts {
 };
 HostFacts host_facts();
 
+// "L1 2 x 32 KiB, L2 2 x 1024 KiB, L3 1 x 32768 KiB"; "not known".
+std::string caches_text(const std::vector<HostFacts::Cache>& caches);
+
 }  // namespace cortado

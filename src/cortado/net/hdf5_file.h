@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cortado/base/crash_guard.h"
-#include "cortado/net/weights.h"
+#include "cortado/net/blob.h"
 
 namespace cortado {
 

@@ -30,4 +30,10 @@ std::set<std::string> files_written_by(const NetFile& file) {
   return files;
 }
 
+void add_files(CommandFiles& files, const NetFile& net) {
+  files.reads(net.path);
+  for (const std::string& path : files_read_by(net)) files.reads(path);
+  for (const std::string& path : files_written_by(net)) files.writes("hdf5_output_param.file_name", path);
+}
+
 }  // namespace cortado

@@ -4,17 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "cortado/net/blob.h"
 #include "cortado/net/network.h"
 #include "cortado/proto/caffe.pb.h"
 
 namespace cortado {
-
-// A tensor in a file: row-major in its spoken shape.
-struct Blob {
-  Shape shape;
-  std::vector<float> values;
-  bool operator==(const Blob&) const = default;
-};
 
 // The parameters of one layer, in the layer's order (Caffe's blobs).
 struct LayerWeights {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cortado/plan/frontier_point.h"
 #include "cortado/plan/search.h"
 
 namespace cortado::plan {
@@ -12,11 +13,6 @@ namespace cortado::plan {
 // seconds: each is the optimum of seconds + m * bytes for some multiplier m >= 0. Exact; one search for each
 // corner and one for each side. Assignments above the hull that no other one beats in both are not listed;
 // search_within finds them. Seconds are rounded as search rounds. Throws as search does.
-struct FrontierPoint {
-  std::vector<int> assignment;
-  double seconds = 0;
-  Bytes bytes;
-};
 std::vector<FrontierPoint> frontier(const CostGraph& graph, const SearchOptions& options = {});
 
 struct WithinOptions {

@@ -7,22 +7,6 @@
 namespace cortado::plan {
 namespace {
 
-int64_t largest(const GridLayout& layout) { return bytes_of(layout.most_elements(), ElementType::f32).count; }
-
-int64_t largest(const std::vector<GridLayout>& layouts) {
-  int64_t sum = 0;
-  for (const GridLayout& layout : layouts) sum += largest(layout);
-  return sum;
-}
-
-// Elements of all devices together; where they read more than there are, one of them holds a copy of its own.
-int64_t elements(const GridLayout& layout) {
-  int64_t sum = 0;
-  for (int rank = 0; rank < layout.ranks(); ++rank)
-    if (layout.holds(rank)) sum += layout.elements(rank);
-  return sum;
-}
-
 // Walks through an iteration, forward and back, one group after the other.
 class Walk {
  public:
@@ -116,17 +100,6 @@ class Walk {
 };
 
 }  // namespace
-
-Bytes held_bytes(const Network& network, const Group& group, const Priced& priced) {
-  int64_t sum = priced.parameters.count + largest(priced.owns);
-  const auto& inputs = network.nodes()[group.nodes[0]].inputs;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto& tensor = network.tensors()[inputs[i]];
-    const bool sample = network.nodes()[tensor.producer].layer->is_source();
-    if (sample || elements(priced.reads[i]) > tensor.shape.size()) sum += largest(priced.reads[i]);
-  }
-  return {sum};
-}
 
 CostGraph held_graph(const PlanGraph& graph) {
   CostGraph held;

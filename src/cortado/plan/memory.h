@@ -9,12 +9,8 @@ namespace cortado::plan {
 // What a device holds. Every layer is counted as on the device that has most of it, so that a sum over layers
 // is at least what any device holds. What kernels keep beside tensors (masks, workspaces) is not counted.
 
-// What one group holds from its forward to its backward pass, whatever its neighbours take: `parameters`,
-// outputs, and copies of inputs that no layout of the producer could spare. The search adds these up.
-Bytes held_bytes(const Network& network, const Group& group, const Priced& priced);
-
-// The same by vertex, and by edge the copies of tensors that move beyond these: bytes in place of seconds.
-// The sum over an assignment is what it holds between forward and backward.
+// What groups hold (priced.h) by vertex, and by edge the copies of tensors that move beyond these: bytes in
+// place of seconds. The sum over an assignment is what it holds between forward and backward.
 CostGraph held_graph(const PlanGraph& graph);
 
 // The most that is held at a time in an iteration under an assignment: what the groups hold that have gone

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "cortado/plan/frontier.h"
+#include "cortado/plan/frontier_point.h"
 #include "cortado/plan/prepared.h"
+#include "cortado/plan/search.h"
 
 namespace cortado::plan {
 

@@ -2,7 +2,6 @@
 
 #include "cortado/plan/elimination.h"
 #include "cortado/plan/prune.h"
-#include "cortado/plan/search.h"
 
 namespace cortado::plan {
 

@@ -5,7 +5,6 @@
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
-#include "cortado/plan/memory.h"
 
 namespace cortado::plan {
 namespace {

@@ -10,28 +10,9 @@
 #include "cortado/parallel/strategy.h"
 #include "cortado/plan/groups.h"
 #include "cortado/plan/layer_grid.h"
+#include "cortado/plan/priced.h"
 
 namespace cortado::plan {
-
-// What a group costs under one configuration: the terms of Eq. 1 that need no neighbour (layer-wise
-// parallelism, section 4), of the slowest device.
-struct Priced {
-  LayerStrategy strategy;  // of the first layer
-  TaskTime compute;
-  Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
-  Seconds sync;    // of the gradients
-  Seconds update;  // of the parameters
-  int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  // On the device that holds most: with their gradients, the solver's history, and what is gathered for whole
-  // gradients, which lies there until the next iteration.
-  Bytes parameters;
-  Bytes memory;                             // what the search counts for it (memory.h)
-  std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
-  // Where owners sum the gradients: what allreduce would take more.
-  Seconds more_by_allreduce;
-  Bytes more_parameters_by_allreduce;
-  Seconds total() const { return compute.total() + sums + sync + update; }
-};
 
 // `network` for training has backward passes, sums of gradients and updates. `history`: tensors of a
 // parameter's size that the solver keeps. `dimensions`: along which layers may be cut (candidates_of).

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "cortado/program/lower.h"
+#include "cortado/parallel/schedule.h"
+#include "cortado/program/program.h"
 
 namespace cortado {
 

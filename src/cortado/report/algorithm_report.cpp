@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cortado/report/table.h"
@@ -129,7 +130,7 @@ std::string algorithms_text(const std::vector<NetConvolution>& convolutions, Flo
                             totals.listed.count / totals.pick.count, 1e3 * totals.pass_picks.count);
 }
 
-Json algorithms_json(const std::vector<NetConvolution>& convolutions, FlopRate peak) {
+std::string algorithms_json(const std::vector<NetConvolution>& convolutions, FlopRate peak, int threads) {
   Json list = Json::array();
   for (const auto& [layers, task, table] : convolutions) {
     Json entry{{"layers", layers},
@@ -145,7 +146,8 @@ Json algorithms_json(const std::vector<NetConvolution>& convolutions, FlopRate p
       entry["algorithms"].push_back(algorithm_json(table, algorithm, peak));
     list.push_back(std::move(entry));
   }
-  return list;
+  const Json json{{"peak_flops_per_second", peak.per_second}, {"threads", threads}, {"convolutions", list}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace cortado

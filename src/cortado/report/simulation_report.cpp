@@ -63,4 +63,14 @@ RunPrediction run_prediction_of(const SimulatedJob& simulated, const std::vector
   return prediction;
 }
 
+RunReport run_report_of(const SimulatedJob& simulated, const TimeReport& times, const Network& network,
+                        const DeviceGraph& machine, const std::string& strategy) {
+  const std::string about = fmt::format("simulated on {} {} of machine {}, batch {}, strategy {}",
+                                        machine.devices(), machine.devices() == 1 ? "device" : "devices",
+                                        machine.machine().name, times.images, strategy);
+  RunReport report = run_report_of(times, network, about, slices_of_job(simulated, network));
+  report.simulated = true;
+  return report;
+}
+
 }  // namespace cortado

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cortado/base/command_files.h"
 #include "cortado/train/parameter_cut.h"
 
 namespace cortado {
@@ -32,5 +33,8 @@ std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<in
 
 // How many different pairs the ranks have together.
 int64_t count_over_ranks(Communicator* communicator, std::span<const std::pair<int64_t, int64_t>> own);
+
+// Rank 0 checks what a command reads and writes, since it alone writes; all ranks learn what is wrong.
+void check(const CommandFiles& files, Communicator& job);
 
 }  // namespace cortado

@@ -1,5 +1,9 @@
 #include "cortado/train/job_trace.h"
 
+#include "cortado/base/file.h"
+#include "cortado/report/trace.h"
+#include "cortado/train/gather.h"
+
 namespace cortado {
 
 std::vector<TraceSlice> slices_of_job(const Executor& executor, const Timeline& mine, Communicator& job) {
@@ -11,6 +15,15 @@ std::vector<TraceSlice> slices_of_job(const Executor& executor, const Timeline& 
     slices.insert(slices.end(), theirs.begin(), theirs.end());
   }
   return slices;
+}
+
+void write_job_trace(const std::string& path, const Executor& executor, const Timeline& mine,
+                     Communicator& job) {
+  const std::vector<TraceSlice> slices = slices_of_job(executor, mine, job);
+  at_first_rank(&job, [&] {
+    write_file_atomically(path, trace_json(slices));
+    return std::string();
+  });
 }
 
 }  // namespace cortado

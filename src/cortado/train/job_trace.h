@@ -28,4 +28,8 @@ class LastTimeline : public TrainingObserver {
   Timeline timeline_;
 };
 
+// Writes that iteration as a trace (report/trace.h). All ranks call it; the first one writes.
+void write_job_trace(const std::string& path, const Executor& executor, const Timeline& mine,
+                     Communicator& job);
+
 }  // namespace cortado

@@ -64,4 +64,13 @@ std::map<std::string, BatchSource> ResidentData::sources(const std::map<std::str
   return sources;
 }
 
+std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> drawn_anew(
+    const Network& network) {
+  return [&network, drawn = std::vector<std::shared_ptr<ResidentData>>()](
+             const std::map<std::string, Range>& samples) mutable {
+    drawn.push_back(std::make_shared<ResidentData>(network));
+    return drawn.back()->sources(samples);
+  };
+}
+
 }  // namespace cortado

@@ -33,4 +33,9 @@ class ResidentData {
   std::map<std::string, LayerBatch> layers_;
 };
 
+// For ComparedTraining::data: drawn anew, and the same, for each training of the network, which must outlive
+// it.
+std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> drawn_anew(
+    const Network& network);
+
 }  // namespace cortado

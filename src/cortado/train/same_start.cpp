@@ -30,4 +30,14 @@ void check_same_start(Communicator& communicator, std::span<const StartFact> fac
   }
 }
 
+StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state) {
+  return {fmt::format("{} {}", what, file.path), file.net.SerializeAsString() + state.SerializeAsString()};
+}
+
+std::vector<StartFact> facts_of(const SolverNets& nets) {
+  std::vector<StartFact> facts{fact_of("net", nets.train.file, nets.train.state)};
+  for (const SolverNet& net : nets.tests) facts.push_back(fact_of("test net", net.file, net.state));
+  return facts;
+}
+
 }  // namespace cortado

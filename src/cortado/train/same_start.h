@@ -2,8 +2,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cortado/comm/communicator.h"
+#include "cortado/train/solver_nets.h"
 
 namespace cortado {
 
@@ -11,6 +13,11 @@ namespace cortado {
 struct StartFact {
   std::string name, value;
 };
+
+// The net of that state: `what` and the file's path.
+StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state);
+// Those of all nets of a solver.
+std::vector<StartFact> facts_of(const SolverNets& nets);
 
 // All ranks call it, with the same number of facts. Throws UserError, the same on every rank, that names the
 // first fact in which a rank differs from rank 0. Digests travel, not the values.

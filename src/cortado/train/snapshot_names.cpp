@@ -96,4 +96,10 @@ void check_snapshots_spare(const SolverOptions& solver, int64_t first_iteration,
   }
 }
 
+std::string weights_beside(const std::string& state) {
+  constexpr std::string_view ending = ".solverstate";
+  std::string path = state;
+  return path.replace(path.rfind(ending), ending.size(), ".caffemodel");
+}
+
 }  // namespace cortado

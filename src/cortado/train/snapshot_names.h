@@ -27,4 +27,8 @@ std::vector<std::string> earlier_snapshots(const std::string& path);
 void check_snapshots_spare(const SolverOptions& solver, int64_t first_iteration,
                            const std::vector<std::string>& inputs);
 
+// The weights of a state in Caffe's formats: of "small_iter_20.solverstate.h5",
+// "small_iter_20.caffemodel.h5".
+std::string weights_beside(const std::string& state);
+
 }  // namespace cortado

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/net/source_override.h"
 
 namespace cortado {
 namespace {
@@ -75,6 +76,20 @@ std::vector<std::string> warnings_of(const SolverNets& nets) {
     }
   }
   return lines;
+}
+
+void override_data(SolverNets& nets, const NetOverrides& o, const std::string& file) {
+  if (nets.tests.empty() && (!o.test_sources.empty() || o.test_batch > 0))
+    throw UserError(fmt::format("{}: {} has no test net; leave it out",
+                                o.test_batch > 0 ? "--test-batch" : "--test-source", file));
+  if (o.batch > 0) override_batch(nets.train.file.net, o.batch);
+  for (const std::string& source : o.sources)
+    override_source(nets.train.file, nets.train.state, source, "--source");
+  for (SolverNet& test : nets.tests) {
+    if (o.test_batch > 0) override_batch(test.file.net, o.test_batch);
+    for (const std::string& source : o.test_sources)
+      override_source(test.file, test.state, source, "--test-source");
+  }
 }
 
 }  // namespace cortado

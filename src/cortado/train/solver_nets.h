@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cortado/net/net_file.h"
@@ -26,6 +27,14 @@ struct SolverNets {
 // test_state of another number.
 SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file,
                        const NetFile* net = nullptr);
+
+// What replaces sources and batch sizes of the nets' files. Sources: "PATH" or "LAYER=PATH".
+struct NetOverrides {
+  int batch = 0, test_batch = 0;  // 0: as the file says
+  std::vector<std::string> sources{}, test_sources{};
+};
+// `file`: the solver's, for messages. Throws UserError where there is no test net to be told of its data.
+void override_data(SolverNets& nets, const NetOverrides& overrides, const std::string& file);
 
 // The warnings of the nets' files, each once.
 std::vector<std::string> warnings_of(const SolverNets& nets);

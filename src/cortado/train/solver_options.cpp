@@ -167,4 +167,12 @@ SolverOptions solver_options(const caffe::SolverParameter& s, const std::string&
   return o;
 }
 
+SnapshotFormat snapshot_format_named(const std::string& name, const std::string& file) {
+  if (name == "cortado") return SnapshotFormat::cortado;
+  if (name == "caffe") return SnapshotFormat::caffe;
+  if (name == "hdf5") return SnapshotFormat::hdf5;
+  throw UserError(
+      fmt::format("{}: snapshot_format '{}' is unknown (known: cortado, caffe, hdf5)", file, name));
+}
+
 }  // namespace cortado

@@ -28,6 +28,8 @@ struct LearningRateOptions {
 };
 
 enum class SnapshotFormat { cortado, caffe, hdf5 };
+// Throws UserError naming the solver's `file`: there is none of that name.
+SnapshotFormat snapshot_format_named(const std::string& name, const std::string& file);
 
 // What a solver file says, checked.
 struct SolverOptions {

@@ -181,4 +181,15 @@ TunedStrategy tune_strategy(const Strategy& start, const Network& network, int r
   return Tuner(start, network, ranks, seconds, options).run();
 }
 
+std::vector<TunedLayer> tuned_layers(const Network& network, const Strategy& before, const Strategy& tuned) {
+  std::vector<TunedLayer> layers;
+  const RuleFinder rules(before);
+  for (const Strategy::Rule& rule : tuned.rules) {
+    const auto node = static_cast<size_t>(network.node(rule.pattern));
+    const LayerStrategy& old = *rules.find(network.nodes()[node]);
+    if (rule.layer != old) layers.push_back({rule.pattern, old, rule.layer});
+  }
+  return layers;
+}
+
 }  // namespace cortado

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "cortado/base/units.h"
 #include "cortado/parallel/strategy.h"
@@ -13,6 +15,14 @@ struct TunedStrategy {
   int tried = 0;
   bool ended = true;  // false: `go_on` stopped the search
 };
+
+// A layer that tuning cuts, or sums, otherwise than before.
+struct TunedLayer {
+  std::string layer;
+  LayerStrategy before, tuned;
+};
+// `tuned`: a strategy with a rule for each layer, as tune_strategy() makes them.
+std::vector<TunedLayer> tuned_layers(const Network& network, const Strategy& before, const Strategy& tuned);
 
 struct TuneOptions {
   bool cuts = true;               // also try how layers are cut

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <string_view>
 
@@ -12,9 +11,8 @@ enum class LogFormat {
   caffe,  // after the prefix of Caffe's logger (glog): "I1123 18:10:01.123456 12345 solver.cpp:218] "
 };
 
-// --log-format: "" for Caffe's lines in files and pipes and none on a terminal, else "caffe" or "plain".
-void add_log_format_option(CLI::App& command, std::string& name);
-// How this process writes lines from here on; plain until it is called.
+// How this process writes lines from here on; plain until it is called. `name`: "caffe" or "plain"; empty:
+// Caffe's lines in files and pipes, plain ones on a terminal.
 void set_log_format(const std::string& name);
 // False where a terminal shows progress in place of lines.
 bool writes_lines(const std::string& name);

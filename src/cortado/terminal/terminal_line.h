@@ -4,15 +4,6 @@
 
 namespace cortado {
 
-// True when standard output is a terminal, or that of the process that started this rank is.
-bool writes_to_terminal();
-
-// Columns of that terminal now; 80 where it does not say.
-int terminal_columns();
-
-// Tells the ranks that this process is about to start whether, and where, its standard output is a terminal.
-void tell_ranks_of_terminal();
-
 // One line of a terminal that is rewritten in place. It keeps to the terminal's width: what is longer is cut.
 class TerminalLine {
  public:
@@ -25,8 +16,5 @@ class TerminalLine {
  private:
   std::string drawn_;
 };
-
-// "1:05", "2:00:00".
-std::string clock_text(double seconds);
 
 }  // namespace cortado

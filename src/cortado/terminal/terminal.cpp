@@ -1,9 +1,6 @@
-#include "cortado/app/terminal.h"
+#include "cortado/terminal/terminal.h"
 
 #include <climits>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,14 +8,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cortado/comm/mpi.h"
-
 namespace cortado {
 namespace {
 
 // "80 HOST /dev/pts/3": set for the ranks by a process whose standard output is a terminal.
 constexpr const char* terminal_variable = "CORTADO_TERMINAL";
 constexpr int usual_columns = 80;
+
+bool is_rank = false;
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = "";
@@ -45,13 +42,18 @@ int columns_told() {
 
 }  // namespace
 
-// A rank is told by the command that started the job: its own output may be a pipe to a terminal (MPICH) or a
-// terminal to a file (OpenMPI).
-bool writes_to_terminal() {
-  return launched_rank() ? std::getenv(terminal_variable) != nullptr : isatty(STDOUT_FILENO) != 0;
+void open_standard_streams() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
 }
 
-int terminal_columns() { return launched_rank() ? columns_told() : columns_of(STDOUT_FILENO, usual_columns); }
+void follow_terminal_of_job() { is_rank = true; }
+
+bool writes_to_terminal() {
+  return is_rank ? std::getenv(terminal_variable) != nullptr : isatty(STDOUT_FILENO) != 0;
+}
+
+int terminal_columns() { return is_rank ? columns_told() : columns_of(STDOUT_FILENO, usual_columns); }
 
 void tell_ranks_of_terminal() {
   if (isatty(STDOUT_FILENO) == 0) {
@@ -63,37 +65,6 @@ void tell_ranks_of_terminal() {
          fmt::format("{} {} {}", columns_of(STDOUT_FILENO, usual_columns), host_name(), path ? path : "")
              .c_str(),
          1);
-}
-
-void TerminalLine::draw(std::string text) {
-  // In the last column some terminals begin a new line at once.
-  text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));
-  drawn_ = std::move(text);
-  fmt::print("\r\x1b[K{}", drawn_);
-  std::fflush(stdout);
-}
-
-void TerminalLine::clear() {
-  if (!drawn_.empty()) fmt::print("\r\x1b[K");
-  std::fflush(stdout);
-  drawn_.clear();
-}
-
-void TerminalLine::print_above(const std::string& line) {
-  fmt::print("\r\x1b[K{}\n", line);
-  draw(std::move(drawn_));
-}
-
-void TerminalLine::finish() {
-  if (!drawn_.empty()) fmt::print("\n");
-  std::fflush(stdout);
-  drawn_.clear();
-}
-
-std::string clock_text(double seconds) {
-  auto whole = static_cast<int64_t>(std::llround(seconds));
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
 }  // namespace cortado

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace cortado {
 
@@ -13,10 +17,16 @@ template <typename T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, std::type_identity_t<T> least,
                         std::type_identity_t<T> most, const std::string& description);
 
-// The most that options take where nothing else limits them.
-inline constexpr int most_iterations = 1'000'000'000, most_samples_of_batch = 1'000'000'000;
-inline constexpr int most_ranks = 10'000, most_threads = 4096;
-// Seconds, of --stall-timeout and --peer-timeout.
-inline constexpr int default_time_limit = 60, longest_time_limit = 1'000'000;
+// The numbers of "104,117,123"; none of "". Throws UserError that names the option and says what is wanted.
+// Number: int or double.
+template <typename Number>
+std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted);
+
+// The number that is the whole text, where it is one: "+3", "3". T: as of add_number().
+template <typename T>
+std::optional<T> number_of(std::string_view text);
+
+// Refuses 0.
+CLI::Validator other_than_zero();
 
 }  // namespace cortado

@@ -1,4 +1,4 @@
-#include "cortado/app/crash_handlers.h"
+#include "cortado/job/crash_handlers.h"
 
 #include <csignal>
 #include <unistd.h>

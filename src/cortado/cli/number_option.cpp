@@ -1,13 +1,14 @@
-#include "cortado/app/number_option.h"
+#include "cortado/cli/number_option.h"
 
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
-#include <optional>
+
+#include "cortado/base/error.h"
+#include "cortado/base/text.h"
 
 namespace cortado {
-namespace {
 
 template <typename T>
 std::optional<T> number_of(std::string_view text) {
@@ -19,8 +20,6 @@ std::optional<T> number_of(std::string_view text) {
     if (!std::isfinite(value)) return std::nullopt;
   return value;
 }
-
-}  // namespace
 
 template <typename T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, std::type_identity_t<T> least,
@@ -39,6 +38,31 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, st
   return option;
 }
 
+template <typename Number>
+std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted) {
+  std::vector<Number> numbers;
+  for (const std::string& part : split_list(text)) {
+    const std::optional<Number> number = number_of<Number>(part);
+    if (!number)
+      throw UserError(fmt::format("{} {}: '{}' is not a number; give {}", option, text, part, wanted));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+CLI::Validator other_than_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return number_of<double>(text) == 0.0 ? fmt::format("{} is not a number other than 0", text)
+                                              : std::string();
+      },
+      "");
+}
+
+template std::optional<int> number_of(std::string_view);
+template std::optional<int64_t> number_of(std::string_view);
+template std::vector<int> numbers_of(const std::string&, const char*, const char*);
+template std::vector<double> numbers_of(const std::string&, const char*, const char*);
 template CLI::Option* add_number(CLI::App&, const std::string&, int&, int, int, const std::string&);
 template CLI::Option* add_number(CLI::App&, const std::string&, int64_t&, int64_t, int64_t,
                                  const std::string&);

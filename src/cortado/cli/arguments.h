@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@ std::vector<std::string> normalized_arguments(int count, const char* const* word
 
 // The command line of `cortado` with its words as they were typed, as a shell takes them.
 std::string command_line(int count, const char* const* words);
+
+// The value of the last --NAME VALUE or --NAME=VALUE in normalized arguments, before they are parsed.
+std::optional<std::string> option_value(const std::vector<std::string>& words, const std::string& name);
 
 // Throws UserError for the first word that `app` or its chosen subcommand did not take, with the nearest
 // option or subcommand.

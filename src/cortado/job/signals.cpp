@@ -1,4 +1,4 @@
-#include "cortado/app/signals.h"
+#include "cortado/job/signals.h"
 
 #include <csignal>
 #include <initializer_list>
@@ -6,11 +6,12 @@
 namespace cortado {
 namespace {
 
-StopFlags* asked = nullptr;
+static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<bool>*stop_flag = nullptr, *snapshot_flag = nullptr;
 
 // SA_RESETHAND puts the default back, so a second signal kills.
-void ask_stop(int) { asked->stop = true; }
-void ask_snapshot(int) { asked->snapshot = true; }
+void ask_stop(int) { *stop_flag = true; }
+void ask_snapshot(int) { *snapshot_flag = true; }
 
 void install(int signal, SignalEffect effect) {
   struct sigaction action {};
@@ -33,8 +34,14 @@ void install(int signal, SignalEffect effect) {
 
 }  // namespace
 
-SignalWatch::SignalWatch(const Effects& effects, StopFlags& flags) {
-  asked = &flags;
+SignalEffect signal_effect_named(std::string_view name) {
+  if (name == "stop") return SignalEffect::stop;
+  return name == "snapshot" ? SignalEffect::snapshot : SignalEffect::none;
+}
+
+SignalWatch::SignalWatch(const Effects& effects, std::atomic<bool>& stop, std::atomic<bool>& snapshot) {
+  stop_flag = &stop;
+  snapshot_flag = &snapshot;
   install(SIGINT, effects.sigint);
   install(SIGHUP, effects.sighup);
   install(SIGTERM, effects.sigterm);

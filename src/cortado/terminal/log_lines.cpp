@@ -1,13 +1,12 @@
-#include "cortado/app/log_lines.h"
+#include "cortado/terminal/log_lines.h"
 
-#include <CLI/Validators.hpp>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cortado/app/terminal.h"
+#include "cortado/terminal/terminal.h"
 
 namespace cortado {
 namespace {
@@ -26,14 +25,6 @@ std::string prefix(std::string_view origin) {
 }
 
 }  // namespace
-
-void add_log_format_option(CLI::App& command, std::string& name) {
-  command
-      .add_option("--log-format", name,
-                  "Print Caffe's lines: caffe (as its logger writes them, for scripts that read its logs) or "
-                  "plain (the text alone); default: caffe in files and pipes, progress on a terminal")
-      ->check(CLI::IsMember({"caffe", "plain"}));
-}
 
 bool writes_lines(const std::string& name) { return !name.empty() || !writes_to_terminal(); }
 

@@ -1,4 +1,4 @@
-#include "cortado/app/arguments.h"
+#include "cortado/cli/arguments.h"
 
 #include <algorithm>
 #include <cctype>
@@ -27,8 +27,8 @@ bool is_option(std::string_view word) {
          std::isalpha(static_cast<unsigned char>(word[name]));
 }
 
-[[noreturn]] void refuse(const CLI::App& app, const std::string& word, bool behind_subcommand) {
-  std::string place = behind_subcommand ? fmt::format("'cortado {}' ", app.get_name()) : "'cortado' ";
+[[noreturn]] void refuse(const CLI::App& app, const std::string& word, bool after_subcommand) {
+  std::string place = after_subcommand ? fmt::format("'cortado {}' ", app.get_name()) : "'cortado' ";
   std::vector<std::string> names;
   if (is_option(word)) {
     for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
@@ -43,9 +43,9 @@ bool is_option(std::string_view word) {
                               joined(known)));
 }
 
-void refuse_remaining(const CLI::App& app, bool behind_subcommand) {
+void refuse_remaining(const CLI::App& app, bool after_subcommand) {
   std::vector<std::string> remaining = app.remaining();
-  if (!remaining.empty()) refuse(app, remaining.front(), behind_subcommand);
+  if (!remaining.empty()) refuse(app, remaining.front(), after_subcommand);
   for (const CLI::App* command : app.get_subcommands()) refuse_remaining(*command, true);
 }
 
@@ -66,6 +66,15 @@ std::string command_line(int count, const char* const* words) {
   std::string line = "cortado";
   for (int i = 1; i < count; ++i) line += " " + shell_word(words[i]);
   return line;
+}
+
+std::optional<std::string> option_value(const std::vector<std::string>& words, const std::string& name) {
+  std::optional<std::string> value;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == name && i + 1 < words.size()) value = words[i + 1];
+    if (words[i].starts_with(name + "=")) value = words[i].substr(name.size() + 1);
+  }
+  return value;
 }
 
 void refuse_unknown_arguments(const CLI::App& app) { refuse_remaining(app, false); }

@@ -1,0 +1,69 @@
+#include "cortado/auto/job_cut.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "cortado/base/file.h"
+#include "cortado/base/version.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/measure/measured_kernels.h"
+
+namespace cortado {
+
+std::string strategy_name(const JobCut& cut, int ranks) {
+  if (!cut.strategy.empty()) return cut.strategy;
+  return ranks > 1 ? "auto" : "single";
+}
+
+std::string kernels_of(const JobCut& cut) { return cut.fast_math ? fast_math : cut.kernels; }
+
+Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
+                     const JobCutWords& words) {
+  const std::string name = strategy_name(cut, job.size());
+  Strategy strategy;
+  if (name == "auto") {
+    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, words.notice);
+    if (words.told) words.told(choice);
+    strategy = std::move(choice.strategy);
+  } else {
+    strategy = load_strategy(name, network, job.size());
+  }
+  apply(cut.schedule, network, strategy);
+  return strategy;
+}
+
+KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
+                            const CompileOptions& compiled, const Notices& notice) {
+  if (kernels_of(cut) != measured_kernels) return {.only = kernels_of(cut)};
+  JobTimes times(job, notice);
+  KernelChoice choice = choose_measured(network, compiled, times);
+  times.save();
+  return choice;
+}
+
+CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
+                               const JobCutWords& words) {
+  const Strategy strategy = strategy_of(cut, network, job, 1, words);
+  CompileOptions options{
+      .strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_name(cut, job.size())),
+      .schedule = strategy.schedule,
+      .ranks = job.size(),
+      .rank = job.rank()};
+  options.kernels = select_kernels(cut, network, job, options, words.notice);
+  return options;
+}
+
+void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFact> facts) {
+  if (job.size() == 1) return;
+  const std::string strategy = strategy_name(cut, job.size());
+  facts.insert(facts.begin(), {"version of cortado", std::string(version())});
+  facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
+  facts.push_back({"--kernels", cut.kernels});
+  facts.push_back({"--fast-math", cut.fast_math ? "given" : ""});
+  for_each_field<ScheduleChanges>([&](const auto& field) {
+    facts.push_back({fmt::format("--{}", field.name), word_of(cut.schedule.*field.member, Words::all)});
+  });
+  check_same_start(job, facts);
+}
+
+}  // namespace cortado

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cortado/auto/choose_strategy.h"
+#include "cortado/compile/compile.h"
+#include "cortado/parallel/schedule_changes.h"
+#include "cortado/train/same_start.h"
+
+namespace cortado {
+
+// How the ranks of a job cut and compute a network, as a user says it.
+struct JobCut {
+  std::string strategy;      // empty: auto on several ranks, single on one
+  std::string kernels;       // only this implementation; or measured_kernels (measure/algorithms.h)
+  bool fast_math = false;    // kernels with larger rounding errors, too: not with `kernels`
+  ScheduleChanges schedule;  // in place of the strategy's
+};
+
+// What looks for a strategy or for kernels says while it does.
+struct JobCutWords {
+  Notices notice;                               // what a user should know though the work goes on
+  std::function<void(const AutoChoice&)> told;  // what `auto` chose
+};
+
+std::string strategy_name(const JobCut& cut, int ranks);
+// For KernelChoice::only; empty: the list of all.
+std::string kernels_of(const JobCut& cut);
+
+// The following are called by all ranks of the job.
+
+// The strategy of that name with the schedule that is said. `history`: as of choose_strategy().
+Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
+                     const JobCutWords& words);
+// The kernels of a network that is compiled so: measured where that is asked for.
+KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
+                            const CompileOptions& compiled, const Notices& notice);
+// How this rank compiles `network`. Throws UserError where the strategy does not fit.
+CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
+                               const JobCutWords& words);
+// Throws UserError unless all ranks have the same build, the same `facts` and the same cut.
+void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFact> facts);
+
+}  // namespace cortado

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cortado/base/fields.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+
+// What is said of a strategy's schedule, and of how layers sum gradients, in place of what the strategy says.
+struct ScheduleChanges {
+  std::string gradient_chunks;  // as of parse_chunks(); empty: as the strategy says
+  bool no_late_updates = false;
+  bool halves = false;
+  std::vector<std::string> replicate;  // layers whose gradients every replica computes
+  static constexpr auto fields =
+      std::tuple{field("gradient-chunks", &ScheduleChanges::gradient_chunks),
+                 field("no-late-updates", &ScheduleChanges::no_late_updates),
+                 field("halves", &ScheduleChanges::halves), field("replicate", &ScheduleChanges::replicate)};
+};
+
+// Throws UserError naming the option ("--replicate") whose value does not fit.
+void apply(const ScheduleChanges& changes, const Network& network, Strategy& strategy);
+
+}  // namespace cortado

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cortado/cost/cost_model.h"
+#include "cortado/cost/grid_layout.h"
+#include "cortado/net/network.h"
+#include "cortado/parallel/strategy.h"
+#include "cortado/plan/groups.h"
+
+namespace cortado::plan {
+
+// What a group costs under one configuration: the terms of Eq. 1 that need no neighbour (layer-wise
+// parallelism, section 4), of the slowest device.
+struct Priced {
+  LayerStrategy strategy;  // of the first layer
+  TaskTime compute;
+  Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
+  Seconds sync;    // of the gradients
+  Seconds update;  // of the parameters
+  int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
+  // On the device that holds most: with their gradients, the solver's history, and what is gathered for whole
+  // gradients, which lies there until the next iteration.
+  Bytes parameters;
+  Bytes memory;                             // what the search counts for it (memory.h)
+  std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
+  // Where owners sum the gradients: what allreduce would take more.
+  Seconds more_by_allreduce;
+  Bytes more_parameters_by_allreduce;
+  Seconds total() const { return compute.total() + sums + sync + update; }
+};
+
+// Bytes of the device that has most of it; of several layouts, of each.
+int64_t largest(const GridLayout& layout);
+int64_t largest(const std::vector<GridLayout>& layouts);
+// Elements of all devices together; where they read more than there are, one of them holds a copy of its own.
+int64_t elements(const GridLayout& layout);
+
+// What one group holds from its forward to its backward pass, whatever its neighbours take: `parameters`,
+// outputs, and copies of inputs that no layout of the producer could spare. The search adds these up.
+Bytes held_bytes(const Network& network, const Group& group, const Priced& priced);
+
+}  // namespace cortado::plan

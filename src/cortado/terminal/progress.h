@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// A bar of `done` of `total`, with texts beside it, in at most `columns`: what matters least is left
+// out first. importance: 0 stays longest.
+struct ProgressPart {
+  std::string text;
+  int importance = 0;
+};
+std::string progress_text(int64_t done, int64_t total, const std::vector<ProgressPart>& parts, int columns);
+
+// "1:05", "2:00:00".
+std::string clock_text(double seconds);
+
+}  // namespace cortado
