@@ -26,8 +26,8 @@ struct CompileOptions {
 // All that one rank needs to run a network: what to do in which order and memory, and by which kernels.
 struct Compiled {
   Program program;
-  std::vector<Selection> kernels;        // TaskFacts::kernel is an index into it
-  std::vector<ParameterFormat> formats;  // per parameter of the network: how this rank's slice lies in memory
+  std::vector<Selection> kernels;                          // TaskFacts::kernel is an index into it
+  IndexedVector<ParameterIndex, ParameterFormat> formats;  // how this rank's slice lies in memory
 };
 
 // Network and strategies become a Placement, and this rank's part of that a Program whose works have kernels.
