@@ -38,7 +38,7 @@ class WholeNet {
                   parameters_, {{"data", [this] { return next(); }}}, {.seed = 3}) {}
 
   void write_weights(const std::string& path) const {
-    write_weights_hdf5(path, collect_weights(loaded_.network, [&](int parameter) {
+    write_weights_hdf5(path, collect_weights(loaded_.network, [&](ParameterIndex parameter) {
                          return parameters_.canonical(executor_.parameter_entries()[parameter]);
                        }));
   }

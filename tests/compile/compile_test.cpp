@@ -33,8 +33,7 @@ TEST(Compile, GivesEveryWorkItsKernelAndEveryParameterItsOrder) {
     const Kernel& kernel = *compiled.kernels.at(static_cast<size_t>(work.facts.kernel)).kernel;
     EXPECT_EQ(work.facts.saved, kernel.saved_bytes());
     for (size_t p = 0; p < work.parameters.size(); ++p)
-      EXPECT_EQ(compiled.formats[static_cast<size_t>(work.parameters[p])],
-                kernel.parameter_format(static_cast<int>(p)));
+      EXPECT_EQ(compiled.formats[work.parameters[p]], kernel.parameter_format(static_cast<int>(p)));
   }
 }
 

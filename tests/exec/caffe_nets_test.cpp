@@ -39,7 +39,7 @@ class Running {
   // `ranks` restricts what is read: the samples of this rank.
   double step(float rate) {
     const double loss =
-        executor_->run(iteration_++, [&](int index) { testing::descend(store_, index, rate); });
+        executor_->run(iteration_++, [&](EntryIndex index) { testing::descend(store_, index, rate); });
     executor_->settle();
     return loss;
   }
@@ -49,7 +49,7 @@ class Running {
   }
   // Of the store's first parameter, in its memory order.
   std::vector<float> first_gradient() {
-    const auto& entry = store_.entries()[0];
+    const auto& entry = store_.entries()[EntryIndex(0)];
     const device::HostView view(store_.device(), entry.gradient, entry.elements);
     return {view.values().begin(), view.values().end()};
   }
@@ -170,7 +170,8 @@ TEST(CaffeNets, AConvolutionWithoutSpatialAxesIsAProduct) {
                 "layer { name: 's' type: 'Reduction' bottom: 'y' top: 's' loss_weight: 1 }\n");
     run.step(0);
     const auto x = run.tensor("x"), y = run.tensor("y"), w = run.parameter("c/weight");
-    EXPECT_EQ(run.net().parameters()[0].spec.shape, transposed ? (Shape{5, 2}) : (Shape{2, 5}));
+    EXPECT_EQ(run.net().parameters()[ParameterIndex(0)].spec.shape,
+              transposed ? (Shape{5, 2}) : (Shape{2, 5}));
     for (int n = 0; n < 24; ++n)
       for (int o = 0; o < 2; ++o) {
         double sum = 0;
@@ -213,7 +214,7 @@ void expect_trains_alike(const std::string& net, Running& alone, const std::stri
     Running run(net, &ranks, strategy);
     for (int i = 0; i < 3; ++i) run.step(1e-3f);
     for (const std::string& name : parameters) {
-      const auto& entry = run.store().entries()[static_cast<size_t>(run.store().find(name))];
+      const auto& entry = run.store().entries()[run.store().find(name)];
       const bool whole = entry.held && entry.slice == Box::whole(entry.spec.shape);
       if (whole) expect_near(run.parameter(name), alone.parameter(name));
     }
@@ -249,10 +250,10 @@ TEST(CaffeNets, LayersSeeASharedParameterInTheirOwnShapes) {
     constexpr float step = 1e-2f;
     const float middle = w[k];
     w[k] = middle + step;
-    run.store().set(0, w);
+    run.store().set(EntryIndex(0), w);
     const double above = run.loss();
     w[k] = middle - step;
-    run.store().set(0, w);
+    run.store().set(EntryIndex(0), w);
     const double below = run.loss();
     w[k] = middle;
     EXPECT_NEAR(gradient[k], (above - below) / (2 * step), 0.02 * (1 + std::abs(gradient[k]))) << k;

@@ -75,8 +75,8 @@ class Batches {
 };
 
 void gather(const Network& net, const Executor& executor, const ParameterStore& store, Trained& trained) {
-  for (size_t p = 0; p < net.parameters().size(); ++p) {
-    const int index = executor.parameter_entries()[p];
+  for (ParameterIndex p : indices(net.parameters())) {
+    const EntryIndex index = executor.parameter_entries()[p];
     const auto& entry = store.entries()[index];
     if (!entry.held) continue;
     auto& whole = trained.weights[entry.name];
@@ -97,11 +97,11 @@ void gather(const Network& net, const Executor& executor, const ParameterStore& 
 
 // Small whole numbers as weights.
 void set_integers(const Network& net, const Executor& executor, ParameterStore& store) {
-  for (size_t p = 0; p < net.parameters().size(); ++p) {
-    const int index = executor.parameter_entries()[p];
+  for (ParameterIndex p : indices(net.parameters())) {
+    const EntryIndex index = executor.parameter_entries()[p];
     const auto& entry = store.entries()[index];
     if (!entry.held) continue;
-    RandomStream stream{.seed = 9, .iteration = p};
+    RandomStream stream{.seed = 9, .iteration = static_cast<uint64_t>(p.value())};
     std::vector<float> whole(static_cast<size_t>(entry.spec.shape.size()));
     for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<float>(stream.bits(i) % 3) - 1;
     store.set_from_whole(index, whole);
@@ -129,10 +129,10 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     if (integers) set_integers(net, executor, store);
     std::vector<double> losses;
     for (int i = 0; i < iterations; ++i) {
-      losses.push_back(executor.run(i, [&](int index) {
-        size_t parameter = 0;
+      losses.push_back(executor.run(i, [&](EntryIndex index) {
+        ParameterIndex parameter(0);
         while (executor.parameter_entries()[parameter] != index) ++parameter;
-        const Range range = executor.update_range(static_cast<int>(parameter));
+        const Range range = executor.update_range(parameter);
         testing::descend(store, index, static_cast<float>(rate), range);
       }));
     }
@@ -328,7 +328,7 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
           net, {.strategies = resolve(strategy, net, 2, "test"), .ranks = 2, .rank = communicator.rank()});
       batches.restrict(compiled.program.samples());
       Executor executor(net, std::move(compiled), store, batches.sources(), {.communicator = &communicator});
-      const auto break_all = [&](int entry) {
+      const auto break_all = [&](EntryIndex entry) {
         store.device().queue().fill(store.entries()[entry].value, NAN, store.entries()[entry].elements);
       };
       EXPECT_TRUE(std::isfinite(executor.run(0, break_all)));

@@ -38,7 +38,8 @@ Trained train(device::Device& device) {
   Executor executor(network, compile(network), store, {{"data", source}});
   Trained trained;
   for (uint64_t i = 0; i < 4; ++i)
-    trained.losses.push_back(executor.run(i, [&](int entry) { testing::descend(store, entry, 1e-3f); }));
+    trained.losses.push_back(
+        executor.run(i, [&](EntryIndex entry) { testing::descend(store, entry, 1e-3f); }));
   trained.weights = store.canonical(store.find("a/weight"));
   return trained;
 }
@@ -59,7 +60,7 @@ TEST(OnDevices, AGradientIsReadByTheHostFromACopy) {
   Executor executor(network, compile(network), store,
                     {{"data", [&] { return std::vector<const float*>{batch.data()}; }}});
   executor.run(0);
-  const auto& entry = store.entries()[static_cast<size_t>(store.find("b/weight"))];
+  const auto& entry = store.entries()[store.find("b/weight")];
   const device::HostView gradient(*emulated, entry.gradient, entry.elements);
   EXPECT_TRUE(std::ranges::any_of(gradient.values(), [](float value) { return value != 0; }));
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -74,7 +75,7 @@ TEST(OnDevices, AKernelsErrorEndsTheIteration) {
   ParameterStore store(*emulated);
   Executor executor(network, compile(network), store,
                     {{"data", [&] { return std::vector<const float*>{batch.data()}; }}});
-  const auto fails = [&](int) { emulated->queue().launch([] { throw UserError("label 7 of 5"); }); };
+  const auto fails = [&](EntryIndex) { emulated->queue().launch([] { throw UserError("label 7 of 5"); }); };
   EXPECT_THROW(executor.run(0, fails), UserError);
   EXPECT_TRUE(std::isfinite(executor.run(1)));
 }

@@ -40,10 +40,10 @@ Training train(const Network& net, const CompileOptions& options, int iterations
   Executor executor(net, compile(net, options), store, random_source(batch));
   Training training;
   for (int i = 0; i < iterations; ++i) {
-    training.losses.push_back(executor.run(i, [&](int index) { testing::descend(store, index, 1e-4f); }));
+    training.losses.push_back(
+        executor.run(i, [&](EntryIndex index) { testing::descend(store, index, 1e-4f); }));
   }
-  for (size_t i = 0; i < store.entries().size(); ++i)
-    training.weights.push_back(store.canonical(static_cast<int>(i)));
+  for (EntryIndex entry : indices(store.entries())) training.weights.push_back(store.canonical(entry));
   return training;
 }
 
@@ -61,15 +61,15 @@ TEST(Executor, WaitsForModelledTimes) {
     if (step.lane == Lane::compute) given += seconds.back().count;
   }
   Executor executor(net, std::move(compiled), store, random_source(batch));
-  const auto weights = store.canonical(0);
+  const auto weights = store.canonical(EntryIndex(0));
   int updates = 0;
   const auto begin = std::chrono::steady_clock::now();
-  executor.run(0, [&](int) { ++updates; });
+  executor.run(0, [&](EntryIndex) { ++updates; });
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(given, 0.01);
   EXPECT_GE(taken.count(), given);
   EXPECT_EQ(updates, 0);
-  EXPECT_EQ(store.canonical(0), weights);
+  EXPECT_EQ(store.canonical(EntryIndex(0)), weights);
 }
 
 // Sharing memory, writing in place, passing gradients through and fusing change nothing but speed.
@@ -112,7 +112,7 @@ TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
   const auto reference = [&] { return compile(test_net, {.kernels = {.only = "reference"}}); };
   Executor tester(test_net, reference(), store, random_source(batch));
   double before = tester.run(0);
-  trainer.run(0, [&](int index) { testing::descend(store, index, 0.1f); });
+  trainer.run(0, [&](EntryIndex index) { testing::descend(store, index, 0.1f); });
   store.refresh();
   Executor again(test_net, reference(), store, random_source(batch));
   EXPECT_NE(before, again.run(0));
@@ -158,8 +158,8 @@ TEST(ParameterStore, RoundTripsThroughTheCanonicalOrder) {
   const testing::TestDevice device;
   ParameterStore store(device);
   Executor executor(net, compile(net), store, random_source(batch));
-  int entry = store.find("a/weight");
-  ASSERT_GE(entry, 0);
+  const EntryIndex entry = store.find("a/weight");
+  ASSERT_TRUE(entry);
   std::vector<float> values = store.canonical(entry);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   store.set(entry, values);

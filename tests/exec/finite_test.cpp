@@ -94,7 +94,7 @@ void expect_found(const Way& way, const Plant& plant) {
     EXPECT_TRUE(executor.all_finite(before));
     EXPECT_EQ(executor.first_non_finite(), "");
     if (plant.sample >= 0) data[static_cast<size_t>(plant.sample * images.count(1) + 70)] = plant.value;
-    if (const int entry = store.find(plant.parameter); entry >= 0)
+    if (const EntryIndex entry = store.find(plant.parameter))
       device::write(store.device(), store.entries()[entry].value, {&plant.value, 1});
     const double loss = executor.run(1);
     EXPECT_FALSE(executor.all_finite(loss));
@@ -159,7 +159,7 @@ std::string found_with(const Network& net, const std::string& kernels, float wei
   const BatchSource source = [&] { return std::vector<const float*>{data.data(), labels.data()}; };
   ParameterStore store;
   Executor executor(net, compile(net, {.kernels = {.only = kernels}}), store, {{"data", source}});
-  const int entry = store.find("conv1/weight");
+  const EntryIndex entry = store.find("conv1/weight");
   store.set(entry, std::vector<float>(static_cast<size_t>(store.entries()[entry].canonical_size()), weight));
   return executor.all_finite(executor.run(0)) ? "" : executor.first_non_finite();
 }

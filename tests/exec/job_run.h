@@ -67,7 +67,7 @@ inline ParallelConfig on_all(const Degrees& degrees) {
 struct RankRun {
   Traffic traffic;  // of the iteration, by the communicator
   Program program;
-  std::vector<ParameterStore::Entry> parameters;
+  IndexedVector<EntryIndex, ParameterStore::Entry> parameters;
 };
 
 // Kernels whose weights have no padding, which would be summed over ranks, too. (oneDNN pads to 48 filters

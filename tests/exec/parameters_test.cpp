@@ -58,17 +58,18 @@ TEST(ParameterStore, SlicesAreFilledAsTheWhole) {
   ParameterStore whole(device), part(device);
   auto all = whole.add(net, {{}, {}}, 5);
   auto some = part.add(net, {reversed(27), {}}, 5, {slice, std::nullopt});
-  const auto& weight = part.entries()[some[0]];
+  const auto& weight = part.entries()[some[ParameterIndex(0)]];
   EXPECT_EQ(weight.elements, 30);
-  EXPECT_EQ(part.canonical(some[0]), part_of(whole.canonical(all[0]), {4, 4, 3, 3}, slice));
+  EXPECT_EQ(part.canonical(some[ParameterIndex(0)]),
+            part_of(whole.canonical(all[ParameterIndex(0)]), {4, 4, 3, 3}, slice));
   const device::HostView values(device, weight.value, weight.elements);
-  EXPECT_EQ(values.values()[3], part.canonical(some[0])[26]);
-  const auto& bias = part.entries()[some[1]];
+  EXPECT_EQ(values.values()[3], part.canonical(some[ParameterIndex(0)])[26]);
+  const auto& bias = part.entries()[some[ParameterIndex(1)]];
   EXPECT_FALSE(bias.held);
   EXPECT_EQ(bias.elements, 0);
   EXPECT_EQ(bias.value, nullptr);
   EXPECT_EQ(bias.gradient, nullptr);
-  EXPECT_TRUE(part.canonical(some[1]).empty());
+  EXPECT_TRUE(part.canonical(some[ParameterIndex(1)]).empty());
 }
 
 TEST(ParameterStore, TakesItsSliceOutOfAWhole) {
@@ -78,9 +79,9 @@ TEST(ParameterStore, TakesItsSliceOutOfAWhole) {
   auto entries = store.add(net, {reversed(27), {}}, 5, {slice, std::nullopt});
   std::vector<float> values(4 * 4 * 3 * 3), biases(4, 1.0f);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  store.set_from_whole(entries[0], values);
-  store.set_from_whole(entries[1], biases);
-  EXPECT_EQ(store.canonical(entries[0]), part_of(values, {4, 4, 3, 3}, slice));
+  store.set_from_whole(entries[ParameterIndex(0)], values);
+  store.set_from_whole(entries[ParameterIndex(1)], biases);
+  EXPECT_EQ(store.canonical(entries[ParameterIndex(0)]), part_of(values, {4, 4, 3, 3}, slice));
 }
 
 TEST(ParameterStore, ALaterNetWithAnotherSliceHasACopy) {
@@ -93,13 +94,13 @@ TEST(ParameterStore, ALaterNetWithAnotherSliceHasACopy) {
   auto same = store.add(net, {reversed(27), {}}, 5, {slice, Box::whole({4})});
   EXPECT_EQ(first, same);
   auto later = store.add(net, {reversed(9), {}}, 5, {inner, std::nullopt});
-  EXPECT_EQ(store.entries()[later[0]].copy_of, first[0]);
-  EXPECT_FALSE(store.entries()[later[1]].held);
+  EXPECT_EQ(store.entries()[later[ParameterIndex(0)]].copy_of, first[ParameterIndex(0)]);
+  EXPECT_FALSE(store.entries()[later[ParameterIndex(1)]].held);
   std::vector<float> values(4 * 4 * 3 * 3);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  store.set_from_whole(first[0], values);
+  store.set_from_whole(first[ParameterIndex(0)], values);
   store.refresh();
-  EXPECT_EQ(store.canonical(later[0]), part_of(values, {4, 4, 3, 3}, inner));
+  EXPECT_EQ(store.canonical(later[ParameterIndex(0)]), part_of(values, {4, 4, 3, 3}, inner));
   EXPECT_THROW(store.add(net, {{}, {}}, 5), InternalError) << "the whole of what is held in part";
 }
 

@@ -24,8 +24,8 @@ class TestDevice {
 };
 
 // Launches a step of plain gradient descent, of all elements of an entry or of a range.
-inline void descend(ParameterStore& store, int index, float rate, std::optional<Range> range = {}) {
-  const ParameterStore::Entry& entry = store.entries()[static_cast<size_t>(index)];
+inline void descend(ParameterStore& store, EntryIndex index, float rate, std::optional<Range> range = {}) {
+  const ParameterStore::Entry& entry = store.entries()[index];
   float* const value = store.device().for_kernels(entry.value);
   const float* const gradient = store.device().for_kernels(entry.gradient);
   const Range of = range.value_or(Range{0, entry.elements});

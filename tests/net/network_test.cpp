@@ -66,8 +66,8 @@ TEST(NetworkBuild, FrozenLayersEndTheBackwardPass) {
   Network n = load(input + ip("a", "x", frozen) + ip("b", "a") + loss("b")).network;
   EXPECT_FALSE(node(n, "a").has_backward);
   EXPECT_FALSE(node(n, "b").propagate_down[0]);
-  EXPECT_FALSE(n.parameters()[0].wants_gradient);
-  EXPECT_TRUE(n.parameters()[2].wants_gradient);
+  EXPECT_FALSE(n.parameters()[ParameterIndex(0)].wants_gradient);
+  EXPECT_TRUE(n.parameters()[ParameterIndex(2)].wants_gradient);
 }
 
 TEST(NetworkBuild, BranchesWithoutALossHaveNoBackward) {
@@ -98,7 +98,7 @@ TEST(NetworkBuild, PropagateDownOverrules) {
       load(input + ip("a", "x") + relu("r", "a", "r", "propagate_down: false") + ip("b", "r") + loss("b"))
           .network;
   EXPECT_FALSE(node(stopped, "a").has_backward);
-  EXPECT_FALSE(stopped.parameters()[0].wants_gradient);
+  EXPECT_FALSE(stopped.parameters()[ParameterIndex(0)].wants_gradient);
   Network forced = load(input + ip("a", "x", "propagate_down: true") + loss("a")).network;
   EXPECT_TRUE(node(forced, "a").propagate_down[0]);
   EXPECT_TRUE(forced.tensors()[forced.tensor("x")].needs_gradient);
@@ -170,9 +170,9 @@ TEST(NetworkBuild, SharedParameters) {
               w2 = "param { name: 'w' } param { name: 'b' }";
   Network n = load(input + ip("a", "x", w) + ip("b", "a", w2) + loss("b")).network;
   ASSERT_EQ(n.parameters().size(), 2u);
-  EXPECT_EQ(n.parameters()[0].users, (std::vector<int>{n.node("a"), n.node("b")}));
-  EXPECT_EQ(n.parameters()[0].owner, n.node("a"));
-  EXPECT_EQ(n.parameters()[0].lr_mult, 2);
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector<int>{n.node("a"), n.node("b")}));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].owner, n.node("a"));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].lr_mult, 2);
   EXPECT_EQ(n.parameter_count(), 12);
 }
 
@@ -201,7 +201,7 @@ TEST(NetworkBuild, SharedParametersMustFit) {
   permissive.replace(permissive.find("MODE"), 4, "share_mode: PERMISSIVE");
   EXPECT_NE(load_error(strict), "");
   Network n = load(permissive).network;
-  EXPECT_FALSE(n.parameters()[0].one_shape);
+  EXPECT_FALSE(n.parameters()[ParameterIndex(0)].one_shape);
   EXPECT_EQ(node(n, "a").parameter_shapes[0], (Shape{5, 3}));
   EXPECT_EQ(node(n, "b").parameter_shapes[0], (Shape{3, 5}));
 }
@@ -243,8 +243,8 @@ TEST(NetworkBuild, LayersOfOneNameAreNodesOfSeveral) {
 TEST(NetworkBuild, AParameterNamedLikeAnothersOwnIsAnother) {
   Network n = load(input + ip("a", "x") + ip("b", "a", "param { name: 'a/weight' }")).network;
   ASSERT_EQ(n.parameters().size(), 4u);
-  EXPECT_EQ(n.parameters()[0].name, "a/weight");
-  EXPECT_NE(n.parameters()[2].name, "a/weight");
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].name, "a/weight");
+  EXPECT_NE(n.parameters()[ParameterIndex(2)].name, "a/weight");
 }
 
 TEST(NetworkBuild, PartsOfAConvolutionHaveItsParameters) {
@@ -261,7 +261,7 @@ TEST(NetworkBuild, PartsOfAConvolutionHaveItsParameters) {
   EXPECT_EQ(second.name, "c#2'");
   EXPECT_EQ(second.part_of, "c");
   EXPECT_EQ(second.parameters, first.parameters);
-  EXPECT_EQ(n.parameters()[0].users, (std::vector<int>{1, 2}));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector<int>{1, 2}));
 }
 
 TEST(NetworkErrors, ConvolutionsOfSeveralBottoms) {

@@ -28,7 +28,8 @@ const std::string net_text =
     "layer { name: 'fc' type: 'InnerProduct' bottom: 'c' top: 'f' inner_product_param { num_output: 7 } }\n";
 
 Weights weights_of(const Network& network) {
-  return collect_weights(network, [&](int p) { return counting(network.parameters()[p].spec.shape).values; });
+  return collect_weights(
+      network, [&](ParameterIndex p) { return counting(network.parameters()[p].spec.shape).values; });
 }
 
 TEST(Weights, CaffemodelAndHdf5RoundTrip) {
@@ -80,7 +81,7 @@ TEST(Weights, LegacyShapesAndDoublesFit) {
   write_binary(folder.file("old"), old);
   Weights weights = read_weights(folder.file("old"));
   WeightMatch match = match_weights(loaded.network, weights, "old");
-  int weight = loaded.network.nodes()[loaded.network.node("fc")].parameters[0];
+  const ParameterIndex weight = loaded.network.nodes()[loaded.network.node("fc")].parameters[0];
   ASSERT_NE(match.of_parameter[weight], nullptr);
   EXPECT_EQ(match.of_parameter[weight]->values[139], 139);
   EXPECT_EQ(match.unmatched_layers, std::vector<std::string>{"inc/conv"});
@@ -120,10 +121,11 @@ TEST(Weights, LayersOfOneName) {
   const Weights read = read_weights(folder.file("w"));
   EXPECT_EQ(read, weights);
   WeightMatch first = match_weights(loaded.network, read, "w");
-  EXPECT_EQ(first.of_parameter, (std::vector<const Blob*>{&read[1].blobs[0], nullptr}));
+  EXPECT_EQ(first.of_parameter, (IndexedVector<ParameterIndex, const Blob*>{&read[1].blobs[0], nullptr}));
   EXPECT_EQ(first.unmatched_layers, std::vector<std::string>{"a#3"});
   WeightMatch each = match_weights(loaded.network, read, "w", SameName::each);
-  EXPECT_EQ(each.of_parameter, (std::vector<const Blob*>{&read[0].blobs[0], &read[1].blobs[0]}));
+  EXPECT_EQ(each.of_parameter,
+            (IndexedVector<ParameterIndex, const Blob*>{&read[0].blobs[0], &read[1].blobs[0]}));
   EXPECT_NE(error_of([&] { write_weights_hdf5(folder.file("h"), weights); }).find("two layers"),
             std::string::npos);
 }
@@ -147,15 +149,17 @@ TEST(Weights, Hdf5HasSharedParametersOnce) {
   LoadedNetwork loaded =
       load("layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n" +
            product("a") + product("b"));
-  const auto values = [](int p) { return std::vector<float>(p == 0 ? 6 : 2, static_cast<float>(p)); };
+  const auto values = [](ParameterIndex p) {
+    return std::vector<float>(p.value() == 0 ? 6 : 2, static_cast<float>(p.value()));
+  };
   write_weights_hdf5(folder.file("w.h5"), collect_weights(loaded.network, values, /*once=*/true));
   Weights read = read_weights(folder.file("w.h5"));
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].blobs.size(), 2u);
   EXPECT_TRUE(read[1].blobs[0].values.empty());
   WeightMatch match = match_weights(loaded.network, read, "w.h5");
-  EXPECT_EQ(match.of_parameter,
-            (std::vector<const Blob*>{&read[0].blobs[0], &read[0].blobs[1], &read[1].blobs[1]}));
+  EXPECT_EQ(match.of_parameter, (IndexedVector<ParameterIndex, const Blob*>{
+                                    &read[0].blobs[0], &read[0].blobs[1], &read[1].blobs[1]}));
   EXPECT_TRUE(match.unmatched_layers.empty());
   // What its owner lacks is missing.
   read[0].blobs.erase(read[0].blobs.begin());

@@ -115,8 +115,8 @@ class CountedPaths {
 
   void run() {
     for (const Step& step : program_.steps) take(step);
-    for (size_t p = 0; p < net_.parameters().size(); ++p)
-      EXPECT_EQ(updated_[static_cast<int>(p)], net_.parameters()[p].wants_gradient ? 1 : 0);
+    for (ParameterIndex p : indices(net_.parameters()))
+      EXPECT_EQ(updated_[p], net_.parameters()[p].wants_gradient ? 1 : 0);
   }
 
  private:
@@ -139,9 +139,9 @@ class CountedPaths {
   int64_t paths_through(int node) {
     return paths_from(net_.nodes()[static_cast<size_t>(node)].outputs[0]) * (masks_.contains(node) ? 3 : 1);
   }
-  int64_t paths_of_parameter(int parameter) {
+  int64_t paths_of_parameter(ParameterIndex parameter) {
     int64_t paths = 0;
-    for (int user : net_.parameters()[static_cast<size_t>(parameter)].users) paths += paths_through(user);
+    for (int user : net_.parameters()[parameter].users) paths += paths_through(user);
     return paths;
   }
   int64_t sum_of(const std::vector<View>& views) const {
@@ -188,11 +188,11 @@ class CountedPaths {
   }
   const Network& net_;
   const Program& program_;
-  std::set<int> masks_;               // nodes whose output's gradient a kernel masks where it lies
-  std::map<int, int64_t> paths_;      // per tensor
-  std::map<int, Content> held_;       // per buffer
-  std::map<int, int64_t> gradients_;  // per parameter
-  std::map<int, int> updated_;        // per parameter: how often
+  std::set<int> masks_;           // nodes whose output's gradient a kernel masks where it lies
+  std::map<int, int64_t> paths_;  // per tensor
+  std::map<int, Content> held_;   // per buffer
+  std::map<ParameterIndex, int64_t> gradients_;
+  std::map<ParameterIndex, int> updated_;  // how often
 };
 
 TEST(PlaceBackward, GradientsAreCompleteWhenTheyAreRead) {

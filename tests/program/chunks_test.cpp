@@ -84,16 +84,16 @@ class NaiveChunks {
     int layer = -1;
     int64_t bytes = 0;
   };
-  int64_t next(const std::vector<int>& group, int parameter) {
+  int64_t next(const std::vector<int>& group, ParameterIndex parameter) {
     const auto known = walks_.find(group);
     Walk& walk = walks_[group];
-    const int layer = net_.parameters()[static_cast<size_t>(parameter)].users[0];
+    const int layer = net_.parameters()[parameter].users[0];
     const bool begins = known == walks_.end();
     walk.at.place += begins ? 0 : 1;
     walk.at.layers_before += begins || layer == walk.layer ? 0 : 1;
     walk.layer = layer;
     if (walk.bytes >= chunks_.bytes.count) ++walk.at.chunks_of_bytes_before, walk.bytes = 0;
-    const auto& slice = program_.placement->slices[static_cast<size_t>(parameter)];
+    const auto& slice = program_.placement->slices[parameter];
     walk.bytes += 4 * slice[static_cast<size_t>(program_.rank)]->shape().size();
     return chunk_of(walk.at, chunks_);
   }

@@ -113,7 +113,7 @@ TEST(PlaceWorks, ATaskIsTheRanksShareOfItsLayer) {
   EXPECT_EQ(b.task.inputs[0], (Shape{2, 4, 6, 6}));
   EXPECT_TRUE(b.task.cut);
   EXPECT_THAT(b.task.input_gradients, ElementsAre(true));
-  EXPECT_THAT(b.parameters, ElementsAre(2, 3));
+  EXPECT_THAT(b.parameters, ElementsAre(ParameterIndex(2), ParameterIndex(3)));
   EXPECT_THAT(work_of("a").task.input_gradients, ElementsAre(false));  // the data's
   EXPECT_FALSE(with_works(net, whole(net)).works[1].task.cut);
 }

@@ -71,19 +71,19 @@ TEST(DelayUpdates, ComputesWholeGradientsInTheNextIteration) {
   EXPECT_THAT(at_once, Not(HasSubstr("sum-gradient 2")));
 }
 
-bool uses(const Program& program, const Step& step, int parameter) {
+bool uses(const Program& program, const Step& step, ParameterIndex parameter) {
   if (step.late || step.lane != Lane::compute || step.work() < 0) return false;
   const auto& parameters = program.works[static_cast<size_t>(step.work())].parameters;
   return std::ranges::find(parameters, parameter) != parameters.end();
 }
 // Forward steps before `end` that use the parameter.
-auto uses_before(const Program& program, size_t end, int parameter) {
+auto uses_before(const Program& program, size_t end, ParameterIndex parameter) {
   return std::count_if(program.steps.begin(), program.steps.begin() + static_cast<std::ptrdiff_t>(end),
                        [&](const Step& step) { return uses(program, step, parameter); });
 }
 
 // True where the whole gradient is computed late: its inputs may be overwritten before the parameter is used.
-bool computed_late(const Program& program, int parameter) {
+bool computed_late(const Program& program, ParameterIndex parameter) {
   return std::ranges::any_of(program.steps, [&](const Step& step) {
     if (!step.late || step.work() < 0) return false;
     const auto& parameters = program.works[static_cast<size_t>(step.work())].parameters;

@@ -62,8 +62,9 @@ TEST(Place, ASummedDimensionIsSummedBeforeTheBias) {
   EXPECT_EQ(text(partial.layout), "0 [0,2)x[0,4)x[0,6)x[0,6), 1 [0,2)x[0,4)x[0,6)x[0,6)");
   const auto& owned = placement.values[placement.tensor_values[net.tensor("a")]];
   EXPECT_EQ(text(owned.layout), "0 [0,2)x[0,2)x[0,6)x[0,6), 1 [0,2)x[2,4)x[0,6)x[0,6)");
-  EXPECT_EQ(text(placement.slices[0]), "0 [0,4)x[0,2)x[0,3)x[0,3), 1 [0,4)x[2,4)x[0,3)x[0,3)");
-  EXPECT_EQ(text(placement.slices[1]), "0 [0,2), 1 [2,4)");  // of the bias
+  EXPECT_EQ(text(placement.slices[ParameterIndex(0)]),
+            "0 [0,4)x[0,2)x[0,3)x[0,3), 1 [0,4)x[2,4)x[0,3)x[0,3)");
+  EXPECT_EQ(text(placement.slices[ParameterIndex(1)]), "0 [0,2), 1 [2,4)");  // of the bias
 }
 
 // b and c need the same of a: it travels once.
@@ -111,9 +112,10 @@ TEST(Place, SumsWithinALayerGoOverRanksOfTheSameChannels) {
 TEST(Place, ReplicasHoldTheSameSlice) {
   const Network net = one_convolution();
   const Placement placement = place(net, all(net, {.n = 2, .c = 2}), 4);
-  EXPECT_THAT(placement.replicas(0, 0), ElementsAre(0, 2));
-  EXPECT_THAT(placement.replicas(1, 3), ElementsAre(1, 3));
-  EXPECT_THAT(place(net, testing::whole(net).strategies, 2).replicas(0, 1), ElementsAre());  // it has none
+  EXPECT_THAT(placement.replicas(ParameterIndex(0), 0), ElementsAre(0, 2));
+  EXPECT_THAT(placement.replicas(ParameterIndex(1), 3), ElementsAre(1, 3));
+  EXPECT_THAT(place(net, testing::whole(net).strategies, 2).replicas(ParameterIndex(0), 1),
+              ElementsAre());  // it has none
 }
 
 bool apart(const std::optional<Box>& one, const std::optional<Box>& other) {
@@ -154,7 +156,7 @@ void expect_at_hand(const Placement& placement) {
 
 // The slices of a parameter are all of it.
 void expect_whole_parameters(const Network& net, const Placement& placement) {
-  for (size_t p = 0; p < net.parameters().size(); ++p) {
+  for (ParameterIndex p : indices(net.parameters())) {
     std::set<std::string> seen;
     int64_t elements = 0;
     for (const auto& slice : placement.slices[p])

@@ -85,7 +85,7 @@ inline std::string text_of(const Network& net, const Program& program, const Ste
   if (step.late) text = "late " + text;
   if (step.carried) text = "carried " + text;
   if (step.work() >= 0) text += " " + name_of(program.works[static_cast<size_t>(step.work())], net);
-  for (int parameter : step.parameters()) text += fmt::format(" {}", parameter);
+  for (ParameterIndex parameter : step.parameters()) text += fmt::format(" {}", parameter);
   return text;
 }
 inline std::vector<std::string> texts_of(const Network& net, const Program& program) {

@@ -115,8 +115,9 @@ TEST_F(Laws, WhatTwoIterationsTouchLasts) {
 }
 
 TEST_F(Laws, EachParameterIsUpdatedOnceInItsTime) {
-  expect_broken("parameter a/weight is updated 2 times", alone_,
-                [&](Program& program) { step(program, "update 1").as<steps::Update>()->parameter = 0; });
+  expect_broken("parameter a/weight is updated 2 times", alone_, [&](Program& program) {
+    step(program, "update 1").as<steps::Update>()->parameter = ParameterIndex(0);
+  });
   expect_broken("parameter a/weight is used before its late update", at_once_,
                 [&](Program& program) { step(program, "update 0").late = true; });
   expect_broken("parameter a/weight is used after its update", samples_,
@@ -124,7 +125,7 @@ TEST_F(Laws, EachParameterIsUpdatedOnceInItsTime) {
   // A slice that the rank does not hold.
   expect_broken("parameter a/weight is updated 1 times", alone_, [](Program& program) {
     auto placement = std::make_shared<Placement>(*program.placement);
-    placement->slices[0][0].reset();
+    placement->slices[ParameterIndex(0)][0].reset();
     program.placement = std::move(placement);
   });
 }

@@ -72,7 +72,7 @@ class Ring {
 
 int64_t elements_of(const Program& program, const Step& step) {
   int64_t elements = 0;
-  for (int parameter : step.parameters())
+  for (ParameterIndex parameter : step.parameters())
     elements += program.placement->slices[parameter][program.rank]->shape().size();
   return elements;
 }

@@ -142,10 +142,10 @@ class Interleavings {
 
   Touched touched(const Step& step) const {
     Touched touched;
-    const auto touch = [&](char what, int parameter, bool writes) {
+    const auto touch = [&](char what, ParameterIndex parameter, bool writes) {
       touched[fmt::format("{}{}", what, parameter)] |= writes;
     };
-    for (int parameter : step.parameters()) {
+    for (ParameterIndex parameter : step.parameters()) {
       if (!step.is<steps::GatherParameter>()) touch('g', parameter, !step.is<steps::Update>());
       if (step.is<steps::Update>() || step.is<steps::GatherParameter>()) touch('p', parameter, true);
     }

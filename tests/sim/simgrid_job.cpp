@@ -264,8 +264,8 @@ class Rank {
     } else if (const auto* statistics = what.as<steps::SumStatistics>()) {
       bytes = static_cast<double>(statistics->sums.bytes.size());
     } else {
-      for (int parameter : what.parameters()) {
-        const Layout& slices = program_.placement->slices[static_cast<size_t>(parameter)];
+      for (ParameterIndex parameter : what.parameters()) {
+        const Layout& slices = program_.placement->slices[parameter];
         bytes += bytes_of_box(*slices[static_cast<size_t>(program_.rank)]);
       }
     }

@@ -124,24 +124,25 @@ struct State {
 State train(Communicator& ranks, const Cut& cut, const SolverOptions& options, int begin, int end,
             const State& from) {
   ParameterStore store;
-  std::vector<ParameterFormat> formats;
+  IndexedVector<ParameterIndex, ParameterFormat> formats;
   const ParameterSlices slices = cut.slices(ranks.rank());
   for (const auto& slice : slices)
     formats.push_back(slice && slice->rank() > 1 ? reversed(slice->shape().size(), 5) : ParameterFormat{});
-  std::vector<int> entries = store.add(network(), formats, 1, slices);
+  const ParameterEntries entries = store.add(network(), formats, 1, slices);
   const auto updates = cut.updates ? cut.updates(ranks.rank()) : ParameterCut::Updates{};
   Optimizer optimizer(options, store, ParameterCut(ranks, store, entries, updates));
-  for (size_t p = 0; p < from.parameters.size(); ++p) {
-    store.set_from_whole(entries[p], from.parameters[p]);
+  for (size_t i = 0; i < from.parameters.size(); ++i) {
+    const ParameterIndex p(i);
+    store.set_from_whole(entries[p], from.parameters[i]);
     for (int round = 0; round < optimizer.rounds(); ++round)
-      take_history(optimizer.cut(), store, p, from.history[p * 2 + round],
+      take_history(optimizer.cut(), store, p, from.history[2 * i + round],
                    optimizer.history(entries[p], round));
   }
   for (int iteration = begin; iteration < end; ++iteration) {
     Optimizer::Batch batch{.iteration = iteration, .rate = 0.1};
     for (int b = 0; b < options.iter_size; ++b) {
       batch.number = b;
-      for (int e : entries) {
+      for (EntryIndex e : entries) {
         const auto& entry = store.entries()[e];
         if (!entry.held) continue;
         auto gradient = numbers(entry.name, 10 * iteration + b, entry.spec.shape);
@@ -150,7 +151,7 @@ State train(Communicator& ranks, const Cut& cut, const SolverOptions& options, i
       }
     }
     optimizer.end(batch);
-    for (size_t p = 0; p < entries.size(); ++p) {  // what owners updated goes to the other replicas
+    for (ParameterIndex p : indices(entries)) {  // what owners updated goes to the other replicas
       const auto* piece = optimizer.cut().own_piece(p);
       if (!piece || !piece->owned()) continue;
       std::vector<int> group;
@@ -165,7 +166,7 @@ State train(Communicator& ranks, const Cut& cut, const SolverOptions& options, i
     }
   }
   State state;
-  for (size_t p = 0; p < entries.size(); ++p) {
+  for (ParameterIndex p : indices(entries)) {
     state.parameters.push_back(gather_parameter(optimizer.cut(), store, p));
     for (int round = 0; round < 2; ++round)
       state.history.push_back(
@@ -258,13 +259,13 @@ TEST(CutParameters, ResumesUnderAnyOtherCut) {
 TEST(CutParameters, CountsEveryElementOnce) {
   for (const Cut& cut : cuts()) {
     SCOPED_TRACE(cut.name);
-    std::vector<int64_t> counted(4);
+    IndexedVector<ParameterIndex, int64_t> counted(4);
     std::mutex mutex;
     LocalJob job(cut.ranks);
     job.run([&](Communicator& ranks) {
       ParameterStore store;
       auto slices = cut.slices(ranks.rank());
-      std::vector<ParameterFormat> formats;
+      IndexedVector<ParameterIndex, ParameterFormat> formats;
       for (const auto& slice : slices)
         formats.push_back(slice && slice->rank() > 1 ? reversed(slice->shape().size(), 5)
                                                      : ParameterFormat{});
@@ -272,10 +273,10 @@ TEST(CutParameters, CountsEveryElementOnce) {
       ParameterCut known(ranks, store, entries,
                          cut.updates ? cut.updates(ranks.rank()) : ParameterCut::Updates{});
       std::lock_guard lock(mutex);
-      for (size_t p = 0; p < 4; ++p)
+      for (ParameterIndex p : indices(network().parameters()))
         if (known.counts(p)) counted[p] += known.updates(p).size();
     });
-    for (size_t p = 0; p < 4; ++p) {
+    for (ParameterIndex p : indices(network().parameters())) {
       const int64_t size = network().parameters()[p].spec.shape.size();
       EXPECT_GE(counted[p], size);
       EXPECT_LE(counted[p], size + 5 * cut.ranks) << "more than its padding";

@@ -65,7 +65,7 @@ TEST(LayerPhase, TheUseOfANetworkDecidesOnGradients) {
       ParameterStore parameters;
       Executor executor(data.network(), compile(data.network()), parameters, data.sources());
       int gradients = 0;
-      executor.run(0, [&](int) { ++gradients; });
+      executor.run(0, [&](EntryIndex) { ++gradients; });
       EXPECT_EQ(data.network().learns(), learns);
       EXPECT_EQ(gradients, learns ? 2 : 0);
       EXPECT_EQ(data.network().nodes()[2].phase, phase);

@@ -62,8 +62,8 @@ TEST(Memory, UnderChannelCutsARankHoldsItsSlicesOnly) {
       solver.update.momentum = 0.9;
       Optimizer optimizer(solver, store, parameter_cut_of(executor, &communicator));
       int64_t weights = 0, history = 0;
-      for (size_t p = 0; p < executor.parameter_entries().size(); ++p) {
-        const int entry = executor.parameter_entries()[p];
+      for (ParameterIndex p : indices(executor.parameter_entries())) {
+        const EntryIndex entry = executor.parameter_entries()[p];
         weights += store.entries()[entry].elements;
         EXPECT_NE(optimizer.history(entry, 0), nullptr);
         history += optimizer.cut().updates(p).size();
@@ -167,9 +167,8 @@ TEST(Memory, IsWhatItsProgramSays) {
                    const Optimizer optimizer(solver, store, parameter_cut_of(executor, &communicator));
                    const auto lines = [](int64_t elements) { return (elements * 4 + 63) / 64 * 64; };
                    HeldMemory real{.arena = executor.arena()};
-                   for (size_t p = 0; p < executor.parameter_entries().size(); ++p) {
-                     const ParameterStore::Entry& entry =
-                         store.entries()[static_cast<size_t>(executor.parameter_entries()[p])];
+                   for (ParameterIndex p : indices(executor.parameter_entries())) {
+                     const ParameterStore::Entry& entry = store.entries()[executor.parameter_entries()[p]];
                      real.parameters += {lines(entry.elements)};
                      if (entry.gradient) real.gradients += {lines(entry.elements)};
                      real.history +=

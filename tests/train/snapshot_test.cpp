@@ -44,7 +44,7 @@ class Snapshots : public testing::Test {
                     size_t rounds = 1) {
     Snapshot snapshot{.iteration = iteration, .solver = solver, .has_positions = true};
     snapshot.positions = {{"train/in", 3 * iteration}};
-    std::vector<Blob> blobs;
+    IndexedVector<ParameterIndex, Blob> blobs;
     for (const auto& parameter : net_.network.parameters()) {
       Blob& blob = blobs.emplace_back(Blob{parameter.spec.shape, {}});
       for (int64_t i = 0; i < blob.shape.size(); ++i)

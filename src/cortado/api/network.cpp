@@ -69,8 +69,7 @@ std::vector<Network::Layer> Network::layers() const {
     for (int input : node.inputs) layer.inputs.push_back(network.tensors()[static_cast<size_t>(input)].name);
     for (int output : node.outputs)
       layer.outputs.push_back(network.tensors()[static_cast<size_t>(output)].name);
-    for (int p : node.parameters)
-      layer.parameters.push_back(network.parameters()[static_cast<size_t>(p)].name);
+    for (ParameterIndex p : node.parameters) layer.parameters.push_back(network.parameters()[p].name);
     layer.forward_flops = network.forward_flops(static_cast<int>(n)).count;
     layers.push_back(std::move(layer));
   }

@@ -66,9 +66,9 @@ TrainerOptions checked(TrainerOptions options) {
   return options;
 }
 
-size_t parameter_named(const cortado::Network& network, const std::string& name) {
+ParameterIndex parameter_named(const cortado::Network& network, const std::string& name) {
   std::vector<std::string_view> known;
-  for (size_t p = 0; p < network.parameters().size(); ++p) {
+  for (ParameterIndex p : indices(network.parameters())) {
     if (network.parameters()[p].name == name) return p;
     known.push_back(network.parameters()[p].name);
   }
@@ -245,7 +245,7 @@ Tensor Trainer::gradient(const std::string& name) const {
 
 Tensor Trainer::parameter(const std::string& name) const {
   const cortado::Network& net = impl_->trainer->train_net().network();
-  const size_t index = parameter_named(net, name);
+  const ParameterIndex index = parameter_named(net, name);
   const std::vector<float> own = impl_->trainer->parameter(index);
   const auto all = impl_->ranks().all_to_all_bytes(std::as_bytes(std::span(own)));
   Tensor tensor{shape_of(net.parameters()[index].spec.shape),
@@ -256,7 +256,7 @@ Tensor Trainer::parameter(const std::string& name) const {
 
 void Trainer::set_parameter(const std::string& name, const std::vector<float>& values) {
   const cortado::Network& net = impl_->trainer->train_net().network();
-  const size_t index = parameter_named(net, name);
+  const ParameterIndex index = parameter_named(net, name);
   const int64_t wanted = net.parameters()[index].spec.shape.size();
   if (std::ssize(values) != wanted)
     throw UserError(fmt::format("net '{}': parameter '{}' has {} values; given {}", net.name(), name, wanted,

@@ -22,9 +22,9 @@ LowerOptions lowering(const CompileOptions& options, int rank) {
           .after_pass = options.after_pass};
 }
 
-std::vector<ParameterFormat> formats_of(const Network& network, const Program& program,
-                                        const std::vector<Selection>& kernels) {
-  std::vector<ParameterFormat> formats(network.parameters().size());
+IndexedVector<ParameterIndex, ParameterFormat> formats_of(const Network& network, const Program& program,
+                                                          const std::vector<Selection>& kernels) {
+  IndexedVector<ParameterIndex, ParameterFormat> formats(network.parameters().size());
   for (const Work& work : program.works) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       ParameterFormat format = kernels[work.facts.kernel].kernel->parameter_format(static_cast<int>(p));

@@ -26,8 +26,8 @@ struct CompileOptions {
 // All that one rank needs to run a network: what to do in which order and memory, and by which kernels.
 struct Compiled {
   Program program;
-  std::vector<Selection> kernels;        // TaskFacts::kernel is an index into it
-  std::vector<ParameterFormat> formats;  // per parameter of the network: how this rank's slice lies in memory
+  std::vector<Selection> kernels;                          // TaskFacts::kernel is an index into it
+  IndexedVector<ParameterIndex, ParameterFormat> formats;  // how this rank's slice lies in memory
   // Per step: how long one of the compute lane waits in place of what it computes, so that the messages of
   // many ranks can be measured on few cores; values then mean nothing. Empty: the kernels compute.
   std::vector<Seconds> modelled{};

@@ -72,8 +72,8 @@ void Executor::start_lane() {
 Executor::~Executor() = default;
 
 // The order of the sums, so that the gradients of a chunk lie together.
-std::vector<int> Executor::gradient_order() const {
-  std::vector<int> order;
+std::vector<ParameterIndex> Executor::gradient_order() const {
+  std::vector<ParameterIndex> order;
   for (const Step& step : program_.steps)
     if (step.is<steps::SumGradient>()) std::ranges::copy(step.parameters(), std::back_inserter(order));
   return order;

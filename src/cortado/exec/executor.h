@@ -43,7 +43,7 @@ class Executor {
   // Called with a parameter's entry once all that completes its gradient, and all of this iteration that
   // reads the weights, is launched; or, where the schedule says so, before their first use in the next
   // iteration. It launches the update.
-  using Update = std::function<void(int entry)>;
+  using Update = std::function<void(EntryIndex entry)>;
 
   // `compiled` is made of this network for this rank of the job. `sources`: per source node name, what brings
   // in the samples of Program::samples(). The network and the store must outlive the executor.
@@ -76,7 +76,7 @@ class Executor {
   const Network& network() const { return network_; }
   const Program& program() const { return compiled_.program; }
   const ParameterStore& parameters() const { return parameters_; }
-  const std::vector<int>& parameter_entries() const { return entries_; }  // per network parameter
+  const ParameterEntries& parameter_entries() const { return entries_; }
 
   // This rank's part (tensor_box) of a tensor after run(), channels last. Without keep_tensors only outputs
   // and losses are there. Losses are whole on every rank, outputs on rank 0. From another device than the
@@ -90,7 +90,7 @@ class Executor {
 
   // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
   // at owners.
-  Range update_range(int parameter) const;
+  Range update_range(ParameterIndex parameter) const;
 
   const Timeline& timeline() const { return timeline_; }      // of the last run
   Seconds data_wait() const { return data_wait_; }            // compute lane waiting for batches, last run
@@ -110,7 +110,7 @@ class Executor {
   void check_replicas() const;
   void bind();
   void meet_groups();
-  std::vector<int> gradient_order() const;
+  std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const steps::SumGradient& sum) const;
   std::unique_ptr<Transmission> transmission_of(int step);
   void bind_messages();
@@ -158,7 +158,7 @@ class Executor {
   ExecutorOptions options_;
   Compiled compiled_;
   const Program& program_;  // the compiled one
-  std::vector<int> entries_;
+  ParameterEntries entries_;
   device::Memory arena_;
   std::vector<const float*> batches_;   // per buffer of kind batch
   std::vector<Bound> bound_;            // per step

@@ -33,7 +33,7 @@ bool Executor::results_finite() const {
       if (cortado::first_in(tensor(output)) >= 0) return false;
   }
   if (!network_.learns()) return true;
-  for (int index : entries_) {
+  for (EntryIndex index : entries_) {
     const auto& entry = parameters_.entries()[index];
     if (!entry.held || entry.spec.learnable) continue;
     if (first_in(entry) >= 0) return false;
@@ -50,7 +50,7 @@ bool Executor::all_finite(double loss) const {
 // first.
 Executor::Finding Executor::non_finite_parameter() const {
   Finding first;
-  for (int index : entries_) {
+  for (EntryIndex index : entries_) {
     const auto& entry = parameters_.entries()[index];
     const bool written = network_.learns() && !entry.spec.learnable;
     const int place = written ? std::numeric_limits<int>::max() - 1 : -1;

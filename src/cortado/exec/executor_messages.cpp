@@ -24,13 +24,13 @@ namespace cortado {
 void Executor::check_agreement() const {
   if (communicator_.size() == 1) return;
   std::string mine;
-  for (size_t p = 0; p < entries_.size(); ++p) {
+  for (ParameterIndex p : indices(entries_)) {
     const auto& entry = parameters_.entries()[entries_[p]];
     const auto& slice = program_.placement->slices[p][communicator_.rank()];
     mine += fmt::format("{} {} {}\n", slice ? slice->text() : "none", entry.elements, entry.format.name);
   }
   auto lines_of = [](const std::string& text) {
-    std::vector<std::string> lines;
+    IndexedVector<ParameterIndex, std::string> lines;
     for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
       lines.push_back(text.substr(at, text.find('\n', at) - at));
     return lines;
@@ -43,7 +43,7 @@ void Executor::check_agreement() const {
       throw UserError(fmt::format("rank {} trains another net than rank {}: give all ranks the same files",
                                   rank, communicator_.rank()));
     }
-    for (size_t p = 0; p < own.size(); ++p) {
+    for (ParameterIndex p : indices(entries_)) {
       const auto& layout = program_.placement->slices[p];
       if (layout[rank] != layout[communicator_.rank()] || !layout[rank] || own[p] == other[p]) continue;
       throw UserError(
@@ -145,7 +145,8 @@ int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
   const auto& last = parameters_.entries()[entries_[sum.parameters.back()]];
   const int64_t elements = last.gradient + last.elements - first.gradient;
   int64_t least = 0;
-  for (int parameter : sum.parameters) least += parameters_.entries()[entries_[parameter]].elements;
+  for (ParameterIndex parameter : sum.parameters)
+    least += parameters_.entries()[entries_[parameter]].elements;
   ensure(elements >= least && elements <= least + 16 * std::ssize(sum.parameters),
          "gradients of a chunk lie together");
   return elements;
@@ -227,7 +228,7 @@ void Executor::bind_batch(int index) {
                                       communicator_, step.as<steps::Exchange>()->tag);
 }
 
-Range Executor::update_range(int parameter) const {
+Range Executor::update_range(ParameterIndex parameter) const {
   return program_.updated_elements(parameter, parameters_.entries()[entries_[parameter]].elements);
 }
 

@@ -42,29 +42,29 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
 
 }  // namespace
 
-std::vector<int> ParameterStore::add(const Network& network, const std::vector<ParameterFormat>& formats,
+ParameterEntries ParameterStore::add(const Network& network,
+                                     const IndexedVector<ParameterIndex, ParameterFormat>& formats,
                                      uint64_t seed, const ParameterSlices& slices,
-                                     const std::vector<int>& gradient_order) {
+                                     const std::vector<ParameterIndex>& gradient_order) {
   ensure(slices.empty() || slices.size() == formats.size(), "a slice for each parameter or none");
-  size_t first = entries_.size();
-  std::vector<int> indices;
-  for (size_t p = 0; p < formats.size(); ++p) {
+  const EntryIndex first = entries_.end_index();
+  ParameterEntries entries;
+  for (ParameterIndex p : indices(formats)) {
     const Network::Parameter& parameter = network.parameters()[p];
     const auto slice = slices.empty() ? Box::whole(parameter.spec.shape) : slices[p];
-    indices.push_back(
-        add_entry(entry_of(parameter, formats[p], slice), original_of(network, static_cast<int>(p))));
+    entries.push_back(add_entry(entry_of(parameter, formats[p], slice), original_of(network, p)));
   }
-  remember_layers(network, indices);
-  std::vector<int> entries_in_order;
-  for (int parameter : gradient_order) entries_in_order.push_back(indices[static_cast<size_t>(parameter)]);
+  remember_layers(network, entries);
+  std::vector<EntryIndex> entries_in_order;
+  for (ParameterIndex parameter : gradient_order) entries_in_order.push_back(entries[parameter]);
   allocate(first, entries_in_order);
   fill(first, seed);
-  return indices;
+  return entries;
 }
 
-// The entry of an earlier net that the layers of their names have for a parameter; -1: none.
-int ParameterStore::original_of(const Network& network, int parameter) const {
-  int original = -1;
+// The entry of an earlier net that the layers of their names have for a parameter, if any.
+EntryIndex ParameterStore::original_of(const Network& network, ParameterIndex parameter) const {
+  EntryIndex original;
   for (int user : network.parameters()[parameter].users) {
     const Network::Node& node = network.nodes()[user];
     auto known = layers_.find(node.name);
@@ -77,7 +77,7 @@ int ParameterStore::original_of(const Network& network, int parameter) const {
     }
     for (size_t i = 0; i < node.parameters.size(); ++i) {
       if (node.parameters[i] != parameter) continue;
-      if (original >= 0 && layer.originals[i] != original) {
+      if (original && layer.originals[i] != original) {
         throw UserError(fmt::format(
             "layer '{}' of net '{}' shares parameter '{}' with another layer, in the net before it has its "
             "own; share it in both",
@@ -89,22 +89,21 @@ int ParameterStore::original_of(const Network& network, int parameter) const {
   return original;
 }
 
-void ParameterStore::remember_layers(const Network& network, const std::vector<int>& entries) {
+void ParameterStore::remember_layers(const Network& network, const ParameterEntries& entries) {
   for (const Network::Node& node : network.nodes()) {
     if (node.parameters.empty()) continue;
     LayerView layer{.originals = {}, .shapes = node.parameter_shapes};
-    for (int parameter : node.parameters) {
-      const int entry = entries[static_cast<size_t>(parameter)];
-      const int original = entries_[static_cast<size_t>(entry)].copy_of;
-      layer.originals.push_back(original >= 0 ? original : entry);
+    for (ParameterIndex parameter : node.parameters) {
+      const EntryIndex entry = entries[parameter], original = entries_[entry].copy_of;
+      layer.originals.push_back(original ? original : entry);
     }
     layers_.emplace(node.name, std::move(layer));
   }
 }
 
-int ParameterStore::add_entry(Entry entry, int index) {
-  const int added = static_cast<int>(entries_.size());
-  if (index >= 0) {
+EntryIndex ParameterStore::add_entry(Entry entry, EntryIndex index) {
+  const EntryIndex added = entries_.end_index();
+  if (index) {
     const Entry& original = entries_[index];
     if (original.spec.shape != entry.spec.shape) {  // another layer owns it: both hold the whole
       entry.spec.shape = original.spec.shape;
@@ -122,50 +121,49 @@ int ParameterStore::add_entry(Entry entry, int index) {
   return added;
 }
 
-// `gradient_order`: entries.
-void ParameterStore::allocate(size_t first, const std::vector<int>& gradient_order) {
+void ParameterStore::allocate(EntryIndex first, const std::vector<EntryIndex>& gradient_order) {
   Bytes total;
-  for (size_t i = first; i < entries_.size(); ++i) {
+  for (EntryIndex i = first; i < entries_.end_index(); ++i) {
     total.count += bytes_of(entries_[i]) * (entries_[i].wants_gradient ? 2 : 1);
   }
   memory_.emplace_back(total, *device_);
   int64_t offset = 0;
-  for (size_t i = first; i < entries_.size(); ++i) {
+  for (EntryIndex i = first; i < entries_.end_index(); ++i) {
     if (!entries_[i].held) continue;
     entries_[i].value = memory_.back().floats(offset);
     offset += bytes_of(entries_[i]);
   }
-  auto place_gradient = [&](size_t i) {
+  auto place_gradient = [&](EntryIndex i) {
     Entry& entry = entries_[i];
     if (i < first || !entry.held || !entry.wants_gradient || entry.gradient != nullptr) return;
     entry.gradient = memory_.back().floats(offset);
     offset += bytes_of(entry);
   };
-  for (int entry : gradient_order) place_gradient(static_cast<size_t>(entry));
-  for (size_t i = first; i < entries_.size(); ++i) place_gradient(i);
+  for (EntryIndex entry : gradient_order) place_gradient(entry);
+  for (EntryIndex i = first; i < entries_.end_index(); ++i) place_gradient(i);
 }
 
-void ParameterStore::fill(size_t first, uint64_t seed) {
-  for (size_t i = first; i < entries_.size(); ++i) {
+void ParameterStore::fill(EntryIndex first, uint64_t seed) {
+  for (EntryIndex i = first; i < entries_.end_index(); ++i) {
     const Entry& entry = entries_[i];
-    if (entry.copy_of >= 0 || !entry.held) continue;
+    if (entry.copy_of || !entry.held) continue;
     std::vector<float> values(entry.canonical_size());
     RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
     cortado::fill(entry.spec.filler, entry.spec.shape, entry.slice, stream, values.data());
     if (const int64_t at = first_non_finite(values); at >= 0)
       throw UserError(fmt::format("parameter {}: its filler gives the value {}; give it smaller numbers",
                                   entry.name, values[static_cast<size_t>(at)]));
-    put(static_cast<int>(i), values.data());
+    put(i, values.data());
   }
   refresh();
 }
 
-int ParameterStore::find(const std::string& name) const {
+EntryIndex ParameterStore::find(const std::string& name) const {
   auto found = originals_.find(name);
-  return found == originals_.end() ? -1 : found->second;
+  return found == originals_.end() ? EntryIndex() : found->second;
 }
 
-void ParameterStore::to_canonical(int index, const float* own, float* canonical) const {
+void ParameterStore::to_canonical(EntryIndex index, const float* own, float* canonical) const {
   const Entry& entry = entries_[index];
   if (entry.format.to_canonical) {
     entry.format.to_canonical(own, canonical);
@@ -174,7 +172,7 @@ void ParameterStore::to_canonical(int index, const float* own, float* canonical)
   }
 }
 
-void ParameterStore::from_canonical(int index, const float* canonical, float* own) const {
+void ParameterStore::from_canonical(EntryIndex index, const float* canonical, float* own) const {
   const Entry& entry = entries_[index];
   if (entry.format.from_canonical) {
     entry.format.from_canonical(canonical, own);
@@ -183,7 +181,7 @@ void ParameterStore::from_canonical(int index, const float* canonical, float* ow
   }
 }
 
-std::vector<float> ParameterStore::canonical(int entry) const {
+std::vector<float> ParameterStore::canonical(EntryIndex entry) const {
   std::vector<float> values(entries_[entry].canonical_size());
   if (entries_[entry].held) {
     const device::HostView own(*device_, entries_[entry].value, entries_[entry].elements);
@@ -192,13 +190,13 @@ std::vector<float> ParameterStore::canonical(int entry) const {
   return values;
 }
 
-void ParameterStore::set(int entry, std::span<const float> canonical) {
+void ParameterStore::set(EntryIndex entry, std::span<const float> canonical) {
   ensure(static_cast<int64_t>(canonical.size()) == entries_[entry].canonical_size(),
          "parameter of another size");
   if (entries_[entry].held) put(entry, canonical.data());
 }
 
-void ParameterStore::put(int index, const float* canonical) {
+void ParameterStore::put(EntryIndex index, const float* canonical) {
   const Entry& entry = entries_[index];
   if (device_->host_accessible()) {
     device_->queue().finish();
@@ -209,7 +207,7 @@ void ParameterStore::put(int index, const float* canonical) {
   device::write(*device_, entry.value, values);
 }
 
-std::vector<float> ParameterStore::slice_of(int index, std::span<const float> whole) const {
+std::vector<float> ParameterStore::slice_of(EntryIndex index, std::span<const float> whole) const {
   const Entry& entry = entries_[index];
   ensure(static_cast<int64_t>(whole.size()) == entry.spec.shape.size(), "parameter of another size");
   std::vector<float> values(entry.canonical_size());
@@ -218,12 +216,12 @@ std::vector<float> ParameterStore::slice_of(int index, std::span<const float> wh
 }
 
 void ParameterStore::refresh() {
-  for (size_t i = 0; i < entries_.size(); ++i) {
+  for (EntryIndex i : indices(entries_)) {
     const Entry& copy = entries_[i];
-    if (copy.copy_of < 0 || !copy.held) continue;
+    if (!copy.copy_of || !copy.held) continue;
     std::vector<float> values(copy.canonical_size());
     copy_common(entries_[copy.copy_of].slice, canonical(copy.copy_of).data(), copy.slice, values.data());
-    set(static_cast<int>(i), values);
+    set(i, values);
   }
 }
 

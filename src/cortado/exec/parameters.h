@@ -15,7 +15,11 @@
 namespace cortado {
 
 // The part of each parameter that this rank holds, in the net's order; nothing where it holds none of it.
-using ParameterSlices = std::vector<std::optional<Box>>;
+using ParameterSlices = IndexedVector<ParameterIndex, std::optional<Box>>;
+
+using EntryIndex = TypedIndex<struct EntryTag>;  // of ParameterStore::entries()
+// The entry of each parameter of one net.
+using ParameterEntries = IndexedVector<ParameterIndex, EntryIndex>;
 
 // The parameters of a training net and the test nets beside it, or this rank's slices of them, each in the
 // memory order that its kernel wants. As in Caffe, layers of the same name in later nets share their
@@ -38,7 +42,7 @@ class ParameterStore {
     bool wants_gradient = false;
     float* value = nullptr;     // in device memory
     float* gradient = nullptr;  // the same; null unless wanted
-    int copy_of = -1;           // entry this one is a reordered copy of
+    EntryIndex copy_of{};       // this one is a reordered copy of that; nowhere: it is none
     int64_t canonical_size() const { return held ? slice.shape().size() : 0; }
   };
 
@@ -48,24 +52,25 @@ class ParameterStore {
   // boundary of 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns
   // the entry of each. Throws UserError when a layer of that name has other parameters in an earlier net, or
   // a filler gives what is not finite.
-  std::vector<int> add(const Network& network, const std::vector<ParameterFormat>& formats, uint64_t seed,
-                       const ParameterSlices& slices = {}, const std::vector<int>& gradient_order = {});
+  ParameterEntries add(const Network& network, const IndexedVector<ParameterIndex, ParameterFormat>& formats,
+                       uint64_t seed, const ParameterSlices& slices = {},
+                       const std::vector<ParameterIndex>& gradient_order = {});
 
   device::Device& device() const { return *device_; }
-  const std::vector<Entry>& entries() const { return entries_; }
-  int find(const std::string& name) const;  // the original of that name; -1: none
+  const IndexedVector<EntryIndex, Entry>& entries() const { return entries_; }
+  EntryIndex find(const std::string& name) const;  // the original of that name, if any
 
   // Canonical order of the slice (row-major in slice.shape(); for a whole parameter the order of files) in
   // and out; also for arrays that lie in the same order as the parameter, such as solver history. The first
   // two take memory of the host.
-  void to_canonical(int entry, const float* own, float* canonical) const;
-  void from_canonical(int entry, const float* canonical, float* own) const;
-  std::vector<float> canonical(int entry) const;  // empty where it is not held
-  void set(int entry, std::span<const float> canonical);
+  void to_canonical(EntryIndex entry, const float* own, float* canonical) const;
+  void from_canonical(EntryIndex entry, const float* canonical, float* own) const;
+  std::vector<float> canonical(EntryIndex entry) const;  // empty where it is not held
+  void set(EntryIndex entry, std::span<const float> canonical);
 
   // The slice, in canonical order, of a whole tensor of the parameter's shape.
-  std::vector<float> slice_of(int entry, std::span<const float> whole) const;
-  void set_from_whole(int entry, std::span<const float> whole) { set(entry, slice_of(entry, whole)); }
+  std::vector<float> slice_of(EntryIndex entry, std::span<const float> whole) const;
+  void set_from_whole(EntryIndex entry, std::span<const float> whole) { set(entry, slice_of(entry, whole)); }
 
   // Brings all reordered copies up to date.
   void refresh();
@@ -73,20 +78,20 @@ class ParameterStore {
  private:
   // A layer's parameters: their entries, and their shapes as the layer sees them.
   struct LayerView {
-    std::vector<int> originals;
+    std::vector<EntryIndex> originals;
     std::vector<Shape> shapes;
   };
-  int original_of(const Network& network, int parameter) const;
-  int add_entry(Entry entry, int original);
-  void remember_layers(const Network& network, const std::vector<int>& entries);
-  void allocate(size_t first, const std::vector<int>& gradient_order);
-  void fill(size_t first, uint64_t seed);
-  void put(int entry, const float* canonical);
+  EntryIndex original_of(const Network& network, ParameterIndex parameter) const;
+  EntryIndex add_entry(Entry entry, EntryIndex original);
+  void remember_layers(const Network& network, const ParameterEntries& entries);
+  void allocate(EntryIndex first, const std::vector<EntryIndex>& gradient_order);
+  void fill(EntryIndex first, uint64_t seed);
+  void put(EntryIndex entry, const float* canonical);
 
   device::Device* device_;
-  std::vector<Entry> entries_;
-  std::map<std::string, int> originals_;     // by name
-  std::map<std::string, LayerView> layers_;  // by name, of the nets so far
+  IndexedVector<EntryIndex, Entry> entries_;
+  std::map<std::string, EntryIndex> originals_;  // by name
+  std::map<std::string, LayerView> layers_;      // by name, of the nets so far
   std::vector<device::Memory> memory_;
 };
 

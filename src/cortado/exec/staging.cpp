@@ -11,7 +11,7 @@ std::byte* bytes(float* memory) { return reinterpret_cast<std::byte*>(memory); }
 
 }  // namespace
 
-Staging::Staging(const Program& program, const ParameterStore& parameters, const std::vector<int>& entries,
+Staging::Staging(const Program& program, const ParameterStore& parameters, const ParameterEntries& entries,
                  const device::Memory& arena)
     : program_(program),
       parameters_(parameters),

@@ -21,7 +21,7 @@ namespace cortado {
 class Staging {
  public:
   // `entries`: of the network's parameters in the store. All must outlive it.
-  Staging(const Program& program, const ParameterStore& parameters, const std::vector<int>& entries,
+  Staging(const Program& program, const ParameterStore& parameters, const ParameterEntries& entries,
           const device::Memory& arena);
 
   // The host's memory for what lies in the arena, and for what a step does to its parameters' gradients or
@@ -65,7 +65,7 @@ class Staging {
 
   const Program& program_;
   const ParameterStore& parameters_;
-  const std::vector<int>& entries_;
+  const ParameterEntries& entries_;
   const device::Memory& arena_;
   device::Device& device_;
   device::Memory mirror_;                                 // of the host

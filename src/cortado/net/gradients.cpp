@@ -14,13 +14,14 @@ bool is_trained(const Network::Parameter& parameter) {
 }
 
 // Per tensor: whether a trained parameter lies before it.
-std::vector<bool> behind_trained_parameters(const std::vector<Network::Node>& nodes,
-                                            const std::vector<Network::Parameter>& parameters,
-                                            size_t tensor_count) {
+std::vector<bool> behind_trained_parameters(
+    const std::vector<Network::Node>& nodes,
+    const IndexedVector<ParameterIndex, Network::Parameter>& parameters, size_t tensor_count) {
   std::vector<bool> after(tensor_count);
   for (const Network::Node& node : nodes) {
-    bool trained = std::ranges::any_of(node.parameters, [&](int p) { return is_trained(parameters[p]); }) ||
-                   std::ranges::any_of(node.inputs, [&](int t) { return after[t]; });
+    bool trained =
+        std::ranges::any_of(node.parameters, [&](ParameterIndex p) { return is_trained(parameters[p]); }) ||
+        std::ranges::any_of(node.inputs, [&](int t) { return after[t]; });
     for (int output : node.outputs) after[output] = trained;
   }
   return after;
@@ -39,7 +40,7 @@ void check_gradient_in_phase(const Network::Node& node) {
 }  // namespace
 
 void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
-                      std::vector<Network::Parameter>& parameters,
+                      IndexedVector<ParameterIndex, Network::Parameter>& parameters,
                       const std::vector<std::vector<std::optional<bool>>>& requested) {
   std::vector<bool> after = behind_trained_parameters(nodes, parameters, tensors.size());
   std::vector<bool> reached(tensors.size());  // a gradient arrives at the tensor
@@ -64,7 +65,7 @@ void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Te
       node.has_backward = node.has_backward || wanted;
       if (wanted) reached[node.inputs[i]] = true;
     }
-    for (int p : node.parameters) {
+    for (ParameterIndex p : node.parameters) {
       if (!under_loss || !is_trained(parameters[p])) continue;
       parameters[p].wants_gradient = true;
       node.has_backward = true;

@@ -13,7 +13,7 @@ namespace cortado {
 // Parameter::wants_gradient. `requested` holds the file's propagate_down per node and input. Throws UserError
 // when it asks for the gradient of an input that has none.
 void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
-                      std::vector<Network::Parameter>& parameters,
+                      IndexedVector<ParameterIndex, Network::Parameter>& parameters,
                       const std::vector<std::vector<std::optional<bool>>>& requested);
 
 }  // namespace cortado

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cortado/base/element_type.h"
+#include "cortado/base/index.h"
 #include "cortado/layers/layer.h"
 
 namespace cortado {
@@ -40,6 +41,8 @@ struct LayerDeclaration {
   std::string text() const;  // "lenet.prototxt:12: layer 'conv1'"
 };
 
+using ParameterIndex = TypedIndex<struct ParameterTag>;  // of Network::parameters()
+
 // A network: an immutable directed acyclic graph in single-assignment form. Layers are in execution order. An
 // in-place top (bottom and top of one name) makes a new tensor, so every tensor has one producer. A loss
 // layer without tops gets one of its own name.
@@ -70,12 +73,12 @@ class Network {
     std::string file_name;  // in the file, where several layers may have one: "loss", "loss"
     std::string part_of;    // the node that this one computes a part of, with its parameters; empty: none
     LayerPtr layer;
-    Phase phase = Phase::train;           // by which the layer behaves
-    std::vector<int> inputs, outputs;     // tensors
-    std::vector<int> parameters;          // in the layer's order
-    std::vector<Shape> parameter_shapes;  // as the layer sees them
-    std::vector<double> loss_weights;     // per output
-    std::vector<bool> propagate_down;     // per input: its gradient is computed
+    Phase phase = Phase::train;              // by which the layer behaves
+    std::vector<int> inputs, outputs;        // tensors
+    std::vector<ParameterIndex> parameters;  // in the layer's order
+    std::vector<Shape> parameter_shapes;     // as the layer sees them
+    std::vector<double> loss_weights;        // per output
+    std::vector<bool> propagate_down;        // per input: its gradient is computed
     SourceLocation where;
     bool has_backward = false;  // some propagate_down or parameter gradient
   };
@@ -93,7 +96,7 @@ class Network {
   bool learns() const { return learns_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const IndexedVector<ParameterIndex, Parameter>& parameters() const { return parameters_; }
 
   // Tensors that no layer consumes, by name: what a test prints (Caffe's net outputs). The top of a loss
   // layer that names none is not among them.
@@ -109,7 +112,7 @@ class Network {
   bool learns_ = true;
   std::vector<Node> nodes_;
   std::vector<Tensor> tensors_;
-  std::vector<Parameter> parameters_;
+  IndexedVector<ParameterIndex, Parameter> parameters_;
   std::unordered_map<std::string, int> tensor_named_, node_named_;
 };
 

@@ -42,7 +42,7 @@ class NetworkBuilder {
 
   std::vector<Network::Node> nodes;
   std::vector<Network::Tensor> tensors;
-  std::vector<Network::Parameter> parameters;
+  IndexedVector<ParameterIndex, Network::Parameter> parameters;
   std::vector<std::vector<std::optional<bool>>> propagate_down;  // per node, as declared
 
  private:
@@ -218,7 +218,7 @@ class NetworkBuilder {
         node.parameters.push_back(shared->second);
         continue;
       }
-      int index = static_cast<int>(parameters.size());
+      const ParameterIndex index = parameters.end_index();
       if (!declared.shared_name.empty()) parameter_named_[declared.shared_name] = index;
       std::string name = declared.shared_name.empty() ? fmt::format("{}/{}", layer.name, specs[i].role)
                                                       : declared.shared_name;
@@ -240,7 +240,7 @@ class NetworkBuilder {
     auto whole = std::ranges::find(nodes.rbegin(), nodes.rend(), owner, &Network::Node::name);
     node.parameters = whole->parameters;
     node.parameter_shapes = whole->parameter_shapes;
-    for (int parameter : node.parameters) parameters[parameter].users.push_back(here());
+    for (ParameterIndex parameter : node.parameters) parameters[parameter].users.push_back(here());
   }
 
   // Makes `layer` a user of a parameter that an earlier layer owns. A multiplier of 1 counts as not given.
@@ -274,11 +274,11 @@ class NetworkBuilder {
   const Phase phase_;
   const std::vector<LayerDeclaration>& layers_;
   const Network::SourceShapes& source_shapes_;
-  std::map<std::string, size_t> node_named_;    // index of the declaration
-  std::map<std::string, int> tensor_named_;     // the latest tensor of that name
-  std::map<std::string, int> parameter_named_;  // shared ones
-  std::set<std::string> parameter_names_;       // of all
-  std::set<std::string> names_;                 // of the file's layers and blobs, and of parts
+  std::map<std::string, size_t> node_named_;               // index of the declaration
+  std::map<std::string, int> tensor_named_;                // the latest tensor of that name
+  std::map<std::string, ParameterIndex> parameter_named_;  // shared ones
+  std::set<std::string> parameter_names_;                  // of all
+  std::set<std::string> names_;                            // of the file's layers and blobs, and of parts
 };
 
 }  // namespace

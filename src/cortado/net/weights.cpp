@@ -119,7 +119,7 @@ bool has_blob(const LayerWeights& entry, size_t index) {
 
 // Whether HDF5 has the node's parameter in an earlier place.
 bool stands_earlier(const Network& network, int n, size_t index) {
-  const std::vector<int>& parameters = network.nodes()[n].parameters;
+  const std::vector<ParameterIndex>& parameters = network.nodes()[n].parameters;
   const auto own = std::ranges::find(parameters, parameters[index]);
   return network.parameters()[parameters[index]].owner != n ||
          own < parameters.begin() + static_cast<ptrdiff_t>(index);
@@ -276,8 +276,8 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
   }
   for (size_t n = 0; n < network.nodes().size(); ++n) {
     const Network::Node& node = network.nodes()[n];
-    const bool lacks =
-        std::ranges::any_of(node.parameters, [&](int parameter) { return !match.of_parameter[parameter]; });
+    const bool lacks = std::ranges::any_of(
+        node.parameters, [&](ParameterIndex parameter) { return !match.of_parameter[parameter]; });
     if (lacks && node.part_of.empty() && !matched.contains(static_cast<int>(n)))
       match.unmatched_layers.push_back(node.name);
   }
@@ -285,7 +285,8 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
 }
 
 Weights collect_weights(const Network& network,
-                        const std::function<std::vector<float>(int parameter)>& values, bool once) {
+                        const std::function<std::vector<float>(ParameterIndex parameter)>& values,
+                        bool once) {
   Weights weights;
   std::map<std::string, int> layers_named;
   for (size_t n = 0; n < network.nodes().size(); ++n) {

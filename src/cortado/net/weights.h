@@ -40,7 +40,7 @@ void write_weights_hdf5(const std::string& path, const Weights& weights);
 
 // What of a file belongs to which parameter of a network.
 struct WeightMatch {
-  std::vector<const Blob*> of_parameter;      // per Network::parameters(); null: not in the file
+  IndexedVector<ParameterIndex, const Blob*> of_parameter;  // null: not in the file
   std::vector<std::string> unmatched_layers;  // layers of the network with parameters that the file lacks
   std::vector<std::string> unused_layers;     // layers of the file that the network lacks
 };
@@ -59,7 +59,8 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
 // parameter in the file's order. Shared parameters are written with every layer that uses them, as in Caffe's
 // caffemodels, or, as in its HDF5, with their first (`once`).
 Weights collect_weights(const Network& network,
-                        const std::function<std::vector<float>(int parameter)>& values, bool once = false);
+                        const std::function<std::vector<float>(ParameterIndex parameter)>& values,
+                        bool once = false);
 
 // Message <-> blob. Legacy num/channels/height/width and double_data are read too. `what` names the blob in
 // messages: "FILE: blob 0 of layer 'conv1'".

@@ -163,7 +163,7 @@ std::string replicate_refusal(const Network& network, int node) {
   if (of.parameters.empty()) return "";
   if (!of.layer->splits_backward())
     return fmt::format("the gradients of a {} layer's parameters are not computed apart", of.layer->type());
-  for (int parameter : of.parameters) {
+  for (ParameterIndex parameter : of.parameters) {
     const Network::Parameter& info = network.parameters()[parameter];
     if (info.users.size() > 1) return fmt::format("parameter '{}' is shared with another layer", info.name);
   }
@@ -174,14 +174,16 @@ std::string replicate_refusal(const Network& network, int node) {
 
 std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees) {
   const Network::Node& of = network.nodes()[node];
-  const bool wanted = std::ranges::any_of(
-      of.parameters, [&](int parameter) { return network.parameters()[parameter].wants_gradient; });
+  const bool wanted = std::ranges::any_of(of.parameters, [&](ParameterIndex parameter) {
+    return network.parameters()[parameter].wants_gradient;
+  });
   if (!wanted || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
       !replicate_refusal(network, node).empty())
     return std::nullopt;
   const int64_t size = size_of(network.tensors()[of.inputs[0]].type);
   int64_t parameters = 0;
-  for (int parameter : of.parameters) parameters += network.parameters()[parameter].spec.shape.size();
+  for (ParameterIndex parameter : of.parameters)
+    parameters += network.parameters()[parameter].spec.shape.size();
   const auto floats = [&](int tensor) { return network.tensors()[tensor].shape.size(); };
   return ReplicateBytes{
       .summed = {size * parameters / (degrees.c * degrees.r)},
@@ -189,15 +191,15 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, 
 }
 
 bool has_slices(const Network& network, const Network::Node& node) {
-  return std::ranges::all_of(node.parameters,
-                             [&](int parameter) { return network.parameters()[parameter].one_shape; });
+  return std::ranges::all_of(
+      node.parameters, [&](ParameterIndex parameter) { return network.parameters()[parameter].one_shape; });
 }
 
 std::string identity_of(const Network& network, int node) {
   const auto& of = network.nodes()[node];
   std::string text(of.layer->type());
   for (int tensor : of.outputs) text += " " + network.tensors()[tensor].shape.text();
-  for (int p : of.parameters) {
+  for (ParameterIndex p : of.parameters) {
     const ParameterSpec& spec = network.parameters()[p].spec;
     text += fmt::format(", {} {}", spec.role, spec.shape.text());
   }

@@ -8,9 +8,8 @@ namespace cortado::plan {
 namespace {
 
 bool same_parameters(const Network& network, const Network::Node& a, const Network::Node& b) {
-  return std::ranges::equal(a.parameters, b.parameters, [&](int p, int q) {
-    const Network::Parameter &one = network.parameters()[static_cast<size_t>(p)],
-                             &other = network.parameters()[static_cast<size_t>(q)];
+  return std::ranges::equal(a.parameters, b.parameters, [&](ParameterIndex p, ParameterIndex q) {
+    const Network::Parameter &one = network.parameters()[p], &other = network.parameters()[q];
     return one.users.size() == 1 && other.users.size() == 1 && one.wants_gradient == other.wants_gradient;
   });
 }

@@ -13,7 +13,7 @@ namespace {
 
 bool shares_parameters(const Network& network, const Network::Node& node) {
   return std::ranges::any_of(node.parameters,
-                             [&](int p) { return network.parameters()[p].users.size() > 1; });
+                             [&](ParameterIndex p) { return network.parameters()[p].users.size() > 1; });
 }
 
 // The node that takes part in the group of `node`; -1: none.

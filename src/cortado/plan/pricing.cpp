@@ -262,7 +262,7 @@ GroupPricer::Member::Member(const Network& network, int index, int devices)
       inputs(shapes(network, node.inputs)),
       outputs(shapes(network, node.outputs)),
       grid(*node.layer, inputs, outputs, devices) {
-  for (int p : node.parameters) parameters.push_back(&network.parameters()[static_cast<size_t>(p)]);
+  for (ParameterIndex p : node.parameters) parameters.push_back(&network.parameters()[p]);
   sums.resize(parameters.size());
 }
 

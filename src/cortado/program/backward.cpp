@@ -176,7 +176,7 @@ class BackwardBuilder {
   // ones to buffers that are added.
   void place_parameter_gradients(Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
-      int parameter = work.parameters[p];
+      const ParameterIndex parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
       if (parameter_written_[parameter]) {
         const Network::Parameter& of = network_.parameters()[parameter];
@@ -276,7 +276,7 @@ class BackwardBuilder {
   void place_gradient_sums(const Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       if (!work.task.parameter_gradients[p]) continue;
-      const int parameter = work.parameters[p];
+      const ParameterIndex parameter = work.parameters[p];
       if (work.partial_gradients[p]) {
         program_.steps.push_back(
             {.action = steps::AccumulateParameter{parameter}, .reads = {work.partial_gradients[p]}});
@@ -326,9 +326,9 @@ class BackwardBuilder {
   const bool keep_;
   std::vector<std::vector<View>> contributions_;  // per value
   std::map<int, int> references_;                 // per buffer: contributions that will still read it
-  std::vector<int> users_left_;                   // per parameter
-  std::vector<bool> parameter_written_;           // per parameter
-  std::vector<Step> replicated_, updates_;        // for the end of the pass
+  IndexedVector<ParameterIndex, int> users_left_;
+  IndexedVector<ParameterIndex, bool> parameter_written_;
+  std::vector<Step> replicated_, updates_;  // for the end of the pass
   int weights_due_ = -1;  // work whose weights' gradient is computed next, after what exchanges its inputs'
 };
 

@@ -16,22 +16,22 @@ class ChunkEnds {
       : program_(program), network_(network), chunks_(chunks) {}
 
   // True when a chunk ends before `parameter`, the next one.
-  bool before(int parameter) {
+  bool before(ParameterIndex parameter) {
     const int layer = layer_of(parameter);
     const bool other_layer = layer != layer_;
     if (other_layer) ++layers_;
     layer_ = layer;
     const bool ends = ended(other_layer);
     if (ends) bytes_ = {};
-    const auto& slice = program_.placement->slices[static_cast<size_t>(parameter)];
+    const auto& slice = program_.placement->slices[parameter];
     bytes_ += bytes_of(slice[static_cast<size_t>(program_.rank)]->shape(),
-                       program_.placement->parameter_types[static_cast<size_t>(parameter)]);
+                       program_.placement->parameter_types[parameter]);
     return ends;
   }
 
  private:
   // The first one that has the parameter.
-  int layer_of(int parameter) const {
+  int layer_of(ParameterIndex parameter) const {
     const auto has = [&](const Network::Node& node) {
       return std::ranges::find(node.parameters, parameter) != node.parameters.end();
     };

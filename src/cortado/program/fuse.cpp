@@ -48,7 +48,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   for (int index : chain) {
     const Operation& operation = placement.operations[index];
     task.layers.push_back(operation.layer);
-    for (int parameter : operation.parameters) {
+    for (ParameterIndex parameter : operation.parameters) {
       const auto& info = network.parameters()[parameter];
       const bool here = operation.gradients != Operation::Gradients::elsewhere;
       task.parameter_gradients.push_back(info.wants_gradient && here);

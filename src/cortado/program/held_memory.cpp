@@ -11,15 +11,14 @@ namespace {
 Bytes padded(Bytes size) { return {(size.count + 63) / 64 * 64}; }
 
 // Elements of the memory of each parameter of which this rank holds a slice; 0: none.
-std::vector<int64_t> elements_of_slices(const Program& program, size_t parameters) {
-  std::vector<int64_t> elements(parameters);
-  for (size_t p = 0; p < parameters; ++p)
-    if (const auto& own = program.placement->slices[p][static_cast<size_t>(program.rank)])
-      elements[p] = own->shape().size();
+IndexedVector<ParameterIndex, int64_t> elements_of_slices(const Program& program) {
+  const auto& slices = program.placement->slices;
+  IndexedVector<ParameterIndex, int64_t> elements(slices.size());
+  for (ParameterIndex p : indices(slices))
+    if (const auto& own = slices[p][static_cast<size_t>(program.rank)]) elements[p] = own->shape().size();
   for (const Work& work : program.works)
     for (size_t p = 0; p < work.parameters.size() && p < work.facts.parameter_elements.size(); ++p)
-      if (const int64_t padded = work.facts.parameter_elements[p])
-        elements[static_cast<size_t>(work.parameters[p])] = padded;
+      if (const int64_t padded = work.facts.parameter_elements[p]) elements[work.parameters[p]] = padded;
   return elements;
 }
 
@@ -27,13 +26,13 @@ std::vector<int64_t> elements_of_slices(const Program& program, size_t parameter
 
 HeldMemory held_memory(const Program& program, const Network& network, int history) {
   const auto& parameters = network.parameters();
-  const std::vector<int64_t> elements = elements_of_slices(program, parameters.size());
+  const auto elements = elements_of_slices(program);
   HeldMemory held{.arena = program.arena};
-  for (size_t p = 0; p < parameters.size(); ++p) {
+  for (ParameterIndex p : indices(parameters)) {
     held.parameters += padded(bytes_of(elements[p], parameters[p].type));
     if (!parameters[p].wants_gradient) continue;
     held.gradients += padded(bytes_of(elements[p], parameters[p].type));
-    const Range updated = program.updated_elements(static_cast<int>(p), elements[p]);
+    const Range updated = program.updated_elements(p, elements[p]);
     held.history += {history * padded(bytes_of(updated.size(), ElementType::f32)).count};
   }
   return held;

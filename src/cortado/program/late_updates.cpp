@@ -8,9 +8,11 @@
 namespace cortado {
 namespace {
 
-bool has(std::span<const int> list, int item) { return std::ranges::find(list, item) != list.end(); }
-bool common(std::span<const int> one, std::span<const int> other) {
-  return std::ranges::any_of(one, [&](int item) { return has(other, item); });
+bool has(std::span<const ParameterIndex> list, ParameterIndex item) {
+  return std::ranges::find(list, item) != list.end();
+}
+bool common(std::span<const ParameterIndex> one, std::span<const ParameterIndex> other) {
+  return std::ranges::any_of(one, [&](ParameterIndex item) { return has(other, item); });
 }
 bool common(const std::vector<View>& one, const std::vector<View>& other) {
   return std::ranges::any_of(one, [&](const View& view) {
@@ -41,7 +43,7 @@ class Delayer {
   // Updates wait for gradients that are complete only in the next iteration. In a job other updates may wait,
   // too: they are computed while the layer's inputs are under way. An owner's update may not: other ranks
   // wait for it.
-  bool may_wait(int parameter) const {
+  bool may_wait(ParameterIndex parameter) const {
     return has(delayed_, parameter) || (program_.placement->ranks > 1 && !has(owned_, parameter));
   }
 
@@ -91,8 +93,8 @@ class Delayer {
       const Step& step = program_.steps[static_cast<size_t>(s)];
       if (common(step.writes, late.reads)) return s;
       if (step.lane != Lane::compute || step.work() < 0) continue;
-      const std::span<const int> parameters =
-          late.work() < 0 ? late.parameters() : std::span<const int>(work_of(late).parameters);
+      const std::span<const ParameterIndex> parameters =
+          late.work() < 0 ? late.parameters() : std::span<const ParameterIndex>(work_of(late).parameters);
       if (common(work_of(step).parameters, parameters)) return s;
     }
     return program_.forward_steps;
@@ -100,10 +102,11 @@ class Delayer {
 
   // An update follows the step that computes its gradient.
   void move() {
-    std::map<int, int> place_of_parameter;  // of replicated ones
+    std::map<ParameterIndex, int> place_of_parameter;  // of replicated ones
     for (const Step& step : program_.steps) {
       if (!step.late || step.work() < 0) continue;
-      for (int parameter : work_of(step).parameters) place_of_parameter[parameter] = place_of(step);
+      for (ParameterIndex parameter : work_of(step).parameters)
+        place_of_parameter[parameter] = place_of(step);
     }
     std::multimap<int, Step> late;  // by the step that they go before
     std::vector<Step> others;
@@ -126,8 +129,8 @@ class Delayer {
   }
 
   Program& program_;
-  std::vector<int> delayed_;  // parameters whose gradients are complete in the next iteration
-  std::vector<int> owned_;    // parameters that each rank updates a share of
+  std::vector<ParameterIndex> delayed_;  // parameters whose gradients are complete in the next iteration
+  std::vector<ParameterIndex> owned_;    // parameters that each rank updates a share of
 };
 
 }  // namespace

@@ -172,8 +172,9 @@ class Placer {
   bool replicates(int index) const {
     const auto& node = network_.nodes()[index];
     const Degrees& degrees = strategies_[index].config.degrees;
-    const bool wanted = std::ranges::any_of(
-        node.parameters, [&](int parameter) { return network_.parameters()[parameter].wants_gradient; });
+    const bool wanted = std::ranges::any_of(node.parameters, [&](ParameterIndex parameter) {
+      return network_.parameters()[parameter].wants_gradient;
+    });
     return strategies_[index].sync == GradientSync::replicate && wanted && network_.learns() &&
            degrees.n * degrees.d * degrees.h * degrees.w > 1;
   }
@@ -340,7 +341,7 @@ std::vector<int> Placement::Operation::group(int rank) const {
   return group;
 }
 
-std::vector<int> Placement::replicas(int parameter, int rank) const {
+std::vector<int> Placement::replicas(ParameterIndex parameter, int rank) const {
   std::vector<int> ranks;
   const Layout& layout = slices[parameter];
   for (size_t other = 0; other < layout.size(); ++other) {

@@ -42,7 +42,7 @@ struct Placement {
     int node = -1;  // of the network: the layer, or the one that the movement is for; -1: for the report
     LayerPtr layer{};
     LayerStrategy strategy{};
-    std::vector<int> parameters{};         // of the network
+    std::vector<ParameterIndex> parameters{};
     std::vector<int> inputs{}, outputs{};  // values
     std::vector<Layout> reads{};           // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
@@ -57,15 +57,15 @@ struct Placement {
   int ranks = 1;
   std::vector<Value> values;
   std::vector<Operation> operations;
-  std::vector<int> tensor_values;            // per network tensor: the value that holds it, each element once
-  std::vector<int> report_values;            // per network tensor: whole for the report, -1: not reported
-  std::vector<Layout> slices;                // per network parameter: what each rank holds
-  std::vector<ElementType> parameter_types;  // per network parameter
+  std::vector<int> tensor_values;  // per network tensor: the value that holds it, each element once
+  std::vector<int> report_values;  // per network tensor: whole for the report, -1: not reported
+  IndexedVector<ParameterIndex, Layout> slices;  // what each rank holds
+  IndexedVector<ParameterIndex, ElementType> parameter_types;
   std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
 
   // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented
   // allreduce of channel and filter parallelism, section 3.2).
-  std::vector<int> replicas(int parameter, int rank) const;
+  std::vector<int> replicas(ParameterIndex parameter, int rank) const;
 };
 
 Placement place(const Network& network, const NodeStrategies& strategies, int ranks);

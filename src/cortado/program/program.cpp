@@ -38,7 +38,7 @@ std::map<std::string, Range> Program::samples() const {
   return samples;
 }
 
-Range Program::updated_elements(int parameter, int64_t elements) const {
+Range Program::updated_elements(ParameterIndex parameter, int64_t elements) const {
   for (const Step& step : steps) {
     const auto* scatter = step.as<steps::ScatterGradient>();
     if (!scatter || scatter->parameter != parameter) continue;

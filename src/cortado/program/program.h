@@ -49,7 +49,7 @@ struct Work {
   // compute
   Task task{};
   TaskFacts facts{};
-  std::vector<int> parameters{};  // of the network, all layers of the chain in order
+  std::vector<ParameterIndex> parameters{};  // all layers of the chain in order
   // Per parameter: where its gradient lies, if an earlier backward step has already written the parameter's
   // own gradient. Nowhere: the parameter's own, or no gradient is wanted.
   std::vector<View> partial_gradients{};
@@ -100,7 +100,7 @@ struct Program {
 
   // Of a parameter's memory of so many elements, what this rank updates: all, or its share where gradients
   // are summed at owners.
-  Range updated_elements(int parameter, int64_t elements) const;
+  Range updated_elements(ParameterIndex parameter, int64_t elements) const;
 
   View add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type = ElementType::f32);
   View whole(int buffer) const;  // all of it; -1: nowhere

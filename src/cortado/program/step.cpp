@@ -19,9 +19,9 @@ int Step::work() const {
       action);
 }
 
-std::span<const int> Step::parameters() const {
+std::span<const ParameterIndex> Step::parameters() const {
   return std::visit(
-      [](const auto& kind) -> std::span<const int> {
+      [](const auto& kind) -> std::span<const ParameterIndex> {
         if constexpr (requires { kind.parameters; })
           return kind.parameters;
         else if constexpr (requires { kind.parameter; })

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "cortado/net/network.h"
 #include "cortado/program/buffer.h"
 
 namespace cortado {
@@ -12,8 +13,7 @@ namespace cortado {
 // Of a work's kernel. The partial ones compute addends of sums over ranks that the pass after them needs.
 enum class Pass { forward_partial, forward, backward_partial, backward_weights, backward };
 
-// What a step does. Works and parameters are indices into Program::works and the network's parameters; a
-// group is of ranks.
+// What a step does. A group is of ranks.
 namespace steps {
 
 struct Load {  // brings in the next batch of a source
@@ -31,7 +31,7 @@ struct Seed {  // writes[0], the gradient of a loss, is filled with its weight
 };
 struct Accumulate {};         // writes[0] = sum of reads
 struct AccumulateParameter {  // gradient of the parameter += reads[0]
-  int parameter = -1;
+  ParameterIndex parameter{};
 };
 struct Exchange {  // moves a tensor: the movement of its work, backward its adjoint
   int work = -1;
@@ -47,18 +47,18 @@ struct SumStatistics {  // addends of a work's partial pass, summed over the gro
   std::vector<int> group{};
 };
 struct SumGradient {  // gradients of the parameters of a chunk, summed over the group
-  std::vector<int> parameters{};
+  std::vector<ParameterIndex> parameters{};
   std::vector<int> group{};
 };
 struct ScatterGradient {  // the same of one parameter, each rank of the group getting its share
-  int parameter = -1;
+  ParameterIndex parameter{};
   std::vector<int> group{};
 };
 struct Update {  // the parameter by its gradient; after ScatterGradient only this rank's share
-  int parameter = -1;
+  ParameterIndex parameter{};
 };
 struct GatherParameter {  // shares of the parameter from their owners
-  int parameter = -1;
+  ParameterIndex parameter{};
   std::vector<int> group{};
 };
 
@@ -99,9 +99,9 @@ struct Step {
   bool runs(Pass pass) const { return is<steps::Compute>() && as<steps::Compute>()->pass == pass; }
 
   // What steps of several kinds have.
-  int work() const;                         // -1: it is of no work
-  std::span<const int> parameters() const;  // that it sums, updates or gathers
-  const std::vector<int>& group() const;    // ranks that do it together; none: it is no collective
+  int work() const;                                    // -1: it is of no work
+  std::span<const ParameterIndex> parameters() const;  // that it sums, updates or gathers
+  const std::vector<int>& group() const;               // ranks that do it together; none: it is no collective
 };
 
 std::string_view name_of(Pass pass);

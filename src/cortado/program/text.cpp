@@ -51,7 +51,7 @@ namespace {
 // "layer 'conv1'", and how many more have parameters in it.
 std::string layers_text(const Network& network, const Step& step) {
   std::set<int> owners;
-  for (int parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
+  for (ParameterIndex parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
   const int first = network.parameters()[step.parameters()[0]].owner;
   std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
   if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);

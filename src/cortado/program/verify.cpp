@@ -208,25 +208,26 @@ void verify_lasting(const Program& program) {
 }
 
 void verify_updates(const Program& program, const Network& network) {
-  std::vector<int> updates(network.parameters().size(), 0);
-  std::vector<bool> late(network.parameters().size(), false), used(network.parameters().size(), false);
+  IndexedVector<ParameterIndex, int> updates(network.parameters().size(), 0);
+  IndexedVector<ParameterIndex, bool> late(network.parameters().size(), false),
+      used(network.parameters().size(), false);
   for (const Step& step : program.steps) {
     if (const auto* update = step.as<steps::Update>()) {
-      const int parameter = update->parameter;
+      const ParameterIndex parameter = update->parameter;
       ++updates[parameter];
       late[parameter] = step.late;
       check(!step.late || !used[parameter], "parameter {} is used before its late update",
             network.parameters()[parameter].name);
     }
     if (step.work() < 0 || step.is<steps::Load>() || step.late) continue;
-    for (int parameter : program.works[step.work()].parameters) {
+    for (ParameterIndex parameter : program.works[step.work()].parameters) {
       used[parameter] = true;
       check(updates[parameter] == 0 || late[parameter] || step.runs(Pass::forward),
             "parameter {} is used after its update", network.parameters()[parameter].name);
     }
   }
   if (!network.learns()) return;
-  for (size_t p = 0; p < updates.size(); ++p) {
+  for (ParameterIndex p : indices(updates)) {
     const auto& parameter = network.parameters()[p];
     const bool held = program.placement->slices[p][program.rank].has_value();
     check(updates[p] == (parameter.wants_gradient && held ? 1 : 0), "parameter {} is updated {} times",

@@ -77,9 +77,9 @@ void add_statistics(const Program& program, const steps::SumStatistics& sum, Vol
   volumes.statistics += ring.gather();
 }
 
-int64_t elements_of(const Program& program, std::span<const int> parameters) {
+int64_t elements_of(const Program& program, std::span<const ParameterIndex> parameters) {
   int64_t elements = 0;
-  for (int parameter : parameters)
+  for (ParameterIndex parameter : parameters)
     elements += program.placement->slices[parameter][program.rank]->shape().size();
   return elements;
 }

@@ -61,7 +61,7 @@ class Resources {
     if (const auto* compute = step.as<steps::Compute>()) add_computing(*compute, touched);
     if (step.is<steps::AccumulateParameter>() || step.is<steps::SumGradient>() ||
         step.is<steps::ScatterGradient>())
-      for (int parameter : step.parameters()) touched.writes.push_back(gradient(parameter));
+      for (ParameterIndex parameter : step.parameters()) touched.writes.push_back(gradient(parameter));
     if (const auto* update = step.as<steps::Update>()) {
       touched.reads.push_back(gradient(update->parameter));
       touched.writes.push_back(weights(update->parameter));
@@ -77,8 +77,8 @@ class Resources {
     for (const View& view : views) std::ranges::copy(pieces_.of(view), std::back_inserter(all));
     return all;
   }
-  int weights(int parameter) const { return pieces_.count() + 2 * parameter; }
-  int gradient(int parameter) const { return weights(parameter) + 1; }
+  int weights(ParameterIndex parameter) const { return pieces_.count() + 2 * parameter.value(); }
+  int gradient(ParameterIndex parameter) const { return weights(parameter) + 1; }
 
   void add_computing(const steps::Compute& compute, Touched& touched) const {
     const Work& work = program_.works[compute.work];

@@ -22,8 +22,8 @@ struct LayerSummary {
 LayerSummary summary_of(const Network& network, int index) {
   const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
   LayerSummary summary{.name = node.name, .type = std::string(node.layer->type())};
-  for (int p : node.parameters) {
-    const Network::Parameter& parameter = network.parameters()[static_cast<size_t>(p)];
+  for (ParameterIndex p : node.parameters) {
+    const Network::Parameter& parameter = network.parameters()[p];
     if (summary.kernel.empty()) summary.kernel = parameter.spec.shape.text();
     if (parameter.owner == index && parameter.spec.learnable)
       summary.parameters += parameter.spec.shape.size();

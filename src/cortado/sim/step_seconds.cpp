@@ -48,10 +48,10 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
 
 Bytes StepSeconds::slice_of(const Step& step) const {
   Bytes bytes;
-  for (int parameter : step.parameters()) {
-    const auto& layout = program_.placement->slices[static_cast<size_t>(parameter)];
+  for (ParameterIndex parameter : step.parameters()) {
+    const auto& layout = program_.placement->slices[parameter];
     bytes += bytes_of(layout[static_cast<size_t>(program_.rank)]->shape(),
-                      program_.placement->parameter_types[static_cast<size_t>(parameter)]);
+                      program_.placement->parameter_types[parameter]);
   }
   return bytes;
 }

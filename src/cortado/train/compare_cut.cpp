@@ -39,8 +39,9 @@ class Trainee {
     std::vector<double> losses;
     for (int i = 0; i < training_.iterations; ++i) {
       const Optimizer::Batch batch{.iteration = i, .rate = training_.rate};
-      losses.push_back(executor_.run(static_cast<uint64_t>(i),
-                                     [&optimizer, batch](int entry) { optimizer.gradient(entry, batch); }));
+      losses.push_back(executor_.run(static_cast<uint64_t>(i), [&optimizer, batch](EntryIndex entry) {
+        optimizer.gradient(entry, batch);
+      }));
       optimizer.end(batch);
     }
     executor_.settle();
@@ -50,12 +51,12 @@ class Trainee {
   Executor& executor() { return executor_; }
   const ParameterStore& parameters() const { return parameters_; }
   const ParameterCut& cut() const { return cut_; }
-  const ParameterStore::Entry& entry(size_t p) const {
-    return parameters_.entries()[static_cast<size_t>(cut_.entries()[p])];
+  const ParameterStore::Entry& entry(ParameterIndex p) const {
+    return parameters_.entries()[cut_.entries()[p]];
   }
 
   // The whole gradient of a parameter, canonical, at rank 0.
-  std::vector<float> parameter_gradient(size_t p) const {
+  std::vector<float> parameter_gradient(ParameterIndex p) const {
     const float* own = entry(p).gradient;
     return gather_history(cut_, parameters_, p, own ? own + cut_.updates(p).begin : nullptr);
   }
@@ -220,7 +221,7 @@ struct ParameterDifference {
 };
 
 // The differences of all parameters as those of the layers they belong to.
-void enter(const Network& network, const std::map<size_t, ParameterDifference>& differences,
+void enter(const Network& network, const std::map<ParameterIndex, ParameterDifference>& differences,
            std::optional<double> LayerDifference::*column, std::vector<LayerDifference>& layers) {
   double most = 0;
   for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
@@ -253,8 +254,8 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
       if (const auto d = tensors.difference(tensor, Which::gradient)) raise(layer.gradient, *d);
     }
   }
-  std::map<size_t, ParameterDifference> differences;
-  for (size_t p = 0; p < network.parameters().size(); ++p) {
+  std::map<ParameterIndex, ParameterDifference> differences;
+  for (ParameterIndex p : indices(network.parameters())) {
     if (!network.parameters()[p].wants_gradient || !network.learns()) continue;
     const std::vector<float> together_gradient = cut.parameter_gradient(p);
     if (!single) continue;
@@ -266,8 +267,8 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
 
 // The slice of parameter `p` that each rank holds against the uncut weights.
 std::optional<ParameterDifference> weight_difference(Communicator& job, const Trainee& cut,
-                                                     const Trainee* single, size_t p) {
-  const int entry = cut.cut().entries()[p];
+                                                     const Trainee* single, ParameterIndex p) {
+  const EntryIndex entry = cut.cut().entries()[p];
   if (job.rank() > 0) {
     if (cut.entry(p).held) job.send(0, cut.parameters().canonical(entry));
     return std::nullopt;
@@ -297,8 +298,8 @@ void compare_training(const ComparedTraining& training, CutComparison& compariso
   });
   Trainee cut(training, training.cut, &job);
   comparison.cut_losses = cut.train();
-  std::map<size_t, ParameterDifference> differences;
-  for (size_t p = 0; p < training.network.parameters().size(); ++p) {
+  std::map<ParameterIndex, ParameterDifference> differences;
+  for (ParameterIndex p : indices(training.network.parameters())) {
     if (const auto difference = weight_difference(job, cut, single.get(), p)) differences[p] = *difference;
   }
   enter(training.network, differences, &LayerDifference::weight, comparison.layers);

@@ -12,14 +12,14 @@ namespace cortado {
 namespace {
 
 // Puts the slices together at rank 0. `canonical` is called at the first holder of each slice.
-std::vector<float> gather_slices(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+std::vector<float> gather_slices(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
                                  const std::function<std::vector<float>()>& canonical) {
   if (cut.rank() != 0) {
     const ParameterCut::Piece* own = cut.own_piece(p);
     if (own && own->holders.front().rank == cut.rank()) cut.communicator()->send(0, canonical());
     return {};
   }
-  const Shape& shape = parameters.entries()[static_cast<size_t>(cut.entries()[p])].spec.shape;
+  const Shape& shape = parameters.entries()[cut.entries()[p]].spec.shape;
   const Box all = Box::whole(shape);
   std::vector<float> whole;
   for (const ParameterCut::Piece& piece : cut.pieces(p)) {
@@ -58,11 +58,12 @@ std::vector<float> collect_owned(const ParameterCut& cut, const ParameterCut::Pi
 
 }  // namespace
 
-std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters, size_t p) {
+std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters,
+                                    ParameterIndex p) {
   return gather_slices(cut, parameters, p, [&] { return parameters.canonical(cut.entries()[p]); });
 }
 
-std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
                                   const float* own) {
   const ParameterCut::Piece* piece = cut.own_piece(p);
   const device::HostView mine(parameters.device(), own, own ? cut.updates(p).size() : 0);
@@ -77,11 +78,11 @@ std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore&
   });
 }
 
-void take_history(const ParameterCut& cut, const ParameterStore& parameters, size_t p,
+void take_history(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
                   std::span<const float> whole, float* own) {
   const ParameterCut::Piece* piece = cut.own_piece(p);
   if (!piece || !own) return;
-  const int entry = cut.entries()[p];
+  const EntryIndex entry = cut.entries()[p];
   const std::vector<float> slice = parameters.slice_of(entry, whole);
   std::vector<float> all(static_cast<size_t>(piece->elements));
   parameters.from_canonical(entry, slice.data(), all.data());

@@ -30,17 +30,17 @@ Optimizer::Optimizer(const SolverOptions& options, ParameterStore& parameters, P
 }
 
 const ParameterStore::Entry& Optimizer::entry_of(const Slot& slot) const {
-  return parameters_.entries()[static_cast<size_t>(slot.entry)];
+  return parameters_.entries()[slot.entry];
 }
 
 // Runs alike on all ranks but for the slots, which are those of the parameters held here.
 void Optimizer::make_slots() {
   const bool lars = options_.update.solver == UpdateOptions::Solver::lars;
   bool sums = false;
-  for (size_t p = 0; p < cut_.entries().size(); ++p) {
-    const int index = cut_.entries()[p];
-    const auto& entry = parameters_.entries()[static_cast<size_t>(index)];
-    int& number = slot_of_entry_[static_cast<size_t>(index)];
+  for (ParameterIndex p : indices(cut_.entries())) {
+    const EntryIndex index = cut_.entries()[p];
+    const auto& entry = parameters_.entries()[index];
+    int& number = slot_of_entry_[index];
     if (!entry.wants_gradient || number >= 0) continue;
     Slot slot{.entry = index, .updates = cut_.updates(p), .counts = cut_.counts(p)};
     if (!cut_.whole_everywhere(p)) {
@@ -87,8 +87,8 @@ void Optimizer::allocate() {
 
 int Optimizer::rounds() const { return history_count(options_.update.solver); }
 
-float* Optimizer::history(int entry, int round) const {
-  int slot = slot_of_entry_[static_cast<size_t>(entry)];
+float* Optimizer::history(EntryIndex entry, int round) const {
+  int slot = slot_of_entry_[entry];
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].history[round];
 }
 
@@ -97,8 +97,8 @@ const float* Optimizer::gradient_of(const Slot& slot) const {
   return reached(slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin);
 }
 
-void Optimizer::gradient(int index, const Batch& batch) {
-  const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[static_cast<size_t>(index)])];
+void Optimizer::gradient(EntryIndex index, const Batch& batch) {
+  const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[index])];
   parameters_.device().queue().launch([this, &slot, batch] { take_gradient(slot, batch); });
 }
 
@@ -178,7 +178,7 @@ void Optimizer::note_non_finite(const Slot& slot, const Batch& batch) {
   const bool gradient = native::first_nonfinite(gradient_of(slot), slot.updates.size()) >= 0;
   const NonFinite& known = non_finite_;
   const bool nearer_the_loss = gradient && (!known.gradient || slot.entry > known.entry);
-  if (known.entry >= 0 && (known.iteration < batch.iteration || !nearer_the_loss)) return;
+  if (known.entry && (known.iteration < batch.iteration || !nearer_the_loss)) return;
   non_finite_ = {slot.entry, gradient, batch.iteration};
 }
 

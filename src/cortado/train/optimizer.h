@@ -17,7 +17,7 @@ namespace cortado {
 class Optimizer {
  public:
   // `entries`: the train net's parameters in `parameters`, which must outlive the optimizer; all whole.
-  Optimizer(const SolverOptions& options, ParameterStore& parameters, const std::vector<int>& entries)
+  Optimizer(const SolverOptions& options, ParameterStore& parameters, const ParameterEntries& entries)
       : Optimizer(options, parameters, ParameterCut(parameters, entries)) {}
   // All ranks make it. Throws UserError when the solver is LARS and a parameter has several owners.
   Optimizer(const SolverOptions& options, ParameterStore& parameters, ParameterCut cut);
@@ -30,7 +30,7 @@ class Optimizer {
   };
   // In an iteration, for each of its batches gradient() once per parameter that wants one and is held here;
   // then end() with the last, at the same time on all ranks.
-  void gradient(int entry, const Batch& batch);
+  void gradient(EntryIndex entry, const Batch& batch);
   void end(const Batch& batch);
   // True when weights change in end() alone, once all gradients are there. Else gradient() changes them, and
   // may be late: after end().
@@ -39,7 +39,7 @@ class Optimizer {
   // The parameter whose update was the first to meet what is not finite: of all whose gradient is not, the
   // last in the net's order, where the backward pass begins; else the first whose weights or history are not.
   struct NonFinite {
-    int entry = -1;          // -1: all that was updated here is finite
+    EntryIndex entry{};      // nowhere: all that was updated here is finite
     bool gradient = false;   // it is in the gradient
     int64_t iteration = -1;  // of the gradient
   };
@@ -47,13 +47,13 @@ class Optimizer {
 
   // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
   // (not trained, or not held).
-  float* history(int entry, int round) const;
+  float* history(EntryIndex entry, int round) const;
   int rounds() const;  // tensors of history a trained parameter has
   const ParameterCut& cut() const { return cut_; }
 
  private:
   struct Slot {
-    int entry = -1;
+    EntryIndex entry{};
     Range updates;       // elements of its memory
     bool counts = true;  // they are added here to sums over all ranks
     int squares = -1;    // LARS: where in squares_ the weights' sum is, the gradient's after it; -1: all here
@@ -81,7 +81,7 @@ class Optimizer {
   ParameterStore& parameters_;
   ParameterCut cut_;
   std::vector<Slot> slots_;
-  std::vector<int> slot_of_entry_;  // -1: not trained here
+  IndexedVector<EntryIndex, int> slot_of_entry_;  // -1: not trained here
   device::Memory memory_;
   NonFinite non_finite_;
   bool sums_norms_ = false;      // LARS needs sums over the ranks

@@ -16,12 +16,12 @@ struct Holding {
 };
 
 // Per parameter: elements, updates, axes of the slice (-1: not held) and their ranges.
-std::vector<int64_t> describe(const ParameterStore& parameters, const std::vector<int>& entries,
+std::vector<int64_t> describe(const ParameterStore& parameters, const ParameterEntries& entries,
                               const ParameterCut::Updates& updates) {
   std::vector<int64_t> words;
-  for (size_t p = 0; p < entries.size(); ++p) {
-    const auto& entry = parameters.entries()[static_cast<size_t>(entries[p])];
-    bool part = p < updates.size() && updates[p];
+  for (ParameterIndex p : indices(entries)) {
+    const auto& entry = parameters.entries()[entries[p]];
+    bool part = p < updates.end_index() && updates[p];
     Range own = part ? *updates[p] : Range{0, entry.elements};
     words.insert(words.end(), {entry.elements, own.begin, own.end, entry.held ? entry.slice.rank() : -1});
     for (int axis = 0; entry.held && axis < entry.slice.rank(); ++axis) {
@@ -59,17 +59,17 @@ bool ParameterCut::Piece::owned() const {
   });
 }
 
-ParameterCut::ParameterCut(const ParameterStore& parameters, std::vector<int> entries)
+ParameterCut::ParameterCut(const ParameterStore& parameters, ParameterEntries entries)
     : entries_(std::move(entries)) {
-  for (int index : entries_) {
-    const auto& entry = parameters.entries()[static_cast<size_t>(index)];
+  for (ParameterIndex p : indices(entries_)) {
+    const auto& entry = parameters.entries()[entries_[p]];
     pieces_.push_back({{entry.slice, entry.elements, {{0, {0, entry.elements}}}}});
-    check(pieces_.size() - 1, entry);
+    check(p, entry);
   }
 }
 
 ParameterCut::ParameterCut(Communicator& communicator, const ParameterStore& parameters,
-                           std::vector<int> entries, const Updates& updates)
+                           ParameterEntries entries, const Updates& updates)
     : communicator_(&communicator), entries_(std::move(entries)), pieces_(entries_.size()) {
   const std::vector<int64_t> mine = describe(parameters, entries_, updates);
   const auto all = communicator.all_to_all_bytes(std::as_bytes(std::span(mine)));
@@ -77,17 +77,16 @@ ParameterCut::ParameterCut(Communicator& communicator, const ParameterStore& par
     std::vector<int64_t> words(all[rank].size() / sizeof(int64_t));
     if (!words.empty()) std::memcpy(words.data(), all[rank].data(), all[rank].size());
     const int64_t* word = words.data();
-    for (size_t p = 0; p < entries_.size(); ++p) {
-      const Shape& shape = parameters.entries()[static_cast<size_t>(entries_[p])].spec.shape;
+    for (ParameterIndex p : indices(entries_)) {
+      const Shape& shape = parameters.entries()[entries_[p]].spec.shape;
       if (auto holding = next_holding(word, shape)) add_holding(pieces_[p], static_cast<int>(rank), *holding);
     }
   }
-  for (size_t p = 0; p < entries_.size(); ++p)
-    check(p, parameters.entries()[static_cast<size_t>(entries_[p])]);
+  for (ParameterIndex p : indices(entries_)) check(p, parameters.entries()[entries_[p]]);
 }
 
 // The pieces tile the parameter, and the updates of each the piece.
-void ParameterCut::check(size_t p, const ParameterStore::Entry& entry) const {
+void ParameterCut::check(ParameterIndex p, const ParameterStore::Entry& entry) const {
   int64_t total = 0;
   for (const Piece& piece : pieces_[p]) {
     total += piece.slice.shape().size();
@@ -108,14 +107,14 @@ void ParameterCut::check(size_t p, const ParameterStore::Entry& entry) const {
   ensure(total == entry.spec.shape.size(), "the slices of a parameter do not tile it");
 }
 
-const ParameterCut::Piece* ParameterCut::own_piece(size_t p) const {
+const ParameterCut::Piece* ParameterCut::own_piece(ParameterIndex p) const {
   for (const Piece& piece : pieces_[p])
     for (const Holder& holder : piece.holders)
       if (holder.rank == rank()) return &piece;
   return nullptr;
 }
 
-Range ParameterCut::updates(size_t p) const {
+Range ParameterCut::updates(ParameterIndex p) const {
   if (const Piece* piece = own_piece(p)) {
     for (const Holder& holder : piece->holders)
       if (holder.rank == rank()) return holder.updates;
@@ -123,25 +122,25 @@ Range ParameterCut::updates(size_t p) const {
   return {};
 }
 
-bool ParameterCut::whole_everywhere(size_t p) const {
+bool ParameterCut::whole_everywhere(ParameterIndex p) const {
   if (!communicator_) return true;
   return pieces_[p].size() == 1 && !pieces_[p][0].owned() &&
          static_cast<int>(pieces_[p][0].holders.size()) == communicator_->size();
 }
 
-bool ParameterCut::counts(size_t p) const {
+bool ParameterCut::counts(ParameterIndex p) const {
   const Piece* piece = own_piece(p);
   return piece && (piece->owned() || piece->holders.front().rank == rank());
 }
 
 ParameterCut parameter_cut_of(const Executor& executor, Communicator* communicator) {
   const ParameterStore& parameters = executor.parameters();
-  const std::vector<int>& entries = executor.parameter_entries();
+  const ParameterEntries& entries = executor.parameter_entries();
   if (!communicator) return ParameterCut(parameters, entries);
   ParameterCut::Updates updates(entries.size());
-  for (size_t p = 0; p < entries.size(); ++p) {
-    const Range range = executor.update_range(static_cast<int>(p));
-    if (range.size() != parameters.entries()[static_cast<size_t>(entries[p])].elements) updates[p] = range;
+  for (ParameterIndex p : indices(entries)) {
+    const Range range = executor.update_range(p);
+    if (range.size() != parameters.entries()[entries[p]].elements) updates[p] = range;
   }
   return ParameterCut(*communicator, parameters, entries, updates);
 }

@@ -26,33 +26,33 @@ class ParameterCut {
     bool owned() const;           // each holder updates a range of its own
   };
   // Per parameter the elements of its memory that this rank updates; nothing: all.
-  using Updates = std::vector<std::optional<Range>>;
+  using Updates = IndexedVector<ParameterIndex, std::optional<Range>>;
 
   // The only rank; it holds all parameters whole.
-  ParameterCut(const ParameterStore& parameters, std::vector<int> entries);
+  ParameterCut(const ParameterStore& parameters, ParameterEntries entries);
   // `entries`: the train net's parameters in the store, in the net's order. All ranks call it.
-  ParameterCut(Communicator& communicator, const ParameterStore& parameters, std::vector<int> entries,
+  ParameterCut(Communicator& communicator, const ParameterStore& parameters, ParameterEntries entries,
                const Updates& updates = {});
 
   Communicator* communicator() const { return communicator_; }  // null: the only rank
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
-  const std::vector<int>& entries() const { return entries_; }
+  const ParameterEntries& entries() const { return entries_; }
   // The distinct slices of parameter `p`, which tile it.
-  const std::vector<Piece>& pieces(size_t p) const { return pieces_[p]; }
+  const std::vector<Piece>& pieces(ParameterIndex p) const { return pieces_[p]; }
   // This rank's own slice; null where it holds none.
-  const Piece* own_piece(size_t p) const;
-  Range updates(size_t p) const;  // of this rank
+  const Piece* own_piece(ParameterIndex p) const;
+  Range updates(ParameterIndex p) const;  // of this rank
   // True when every rank holds and updates the whole parameter.
-  bool whole_everywhere(size_t p) const;
+  bool whole_everywhere(ParameterIndex p) const;
   // True when this rank adds the elements it updates to sums over all ranks, so that each is added once.
-  bool counts(size_t p) const;
+  bool counts(ParameterIndex p) const;
 
  private:
-  void check(size_t p, const ParameterStore::Entry& entry) const;
+  void check(ParameterIndex p, const ParameterStore::Entry& entry) const;
 
   Communicator* communicator_ = nullptr;
-  std::vector<int> entries_;
-  std::vector<std::vector<Piece>> pieces_;
+  ParameterEntries entries_;
+  IndexedVector<ParameterIndex, std::vector<Piece>> pieces_;
 };
 
 // How an executor's parameters are cut. `communicator` null: one rank. All ranks call it.

@@ -32,8 +32,8 @@ bool is_safetensors(const std::string& path) { return path.ends_with(".safetenso
 // The first value of a snapshot that is not finite: "parameter 'conv1/weight' has the value nan at 3"; empty:
 // all are finite.
 std::string non_finite_value(const Network& network, const Snapshot& snapshot) {
-  auto look = [&](std::string_view what, const std::vector<Blob>& blobs) -> std::string {
-    for (size_t p = 0; p < blobs.size(); ++p) {
+  auto look = [&](std::string_view what, const IndexedVector<ParameterIndex, Blob>& blobs) -> std::string {
+    for (ParameterIndex p : indices(blobs)) {
       const int64_t at = first_non_finite(blobs[p].values);
       if (at >= 0)
         return fmt::format("{} '{}' has the value {} at {}", what, network.parameters()[p].name,
@@ -60,11 +60,11 @@ SafetensorsFile tensors_of(const Network& network, const Snapshot& snapshot) {
   auto add = [&](const std::string& name, const Blob& blob) {
     if (!blob.values.empty()) file.tensors.push_back({name, blob.shape, blob.values});
   };
-  for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
+  for (ParameterIndex p : indices(snapshot.parameters)) {
     add(network.parameters()[p].name, snapshot.parameters[p]);
   }
   for (size_t round = 0; round < snapshot.history.size(); ++round) {
-    for (size_t p = 0; p < snapshot.history[round].size(); ++p) {
+    for (ParameterIndex p : indices(snapshot.history[round])) {
       add(history_name(static_cast<int>(round), network.parameters()[p].name), snapshot.history[round][p]);
     }
   }
@@ -80,7 +80,7 @@ SolverStateFile solver_state_of(const Network& network, const Snapshot& snapshot
                         .solver = snapshot.solver,
                         .history = {}};
   for (const auto& round : snapshot.history) {
-    for (size_t p = 0; p < round.size(); ++p) {
+    for (ParameterIndex p : indices(round)) {
       const Shape& shape = network.parameters()[p].spec.shape;
       bool kept = !round[p].values.empty();
       state.history.push_back(kept ? round[p]
@@ -169,14 +169,14 @@ Snapshot read_cortado(const std::string& path, const Network& network, const std
   return snapshot;
 }
 
-std::vector<Blob> all_parameters(const Network& network, const std::string& path) {
+IndexedVector<ParameterIndex, Blob> all_parameters(const Network& network, const std::string& path) {
   Weights weights = read_any_weights(path, network);
   WeightMatch match = match_weights(network, weights, path, SameName::each);
   if (!match.unmatched_layers.empty()) {
     throw UserError(fmt::format("{}: has no weights of layer '{}'; it is of another net", path,
                                 match.unmatched_layers.front()));
   }
-  std::vector<Blob> parameters;
+  IndexedVector<ParameterIndex, Blob> parameters;
   for (const Blob* blob : match.of_parameter) parameters.push_back(*blob);
   return parameters;
 }
@@ -205,7 +205,7 @@ Snapshot read_caffe(const std::string& path, const Network& network, const std::
   snapshot.parameters = all_parameters(network, moved ? beside.string() : state.learned_net);
   for (size_t i = 0; i < expected; ++i) {
     if (i % count == 0) snapshot.history.emplace_back();
-    const auto& parameter = network.parameters()[i % count];
+    const auto& parameter = network.parameters()[ParameterIndex(i % count)];
     Blob& blob = state.history[i];
     if (blob.shape.size() != parameter.spec.shape.size()) {
       throw UserError(fmt::format("{}: the history of '{}' has shape {}, the net needs {}", path,
@@ -230,7 +230,7 @@ std::string write_snapshot(const std::string& prefix, SnapshotFormat format, con
     return named(".safetensors");
   }
   Weights weights = collect_weights(
-      net.network, [&](int p) { return snapshot.parameters[static_cast<size_t>(p)].values; },
+      net.network, [&](ParameterIndex p) { return snapshot.parameters[p].values; },
       format == SnapshotFormat::hdf5);
   if (format == SnapshotFormat::hdf5) {
     const std::string model = named(".caffemodel.h5"), state = named(".solverstate.h5");
@@ -283,7 +283,7 @@ Weights read_any_weights(const std::string& path, const Network& network) {
     if (!node.part_of.empty()) continue;
     LayerWeights layer{node.file_name, {}, layers_named[node.file_name]++};
     for (size_t i = 0; i < node.parameters.size(); ++i) {
-      const auto& parameter = network.parameters()[static_cast<size_t>(node.parameters[i])];
+      const auto& parameter = network.parameters()[node.parameters[i]];
       const auto* tensor = file.find(parameter.name);
       if (!tensor) continue;
       const bool owners = tensor->shape == parameter.spec.shape;

@@ -20,8 +20,8 @@ struct Snapshot {
   uint64_t seed = 1;
   bool has_positions = false;                // false: Caffe's files, which do not keep them
   std::map<std::string, int64_t> positions;  // "train/data", "test0/data": next sample of each reader
-  std::vector<Blob> parameters;              // per Network::parameters()
-  std::vector<std::vector<Blob>> history;    // [round][parameter]; empty blobs where not trained
+  IndexedVector<ParameterIndex, Blob> parameters;
+  std::vector<IndexedVector<ParameterIndex, Blob>> history;  // per round; empty blobs where not trained
 };
 
 // Writes a snapshot and gives the file to resume from; each file is written under a temporary name, synced

@@ -24,8 +24,7 @@ void check_snapshot_size(const SolverOptions& solver, const LoadedNetwork& net, 
   if (!written || solver.snapshot_format != SnapshotFormat::caffe) return;
   int64_t model = static_cast<int64_t>(net.net.ByteSizeLong()), state = around_blob;
   for (const Network::Node& node : net.network.nodes())
-    for (int parameter : node.parameters)
-      model += bytes_of(net.network.parameters()[static_cast<size_t>(parameter)]);
+    for (ParameterIndex parameter : node.parameters) model += bytes_of(net.network.parameters()[parameter]);
   for (const Network::Parameter& parameter : net.network.parameters()) state += rounds * bytes_of(parameter);
   const auto refuse_beyond_limit = [&](std::string_view file, int64_t bytes) {
     if (bytes <= std::numeric_limits<int>::max()) return;

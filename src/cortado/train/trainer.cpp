@@ -49,7 +49,7 @@ PassedOver load_weights(const std::string& path, const Executor& executor, Param
   Weights weights = read_any_weights(path, network);
   WeightMatch match = match_weights(network, weights, path, same_name_of(path));
   size_t matched = 0;
-  for (size_t p = 0; p < match.of_parameter.size(); ++p) {
+  for (ParameterIndex p : indices(match.of_parameter)) {
     if (!match.of_parameter[p]) continue;
     parameters.set_from_whole(executor.parameter_entries()[p], match.of_parameter[p]->values);
     ++matched;
@@ -99,7 +99,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
 
 ParameterCut Trainer::parameter_cut() const {
   ParameterCut cut = parameter_cut_of(*train_executor_, communicator_);
-  for (size_t p = 0; p < cut.entries().size(); ++p) {
+  for (ParameterIndex p : indices(cut.entries())) {
     const bool owned = cut.own_piece(p) && cut.own_piece(p)->owned();
     if (!owned || solver_.clip_gradients < 0) continue;
     throw UserError(
@@ -127,7 +127,7 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
 
 Trainer::Wishes Trainer::wishes(StopFlags& flags) const {
   const Wishes own{flags.stop, flags.snapshot.exchange(false),
-                   !results_finite_ || optimizer_->non_finite().entry >= 0};
+                   !results_finite_ || optimizer_->non_finite().entry};
   if (!communicator_ || communicator_->size() == 1) return own;
   constexpr double many = 1 << 20;  // more than there are ranks
   const double all =
@@ -217,7 +217,8 @@ double Trainer::run_batch(const Optimizer::Batch& batch) {
   const auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
   double loss = 0;
   try {
-    loss = train_executor_->run(index, [this, batch](int entry) { optimizer_->gradient(entry, batch); });
+    loss =
+        train_executor_->run(index, [this, batch](EntryIndex entry) { optimizer_->gradient(entry, batch); });
   } catch (const UserError& error) {
     throw UserError(fmt::format("iteration {}: {}", iteration_, error.what()));
   }
@@ -289,8 +290,8 @@ Snapshot Trainer::snapshot() const {
                     .positions = reader_positions()};
   snapshot.history.resize(static_cast<size_t>(optimizer_->rounds()));
   const ParameterCut& cut = optimizer_->cut();
-  for (size_t p = 0; p < cut.entries().size(); ++p) {
-    const auto& entry = parameters_.entries()[static_cast<size_t>(cut.entries()[p])];
+  for (ParameterIndex p : indices(cut.entries())) {
+    const auto& entry = parameters_.entries()[cut.entries()[p]];
     snapshot.parameters.push_back({entry.spec.shape, gather_parameter(cut, parameters_, p)});
     for (int round = 0; round < optimizer_->rounds(); ++round) {
       Blob blob;
@@ -346,11 +347,11 @@ std::string Trainer::write(const std::string& prefix, const std::function<void()
   });
 }
 
-std::vector<float> Trainer::parameter(size_t index) const {
+std::vector<float> Trainer::parameter(ParameterIndex index) const {
   return gather_parameter(optimizer_->cut(), parameters_, index);
 }
 
-void Trainer::set_parameter(size_t index, std::span<const float> whole) {
+void Trainer::set_parameter(ParameterIndex index, std::span<const float> whole) {
   parameters_.set_from_whole(optimizer_->cut().entries()[index], whole);
   parameters_.refresh();
 }
@@ -370,8 +371,8 @@ Trainer::Restored Trainer::restore(const std::string& asked_for) {
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   started_from_ = path;
   const ParameterCut& cut = optimizer_->cut();
-  for (size_t p = 0; p < snapshot.parameters.size(); ++p) {
-    int entry = cut.entries()[p];
+  for (ParameterIndex p : indices(snapshot.parameters)) {
+    const EntryIndex entry = cut.entries()[p];
     parameters_.set_from_whole(entry, snapshot.parameters[p].values);
     for (int round = 0; round < optimizer_->rounds(); ++round) {
       const Blob& blob = snapshot.history[static_cast<size_t>(round)][p];

@@ -76,8 +76,8 @@ class Trainer {
   int64_t iteration() const { return iteration_; }
   // A parameter of the training net by its place there, whole and in canonical order, at rank 0; empty
   // elsewhere. All ranks call it, as they do set_parameter(), which takes it out of the whole.
-  std::vector<float> parameter(size_t index) const;
-  void set_parameter(size_t index, std::span<const float> whole);
+  std::vector<float> parameter(ParameterIndex index) const;
+  void set_parameter(ParameterIndex index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
   const DataNetwork& train_net() const { return *train_; }
   int64_t skipped_records() const;  // broken records passed over so far, by any rank; all ranks call it

@@ -14,12 +14,11 @@ namespace {
 Optimizer::NonFinite first_of(Communicator* communicator, const Optimizer::NonFinite& mine) {
   constexpr int64_t gradient = int64_t{1} << 24, iteration = int64_t{1} << 25, last = int64_t{1} << 32;
   int64_t rank_of = 0;  // the larger, the earlier met
-  if (mine.entry >= 0)
-    rank_of = (last - mine.iteration) * iteration + (mine.gradient ? gradient : 0) + mine.entry + 1;
+  if (mine.entry)
+    rank_of = (last - mine.iteration) * iteration + (mine.gradient ? gradient : 0) + mine.entry.value() + 1;
   rank_of = largest_of_ranks(communicator, {rank_of}).front();
   if (rank_of == 0) return {};
-  return {static_cast<int>(rank_of % gradient) - 1, rank_of % iteration >= gradient,
-          last - rank_of / iteration};
+  return {EntryIndex(rank_of % gradient - 1), rank_of % iteration >= gradient, last - rank_of / iteration};
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ void require_finite(Executor& executor, double loss, const std::string& what) {
 // What is found in late updates ends the training here.
 void Trainer::settle() {
   train_executor_->settle();
-  if (first_of(communicator_, optimizer_->non_finite()).entry >= 0) refuse_values();
+  if (first_of(communicator_, optimizer_->non_finite()).entry) refuse_values();
 }
 
 void Trainer::refuse(int64_t iteration, const std::string& what) const {
@@ -48,7 +47,7 @@ void Trainer::refuse(int64_t iteration, const std::string& what) const {
 
 // Late updates of the iteration before may have met it first.
 void Trainer::refuse_loss(double loss) {
-  if (first_of(communicator_, optimizer_->non_finite()).entry >= 0) refuse_values();
+  if (first_of(communicator_, optimizer_->non_finite()).entry) refuse_values();
   const std::string where = train_executor_->first_non_finite();
   // The sign of what is not a number may differ among the ranks.
   refuse(iteration_, fmt::format("the loss is {}; the first value that is not finite is in {}",
@@ -59,11 +58,11 @@ void Trainer::refuse_loss(double loss) {
 // All ranks call it; what any of them has met nearest the loss counts.
 void Trainer::refuse_values() {
   const Optimizer::NonFinite first = first_of(communicator_, optimizer_->non_finite());
-  if (first.entry < 0) {
+  if (!first.entry) {
     const std::string where = train_executor_->first_non_finite();
     refuse(iteration_, "the first value that is not finite is in " + where);
   }
-  const auto& entry = parameters_.entries()[static_cast<size_t>(first.entry)];
+  const auto& entry = parameters_.entries()[first.entry];
   refuse(first.iteration,
          fmt::format("the first value that is not finite is in {} parameter '{}'",
                      first.gradient ? "the gradient of" : "the updated weights or the solver's history of",

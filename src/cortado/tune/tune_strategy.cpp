@@ -120,8 +120,8 @@ class Tuner {
   // True when a layer of the unit shares a parameter with another one, which would have to be cut alike.
   bool shares(const Unit& unit) const {
     return std::ranges::any_of(unit, [&](size_t rule) {
-      return std::ranges::any_of(node_of(rule).parameters, [&](int parameter) {
-        return network_.parameters()[static_cast<size_t>(parameter)].users.size() > 1;
+      return std::ranges::any_of(node_of(rule).parameters, [&](ParameterIndex parameter) {
+        return network_.parameters()[parameter].users.size() > 1;
       });
     });
   }
