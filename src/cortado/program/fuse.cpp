@@ -93,8 +93,9 @@ Movement movement_of(const Program& program, const Operation& operation) {
   const Placement::Value& moved = program.placement->values[operation.inputs[0]];
   const Layout& from = moved.layout;
   const Layout& to = program.placement->values[operation.outputs[0]].layout;
+  const ElementType sum_type = program.placement->values[operation.outputs[0]].type;
   return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank, moved.type)
-                                                 : sum_movement(from, to, program.rank, moved.type);
+                                                 : sum_movement(from, to, program.rank, moved.type, sum_type);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
   const Movement movement = program_.movement_of(step);
   Bytes bytes;
   for (const auto& chunk : movement.chunks)
-    if (chunk) bytes += bytes_of(chunk->shape(), movement.type);
+    if (chunk) bytes += bytes_of(chunk->shape(), movement.type());
   return {movement.sums ? Collective::reduce_scatter : Collective::allgather, bytes};
 }
 
