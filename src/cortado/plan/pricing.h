@@ -27,6 +27,7 @@ struct Priced {
   Bytes parameters;
   Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
+  std::vector<ElementType> read_types{}, own_types{};
   // Where owners sum the gradients: what allreduce would take more.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
@@ -77,6 +78,7 @@ class GroupPricer {
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
+  std::vector<ElementType> types_of(const std::vector<int>& tensors) const;
 
   const Network& network_;
   const Group& of_;
