@@ -146,6 +146,10 @@ class OnHosts : public Communicator {
                                           std::vector<int64_t> counts) override {
     return job_.allgather(group, values, std::move(counts));
   }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+                                          std::vector<int64_t> counts) override {
+    return job_.allgather(group, values, std::move(counts));
+  }
   void barrier() override { job_.barrier(); }
   void send(int peer, std::span<const float> values) override { job_.send(peer, values); }
   void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }

@@ -207,6 +207,32 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
   }
 }
 
+// bf16 keeps eight bits of a number: what is cut rounds elsewhere, and a rounding may turn a ReLU's sign.
+TEST(CutTraining, RandomNetsInBf16TrainAsOnOneRankAndAsInF32) {
+  int64_t narrow = 0;
+  for (int seed = first_case() + 300; seed < first_case() + 300 + cases(15); ++seed) {
+    const Network f32 = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Network net = f32.in(Precision::bf16);
+    for (const auto& tensor : net.tensors()) narrow += tensor.type == ElementType::bf16;
+    const Trained exact = train(f32, alone(f32), 1, false, 1e-3, "");
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "");
+    {
+      SCOPED_TRACE(fmt::format("seed {}, f32 and bf16\n{}", seed, describe(net, alone(net), 1)));
+      expect_same(exact, single, 0.03);
+      if (HasFatalFailure()) return;
+    }
+    for (int ranks : {2, 3, 4, 8}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 1e-3, ""));
+      expect_same(single, cut, 0.03);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(narrow, 20);
+}
+
 // Sums of integers are exact, so the order in which ranks add cannot show: any difference is a wrong element.
 TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
   for (int seed = first_case(); seed < first_case() + cases(60); ++seed) {

@@ -10,7 +10,7 @@ namespace cortado {
 
 // What an element of a tensor, a parameter or a message is, where it lies and where it travels. Arithmetic
 // within a kernel is the kernel's own affair.
-enum class ElementType : uint8_t { f32, f64 };
+enum class ElementType : uint8_t { f32, f64, bf16 };
 
 constexpr int64_t size_of(ElementType type) {  // bytes
   switch (type) {
@@ -18,6 +18,8 @@ constexpr int64_t size_of(ElementType type) {  // bytes
       return 4;
     case ElementType::f64:
       return 8;
+    case ElementType::bf16:
+      return 2;
   }
   return 0;
 }
@@ -28,6 +30,8 @@ constexpr std::string_view name_of(ElementType type) {
       return "f32";
     case ElementType::f64:
       return "f64";
+    case ElementType::bf16:
+      return "bf16";
   }
   return "";
 }

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/bf16.h"
+#include "cortado/base/element_type.h"
+
 namespace cortado {
 
 // A communication bound to its memory, run once an iteration as a state machine that a progress engine steps:
@@ -22,11 +25,12 @@ class Transmission {
   virtual void give_way(bool) {}
 };
 
-// Floats that go to or come from one rank. Several parts for one peer arrive in their order in the list.
+// Elements that go to or come from one rank. Several parts for one peer arrive in their order in the list.
 struct MessagePart {
   int peer = 0;
-  float* memory = nullptr;
+  void* memory = nullptr;
   int64_t count = 0;
+  ElementType type = ElementType::f32;
 };
 
 // Bytes that a rank has moved since it was made, as this library counts them (payload, without headers).
@@ -50,12 +54,14 @@ class Communicator {
                                                   int64_t count) = 0;
   virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
                                                   int64_t count) = 0;
-  // Chunks lie one after the other in `values`, counts[i] floats for member i of the group. Reduce-scatter
+  // Chunks lie one after the other in `values`, counts[i] elements for member i of the group. Reduce-scatter
   // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to
   // all.
   virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
                                                        std::vector<int64_t> counts) = 0;
   virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                                  std::vector<int64_t> counts) = 0;
+  virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
                                                   std::vector<int64_t> counts) = 0;
 
   // Outside iterations; these block. All ranks call them.

@@ -15,14 +15,15 @@ class SelfCopy : public Transmission {
     ensure(sends_.size() == receives_.size(), "a single rank sends to itself what it receives");
     for (size_t i = 0; i < sends_.size(); ++i) {
       ensure(sends_[i].peer == 0 && receives_[i].peer == 0, "a single rank has no peers");
-      ensure(sends_[i].count == receives_[i].count, "a part is sent and received with one length");
+      ensure(sends_[i].count == receives_[i].count && sends_[i].type == receives_[i].type,
+             "a part is sent and received with one length");
     }
   }
   void start() override {
     for (size_t i = 0; i < sends_.size(); ++i) {
       if (sends_[i].count == 0) continue;
       std::memcpy(receives_[i].memory, sends_[i].memory,
-                  static_cast<size_t>(bytes_of(sends_[i].count, ElementType::f32).count));
+                  static_cast<size_t>(bytes_of(sends_[i].count, sends_[i].type).count));
     }
   }
   bool test() override { return true; }
@@ -50,6 +51,9 @@ class SingleCommunicator : public Communicator {
     return nothing();
   }
   std::unique_ptr<Transmission> allgather(std::span<const int>, float*, std::vector<int64_t>) override {
+    return nothing();
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int>, bf16*, std::vector<int64_t>) override {
     return nothing();
   }
 

@@ -10,9 +10,17 @@ namespace {
 // and history written.
 constexpr double update_traffic = 5;
 
-double bytes_of(const std::vector<Box>& boxes, ElementType type) {
+double input_bytes(const Task& task) {
   Bytes bytes;
-  for (const Box& box : boxes) bytes += bytes_of(box.shape(), type);
+  for (size_t i = 0; i < task.input_boxes.size(); ++i)
+    bytes += bytes_of(task.input_boxes[i].shape(), task.input_type(static_cast<int>(i)));
+  return static_cast<double>(bytes.count);
+}
+
+double output_bytes(const Task& task) {
+  Bytes bytes;
+  for (size_t k = 0; k < task.output_boxes.size(); ++k)
+    bytes += bytes_of(task.output_boxes[k].shape(), task.output_type(static_cast<int>(k)));
   return static_cast<double>(bytes.count);
 }
 
@@ -41,8 +49,7 @@ struct Work {
 Work work_of(const Task& task) {
   const TaskKind kind = kind_of(task);
   return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count,
-          bytes_of(task.input_boxes, task.type), bytes_of(task.output_boxes, task.type),
-          parameter_bytes(task)};
+          input_bytes(task), output_bytes(task), parameter_bytes(task)};
 }
 
 Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }

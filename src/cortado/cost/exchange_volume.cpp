@@ -9,7 +9,6 @@
 namespace cortado {
 namespace {
 
-constexpr auto element_bytes = static_cast<double>(size_of(ElementType::f32));
 constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
 
 // Arrays of a block, each over ranks. After them, two for each mate: what the rank receives from it, and
@@ -46,8 +45,11 @@ std::vector<double> common_of(const GridLayout::Axis& owned, const GridLayout::A
 }  // namespace
 
 ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
-                                 const std::vector<int>& node_of)
-    : ranks_(static_cast<size_t>(owned.at(0).ranks())), owned_(side_of(owned)), needed_(side_of(needed)) {
+                                 const std::vector<int>& node_of, ElementType type)
+    : element_bytes_(static_cast<double>(size_of(type))),
+      ranks_(static_cast<size_t>(owned.at(0).ranks())),
+      owned_(side_of(owned)),
+      needed_(side_of(needed)) {
   set_nodes(node_of);
   arrays_ = first_mate + 2 * mates_.size();
   const size_t size = arrays_ * ranks_, axes = std::min(owned_.axes.size(), needed_.axes.size());
@@ -252,12 +254,12 @@ ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const double* product, R
   }
   const double across_node =
       std::max(*std::max_element(into, into + ranks_), *std::max_element(out_of, out_of + ranks_));
-  return {.inside = inside * element_bytes,
-          .across = across * element_bytes,
-          .node_inside = *std::max_element(within, within + ranks_) * element_bytes,
-          .node_across = across_node * element_bytes,
+  return {.inside = inside * element_bytes_,
+          .across = across * element_bytes_,
+          .node_inside = *std::max_element(within, within + ranks_) * element_bytes_,
+          .node_across = across_node * element_bytes_,
           .messages = rings.members - 1,
-          .total = static_cast<int64_t>(total * element_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes_)};
 }
 
 ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {
@@ -272,12 +274,12 @@ ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double
     most = std::max(most, std::max(moved, out[rank] - kept[rank]));
     total += moved;
   }
-  return {.inside = most * element_bytes,
+  return {.inside = most * element_bytes_,
           .across = 0,
-          .node_inside = total * element_bytes,
+          .node_inside = total * element_bytes_,
           .node_across = 0,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * element_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes_)};
 }
 
 ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product, Room& room) const {
@@ -314,17 +316,17 @@ ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }
-  return {.inside = most_inside * element_bytes,
-          .across = most_across * element_bytes,
-          .node_inside = node_inside * element_bytes,
-          .node_across = node_across * element_bytes,
+  return {.inside = most_inside * element_bytes_,
+          .across = most_across * element_bytes_,
+          .node_inside = node_inside * element_bytes_,
+          .node_across = node_across * element_bytes_,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * element_bytes)};
+          .total = static_cast<int64_t>(total * element_bytes_)};
 }
 
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
-                               const std::vector<int>& node_of) {
-  const ExchangeVolumes volumes({owned}, {needed}, node_of);
+                               const std::vector<int>& node_of, ElementType type) {
+  const ExchangeVolumes volumes({owned}, {needed}, node_of, type);
   ExchangeVolumes::Room room = volumes.room();
   return volumes.row(0, room)[0];
 }

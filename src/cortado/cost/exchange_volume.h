@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/cost/grid_layout.h"
 
 namespace cortado {
@@ -19,7 +20,7 @@ struct ExchangeVolume {
 };
 
 // What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one: the same
-// as transfers() in parallel/layout.h, without making them. Elements are floats, each owned once. The adjoint
+// as transfers() in parallel/layout.h, without making them. Each element is owned once. The adjoint
 // moves as much. `node_of`: per rank, in order. Ranks that need the same box, hold it among themselves, and
 // give nothing to others, move it round a ring (ring_group in parallel/collectives.h): each rank sends only
 // to the next one.
@@ -31,7 +32,7 @@ struct ExchangeVolume {
 class ExchangeVolumes {
  public:
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
-                  const std::vector<int>& node_of);
+                  const std::vector<int>& node_of, ElementType type = ElementType::f32);
 
   // Room for one thread's calls of row().
   struct Room {
@@ -66,6 +67,7 @@ class ExchangeVolumes {
   ExchangeVolume of_one_node(const double* elements, const double* product) const;
   ExchangeVolume of_nodes(const double* elements, double* product, Room& room) const;
 
+  double element_bytes_;
   size_t ranks_ = 0, arrays_ = 0;   // arrays over ranks in a block
   std::vector<size_t> node_begin_;  // the first rank of each node, and how many there are; empty: one node
   std::vector<std::vector<int>> mates_;  // per array of neighbours: of each rank one of its node; -1: none
@@ -79,6 +81,6 @@ class ExchangeVolumes {
 
 // The same for one pair.
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,
-                               const std::vector<int>& node_of);
+                               const std::vector<int>& node_of, ElementType type = ElementType::f32);
 
 }  // namespace cortado

@@ -3,24 +3,12 @@
 #include <algorithm>
 
 namespace cortado {
-namespace {
 
-// Where the box begins in the dense memory of its part.
-float* begin_of(const TensorPart& part, const Box& box) {
-  const Strides strides = channels_last_strides(part.box.shape());
-  float* memory = part.memory;
-  for (int axis = 0; axis < box.rank(); ++axis)
-    memory += (box[axis].begin - part.box[axis].begin) * strides[axis];
-  return memory;
-}
-
-}  // namespace
-
-BoundExchange::BoundExchange(const Movement& movement, float* from, float* to, float* staging,
+BoundExchange::BoundExchange(const Movement& movement, std::byte* from, std::byte* to, std::byte* staging,
                              Communicator& communicator, int tag)
     : movement_(movement) {
-  if (movement.from) from_ = {*movement.from, from};
-  if (movement.to) to_ = {*movement.to, to};
+  if (movement.from) from_ = {*movement.from, from, movement.from_type};
+  if (movement.to) to_ = {*movement.to, to, movement.to_type};
   if (!movement.talks()) return;
   if (movement.group.empty()) {
     bind_messages(staging, communicator, tag);
@@ -29,30 +17,32 @@ BoundExchange::BoundExchange(const Movement& movement, float* from, float* to, f
   }
 }
 
-void BoundExchange::bind_messages(float* staging, Communicator& communicator, int tag) {
+void BoundExchange::bind_messages(std::byte* staging, Communicator& communicator, int tag) {
   std::vector<MessagePart> sends, receives;
-  auto pack = [&](const Movement::Part& part, std::vector<Packed>& packed) {
-    packed.push_back({part.box, staging});
-    staging += part.box.shape().size();
+  const ElementType type = movement_.type();
+  auto pack = [&](const Movement::Part& part, std::vector<TensorPart>& packed) {
+    packed.push_back({part.box, staging, type});
+    staging += bytes_of(part.box.shape(), type).count;
     return packed.back().memory;
   };
   for (const auto& part : movement_.sends) {
-    float* memory = movement_.direct_send(part) ? begin_of(from_, part.box) : pack(part, sends_);
-    sends.push_back({part.peer, memory, part.box.shape().size()});
+    std::byte* memory = movement_.direct_send(part) ? from_.at(part.box) : pack(part, sends_);
+    sends.push_back({part.peer, memory, part.box.shape().size(), type});
   }
   for (const auto& part : movement_.receives) {
-    float* memory = movement_.direct_receive(part) ? begin_of(to_, part.box) : pack(part, receives_);
-    receives.push_back({part.peer, memory, part.box.shape().size()});
+    std::byte* memory = movement_.direct_receive(part) ? to_.at(part.box) : pack(part, receives_);
+    receives.push_back({part.peer, memory, part.box.shape().size(), type});
   }
   transmission_ = communicator.exchange(std::move(sends), std::move(receives), tag);
 }
 
 // The collective's chunks lie one after the other. An allgather uses the tensor's own memory where they lie
 // so there; else they lie in `staging`.
-void BoundExchange::bind_collective(float* staging, Communicator& communicator) {
+void BoundExchange::bind_collective(std::byte* staging, Communicator& communicator) {
   const bool packed = movement_.packed() > 0;
-  float* const chunks = packed ? staging : to_.memory ? to_.memory : from_.memory;
-  float* memory = chunks;
+  const ElementType type = movement_.type();
+  std::byte* const chunks = packed ? staging : to_.memory ? to_.memory : from_.memory;
+  std::byte* memory = chunks;
   std::vector<int64_t> counts;
   for (size_t i = 0; i < movement_.chunks.size(); ++i) {
     const auto& chunk = movement_.chunks[i];
@@ -61,17 +51,26 @@ void BoundExchange::bind_collective(float* staging, Communicator& communicator) 
     if (chunk && packed) {
       // For a sum this rank packs all chunks and gets its own back; else it packs its own and gets the
       // others.
-      if (own || movement_.sums) sends_.push_back({*chunk, memory});
-      if (own == movement_.sums) receives_.push_back({*chunk, memory});
+      if (own || movement_.sums) sends_.push_back({*chunk, memory, type});
+      if (own == movement_.sums) receives_.push_back({*chunk, memory, type});
     }
-    memory += counts.back();
+    memory += bytes_of(counts.back(), type).count;
   }
-  transmission_ = movement_.sums ? communicator.reduce_scatter(movement_.group, chunks, std::move(counts))
-                                 : communicator.allgather(movement_.group, chunks, std::move(counts));
+  transmission_ = gather(chunks, std::move(counts), communicator);
+}
+
+std::unique_ptr<Transmission> BoundExchange::gather(std::byte* chunks, std::vector<int64_t> counts,
+                                                    Communicator& communicator) const {
+  const std::vector<int>& group = movement_.group;
+  auto* floats = reinterpret_cast<float*>(chunks);
+  if (movement_.sums) return communicator.reduce_scatter(group, floats, std::move(counts));
+  if (movement_.type() == ElementType::bf16)
+    return communicator.allgather(group, reinterpret_cast<bf16*>(chunks), std::move(counts));
+  return communicator.allgather(group, floats, std::move(counts));
 }
 
 void BoundExchange::start() {
-  for (const Packed& packed : sends_) copy_box(from_, {packed.box, packed.memory}, packed.box);
+  for (const TensorPart& packed : sends_) copy_box(from_, packed, packed.box);
   const bool collective = !movement_.group.empty();
   // In an allgather this rank's own chunk does not come back: copy it. In a sum it is part of what comes
   // back.
@@ -80,7 +79,8 @@ void BoundExchange::start() {
   if (!to_.memory || (collective && !movement_.sums)) return;
   // Copy what this rank has already while the messages travel.
   const bool fills = movement_.local == movement_.to;
-  if (movement_.sums && !fills) std::fill_n(to_.memory, to_.box.shape().size(), 0.0f);
+  if (movement_.sums && !fills)
+    std::fill_n(to_.memory, bytes_of(to_.box.shape(), to_.type).count, std::byte{});
   if (movement_.local && !collective) copy_box(from_, to_, *movement_.local);
 }
 
@@ -92,11 +92,9 @@ bool BoundExchange::test() {
 
 // Adds in the order of the senders, so that sums are the same in every run.
 void BoundExchange::arrive() {
-  for (const Packed& packed : receives_) {
-    const TensorPart part{packed.box, packed.memory};
-    movement_.sums&& movement_.group.empty() ? add_box(part, to_, packed.box)
-                                             : copy_box(part, to_, packed.box);
-  }
+  const bool adds = movement_.sums && movement_.group.empty();
+  for (const TensorPart& packed : receives_)
+    adds ? add_box(packed, to_, packed.box) : copy_box(packed, to_, packed.box);
 }
 
 }  // namespace cortado

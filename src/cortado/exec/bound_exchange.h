@@ -14,9 +14,9 @@ namespace cortado {
 class BoundExchange {
  public:
   // `from`, `to`: this rank's parts (null where it has none, or where `to` is `from` itself and nothing has
-  // to be done there); `staging`: movement.packed() floats.
-  BoundExchange(const Movement& movement, float* from, float* to, float* staging, Communicator& communicator,
-                int tag);
+  // to be done there); `staging`: movement.packed() elements of movement.type().
+  BoundExchange(const Movement& movement, std::byte* from, std::byte* to, std::byte* staging,
+                Communicator& communicator, int tag);
 
   void start();
   bool test();
@@ -25,17 +25,14 @@ class BoundExchange {
   }
 
  private:
-  struct Packed {
-    Box box;
-    float* memory;
-  };
-  void bind_messages(float* staging, Communicator& communicator, int tag);
-  void bind_collective(float* staging, Communicator& communicator);
+  void bind_messages(std::byte* staging, Communicator& communicator, int tag);
+  void bind_collective(std::byte* staging, Communicator& communicator);
+  std::unique_ptr<Transmission> gather(std::byte* chunks, std::vector<int64_t> counts, Communicator&) const;
   void arrive();
 
   Movement movement_;
   TensorPart from_, to_;
-  std::vector<Packed> sends_, receives_;
+  std::vector<TensorPart> sends_, receives_;    // packed, of the type that travels
   std::unique_ptr<Transmission> transmission_;  // null when this rank talks to nobody
 };
 

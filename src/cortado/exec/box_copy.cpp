@@ -4,62 +4,104 @@
 #include <array>
 #include <cstring>
 
+#include "cortado/base/bf16.h"
+
 namespace cortado {
 namespace {
 
 // Axes in the order of memory, slowest first.
 int memory_axis(int rank, int i) { return i == 0 || rank <= 2 ? i : i == rank - 1 ? 1 : i + 1; }
 
-// Calls run(from, to, floats) for each run of memory that `box` is in both parts.
+// Calls run(from, to, elements) for each run of memory that `box` is in both parts.
 template <typename Run>
 void for_each_run(const TensorPart& from, const TensorPart& to, const Box& box, Run&& run) {
   const int rank = box.rank();
   if (box.empty()) return;
   const Strides from_strides = channels_last_strides(from.box.shape());
   const Strides to_strides = channels_last_strides(to.box.shape());
-  const float* source = from.memory;
-  float* target = to.memory;
-  for (int axis = 0; axis < rank; ++axis) {
-    source += (box[axis].begin - from.box[axis].begin) * from_strides[axis];
-    target += (box[axis].begin - to.box[axis].begin) * to_strides[axis];
-  }
+  const int64_t from_size = size_of(from.type), to_size = size_of(to.type);
+  const std::byte* source = from.at(box);
+  std::byte* target = to.at(box);
   // The fastest axes that are whole in both join into one run.
   int outer = rank;
-  int64_t floats = 1;
+  int64_t elements = 1;
   while (outer > 0) {
     const int axis = memory_axis(rank, outer - 1);
-    floats *= box[axis].size();
+    elements *= box[axis].size();
     --outer;
     if (box[axis] != from.box[axis] || box[axis] != to.box[axis]) break;
   }
   std::array<int64_t, Shape::max_rank> at{};
   while (true) {
-    run(source, target, floats);
+    run(source, target, elements);
     int i = outer - 1;
     for (; i >= 0; --i) {
       const int axis = memory_axis(rank, i);
-      source += from_strides[axis];
-      target += to_strides[axis];
+      const int64_t from_step = from_strides[axis] * from_size, to_step = to_strides[axis] * to_size;
+      source += from_step;
+      target += to_step;
       if (++at[i] < box[axis].size()) break;
-      source -= at[i] * from_strides[axis];
-      target -= at[i] * to_strides[axis];
+      source -= at[i] * from_step;
+      target -= at[i] * to_step;
       at[i] = 0;
     }
     if (i < 0) return;
   }
 }
 
+// use.template operator()<From, To>() for the types of the elements.
+template <typename Use>
+void with_types(const TensorPart& from, const TensorPart& to, Use&& use) {
+  auto with_source = [&]<typename From>() {
+    if (to.type == ElementType::bf16)
+      use.template operator()<From, bf16>();
+    else
+      use.template operator()<From, float>();
+  };
+  if (from.type == ElementType::bf16)
+    with_source.template operator()<bf16>();
+  else
+    with_source.template operator()<float>();
+}
+
+float widened(float value) { return value; }
+float widened(bf16 value) { return to_float(value); }
+void assign(float& target, float value) { target = value; }
+void assign(bf16& target, float value) { target = to_bf16(value); }
+
 }  // namespace
 
+std::byte* TensorPart::at(const Box& inner) const {
+  const Strides strides = channels_last_strides(box.shape());
+  int64_t elements = 0;
+  for (int axis = 0; axis < inner.rank(); ++axis)
+    elements += (inner[axis].begin - box[axis].begin) * strides[axis];
+  return memory + bytes_of(elements, type).count;
+}
+
 void copy_box(const TensorPart& from, const TensorPart& to, const Box& box) {
-  for_each_run(from, to, box, [](const float* source, float* target, int64_t floats) {
-    std::memcpy(target, source, static_cast<size_t>(floats) * sizeof(*target));
+  if (from.type == to.type) {
+    for_each_run(from, to, box, [&](const std::byte* source, std::byte* target, int64_t elements) {
+      std::memcpy(target, source, static_cast<size_t>(bytes_of(elements, to.type).count));
+    });
+    return;
+  }
+  with_types(from, to, [&]<typename From, typename To>() {
+    for_each_run(from, to, box, [](const std::byte* source, std::byte* target, int64_t elements) {
+      const auto* read = reinterpret_cast<const From*>(source);
+      auto* written = reinterpret_cast<To*>(target);
+      for (int64_t i = 0; i < elements; ++i) assign(written[i], widened(read[i]));
+    });
   });
 }
 
 void add_box(const TensorPart& from, const TensorPart& to, const Box& box) {
-  for_each_run(from, to, box, [](const float* source, float* target, int64_t floats) {
-    for (int64_t i = 0; i < floats; ++i) target[i] += source[i];
+  with_types(from, to, [&]<typename From, typename To>() {
+    for_each_run(from, to, box, [](const std::byte* source, std::byte* target, int64_t elements) {
+      const auto* read = reinterpret_cast<const From*>(source);
+      auto* written = reinterpret_cast<To*>(target);
+      for (int64_t i = 0; i < elements; ++i) assign(written[i], widened(written[i]) + widened(read[i]));
+    });
   });
 }
 

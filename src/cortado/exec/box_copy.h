@@ -1,16 +1,23 @@
 #pragma once
 
+#include <cstddef>
+
 #include "cortado/base/box.h"
+#include "cortado/base/element_type.h"
 
 namespace cortado {
 
 // A dense, channels-last part of a tensor in memory.
 struct TensorPart {
   Box box;
-  float* memory = nullptr;
+  std::byte* memory = nullptr;
+  ElementType type = ElementType::f32;
+
+  std::byte* at(const Box& inner) const;  // where a box within it begins
 };
 
-// Copies, or adds, `box` of one part to the same place of another; `box` lies within both.
+// Copies, or adds, `box` of one part to the same place of another; `box` lies within both. Where their types
+// differ elements are converted; sums are of floats, each rounded to the target's type.
 void copy_box(const TensorPart& from, const TensorPart& to, const Box& box);
 void add_box(const TensorPart& from, const TensorPart& to, const Box& box);
 

@@ -11,6 +11,7 @@
 #include "cortado/exec/impl/executor.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
+#include "cortado/kernels/native/convert.h"
 #include "cortado/kernels/native/update.h"
 
 namespace cortado {
@@ -95,23 +96,21 @@ float* Executor::pointer(int buffer) const {
   return offset < 0 ? nullptr : device_.for_kernels(arena_.floats(offset));
 }
 
-int64_t Executor::begin_of(const View& view) const {
-  return elements_in({view.bytes.begin}, program_.buffers[view.buffer].type);
-}
 int64_t Executor::elements_of(const View& view) const {
   return elements_in({view.bytes.size()}, program_.buffers[view.buffer].type);
 }
 
 float* Executor::pointer(const View& view) const {
-  float* whole = pointer(view.buffer);
-  return whole ? whole + begin_of(view) : nullptr;
+  auto* whole = reinterpret_cast<std::byte*>(pointer(view.buffer));
+  return whole ? reinterpret_cast<float*>(whole + view.bytes.begin) : nullptr;
 }
 
-float* Executor::message_pointer(const View& view) const {
-  if (!staging_) return pointer(view);
+std::byte* Executor::message_pointer(const View& view) const {
+  if (!staging_) return reinterpret_cast<std::byte*>(pointer(view));
   if (!view) return nullptr;
   const Buffer& buffer = program_.buffers[view.buffer];
-  if (buffer.kind == Buffer::Kind::batch) return batch_pointer(view.buffer) + begin_of(view);
+  if (buffer.kind == Buffer::Kind::batch)
+    return reinterpret_cast<std::byte*>(batch_pointer(view.buffer)) + view.bytes.begin;
   return buffer.offset < 0 ? nullptr : staging_->host(view);
 }
 
@@ -338,10 +337,15 @@ void Executor::accumulate(const Step& step) const {
   const auto* parameter = step.as<steps::AccumulateParameter>();
   float* to = parameter ? device_.for_kernels(parameters_.entries()[entries_[parameter->parameter]].gradient)
                         : pointer(step.writes[0]);
+  const ElementType type = program_.buffers[step.reads[0].buffer].type;
+  const int64_t count = elements_of(step.reads[0]);
   std::vector<const float*> from;
   for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);
-  native::sum(to, from, elements_of(step.reads[0]));
+  if (type == ElementType::f32) return native::sum(to, from, count);
+  std::vector<const bf16*> terms;
+  for (const float* term : from) terms.push_back(elements<bf16>(term));
+  native::sum(elements<bf16>(to), terms, count);
 }
 
 double Executor::loss() const {
@@ -369,10 +373,17 @@ std::span<const float> Executor::gradient(int tensor) const {
 std::span<const float> Executor::values(const View& view) const {
   if (!view) return {};
   const Buffer& of = program_.buffers[view.buffer];
-  if (staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0) return staging_->values(view);
-  const float* memory = message_pointer(view);
+  const std::byte* memory = staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0
+                                ? staging_->values(view)
+                                : message_pointer(view);
   if (!memory) return {};
-  return {memory, static_cast<size_t>(elements_of(view))};
+  const int64_t count = elements_of(view);
+  if (of.type == ElementType::f32)
+    return {reinterpret_cast<const float*>(memory), static_cast<size_t>(count)};
+  std::vector<float>& floats = widened_[view.buffer];
+  floats.resize(static_cast<size_t>(count));
+  native::convert(reinterpret_cast<const bf16*>(memory), floats.data(), count);
+  return floats;
 }
 
 std::optional<Box> Executor::gradient_box(int tensor) const {

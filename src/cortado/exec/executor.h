@@ -80,7 +80,7 @@ class Executor {
 
   // This rank's part (tensor_box) of a tensor after run(), channels last. Without keep_tensors only outputs
   // and losses are there. Losses are whole on every rank, outputs on rank 0. From another device than the
-  // host it is a copy, which the next call for the same tensor makes anew.
+  // host, and of another type than f32, it is a copy, which the next call for the same tensor makes anew.
   std::span<const float> tensor(int tensor) const;
   std::span<const float> gradient(int tensor) const;  // of the part that is this rank's own
   std::optional<Box> tensor_box(int tensor) const { return program_.tensor_box(tensor); }
@@ -137,14 +137,14 @@ class Executor {
   struct Finding;  // what is not finite, and where in the order of works
   Finding non_finite_parameter() const;
   Finding non_finite_output(const Work& work) const;
-  // The memory of a buffer for launched functions, and where the samples of a work begin in it.
+  // The memory of a buffer for launched functions, and where the samples of a work begin in it. Elements of
+  // another type lie there, too (kernels/kernel.h).
   float* pointer(int buffer) const;
   float* pointer(const View& view) const;
   // The same for messages, in memory of the host.
-  float* message_pointer(const View& view) const;
+  std::byte* message_pointer(const View& view) const;
   float* batch_pointer(int buffer) const;
   std::span<const float> values(const View& view) const;
-  int64_t begin_of(const View& view) const;  // elements
   int64_t elements_of(const View& view) const;
   int64_t first_in(const ParameterStore::Entry& entry) const;
 
@@ -160,10 +160,11 @@ class Executor {
   const Program& program_;  // the compiled one
   ParameterEntries entries_;
   device::Memory arena_;
-  std::vector<const float*> batches_;   // per buffer of kind batch
-  std::vector<Bound> bound_;            // per step
-  std::vector<BoundMessage> messages_;  // per step
-  std::unique_ptr<Staging> staging_;    // null: the host touches the device's memory
+  mutable std::map<int, std::vector<float>> widened_;  // per buffer that is not f32: what was asked for last
+  std::vector<const float*> batches_;                  // per buffer of kind batch
+  std::vector<Bound> bound_;                           // per step
+  std::vector<BoundMessage> messages_;                 // per step
+  std::unique_ptr<Staging> staging_;                   // null: the host touches the device's memory
   std::unique_ptr<LaneThread> communication_;
   std::atomic<int> computing_ = 0;  // step
   Timeline timeline_;
@@ -171,7 +172,7 @@ class Executor {
   std::vector<bool> due_;  // per step: late, and still to be done
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
-  Pace pace_;  // of modelled computing
+  Pace pace_;                 // of modelled computing
   bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;

@@ -104,10 +104,10 @@ void Executor::bind_messages() {
     if (const auto* exchange = step.as<steps::Exchange>()) {
       // Its source may lie in a reader's memory, which is known only when a batch is there.
       if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) continue;
-      float* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
-      float* to = step.writes.empty() || step.writes[0] == exchange->staging
-                      ? nullptr
-                      : message_pointer(step.writes[0]);
+      std::byte* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
+      std::byte* to = step.writes.empty() || step.writes[0] == exchange->staging
+                          ? nullptr
+                          : message_pointer(step.writes[0]);
       messages_[s].exchange =
           std::make_unique<BoundExchange>(program_.movement_of(step), from, to,
                                           message_pointer(exchange->staging), communicator_, exchange->tag);
@@ -222,10 +222,10 @@ void Executor::bind_batch(int index) {
   const Step& step = program_.steps[index];
   if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
   const Movement& movement = program_.works[step.work()].movement;
-  float* to = step.writes.empty() ? nullptr : message_pointer(step.writes[0]);
-  messages_[index].exchange =
-      std::make_unique<BoundExchange>(movement, batch_pointer(step.reads[0].buffer), to, nullptr,
-                                      communicator_, step.as<steps::Exchange>()->tag);
+  std::byte* to = step.writes.empty() ? nullptr : message_pointer(step.writes[0]);
+  auto* from = reinterpret_cast<std::byte*>(batch_pointer(step.reads[0].buffer));
+  messages_[index].exchange = std::make_unique<BoundExchange>(movement, from, to, nullptr, communicator_,
+                                                              step.as<steps::Exchange>()->tag);
 }
 
 Range Executor::update_range(ParameterIndex parameter) const {

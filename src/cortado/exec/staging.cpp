@@ -72,8 +72,8 @@ void Staging::plan_parameters(const Step& step, Message& message) const {
   message.reads = message.writes = {{bytes(begin), message.parameters.data(), size}};
 }
 
-float* Staging::host(const View& view) const {
-  return mirror_.floats(program_.buffers[view.buffer].offset + view.bytes.begin);
+std::byte* Staging::host(const View& view) const {
+  return mirror_.data() + program_.buffers[view.buffer].offset + view.bytes.begin;
 }
 float* Staging::host_parameters(int step) const { return messages_[step].parameters.floats(); }
 float* Staging::batch(int buffer) const { return batches_.at(buffer).floats(); }
@@ -127,10 +127,11 @@ void Staging::computed(int step) {
 }
 
 // Stays until something in the same buffer is asked for.
-std::span<const float> Staging::values(const View& view) {
+const std::byte* Staging::values(const View& view) {
   device::HostView copy(device_, arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
-                        elements_in({view.bytes.size()}, program_.buffers[view.buffer].type));
-  return values_.insert_or_assign(view.buffer, std::move(copy)).first->second.values();
+                        (view.bytes.size() + 3) / 4);
+  const auto& kept = values_.insert_or_assign(view.buffer, std::move(copy)).first->second;
+  return reinterpret_cast<const std::byte*>(kept.values().data());
 }
 
 void Staging::restart() { going_out_.clear(); }

@@ -26,7 +26,7 @@ class Staging {
 
   // The host's memory for what lies in the arena, and for what a step does to its parameters' gradients or
   // values.
-  float* host(const View& view) const;
+  std::byte* host(const View& view) const;
   float* host_parameters(int step) const;
   // Device memory of a buffer of kind batch.
   float* batch(int buffer) const;
@@ -44,7 +44,7 @@ class Staging {
   void wait_for(int step);
   void wait_for_messages(bool carried);
   void computed(int step);  // all of it is launched
-  std::span<const float> values(const View& view);
+  const std::byte* values(const View& view);
 
   void restart();  // forgets steps that have not started: the lane was abandoned
 

@@ -38,12 +38,16 @@ Bytes forgetting_size() {
   return {told > 0 ? told : usual};
 }
 
-void fill(float* values, int64_t count, float low, float high) {
+void assign(float& target, float value) { target = value; }
+void assign(bf16& target, float value) { target = to_bf16(value); }
+
+template <typename E>
+void fill(E* values, int64_t count, float low, float high) {
   parallel_ranges(count, [&](int64_t begin, int64_t end) {
     uint32_t state = static_cast<uint32_t>(begin) * 2654435761u + 12345u;
     for (int64_t i = begin; i < end; ++i) {
       state = state * 1664525u + 1013904223u;
-      values[i] = low + (high - low) * static_cast<float>(state >> 8) * 0x1p-24f;
+      assign(values[i], low + (high - low) * static_cast<float>(state >> 8) * 0x1p-24f);
     }
   });
 }
@@ -93,23 +97,37 @@ class Stage {
 
  private:
   struct Part {
-    int64_t offset = 0, floats = 0;
+    int64_t begin = 0, elements = 0;  // begin: bytes
+    ElementType type = ElementType::f32;
+    int64_t floats() const { return (bytes_of(elements, type).count + 3) / 4; }
   };
 
-  Part part(int64_t floats) {
-    constexpr int64_t alignment = 1024;  // floats
-    const Part part{elements_in({size_}, ElementType::f32), floats};
-    size_ += bytes_of((floats + alignment - 1) / alignment * alignment, ElementType::f32).count;
+  Part part(int64_t elements, ElementType type = ElementType::f32) {
+    constexpr int64_t alignment = 4096;  // bytes
+    const Part part{size_, elements, type};
+    size_ += (bytes_of(elements, type).count + alignment - 1) / alignment * alignment;
     return part;
   }
   Part bytes(int64_t count) { return part((count + 3) / 4); }
-  float* at(const Part& part) const { return memory_.floats() + part.offset; }
+  Part input_part(size_t i) {
+    return part(task_.input_boxes[i].shape().size(), task_.input_type(static_cast<int>(i)));
+  }
+  Part output_part(size_t k) {
+    return part(task_.output_boxes[k].shape().size(), task_.output_type(static_cast<int>(k)));
+  }
+  float* at(const Part& part) const { return memory_.floats(part.begin); }
+  void fill_part(const Part& part, float low, float high) const {
+    if (part.type == ElementType::bf16)
+      fill(elements<bf16>(at(part)), part.elements, low, high);
+    else
+      fill(at(part), part.elements, low, high);
+  }
 
   void plan() {
     const bool in_place = kernel_.in_place() && task_.input_boxes.size() == 1;
-    for (const Box& box : task_.input_boxes) inputs_.push_back(part(box.shape().size()));
-    for (const Box& box : task_.output_boxes)
-      outputs_.push_back(in_place && outputs_.empty() ? inputs_[0] : part(box.shape().size()));
+    for (size_t i = 0; i < task_.input_boxes.size(); ++i) inputs_.push_back(input_part(i));
+    for (size_t k = 0; k < task_.output_boxes.size(); ++k)
+      outputs_.push_back(in_place && k == 0 ? inputs_[0] : output_part(k));
     for (size_t layer = 0; layer < task_.layers.size(); ++layer) {
       const size_t count = layer_parameters(layer);
       for (size_t p = 0; p < count; ++p) {
@@ -122,12 +140,12 @@ class Stage {
     scratch_ = bytes(kernel_.scratch_bytes().count);
     sums_ = part(2 * std::max(kernel_.forward_sums(), kernel_.backward_sums()));
     if (!task_.has_backward()) return;
-    for (const Box& box : task_.output_boxes) output_gradients_.push_back(part(box.shape().size()));
+    for (size_t k = 0; k < task_.output_boxes.size(); ++k) output_gradients_.push_back(output_part(k));
     for (size_t i = 0; i < task_.input_boxes.size(); ++i) {
       const bool shared = kernel_.passes_output_gradient() || (in_place && i == 0);
-      input_gradients_.push_back(shared ? output_gradients_[0] : part(task_.input_boxes[i].shape().size()));
+      input_gradients_.push_back(shared ? output_gradients_[0] : input_part(i));
     }
-    for (const Part& parameter : parameters_) parameter_gradients_.push_back(part(parameter.floats));
+    for (const Part& parameter : parameters_) parameter_gradients_.push_back(part(parameter.elements));
   }
 
   size_t layer_parameters(size_t layer) const {
@@ -138,12 +156,12 @@ class Stage {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       // What has no gradient is a label or an index: 0 is always one.
       const bool data = task_.layer().differentiable(static_cast<int>(i));
-      fill(at(inputs_[i]), inputs_[i].floats, data ? -1 : 0, data ? 1 : 0);
+      fill_part(inputs_[i], data ? -1 : 0, data ? 1 : 0);
       arguments_.inputs.push_back(at(inputs_[i]));
     }
     for (const Part& output : outputs_) arguments_.outputs.push_back(at(output));
     for (size_t p = 0; p < parameters_.size(); ++p) {
-      fill(at(parameters_[p]), parameters_[p].floats, 0.001f, 0.1f);
+      fill_part(parameters_[p], 0.001f, 0.1f);
       arguments_.parameters.push_back(at(parameters_[p]));
     }
     arguments_.saved = reinterpret_cast<std::byte*>(at(saved_));
@@ -152,7 +170,7 @@ class Stage {
     arguments_.random = {1, 0, 1};
     if (!task_.has_backward()) return;
     for (const Part& gradient : output_gradients_) {
-      fill(at(gradient), gradient.floats, -0.1f, 0.1f);
+      fill_part(gradient, -0.1f, 0.1f);
       arguments_.output_gradients.push_back(at(gradient));
     }
     for (size_t i = 0; i < input_gradients_.size(); ++i)
@@ -195,7 +213,7 @@ class Stage {
     if (size_ < 4 * other.size().count) read(other.floats(), other.size().count / 4);
     static const int64_t own_cache = elements_in(own_cache_size(), ElementType::f32);
     for (const Part& part : kept) {
-      if (part.floats <= own_cache) read(at(part), part.floats);
+      if (part.floats() <= own_cache) read(at(part), part.floats());
     }
   }
 

@@ -14,6 +14,9 @@ namespace cortado {
 
 // Pointers for one run of a kernel. Tensors are dense, channels last (base/shape.h), of the task's local
 // shapes. T is float; double in the tests that compare reference kernels with finite differences.
+//
+// Tensors whose elements are of another type (Task::input_types, output_types) lie at pointers of T, too:
+// elements<bf16>() is where. Parameters and their gradients are always of T.
 template <typename T>
 struct ArgumentsOf {
   std::vector<const T*> inputs;
@@ -87,6 +90,15 @@ class KernelOf {
   virtual bool passes_output_gradient() const { return false; }
   virtual ParameterFormat parameter_format(int) const { return {}; }  // elements 0: the canonical size
 };
+
+template <typename E, typename T>
+E* elements(T* pointer) {
+  return reinterpret_cast<E*>(pointer);
+}
+template <typename E, typename T>
+const E* elements(const T* pointer) {
+  return reinterpret_cast<const E*>(pointer);
+}
 
 using Arguments = ArgumentsOf<float>;
 using Kernel = KernelOf<float>;

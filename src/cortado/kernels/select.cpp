@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <ranges>
 
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
+#include "cortado/kernels/converted.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/names.h"
@@ -29,6 +31,7 @@ struct Candidate {
   Implementation implementation;
   bool baseline = false;  // there to be compared with
   bool fast = false;      // with larger rounding errors than sums in float32: for those who ask
+  bool bf16 = false;      // makes kernels for bf16 tensors; others get theirs converted
 };
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
@@ -101,6 +104,13 @@ bool takes(const Candidate& candidate, std::string_view type) {
   return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
 }
 
+KernelOffer offer_of(const Candidate& candidate, const Task& task) {
+  if (candidate.bf16 || task.all_f32()) return candidate.implementation.make(task);
+  KernelOffer offer = candidate.implementation.make(in_f32(task));
+  if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
+  return offer;
+}
+
 // Whether its rounding errors are accepted.
 bool allows(const std::string& only, const Candidate& candidate) {
   return !candidate.fast || only == fast_math || only == candidate.implementation.name;
@@ -119,17 +129,27 @@ bool restricts(const std::string& only, std::string_view type) {
 Selection find_kernel(const Task& task, const std::string& only) {
   Selection selection;
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
-  for (const Candidate& candidate : candidates()) {
+  auto offers = [&](const Candidate& candidate) {
     const Implementation& implementation = candidate.implementation;
-    if (!takes(candidate, task.layer().type()) || !allows(only, candidate)) continue;
-    if (restricted && implementation.name != only && !(chain && implementation.name == "reference")) continue;
-    KernelOffer offer = implementation.make(task);
+    if (!takes(candidate, task.layer().type()) || !allows(only, candidate)) return false;
+    if (restricted && implementation.name != only && !(chain && implementation.name == "reference"))
+      return false;
+    KernelOffer offer = offer_of(candidate, task);
     if (offer.kernel) {
       selection.kernel = std::move(offer.kernel);
       selection.implementation = implementation.name;
-      return selection;
+    } else {
+      selection.refusals.push_back(fmt::format("{}: {}", implementation.name, offer.refusal));
     }
-    selection.refusals.push_back(fmt::format("{}: {}", implementation.name, offer.refusal));
+    return selection.kernel != nullptr;
+  };
+  auto first_of = [&](auto&& wanted) {
+    return std::ranges::any_of(candidates() | std::views::filter(wanted), offers);
+  };
+  if (task.all_f32()) {
+    first_of([](const Candidate&) { return true; });
+  } else if (!first_of([](const Candidate& candidate) { return candidate.bf16; })) {
+    first_of([](const Candidate& candidate) { return !candidate.bf16; });
   }
   return selection;
 }
@@ -183,7 +203,8 @@ std::vector<Implementation> implementations_of(const Task& task, const std::stri
   for (const Candidate& candidate : candidates())
     if (takes(candidate, task.layer().type()) && allows(only, candidate) && !candidate.types.empty() &&
         !candidate.baseline)
-      known.push_back(candidate.implementation);
+      known.push_back({candidate.implementation.name,
+                       [&candidate](const Task& given) { return offer_of(candidate, given); }});
   return known;
 }
 

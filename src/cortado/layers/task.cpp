@@ -1,5 +1,7 @@
 #include "cortado/layers/task.h"
 
+#include <algorithm>
+
 namespace cortado {
 
 Box Task::parameter_box(int index, int p) const {
@@ -7,6 +9,11 @@ Box Task::parameter_box(int index, int p) const {
     return layers[0]->parameter_box(inputs, p, domain_box, input_boxes.empty() ? Box{} : input_boxes[0]);
   const Shape between = layers[0]->domain(inputs, layers[0]->output_shapes(inputs, 1));
   return layers[index]->parameter_box({&between, 1}, p, domain_box, domain_box);
+}
+
+bool Task::all_f32() const {
+  auto f32 = [](ElementType type) { return type == ElementType::f32; };
+  return std::ranges::all_of(input_types, f32) && std::ranges::all_of(output_types, f32);
 }
 
 bool may_follow(std::string_view before, std::string_view type) {

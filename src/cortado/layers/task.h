@@ -15,7 +15,8 @@ struct Task {
   // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
   std::vector<LayerPtr> layers;
   Phase phase = Phase::train;
-  ElementType type = ElementType::f32;  // of its tensors
+  // Of elements of inputs and their gradients, and of outputs and theirs; f32 beyond a list's end.
+  std::vector<ElementType> input_types, output_types;
   ElementType parameter_type = ElementType::f32;
   std::vector<Shape> inputs;          // global shapes
   std::vector<Shape> outputs;         // global shapes (of the chain's last layer)
@@ -29,6 +30,9 @@ struct Task {
   bool local_sums = false;  // batch normalization: over this device's samples alone
 
   const Layer& layer() const { return *layers.front(); }
+  ElementType input_type(int i) const { return type_in(input_types, i); }
+  ElementType output_type(int i) const { return type_in(output_types, i); }
+  bool all_f32() const;  // of its tensors
   bool has_backward() const {
     for (bool wanted : input_gradients)
       if (wanted) return true;
@@ -40,6 +44,11 @@ struct Task {
   Box parameter_box(int layer, int p) const;
   Shape local_input(int i) const { return input_boxes[i].shape(); }
   Shape local_output(int i) const { return output_boxes[i].shape(); }
+
+ private:
+  static ElementType type_in(const std::vector<ElementType>& types, int i) {
+    return i < static_cast<int>(types.size()) ? types[i] : ElementType::f32;
+  }
 };
 
 // True where a layer of type `type` may run in one kernel with the layer of type `before` that it follows.

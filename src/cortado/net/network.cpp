@@ -11,6 +11,19 @@ std::string LayerDeclaration::text() const { return fmt::format("{}: layer '{}'"
 
 std::string SourceLocation::text() const { return line > 0 ? fmt::format("{}:{}", file, line) : file; }
 
+Network Network::in(Precision precision) const {
+  Network network = *this;
+  for (const Node& node : nodes_) {
+    std::vector<ElementType> inputs;
+    for (int input : node.inputs) inputs.push_back(network.tensors_[input].type);
+    for (int output : node.outputs) {
+      const bool narrow = precision == Precision::bf16 && !tensors_[output].consumers.empty();
+      network.tensors_[output].type = narrow ? output_type(*node.layer, inputs) : ElementType::f32;
+    }
+  }
+  return network;
+}
+
 std::vector<int> Network::outputs() const {
   std::vector<int> unread;
   for (size_t t = 0; t < tensors_.size(); ++t) {

@@ -9,7 +9,7 @@
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/index.h"
-#include "cortado/layers/layer.h"
+#include "cortado/layers/precision.h"
 
 namespace cortado {
 
@@ -91,6 +91,10 @@ class Network {
   // shape mismatch, unequal shared parameters.
   static Network build(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
                        const SourceShapes& source_shapes, std::optional<bool> learns = {});
+
+  // The same network with tensors of the types that this precision gives them (layers/precision.h). What
+  // nobody consumes is f32, as who reads it expects.
+  Network in(Precision precision) const;
 
   const std::string& name() const { return name_; }
   bool learns() const { return learns_; }

@@ -14,10 +14,11 @@ bool same_parameters(const Network& network, const Network::Node& a, const Netwo
   });
 }
 
-bool same_shapes(const Network& network, const std::vector<int>& a, const std::vector<int>& b) {
+bool same_tensors(const Network& network, const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::equal(a, b, [&](int one, int other) {
-    return network.tensors()[static_cast<size_t>(one)].shape ==
-           network.tensors()[static_cast<size_t>(other)].shape;
+    const auto &first = network.tensors()[static_cast<size_t>(one)],
+               &second = network.tensors()[static_cast<size_t>(other)];
+    return first.shape == second.shape && first.type == second.type;
   });
 }
 
@@ -36,8 +37,8 @@ bool alike(const Network& network, const Group& a, const Group& b) {
   return std::ranges::equal(a.nodes, b.nodes, [&](int i, int k) {
     const Network::Node &one = network.nodes()[static_cast<size_t>(i)],
                         &other = network.nodes()[static_cast<size_t>(k)];
-    return same_shapes(network, one.outputs, other.outputs) &&
-           same_shapes(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
+    return same_tensors(network, one.outputs, other.outputs) &&
+           same_tensors(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
            one.propagate_down == other.propagate_down && one.loss_weights == other.loss_weights &&
            one.has_backward == other.has_backward && one.phase == other.phase &&
            same_parameters(network, one, other) && key_of(*one.layer) == key_of(*other.layer);

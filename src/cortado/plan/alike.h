@@ -5,7 +5,7 @@
 namespace cortado::plan {
 
 // Whether two groups cost the same under any configuration: the same layers with the same options on tensors
-// of the same shapes, the same gradients wanted. Nets repeat their modules.
+// of the same shapes and types, the same gradients wanted. Nets repeat their modules.
 bool alike(const Network& network, const Group& a, const Group& b);
 
 }  // namespace cortado::plan

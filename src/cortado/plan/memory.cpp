@@ -49,8 +49,9 @@ class Walk {
     int64_t sum = 0;
     for (size_t k = 0; k < owns.size(); ++k) {
       const bool read = std::ranges::any_of(out_of_[v], [&](const auto* edge) { return edge->output == k; });
-      const int64_t whole = bytes_of(elements(owns[k]), ElementType::f32).count;
-      if (!read && whole > largest(owns[k])) sum += whole;
+      const ElementType type = chosen(v).own_types[k];
+      const int64_t whole = bytes_of(elements(owns[k]), type).count;
+      if (!read && whole > largest(owns[k], type)) sum += whole;
     }
     return sum;
   }
@@ -58,10 +59,10 @@ class Walk {
   // Outputs, copies of inputs that move, and samples.
   int64_t activations(size_t v) const {
     const Priced& priced = chosen(v);
-    int64_t sum = largest(priced.owns) + reported(v);
+    int64_t sum = largest_outputs(priced) + reported(v);
     std::vector<bool> in_place(priced.reads.size());
     for (const PlanGraph::Edge* edge : into_[v]) in_place[edge->input] = !moves(*edge);
-    for (size_t i = 0; i < in_place.size(); ++i) sum += in_place[i] ? 0 : largest(priced.reads[i]);
+    for (size_t i = 0; i < in_place.size(); ++i) sum += in_place[i] ? 0 : largest_input(priced, i);
     return sum;
   }
 
@@ -69,10 +70,10 @@ class Walk {
   int64_t messages(size_t v) const {
     int64_t sum = 0;
     for (const PlanGraph::Edge* edge : into_[v])
-      if (moves(*edge)) sum += largest(owned(*edge)) + largest(read(*edge));
+      if (moves(*edge)) sum += largest(owned(*edge), edge->type) + largest(read(*edge), edge->type);
     sum += reported(v);
     const int addends = chosen(v).strategy.config.degrees.r;
-    return addends > 1 ? sum + addends * largest(chosen(v).owns) : sum;
+    return addends > 1 ? sum + addends * largest_outputs(chosen(v), ElementType::f32) : sum;
   }
 
   // A gradient lies where the tensor does, once for each layer that reads it, until its producer goes back;
@@ -81,13 +82,13 @@ class Walk {
     int64_t passing = messages(v);
     for (const PlanGraph::Edge* edge : into_[v]) {
       if (!edge->backward) continue;
-      live_ += largest(owned(*edge));
-      if (moves(*edge)) passing += largest(read(*edge));
+      live_ += largest(owned(*edge), edge->type);
+      if (moves(*edge)) passing += largest(read(*edge), edge->type);
     }
-    if (out_of_[v].empty()) passing += largest(chosen(v).owns);
+    if (out_of_[v].empty()) passing += largest_outputs(chosen(v));
     see(passing);
     for (const PlanGraph::Edge* edge : out_of_[v])
-      if (edge->backward) live_ -= largest(owned(*edge));
+      if (edge->backward) live_ -= largest(owned(*edge), edge->type);
     live_ -= activations(v);
   }
 
@@ -121,7 +122,7 @@ CostGraph held_graph(const PlanGraph& graph) {
       for (size_t b = 0; b < to.size(); ++b) {
         const GridLayout& reads = to[b].reads[edge.input];
         const bool counted = elements(reads) > tensor;  // by held_bytes
-        const double copy = counted ? 0 : static_cast<double>(largest(reads));
+        const double copy = counted ? 0 : static_cast<double>(largest(reads, edge.type));
         for (size_t a = 0; a < from.size(); ++a) {
           const size_t pair = a * to.size() + b;
           if ((*costs.seconds)[pair] > 0) bytes[pair] = copy;

@@ -154,7 +154,8 @@ class GraphMaker {
                               .to = to,
                               .output = static_cast<size_t>(tensor.producer_output),
                               .input = i,
-                              .backward = first.propagate_down[i]});
+                              .backward = first.propagate_down[i],
+                              .type = tensor.type});
     }
   }
 
@@ -167,7 +168,7 @@ class GraphMaker {
     double work = 0;
     for (const PlanGraph::Edge& edge : graph_.edges) {
       const Exchange exchange{kind(edge.from).owns[edge.output], kind(edge.to).reads[edge.input],
-                              edge.backward};
+                              edge.backward, edge.type};
       const size_t known = exchanges.size();
       number.push_back(number_of(exchanges, exchange));
       if (exchanges.size() > known) work += work_of(exchange);
@@ -190,6 +191,7 @@ class GraphMaker {
   struct Exchange {
     int owns, reads;
     bool backward;
+    ElementType type;
     bool operator==(const Exchange&) const = default;
   };
 
@@ -204,7 +206,7 @@ class GraphMaker {
   std::vector<double> table_of(const Exchange& exchange) {
     const Column &owns = columns_[static_cast<size_t>(exchange.owns)],
                  &reads = columns_[static_cast<size_t>(exchange.reads)];
-    const ExchangeVolumes volumes(owns.layouts, reads.layouts, graph_.node_of_device);
+    const ExchangeVolumes volumes(owns.layouts, reads.layouts, graph_.node_of_device, exchange.type);
     const double times = exchange.backward ? 2 : 1;
     std::vector<std::vector<double>> rows;
     ExchangeVolumes::Room room = volumes.room();
@@ -260,7 +262,7 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
                      [static_cast<size_t>(assignment[static_cast<size_t>(vertex)])];
   };
   return exchange_volume(chosen(edge.from).owns[edge.output], chosen(edge.to).reads[edge.input],
-                         node_of_device);
+                         node_of_device, edge.type);
 }
 
 int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {

@@ -15,6 +15,7 @@ struct PlanGraph {
     int from = 0, to = 0;  // vertices
     size_t output = 0, input = 0;
     bool backward = false;  // a gradient comes back
+    ElementType type = ElementType::f32;
   };
   CostGraph costs;
   std::vector<Group> groups;                    // per vertex

@@ -1,15 +1,20 @@
 #include "cortado/plan/priced.h"
 
-#include "cortado/base/element_type.h"
-
 namespace cortado::plan {
 
-int64_t largest(const GridLayout& layout) { return bytes_of(layout.most_elements(), ElementType::f32).count; }
+int64_t largest(const GridLayout& layout, ElementType type) {
+  return bytes_of(layout.most_elements(), type).count;
+}
 
-int64_t largest(const std::vector<GridLayout>& layouts) {
+int64_t largest_outputs(const Priced& priced, std::optional<ElementType> type) {
   int64_t sum = 0;
-  for (const GridLayout& layout : layouts) sum += largest(layout);
+  for (size_t k = 0; k < priced.owns.size(); ++k)
+    sum += largest(priced.owns[k], type ? *type : priced.own_types[k]);
   return sum;
+}
+
+int64_t largest_input(const Priced& priced, size_t i) {
+  return largest(priced.reads[i], priced.read_types[i]);
 }
 
 int64_t elements(const GridLayout& layout) {
@@ -20,12 +25,12 @@ int64_t elements(const GridLayout& layout) {
 }
 
 Bytes held_bytes(const Network& network, const Group& group, const Priced& priced) {
-  int64_t sum = priced.parameters.count + largest(priced.owns);
+  int64_t sum = priced.parameters.count + largest_outputs(priced);
   const auto& inputs = network.nodes()[group.nodes[0]].inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& tensor = network.tensors()[inputs[i]];
     const bool sample = network.nodes()[tensor.producer].layer->is_source();
-    if (sample || elements(priced.reads[i]) > tensor.shape.size()) sum += largest(priced.reads[i]);
+    if (sample || elements(priced.reads[i]) > tensor.shape.size()) sum += largest_input(priced, i);
   }
   return {sum};
 }

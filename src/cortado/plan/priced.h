@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/cost/cost_model.h"
 #include "cortado/cost/grid_layout.h"
 #include "cortado/net/network.h"
@@ -25,15 +27,17 @@ struct Priced {
   Bytes parameters;
   Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
+  std::vector<ElementType> read_types{}, own_types{};
   // Where owners sum the gradients: what allreduce would take more.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }
 };
 
-// Bytes of the device that has most of it; of several layouts, of each.
-int64_t largest(const GridLayout& layout);
-int64_t largest(const std::vector<GridLayout>& layouts);
+// Bytes of the device that has most of it; of outputs, of each, and where `type` is given as that.
+int64_t largest(const GridLayout& layout, ElementType type);
+int64_t largest_outputs(const Priced& priced, std::optional<ElementType> type = {});
+int64_t largest_input(const Priced& priced, size_t i);
 // Elements of all devices together; where they read more than there are, one of them holds a copy of its own.
 int64_t elements(const GridLayout& layout);
 

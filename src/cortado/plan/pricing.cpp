@@ -62,10 +62,12 @@ class GroupPricer::Run {
     if (i == 0) {
       for (int input = 0; input < static_cast<int>(member.inputs.size()); ++input)
         priced_.reads.push_back(member.grid.reads(input, config));
+      priced_.read_types = group_.types_of(member.node.inputs);
     }
     if (i + 1 == group_.members_.size()) {
       for (int k = 0; k < static_cast<int>(member.outputs.size()); ++k)
         priced_.owns.push_back(member.grid.owns(k, config));
+      priced_.own_types = group_.types_of(member.node.outputs);
     }
     for (size_t p = 0; p < member.parameters.size(); ++p)
       price_parameter(member, p, member.grid.slices(static_cast<int>(p), config));
@@ -123,9 +125,11 @@ class GroupPricer::Run {
   void gather_for_gradients() {
     Member& member = group_.members_[0];
     const RankGroups replicas = member.grid.slices(0, config_).replicas();
-    const Bytes inputs = bytes_of(member.grid.replicas_reads(config_).most_elements(), ElementType::f32);
-    const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), ElementType::f32);
-    const auto& read = group_.network_.tensors()[static_cast<size_t>(member.node.inputs[0])];
+    const auto& tensors = group_.network_.tensors();
+    const auto &read = tensors[static_cast<size_t>(member.node.inputs[0])],
+               &written = tensors[static_cast<size_t>(member.node.outputs[0])];
+    const Bytes inputs = bytes_of(member.grid.replicas_reads(config_).most_elements(), read.type);
+    const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), written.type);
     const auto& producer = group_.network_.nodes()[static_cast<size_t>(read.producer)];
     for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
       by_allreduce_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
@@ -235,10 +239,11 @@ class GroupPricer::Run {
     const int r = config_.degrees.r;
     const auto groups =
         groups_by(config_.devices, config_.degrees.product() / r, [&](int index) { return index / r; });
-    const Bytes addends =
-        bytes_of(group_.members_[0].grid.computes(0, config_).most_elements(), ElementType::f32);
-    add_sums(Collective::reduce_scatter, groups, addends);
-    if (group_.members_[0].node.has_backward) add_sums(Collective::allgather, groups, addends);
+    Member& member = group_.members_[0];
+    const int64_t addends = member.grid.computes(0, config_).most_elements();
+    const ElementType type = group_.types_of(member.node.outputs)[0];
+    add_sums(Collective::reduce_scatter, groups, bytes_of(addends, ElementType::f32));
+    if (member.node.has_backward) add_sums(Collective::allgather, groups, bytes_of(addends, type));
   }
 
   void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, int times = 1) {
@@ -275,6 +280,7 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
   if (!first->cuts(members_[0].inputs).r) return;
   const LayerPtr bare = first->without_bias();
   summed_ = chain(0, 1, bare ? bare : first);
+  summed_->output_types = {ElementType::f32};  // addends
   if (members_.size() > 1) behind_ = chain(1, members_.size(), members_[1].node.layer);
 }
 
@@ -282,6 +288,8 @@ Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
   const Member& member = members_[begin];
   Task task =
       whole_task(std::move(first), member.node.phase, member.inputs, static_cast<int>(member.outputs.size()));
+  task.input_types = types_of(member.node.inputs);
+  task.output_types = types_of(members_[end - 1].node.outputs);
   task.input_gradients = member.node.propagate_down;
   task.parameter_gradients.clear();
   for (size_t i = begin; i < end; ++i) {
@@ -291,6 +299,12 @@ Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
       task.parameter_gradients.push_back(members_[i].parameters[p]->wants_gradient);
   }
   return task;
+}
+
+std::vector<ElementType> GroupPricer::types_of(const std::vector<int>& tensors) const {
+  std::vector<ElementType> types;
+  for (int tensor : tensors) types.push_back(network_.tensors()[static_cast<size_t>(tensor)].type);
+  return types;
 }
 
 PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions) {

@@ -58,6 +58,7 @@ class GroupPricer {
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
+  std::vector<ElementType> types_of(const std::vector<int>& tensors) const;
 
   const Network& network_;
   const Group& of_;

@@ -18,9 +18,9 @@ Step exchange_step(Program& program, int index, bool backward, const View& from,
   Step step{.lane = Lane::communication};
   if (from) step.reads = {from};
   if (to) step.writes = {to};
-  const Bytes packed = bytes_of(movement.packed(), movement.type);
+  const Bytes packed = bytes_of(movement.packed(), movement.type());
   if (packed.count > 0) {
-    exchange.staging = program.add_buffer("messages", Buffer::Kind::staging, packed, movement.type);
+    exchange.staging = program.add_buffer("messages", Buffer::Kind::staging, packed, movement.type());
     step.writes.push_back(exchange.staging);
   }
   step.action = std::move(exchange);

@@ -31,8 +31,10 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.phase = network.nodes()[first.node].phase;  // what follows in a chain is the same in all phases
   auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
   task.domain_box = *first.domain[program.rank];
-  if (!first.inputs.empty()) task.type = placement.values[first.inputs.front()].type;
-  for (int value : first.inputs) task.inputs.push_back(shape_of(value));
+  for (int value : first.inputs) {
+    task.inputs.push_back(shape_of(value));
+    task.input_types.push_back(placement.values[value].type);
+  }
   for (size_t i = 0; i < first.inputs.size(); ++i) {
     const auto& read = first.reads[i][program.rank];
     const Box none = first.layer->input_box(task.inputs, static_cast<int>(i), 0, task.domain_box);
@@ -41,6 +43,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   }
   for (int value : last.outputs) {
     task.outputs.push_back(shape_of(value));
+    task.output_types.push_back(placement.values[value].type);
     task.output_boxes.push_back(*placement.values[value].layout[program.rank]);
   }
   task.cut = first.strategy.config.devices.size() > 1;
@@ -90,8 +93,9 @@ Movement movement_of(const Program& program, const Operation& operation) {
   const Placement::Value& moved = program.placement->values[operation.inputs[0]];
   const Layout& from = moved.layout;
   const Layout& to = program.placement->values[operation.outputs[0]].layout;
+  const ElementType sum_type = program.placement->values[operation.outputs[0]].type;
   return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank, moved.type)
-                                                 : sum_movement(from, to, program.rank, moved.type);
+                                                 : sum_movement(from, to, program.rank, moved.type, sum_type);
 }
 
 }  // namespace

@@ -17,8 +17,12 @@ bool contiguous(const Box& part, const Box& held) {
   return true;
 }
 
-bool Movement::direct_send(const Part& part) const { return contiguous(part.box, *from); }
-bool Movement::direct_receive(const Part& part) const { return !sums && contiguous(part.box, *to); }
+bool Movement::direct_send(const Part& part) const {
+  return type() == from_type && contiguous(part.box, *from);
+}
+bool Movement::direct_receive(const Part& part) const {
+  return !sums && type() == to_type && contiguous(part.box, *to);
+}
 
 Movement::Pattern Movement::pattern() const {
   if (group.empty()) return Pattern::messages;
@@ -44,6 +48,7 @@ std::string_view name_of(Movement::Pattern pattern) {
 }
 
 bool Movement::chunks_in_order() const {
+  if (from_type != to_type) return false;
   const Box& all = sums ? *from : *to;
   const Strides strides = channels_last_strides(all.shape());
   int64_t end = 0;  // of the chunks so far
@@ -68,7 +73,7 @@ int64_t Movement::packed() const {
 }
 
 Movement copy_movement(const Layout& owned, const Layout& needed, int rank, ElementType type) {
-  Movement movement{.from = owned[rank], .to = needed[rank], .type = type};
+  Movement movement{.from = owned[rank], .to = needed[rank], .from_type = type, .to_type = type};
   const std::vector<Transfer> moves = transfers(owned, needed);
   for (const Transfer& transfer : moves) {
     if (transfer.from == rank && transfer.to == rank) {
@@ -90,12 +95,16 @@ Movement adjoint(const Movement& movement) {
   Movement back = movement;
   std::swap(back.from, back.to);
   std::swap(back.sends, back.receives);
+  std::swap(back.from_type, back.to_type);
   back.sums = !movement.sums;
   return back;
 }
 
-Movement sum_movement(const Layout& addends, const Layout& owned, int rank, ElementType type) {
-  return adjoint(copy_movement(owned, addends, rank, type));
+Movement sum_movement(const Layout& addends, const Layout& owned, int rank, ElementType addend_type,
+                      ElementType sum_type) {
+  Movement movement = adjoint(copy_movement(owned, addends, rank, sum_type));
+  movement.from_type = addend_type;
+  return movement;
 }
 
 }  // namespace cortado

@@ -28,9 +28,12 @@ struct Movement {
   std::vector<Part> sends, receives;  // by peer; boxes within `from` and `to`
   std::optional<Box> local;           // what it has already of what it needs
   bool sums = false;
-  ElementType type = ElementType::f32;
-  std::vector<int> group;  // ascending; empty: messages
-  Layout chunks;           // per member of the group: its part of the box that all need
+  ElementType from_type = ElementType::f32, to_type = ElementType::f32;  // in memory, before and after
+  std::vector<int> group;                                                // ascending; empty: messages
+  Layout chunks;  // per member of the group: its part of the box that all need
+
+  // What travels. Collectives sum in f32.
+  ElementType type() const { return sums && !group.empty() ? ElementType::f32 : from_type; }
 
   Pattern pattern() const;
   bool nothing() const { return !from && !to; }
@@ -56,8 +59,8 @@ Movement copy_movement(const Layout& owned, const Layout& needed, int rank,
 // The adjoint: the same boxes back, summed where the copy came from, and the other way round.
 Movement adjoint(const Movement& movement);
 
-// This rank's part in summing the addends that ranks hold at the owners.
+// This rank's part in summing the addends that ranks hold at the owners. The sum may be of another type.
 Movement sum_movement(const Layout& addends, const Layout& owned, int rank,
-                      ElementType type = ElementType::f32);
+                      ElementType addend_type = ElementType::f32, ElementType sum_type = ElementType::f32);
 
 }  // namespace cortado

@@ -234,6 +234,7 @@ class Placer {
   // Sums the addends of `partial` at the owners of `to`.
   int place_sum(int partial, int node, Layout to) {
     placement_.values[partial].partial = true;
+    placement_.values[partial].type = ElementType::f32;  // sums over ranks are
     placement_.values[partial].name += " addends";
     const int operation = add_movement(Operation::Kind::sum, node, partial);
     const int tensor = placement_.values[partial].tensor;

@@ -30,7 +30,7 @@ int place_in(const std::vector<int>& group, int rank) {
 Ring ring_of(const Movement& movement, int rank) {
   Ring ring{.chunks = {}, .member = place_in(movement.group, rank)};
   for (const auto& chunk : movement.chunks)
-    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type).count : 0);
+    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type()).count : 0);
   return ring;
 }
 
@@ -54,9 +54,9 @@ Ring share_ring(const std::vector<int>& group, int rank, int64_t count, ElementT
 
 Volume messages_of(const Movement& movement) {
   Volume volume;
-  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape(), movement.type).count;
+  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape(), movement.type()).count;
   for (const auto& part : movement.receives)
-    volume.received += bytes_of(part.box.shape(), movement.type).count;
+    volume.received += bytes_of(part.box.shape(), movement.type()).count;
   return volume;
 }
 

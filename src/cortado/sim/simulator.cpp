@@ -228,7 +228,7 @@ class Simulator {
       meet_group(number, index);
     } else if (step.is<steps::Exchange>()) {
       const Movement movement = of.program.movement_of(step);
-      const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type); };
+      const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type()); };
       for (const auto& part : movement.sends) meet_peer(number, part.peer, bytes(part), number, index);
       for (const auto& part : movement.receives) meet_peer(part.peer, number, bytes(part), number, index);
     }

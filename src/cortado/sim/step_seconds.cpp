@@ -42,7 +42,7 @@ StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
   const Movement movement = program_.movement_of(step);
   Bytes bytes;
   for (const auto& chunk : movement.chunks)
-    if (chunk) bytes += bytes_of(chunk->shape(), movement.type);
+    if (chunk) bytes += bytes_of(chunk->shape(), movement.type());
   return {movement.sums ? Collective::reduce_scatter : Collective::allgather, bytes};
 }
 
@@ -72,11 +72,12 @@ Seconds StepSeconds::messages(const Step& step) {
   const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
   const Layout from = program_.layout_of(operation.inputs[0], work),
                to = program_.layout_of(operation.outputs[0], work);
+  const ElementType type = program_.movement_of(step).type();
   if (operation.kind == Placement::Operation::Kind::copy)
-    return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_));
+    return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_, type));
   // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.
   if (step.group().empty())
-    return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), node_of_rank_));
+    return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), node_of_rank_, type));
   return together(step);
 }
 

@@ -161,7 +161,8 @@ class TensorComparer {
       if (!box || box->empty()) continue;
       std::vector<float> expected(static_cast<size_t>(box->shape().size())), received;
       // Only read from.
-      copy_box({whole.box, const_cast<float*>(whole.values.data())}, {*box, expected.data()}, *box);
+      copy_box({whole.box, reinterpret_cast<std::byte*>(const_cast<float*>(whole.values.data()))},
+               {*box, reinterpret_cast<std::byte*>(expected.data())}, *box);
       if (rank > 0) {
         received.resize(expected.size());
         job_.receive(rank, received);

@@ -27,6 +27,8 @@ void copy_from(const std::vector<std::byte>& bytes, T* values, int64_t count) {
   if (count > 0) std::memcpy(values, bytes.data(), bytes.size());
 }
 
+int64_t length_of(const MessagePart& part) { return cortado::bytes_of(part.count, part.type).count; }
+
 class LocalExchange : public Transmission {
  public:
   LocalExchange(std::shared_ptr<Hub> hub, std::shared_ptr<TrafficCount> traffic, int rank,
@@ -43,10 +45,11 @@ class LocalExchange : public Transmission {
     arrived_ = 0;
     started_ = Clock::now();
     for (const MessagePart& part : sends_) {
-      hub_->post(rank_, part.peer, tag_, bytes_of(part.memory, part.count));
-      traffic_->add({part.count * 4, 0});
+      const auto* bytes = static_cast<const std::byte*>(part.memory);
+      hub_->post(rank_, part.peer, tag_, bytes_of(bytes, length_of(part)));
+      traffic_->add({length_of(part), 0});
     }
-    for (const MessagePart& part : receives_) traffic_->add({0, part.count * 4});
+    for (const MessagePart& part : receives_) traffic_->add({0, length_of(part)});
   }
 
   bool test() override {
@@ -58,7 +61,7 @@ class LocalExchange : public Transmission {
         hub_->check_patience(started_, part.peer, rank_);
         return false;
       }
-      copy_from(*letter, part.memory, part.count);
+      copy_from(*letter, static_cast<std::byte*>(part.memory), length_of(part));
     }
     return true;
   }
@@ -134,7 +137,8 @@ class LocalCollective : public Transmission {
       if (i == 0) {
         std::copy_n(theirs, count, mine);
       } else {
-        for (int64_t k = 0; k < count; ++k) mine[k] += theirs[k];
+        if constexpr (std::is_arithmetic_v<T>)
+          for (int64_t k = 0; k < count; ++k) mine[k] += theirs[k];
       }
     }
   }
@@ -193,6 +197,11 @@ std::unique_ptr<Transmission> LocalCommunicator::reduce_scatter(std::span<const 
 }
 
 std::unique_ptr<Transmission> LocalCommunicator::allgather(std::span<const int> group, float* values,
+                                                           std::vector<int64_t> counts) {
+  return collective(group, values, std::move(counts), {.reduce_scatter = false});
+}
+
+std::unique_ptr<Transmission> LocalCommunicator::allgather(std::span<const int> group, bf16* values,
                                                            std::vector<int64_t> counts) {
   return collective(group, values, std::move(counts), {.reduce_scatter = false});
 }

@@ -26,6 +26,8 @@ class LocalCommunicator : public Communicator {
                                                std::vector<int64_t> counts) override;
   std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
                                           std::vector<int64_t> counts) override;
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+                                          std::vector<int64_t> counts) override;
   void barrier() override;
   std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override;
   void send(int peer, std::span<const float> values) override;

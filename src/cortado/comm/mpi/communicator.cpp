@@ -12,7 +12,7 @@
 namespace cortado {
 namespace {
 
-// The longest message, in floats. MPI counts in int; and a watcher sees that a message moves only when it
+// The longest message, in elements. MPI counts in int; and a watcher sees that a message moves only when it
 // ends.
 constexpr int64_t longest_message = int64_t{1} << 22;
 constexpr int tags = 30000;
@@ -57,12 +57,13 @@ class MpiExchange : public Transmission {
  private:
   template <typename Init>
   void add(const MessagePart& part, int tag, Init init, int64_t& bytes) {
-    bytes += bytes_of(part.count, ElementType::f32).count;
+    bytes += bytes_of(part.count, part.type).count;
+    const MPI_Datatype type = part.type == ElementType::bf16 ? mpi_type<bf16>() : mpi_type<float>();
     for (int64_t done = 0; done < part.count; done += longest_message) {
       int count = static_cast<int>(std::min(longest_message, part.count - done));
       requests_.push_back(MPI_REQUEST_NULL);
-      check_mpi(
-          init(part.memory + done, count, MPI_FLOAT, part.peer, tag, world_->exchanges(), &requests_.back()));
+      check_mpi(init(static_cast<std::byte*>(part.memory) + bytes_of(done, part.type).count, count, type,
+                     part.peer, tag, world_->exchanges(), &requests_.back()));
     }
   }
 
@@ -130,6 +131,10 @@ class MpiCommunicator : public Communicator {
     return ring(world_->group(group), values, counts, {.allgather = false});
   }
   std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                          std::vector<int64_t> counts) override {
+    return ring(world_->group(group), values, counts, {.reduce_scatter = false});
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
                                           std::vector<int64_t> counts) override {
     return ring(world_->group(group), values, counts, {.reduce_scatter = false});
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mpi.h>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -79,9 +80,10 @@ class MpiRing : public Transmission {
       count_progress();
       if (received_ >= schedule_.summed) continue;
       const RingMessage& message = schedule_.receives[received_];
-      T* mine = values_ + message.offset;
-      const T* theirs = slot(received_);
-      for (int64_t i = 0; i < message.count; ++i) mine[i] += theirs[i];
+      [[maybe_unused]] T* mine = values_ + message.offset;
+      [[maybe_unused]] const T* theirs = slot(received_);
+      if constexpr (std::is_arithmetic_v<T>)
+        for (int64_t i = 0; i < message.count; ++i) mine[i] += theirs[i];
     }
   }
 

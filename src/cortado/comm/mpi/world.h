@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cortado/base/bf16.h"
 #include "cortado/comm/traffic_count.h"
 #include "cortado/comm/under_way.h"
 
@@ -24,6 +25,10 @@ inline MPI_Datatype mpi_type<float>() {
 template <>
 inline MPI_Datatype mpi_type<double>() {
   return MPI_DOUBLE;
+}
+template <>
+inline MPI_Datatype mpi_type<bf16>() {
+  return MPI_UINT16_T;  // moved, never summed
 }
 
 // MPI's communicator of some ranks of the job, and how many collectives were made on it.

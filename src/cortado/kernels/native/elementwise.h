@@ -8,9 +8,9 @@ namespace cortado::native {
 // target[i] = value(i) for i in [0, count), where value.template operator()<V>(i) gives the lanes from i on.
 // Shares of the threads begin at cache lines. Streams past the caches when target is large; `in_place` says
 // that value reads target, whose lines are then in the cache anyway.
-template <typename Value>
-void map_elements(float* target, int64_t count, bool in_place, Value&& value) {
-  constexpr int64_t line = 16;
+template <typename E, typename Value>
+void map_elements(E* target, int64_t count, bool in_place, Value&& value) {
+  constexpr int64_t line = 64 / sizeof(E);
   auto pass = [&]<bool streaming>() {
     parallel_ranges((count + line - 1) / line, [&](int64_t begin, int64_t end) {
       by_lanes(begin * line, std::min(end * line, count),

@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "cortado/base/bf16.h"
+
 namespace cortado::native {
 
 // Eight floats, or the one float of a remainder: kernels write each loop body once, for both
@@ -30,6 +32,23 @@ inline V load(const float* address) {
   return value;
 }
 
+// bf16 in memory, float in registers.
+template <typename V>
+inline V load(const bf16* address) {
+  if constexpr (std::is_same_v<V, float>) {
+    return to_float(*address);
+  } else {
+#ifdef __AVX2__
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(address)));
+    return reinterpret_cast<V>(_mm256_slli_epi32(wide, 16));
+#else
+    V value;
+    for (int64_t lane = 0; lane < lanes; ++lane) value[lane] = to_float(address[lane]);
+    return value;
+#endif
+  }
+}
+
 template <typename V>
 inline V splat(float value) {
   return value - V{};
@@ -40,10 +59,11 @@ inline V splat(float value) {
 inline constexpr int64_t streaming_bytes = int64_t{24} << 20;
 
 // Whether a tensor of `count` floats is written past the caches: large, and every group of lanes aligned
-// (`row`: floats between the starts of rows that are walked by lanes).
-inline bool wants_streaming(const float* address, int64_t count, int64_t row = lanes) {
-  return count * int64_t{sizeof(float)} >= streaming_bytes && row % lanes == 0 &&
-         reinterpret_cast<uintptr_t>(address) % sizeof(floats) == 0;
+// (`row`: elements between the starts of rows that are walked by lanes).
+template <typename E>
+inline bool wants_streaming(const E* address, int64_t count, int64_t row = lanes) {
+  return count * int64_t{sizeof(E)} >= streaming_bytes && row % lanes == 0 &&
+         reinterpret_cast<uintptr_t>(address) % (lanes * sizeof(E)) == 0;
 }
 
 template <bool streaming, typename V>
@@ -58,6 +78,45 @@ inline void store(float* address, V value) {
 }
 template <typename V>
 inline void store(float* address, V value) {
+  store<false>(address, value);
+}
+
+// Eight floats, each to the nearest bf16, ties to even.
+#ifdef __AVX2__
+inline __m128i narrowed(floats value) {
+  const __m256 v = reinterpret_cast<__m256>(value);
+#if defined(__AVX512BF16__) && defined(__AVX512VL__)
+  return reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(v));
+#else
+  const __m256i bits = _mm256_castps_si256(v),
+                odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
+  const __m256i no_number = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, no_number), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+#endif
+}
+#endif
+
+template <bool streaming, typename V>
+inline void store(bf16* address, V value) {
+  if constexpr (std::is_same_v<V, float>) {
+    *address = to_bf16(value);
+  } else {
+#ifdef __AVX2__
+    if constexpr (streaming) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(address), narrowed(value));
+    } else {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(address), narrowed(value));
+    }
+#else
+    for (int64_t lane = 0; lane < lanes; ++lane) address[lane] = to_bf16(value[lane]);
+#endif
+  }
+}
+template <typename V>
+inline void store(bf16* address, V value) {
   store<false>(address, value);
 }
 

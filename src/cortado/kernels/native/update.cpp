@@ -94,6 +94,14 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
   });
 }
 
+void sum(bf16* target, std::span<const bf16* const> terms, int64_t count) {
+  map_elements(target, count, true, [terms]<typename V>(int64_t i) {
+    V total = load<V>(terms[0] + i);
+    for (size_t t = 1; t < terms.size(); ++t) total += load<V>(terms[t] + i);
+    return total;
+  });
+}
+
 void relu_mask(float* target, const float* a, const float* y, int64_t count) {
   map_elements(target, count, target == a || target == y, [=]<typename V>(int64_t i) {
     const V value = load<V>(a + i);

@@ -1,0 +1,152 @@
+#include "cortado/kernels/converted.h"
+
+#include <algorithm>
+
+#include "cortado/kernels/native/convert.h"
+
+namespace cortado {
+namespace {
+
+constexpr int64_t alignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// A tensor that is not f32, and where its f32 copy lies in scratch memory; -1: it is f32 itself.
+struct Copy {
+  int64_t offset = -1, elements = 0;
+};
+
+// Scratch: the inner kernel's, then a copy of each tensor, and of each gradient, that is not f32.
+class ConvertedKernel : public Kernel {
+ public:
+  ConvertedKernel(std::unique_ptr<Kernel> inner, const Task& task) : inner_(std::move(inner)) {
+    bytes_ = aligned(inner_->scratch_bytes().count);
+    const bool learns = task.has_backward();
+    for (int i = 0; i < std::ssize(task.input_boxes); ++i) {
+      const int64_t elements = task.local_input(i).size();
+      inputs_.push_back(place(task.input_type(i), elements));
+      input_gradients_.push_back(learns ? place(task.input_type(i), elements) : Copy{});
+    }
+    for (int k = 0; k < std::ssize(task.output_boxes); ++k) {
+      const int64_t elements = task.local_output(k).size();
+      outputs_.push_back(place(task.output_type(k), elements));
+      output_gradients_.push_back(learns ? place(task.output_type(k), elements) : Copy{});
+      gradient_elements_.push_back(elements);
+    }
+  }
+
+  std::string name() const override { return inner_->name() + ", converted"; }
+  Bytes saved_bytes() const override { return inner_->saved_bytes(); }
+  bool saves_by_samples() const override { return inner_->saves_by_samples(); }
+  Bytes scratch_bytes() const override { return {bytes_}; }
+  BackwardReads backward_reads() const override { return inner_->backward_reads(); }
+  bool overwrites_output_gradients() const override { return inner_->overwrites_output_gradients(); }
+  int64_t forward_sums() const override { return inner_->forward_sums(); }
+  int64_t backward_sums() const override { return inner_->backward_sums(); }
+  ParameterFormat parameter_format(int p) const override { return inner_->parameter_format(p); }
+
+  void forward_partial(const Arguments& arguments) override {
+    inner_->forward_partial(forward_arguments(arguments));
+  }
+  void forward(const Arguments& arguments) override {
+    Arguments f32 = forward_arguments(arguments);
+    inner_->forward(f32);
+    narrow(f32.outputs, outputs_, arguments.outputs);
+  }
+  void backward_partial(const Arguments& arguments) override {
+    Arguments f32 = backward_arguments(arguments);
+    inner_->backward_partial(f32);
+    keep_output_gradients(f32, arguments);
+  }
+  void backward_weights(const Arguments& arguments) override {
+    Arguments f32 = backward_arguments(arguments);
+    inner_->backward_weights(f32);
+    keep_output_gradients(f32, arguments);
+  }
+  void backward(const Arguments& arguments) override {
+    Arguments f32 = backward_arguments(arguments);
+    if (inner_->passes_output_gradient()) {
+      for (float*& gradient : f32.input_gradients)
+        if (gradient) gradient = f32.output_gradients[0];
+    }
+    inner_->backward(f32);
+    keep_output_gradients(f32, arguments);
+    for (size_t i = 0; i < f32.input_gradients.size(); ++i) {
+      if (!arguments.input_gradients[i] || f32.input_gradients[i] == arguments.input_gradients[i]) continue;
+      if (input_gradients_[i].offset >= 0) {
+        native::convert(f32.input_gradients[i], elements<bf16>(arguments.input_gradients[i]),
+                        input_gradients_[i].elements);
+      } else {  // the output's gradient, of another type, is passed on
+        std::copy_n(f32.input_gradients[i], gradient_elements_[0], arguments.input_gradients[i]);
+      }
+    }
+  }
+
+ private:
+  Copy place(ElementType type, int64_t elements) {
+    if (type == ElementType::f32) return {};
+    const Copy copy{bytes_, elements};
+    bytes_ += aligned(bytes_of(elements, ElementType::f32).count);
+    return copy;
+  }
+  template <typename Pointers>
+  static void redirect(Pointers& pointers, const std::vector<Copy>& copies, const Arguments& arguments) {
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      if (pointers[i] && copies[i].offset >= 0)
+        pointers[i] = reinterpret_cast<float*>(arguments.scratch + copies[i].offset);
+    }
+  }
+  template <typename Pointers>
+  static void widen(Pointers& pointers, const std::vector<Copy>& copies, const Arguments& arguments) {
+    const Pointers own = pointers;
+    redirect(pointers, copies, arguments);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i] != pointers[i])
+        native::convert(elements<bf16>(own[i]), const_cast<float*>(pointers[i]), copies[i].elements);
+    }
+  }
+  static void narrow(const std::vector<float*>& copied, const std::vector<Copy>& copies,
+                     const std::vector<float*>& own) {
+    for (size_t i = 0; i < own.size(); ++i)
+      if (own[i] != copied[i]) native::convert(copied[i], elements<bf16>(own[i]), copies[i].elements);
+  }
+
+  Arguments forward_arguments(const Arguments& arguments) const {
+    Arguments f32 = arguments;
+    widen(f32.inputs, inputs_, arguments);
+    redirect(f32.outputs, outputs_, arguments);
+    return f32;
+  }
+  Arguments backward_arguments(const Arguments& arguments) const {
+    Arguments f32 = arguments;
+    const BackwardReads reads = inner_->backward_reads();
+    if (reads.inputs) widen(f32.inputs, inputs_, arguments);
+    if (reads.outputs) widen(f32.outputs, outputs_, arguments);
+    widen(f32.output_gradients, output_gradients_, arguments);
+    redirect(f32.input_gradients, input_gradients_, arguments);
+    return f32;
+  }
+  void keep_output_gradients(const Arguments& f32, const Arguments& arguments) const {
+    if (inner_->overwrites_output_gradients())
+      narrow(f32.output_gradients, output_gradients_, arguments.output_gradients);
+  }
+
+  std::unique_ptr<Kernel> inner_;
+  std::vector<Copy> inputs_, outputs_, input_gradients_, output_gradients_;  // per tensor of the task
+  std::vector<int64_t> gradient_elements_;                                   // per output
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Task in_f32(const Task& task) {
+  Task f32 = task;
+  f32.input_types.clear();
+  f32.output_types.clear();
+  return f32;
+}
+
+std::unique_ptr<Kernel> make_converted(std::unique_ptr<Kernel> inner, const Task& task) {
+  return std::make_unique<ConvertedKernel>(std::move(inner), task);
+}
+
+}  // namespace cortado

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include "cortado/base/element_type.h"
+#include "cortado/layers/layer.h"
+
+namespace cortado {
+
+// In what a network computes. f32: all in float. bf16: activations, their gradients and the weights that
+// kernels read are bfloat16; all that is summed over many samples or iterations stays f32: parameters,
+// their gradients and histories, statistics, losses (Micikevicius et al., Mixed Precision Training, 2018;
+// Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 2019).
+enum class Precision { f32, bf16 };
+
+std::string_view name_of(Precision precision);
+
+// What a layer's outputs are in a network of precision bf16.
+enum class OutputRule {
+  bf16,       // layers of many products: here bf16 begins
+  as_inputs,  // bf16 if input 0 is: layers that act pointwise, normalize, pool or move elements
+  f32,        // sources, losses, probabilities, counts and indices: here bf16 ends
+};
+OutputRule output_rule(const Layer& layer);
+
+// The type of a layer's outputs by its rule and the types of its inputs.
+ElementType output_type(const Layer& layer, std::span<const ElementType> inputs);
+
+}  // namespace cortado
