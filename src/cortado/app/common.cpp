@@ -9,6 +9,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/cli/precision_option.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/comm/processors.h"
 #include "cortado/kernels/names.h"
@@ -138,6 +139,7 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
   command.add_option("--stage", o.stages, "Stages of the net state, besides the model file's: a,b");
   add_number(command, "--batch", o.batch, 1, most_samples_of_batch,
              "Batch size of all source layers; default: the model file's");
+  add_precision_option(command, o.precision);
   add_source_option(command, "--source", o.sources, "the net");
 }
 
@@ -171,6 +173,7 @@ void print_warnings(const std::vector<std::string>& lines) {
 }
 
 void apply(const ModelOptions& o, const caffe::NetState& state, NetFile& file) {
+  file.precision = o.precision;
   if (o.batch > 0) override_batch(file.net, o.batch);
   for (const std::string& source : o.sources) override_source(file, state, source, "--source");
 }

@@ -56,6 +56,7 @@ struct ModelOptions {
   int batch = 0;                     // 0: as the file says
   std::string input_shape;           // "3x227x227", where the data are not at hand
   std::vector<std::string> sources;  // PATH or LAYER=PATH
+  Precision precision = Precision::f32;
 };
 void add_model_options(CLI::App& command, ModelOptions& options);
 // --source, or another name, of "the net".

@@ -15,6 +15,7 @@
 #include "cortado/base/text.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/cli/precision_option.h"
 #include "cortado/job/signals.h"
 #include "cortado/net/net_files.h"
 #include "cortado/net/solver_state.h"
@@ -223,6 +224,7 @@ Command add_train_command(CLI::App& app) {
              "Batch size of the training net; default: its file's");
   add_number(*command, "--test-batch", a->nets.test_batch, 1, most_samples_of_batch,
              "Batch size of the test nets; default: their files'");
+  add_precision_option(*command, a->nets.precision);
   add_source_option(*command, "--source", a->nets.sources, "the training net");
   add_source_option(*command, "--test-source", a->nets.test_sources, "the test nets");
   command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");

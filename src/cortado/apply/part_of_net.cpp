@@ -14,7 +14,8 @@ namespace {
 // The net of one state, all layers named, with their lines.
 NetFile net_in(const NetFile& file, const caffe::NetState& state) {
   DeclaredNet declared = declare_net(file, state);
-  NetFile net{file.path, std::move(declared.net), {}};
+  NetFile net{
+      .path = file.path, .net = std::move(declared.net), .layer_lines = {}, .precision = file.precision};
   for (const LayerDeclaration& layer : declared.layers) net.layer_lines.push_back(layer.where.line);
   return net;
 }

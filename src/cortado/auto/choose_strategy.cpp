@@ -32,6 +32,7 @@ std::string trial_of(const Network& network, const Strategy& strategy, const std
     const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
     net += fmt::format("{} {}{}\n", node.name, identity_of(network, index),
                        network.learns() == (node.phase == Phase::train) ? "" : " in the other phase");
+    for (int output : node.outputs) net += name_of(network.tensors()[static_cast<size_t>(output)].type);
   }
   return fmt::format("iteration of net '{}' {:016x} under strategy {:016x} by {} kernels", network.name(),
                      digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);

@@ -66,7 +66,7 @@ LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
   DeclaredNet declared = declare_net(file, state);
   Phase phase = state.phase() == caffe::TRAIN ? Phase::train : Phase::test;
   Network network = Network::build(file.net.name(), phase, declared.layers, source_shapes, learns);
-  return {std::move(declared.net), std::move(network)};
+  return {std::move(declared.net), network.in(file.precision)};
 }
 
 }  // namespace cortado

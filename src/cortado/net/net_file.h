@@ -18,6 +18,7 @@ struct NetFile {
   std::vector<int> layer_lines;                    // line of net.layer(i); 0: unknown
   std::vector<std::string> warnings = {};          // what has no effect, a line each, for the user
   std::vector<std::string> shapeless_inputs = {};  // `input` without a shape, which a network needs
+  Precision precision = Precision::f32;            // that its networks compute in; no file says it
 
   SourceLocation where(int layer) const { return {path, layer_lines[layer]}; }
 };

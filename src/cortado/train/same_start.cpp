@@ -31,7 +31,8 @@ void check_same_start(Communicator& communicator, std::span<const StartFact> fac
 }
 
 StartFact fact_of(const std::string& what, const NetFile& file, const caffe::NetState& state) {
-  return {fmt::format("{} {}", what, file.path), file.net.SerializeAsString() + state.SerializeAsString()};
+  return {fmt::format("{} {}", what, file.path),
+          file.net.SerializeAsString() + state.SerializeAsString() + std::string(name_of(file.precision))};
 }
 
 std::vector<StartFact> facts_of(const SolverNets& nets) {

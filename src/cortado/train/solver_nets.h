@@ -28,10 +28,11 @@ struct SolverNets {
 SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file,
                        const NetFile* net = nullptr);
 
-// What replaces sources and batch sizes of the nets' files. Sources: "PATH" or "LAYER=PATH".
+// What replaces sources and batch sizes of the nets' files, and the precision of all. Sources: "PATH" or "LAYER=PATH".
 struct NetOverrides {
   int batch = 0, test_batch = 0;  // 0: as the file says
   std::vector<std::string> sources{}, test_sources{};
+  Precision precision = Precision::f32;
 };
 // `file`: the solver's, for messages. Throws UserError where there is no test net to be told of its data.
 void override_data(SolverNets& nets, const NetOverrides& overrides, const std::string& file);
