@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cortado/app/crash_handlers.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/job/crash_handlers.h"
 
 namespace cortado::testing {
 
@@ -186,7 +186,7 @@ Verdicts read_damaged(const FileKind& kind, int cases, int first) {
     for (const std::string& verdict : lines_of(printed)) count(verdict, seed++, verdicts);
     if (ended) continue;
     if (WIFEXITED(status) &&
-        WEXITSTATUS(status) == 2) {  // refused without an exception (app/crash_handlers.h)
+        WEXITSTATUS(status) == 2) {  // refused without an exception (job/crash_handlers.h)
       ++verdicts.refused, ++seed;
       continue;
     }
