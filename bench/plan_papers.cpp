@@ -8,7 +8,9 @@
 #include "cortado/base/error.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/plan/plan_graph.h"
 #include "cortado/plan/search.h"
 

@@ -14,6 +14,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/plan/frontier.h"
 #include "cortado/plan/search.h"
+#include "cortado/plan/within.h"
 
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cortado/net/read_net.h"
+
 #include "tests/apply/whole_net.h"
 
 namespace cortado {

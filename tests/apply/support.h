@@ -7,6 +7,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/base/scratch_folder.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cortado/data/datum.h"
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/lmdb.h"
 
 #include "tests/app/run_command.h"

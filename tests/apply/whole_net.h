@@ -6,6 +6,7 @@
 #include "cortado/data/datum.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/exec/executor.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/weights.h"
 
 #include "tests/apply/support.h"

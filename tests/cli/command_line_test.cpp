@@ -34,6 +34,8 @@ TEST(CommandLine, NumbersAreWholeTexts) {
   EXPECT_EQ(numbers_of<double>("104,117.5", "--mean-value", "one"), (std::vector<double>{104, 117.5}));
   EXPECT_TRUE(numbers_of<int>("", "--resize", "two").empty());
   EXPECT_THROW(numbers_of<double>("1,nan", "--mean-value", "one"), UserError);
+  EXPECT_THROW(numbers_of<double>("+104,117", "--mean-value", "one"), UserError);
+  EXPECT_THROW(numbers_of<int>("256,+256", "--resize", "two"), UserError);
 }
 
 TEST(CommandLine, OptionsRefuseWhatTheirRangeHasNot) {

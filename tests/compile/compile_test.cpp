@@ -4,6 +4,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/instruction_set.h"
+#include "cortado/kernels/select.h"
 
 #include "tests/compile/program_text.h"
 #include "tests/plan/zoo.h"

@@ -10,6 +10,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/parallel/collectives.h"
+#include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 
 namespace cortado {

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 #include <set>
 
+#include "cortado/data/open_reader.h"
 #include "cortado/data/reader.h"
 
 #include "tests/data/support.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/image_list.h"
 #include "cortado/data/lmdb.h"
 

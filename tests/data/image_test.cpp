@@ -3,6 +3,7 @@
 #include <array>
 #include <sstream>
 
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/resize.h"
 
 #include "tests/data/support.h"

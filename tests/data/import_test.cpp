@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/data/datum.h"
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/lmdb.h"
 
 #include "tests/data/support.h"

@@ -3,8 +3,10 @@
 #include <hdf5.h>
 
 #include "cortado/data/datum.h"
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/data/memory_reader.h"
+#include "cortado/data/open_reader.h"
 #include "cortado/data/reader.h"
 
 #include "tests/data/support.h"

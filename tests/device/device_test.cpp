@@ -9,6 +9,8 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/device/emulated/emulated_device.h"
+#include "cortado/device/host/host_device.h"
 #include "cortado/device/memory.h"
 
 namespace cortado::device {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cortado/device/device.h"
+#include "cortado/device/emulated/emulated_device.h"
 #include "cortado/device/memory.h"
 
 namespace cortado::device {

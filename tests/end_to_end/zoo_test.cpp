@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 namespace cortado {
 namespace {

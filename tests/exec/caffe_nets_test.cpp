@@ -8,6 +8,7 @@
 #include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/parallel/strategy.h"
 
 #include "tests/exec/test_device.h"

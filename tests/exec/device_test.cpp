@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
+#include "cortado/device/emulated/emulated_device.h"
+#include "cortado/device/host/host_device.h"
 #include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"

@@ -9,6 +9,7 @@
 #include "cortado/comm/local/local_job.h"
 #include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/parallel/strategy.h"

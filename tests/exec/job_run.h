@@ -10,6 +10,7 @@
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/build_network.h"
 #include "cortado/net/network.h"
 
 #include "tests/exec/test_device.h"
@@ -41,7 +42,7 @@ class CutNet {
   }
 
   Network build() const {
-    return Network::build("net", Phase::train, declarations_, [](const LayerDeclaration& layer) {
+    return build_network("net", Phase::train, declarations_, [](const LayerDeclaration& layer) {
       return dynamic_cast<const Source&>(*layer.layer).options().shapes;
     });
   }

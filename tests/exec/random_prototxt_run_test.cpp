@@ -7,7 +7,9 @@
 
 #include "cortado/base/error.h"
 #include "cortado/exec/executor.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/exec/test_device.h"
 #include "tests/net/random_prototxt.h"

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "cortado/device/device.h"
+#include "cortado/device/emulated/emulated_device.h"
+#include "cortado/device/host/host_device.h"
 #include "cortado/exec/parameters.h"
 
 namespace cortado::testing {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cortado/base/error.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 
 namespace cortado {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cortado/base/error.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/text_format.h"
 #include "cortado/net/weights.h"
 

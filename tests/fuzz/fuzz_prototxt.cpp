@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cortado/base/error.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/fuzz/build_net.h"
 

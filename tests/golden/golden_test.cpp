@@ -9,7 +9,10 @@
 
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/select.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/train/safetensors.h"
 
 namespace cortado {

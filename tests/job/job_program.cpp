@@ -14,6 +14,7 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/parent.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/batch_norm.h"

@@ -6,6 +6,7 @@
 
 #include "cortado/kernels/reference/chain.h"
 #include "cortado/kernels/reference/view.h"
+#include "cortado/kernels/select.h"
 
 #include "tests/kernels/buffers.h"
 

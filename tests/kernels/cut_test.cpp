@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cortado/base/error.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/concat.h"

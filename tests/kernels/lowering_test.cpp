@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/lowering/implicit_gemm.h"
+#include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/lowering/partitions.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"

@@ -1,4 +1,6 @@
 // Which implementation a task gets.
+#include "cortado/kernels/select.h"
+
 #include <algorithm>
 #include <gtest/gtest.h>
 

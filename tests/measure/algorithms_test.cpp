@@ -2,6 +2,7 @@
 
 #include "cortado/compile/compile.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/select.h"
 
 #include "tests/measure/kept.h"
 #include "tests/plan/zoo.h"

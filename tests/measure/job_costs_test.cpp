@@ -2,6 +2,7 @@
 #include "cortado/measure/job_costs.h"
 
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/select.h"
 #include "cortado/measure/job_prediction.h"
 #include "cortado/measure/measured_kernels.h"
 

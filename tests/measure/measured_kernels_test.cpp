@@ -1,6 +1,7 @@
 #include "cortado/measure/measured_kernels.h"
 
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/select.h"
 
 #include "tests/measure/kept.h"
 #include "tests/plan/zoo.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cortado/net/read_net.h"
 #include "cortado/net/text_format.h"
 
 #include "tests/net/net_testing.h"

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/base/scratch_folder.h"
 

@@ -1,5 +1,7 @@
 #include "cortado/net/network.h"
 
+#include "cortado/net/declare_net.h"
+
 #include "tests/net/net_testing.h"
 
 namespace cortado {

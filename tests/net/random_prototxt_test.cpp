@@ -6,7 +6,9 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/from_caffe.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/net/net_testing.h"
 

@@ -1,6 +1,8 @@
 #include "cortado/net/upgrade.h"
 
 #include "cortado/layers/source.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/text_format.h"
 
 #include "tests/net/net_testing.h"

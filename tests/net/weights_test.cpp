@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "cortado/base/file.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/net/text_format.h"
 

@@ -6,6 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/inner_product.h"
+#include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 
 namespace cortado {

@@ -5,7 +5,9 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/scale.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/program/nets.h"
 

@@ -4,6 +4,7 @@
 
 #include "cortado/layers/layer_of.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/build_network.h"
 
 #include "tests/base/changed_field.h"
 
@@ -42,7 +43,7 @@ bool layers_alike(LayerPtr one, LayerPtr other, std::pair<Shape, Shape> shapes =
   layers[1].name = "one", layers[1].layer = std::move(one), layers[1].bottoms = {"a"}, layers[1].tops = {"c"};
   layers[2].name = "two", layers[2].layer = std::move(other), layers[2].bottoms = {"b"},
   layers[2].tops = {"d"};
-  const Network network = Network::build("net", Phase::test, layers, [&](const LayerDeclaration&) {
+  const Network network = build_network("net", Phase::test, layers, [&](const LayerDeclaration&) {
     return std::vector<Shape>{shapes.first, shapes.second};
   });
   return plan::alike(network, {{network.node("one")}}, {{network.node("two")}});

@@ -6,6 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/plan/exhaustive.h"
+#include "cortado/plan/within.h"
 
 #include "tests/plan/graphs.h"
 

@@ -5,7 +5,9 @@
 
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/plan/plan_graph.h"
 
 namespace cortado::testing {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/layer_grid.h"
 #include "cortado/plan/search.h"

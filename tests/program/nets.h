@@ -8,6 +8,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/build_network.h"
 #include "cortado/net/network.h"
 #include "cortado/program/program.h"
 
@@ -25,7 +26,7 @@ inline LayerDeclaration declared(const std::string& name, LayerPtr layer, std::v
 
 // A net whose source layers tell their own shapes.
 inline Network built(const std::vector<LayerDeclaration>& declarations, Phase phase = Phase::train) {
-  return Network::build("test", phase, declarations, [](const LayerDeclaration& layer) {
+  return build_network("test", phase, declarations, [](const LayerDeclaration& layer) {
     return dynamic_cast<const Source&>(*layer.layer).options().shapes;
   });
 }

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "cortado/machine/file.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/sim/step_seconds.h"
 
 #include "tests/sim/jobs.h"

@@ -67,4 +67,5 @@ def main():
     return bad or functions[0][0] > MOST_LINES
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

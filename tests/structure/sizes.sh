@@ -11,7 +11,7 @@ if ((app > 2500)); then
   echo "src/cortado/app has $app lines, at most 2500"
   bad=1
 fi
-for room in app compile; do
+for room in app auto compile measure program; do
   sources=$(lines "$root/src/cortado/$room") tests=$(lines "$root/tests/$room")
   if ((2 * tests < sources)); then
     echo "tests/$room has $tests lines, at least half of the $sources of src/cortado/$room"

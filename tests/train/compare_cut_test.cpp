@@ -9,7 +9,9 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/random.h"
 #include "cortado/comm/local/local_job.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/parallel/strategy.h"
 
 namespace cortado {

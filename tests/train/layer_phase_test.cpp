@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "cortado/net/read_net.h"
 #include "cortado/train/data_network.h"
 
 namespace cortado {

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "cortado/base/file.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/seal.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/train/prefix_lock.h"

@@ -9,6 +9,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {

@@ -1,6 +1,7 @@
 #include "cortado/api/job.h"
 
 #include "cortado/api/impl/job.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/comm/mpi.h"
 

@@ -5,6 +5,8 @@
 #include "cortado/api/impl/network.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/source_override.h"
 #include "cortado/report/plan_report.h"
 #include "cortado/train/load_without_data.h"

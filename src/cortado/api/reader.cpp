@@ -7,6 +7,7 @@
 #include "cortado/api/impl/network.h"
 #include "cortado/base/error.h"
 #include "cortado/data/callback_reader.h"
+#include "cortado/data/open_reader.h"
 
 namespace cortado::api {
 namespace {

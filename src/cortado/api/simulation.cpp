@@ -4,28 +4,23 @@
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/simulation.h"
 #include "cortado/api/impl/strategy.h"
-#include "cortado/plan/choice.h"
+#include "cortado/auto/choose_on_machine.h"
 #include "cortado/report/simulation_report.h"
 
 namespace cortado::api {
 
-ChosenStrategy choose_on(const cortado::Network& network, const Strategy& asked, const DeviceGraph& machine) {
-  const Strategy::Impl& strategy = asked.impl();
-  const std::string name = strategy.name.empty() ? "auto" : strategy.name;
-  if (strategy.parsed) return {strategy.load(network, machine.devices()), ""};
-  ChosenStrategy chosen;
-  if (name == "auto") {
-    AbsentMachine absent(machine);
-    plan::Choice choice =
-        plan::choose(network, plan::pricing_for(machine), absent.costs(), machine.node_of_devices(),
-                     machine.least_memory(), simulated_seconds(network, absent.simulated()));
-    chosen = {std::move(choice.candidates[0].strategy), std::move(choice.misfit)};
-  } else {
-    chosen.strategy = load_strategy(name, network, machine.devices());
-  }
-  strategy.apply_schedules(network, chosen.strategy);
-  return chosen;
+namespace {
+
+cortado::Strategy strategy_on(const DeviceGraph& machine, const cortado::Network& network,
+                              const Strategy::Impl& asked) {
+  if (asked.parsed) return asked.load(network, machine.devices());
+  const std::string name = asked.name.empty() ? "auto" : asked.name;
+  cortado::Strategy strategy = choose_on_machine(name, network, machine).strategy;
+  asked.apply_schedules(network, strategy);
+  return strategy;
 }
+
+}  // namespace
 
 double Simulation::seconds() const { return impl_->job.simulation.iteration.count; }
 double Simulation::exposed_communication() const { return impl_->times.exposed.count; }
@@ -65,11 +60,10 @@ std::string Simulation::trace() const { return trace_json(impl_->slices); }
 Simulation simulate(const Network& network, const Strategy& strategy, const Machine& machine) {
   const DeviceGraph& graph = machine.impl().graph;
   const cortado::Network& cut = network.impl().network();
-  const ChosenStrategy chosen = choose_on(cut, strategy, graph);
+  const cortado::Strategy chosen = strategy_on(graph, cut, strategy.impl());
   const NodeStrategies strategies =
-      resolve(chosen.strategy, cut, graph.devices(), strategy.name().empty() ? "auto" : strategy.name());
-  SimulatedJob job =
-      simulate_job(cut, strategies, chosen.strategy.schedule, AbsentMachine(graph).simulated());
+      resolve(chosen, cut, graph.devices(), strategy.name().empty() ? "auto" : strategy.name());
+  SimulatedJob job = simulate_job(cut, strategies, chosen.schedule, AbsentMachine(graph).simulated());
   TimeReport times = report_of(job, cut, graph);
   std::vector<TraceSlice> slices = slices_of_job(job, cut);
   return Simulation(std::make_shared<const Simulation::Impl>(

@@ -15,6 +15,7 @@
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/spoken_order.h"
 #include "cortado/kernels/names.h"
+#include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
 
 namespace cortado::api {

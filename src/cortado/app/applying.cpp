@@ -7,6 +7,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/net/read_net.h"
 
 namespace cortado {
 void add_apply_options(CLI::App& command, ApplyArguments& a) {

@@ -4,12 +4,12 @@
 #include "cortado/app/applying.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
 #include "cortado/apply/classification_report.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 
 namespace cortado {

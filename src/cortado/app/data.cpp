@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/help.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/data/database_folder.h"
 #include "cortado/data/import.h"

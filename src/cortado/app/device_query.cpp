@@ -4,7 +4,7 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/comm/processors.h"
 #include "cortado/measure/host_facts.h"
 

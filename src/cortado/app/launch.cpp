@@ -11,6 +11,7 @@
 #include "cortado/base/error.h"
 #include "cortado/cli/arguments.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/membership.h"

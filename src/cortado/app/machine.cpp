@@ -3,11 +3,11 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_machine.h"

@@ -9,14 +9,13 @@
 #include <string>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/help.h"
 #include "cortado/app/launch.h"
 #include "cortado/base/error.h"
 #include "cortado/base/version.h"
 #include "cortado/cli/arguments.h"
 #include "cortado/cli/guarded.h"
 #include "cortado/cli/help_lines.h"
-#include "cortado/comm/mpi.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/job/crash_handlers.h"
 #include "cortado/job/membership.h"
 #include "cortado/terminal/terminal.h"

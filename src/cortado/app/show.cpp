@@ -3,10 +3,11 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
+#include "cortado/net/read_net.h"
 #include "cortado/report/net_report.h"
 
 namespace cortado {

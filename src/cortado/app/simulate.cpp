@@ -3,16 +3,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cortado/api/impl/simulation.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
+#include "cortado/auto/choose_on_machine.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/machine/file.h"
+#include "cortado/report/run_page.h"
 #include "cortado/report/simulation_report.h"
 #include "cortado/tune/tune_on_machine.h"
 
@@ -32,11 +33,6 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
                          const std::string& name) {
   return simulate_job(network, resolve(strategy, network, machine.devices(), name), strategy.schedule,
                       AbsentMachine(machine).simulated());
-}
-
-api::Strategy asked_strategy(const SimulateArguments& a) {
-  const ScheduleChanges& s = a.schedule;
-  return api::Strategy(a.strategy).with({s.gradient_chunks, s.no_late_updates, s.halves, s.replicate});
 }
 
 // Refines the strategy as long as there is time, and tells what came of it.
@@ -74,8 +70,9 @@ void run_simulate(const SimulateArguments& a) {
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
-  auto [strategy, misfit] = api::choose_on(network, asked_strategy(a), machine);
+  auto [strategy, misfit] = choose_on_machine(a.strategy, network, machine);
   if (!misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", misfit);
+  apply(a.schedule, network, strategy);
   if (a.tune) tune(a, machine, network, strategy);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();

@@ -5,7 +5,6 @@
 
 #include "cortado/app/commands.h"
 #include "cortado/app/common.h"
-#include "cortado/app/help.h"
 #include "cortado/app/launch.h"
 #include "cortado/app/progress_bar.h"
 #include "cortado/app/training_lines.h"
@@ -14,6 +13,7 @@
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/file_option.h"
+#include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/cli/precision_option.h"
 #include "cortado/job/signals.h"

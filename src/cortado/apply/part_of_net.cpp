@@ -7,6 +7,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/net/declare_net.h"
 
 namespace cortado {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "cortado/auto/choose_strategy.h"
 #include "cortado/compile/compile.h"
+#include "cortado/kernels/select.h"
 #include "cortado/parallel/schedule_changes.h"
 #include "cortado/train/same_start.h"
 
@@ -40,7 +41,8 @@ KernelChoice select_kernels(const JobCut& cut, const Network& network, Communica
 // How this rank compiles `network`. Throws UserError where the strategy does not fit.
 CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
                                const JobCutWords& words);
-// Throws UserError unless all ranks have the same build, the same `facts` and the same cut.
+// Throws UserError unless all ranks have the same build, the same `facts` and the same cut. To be called
+// before the ranks build what must be equal.
 void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFact> facts);
 
 }  // namespace cortado

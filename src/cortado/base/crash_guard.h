@@ -7,7 +7,7 @@ namespace cortado {
 
 // While it lives, the calling thread is inside a library that may crash on a damaged file. A program that
 // owns its process may install handlers of SIGSEGV, SIGBUS, SIGFPE and SIGABRT that look at line(): the
-// command does (app/crash_handlers.h). Guards may nest; the inner one speaks.
+// command does (job/crash_handlers.h). Guards may nest; the inner one speaks.
 class CrashGuard {
  public:
   explicit CrashGuard(const std::string& path);

@@ -42,7 +42,7 @@ template <typename Number>
 std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted) {
   std::vector<Number> numbers;
   for (const std::string& part : split_list(text)) {
-    const std::optional<Number> number = number_of<Number>(part);
+    const std::optional<Number> number = part.starts_with('+') ? std::nullopt : number_of<Number>(part);
     if (!number)
       throw UserError(fmt::format("{} {}: '{}' is not a number; give {}", option, text, part, wanted));
     numbers.push_back(*number);

@@ -17,8 +17,8 @@ template <typename T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, std::type_identity_t<T> least,
                         std::type_identity_t<T> most, const std::string& description);
 
-// The numbers of "104,117,123"; none of "". Throws UserError that names the option and says what is wanted.
-// Number: int or double.
+// The numbers of "104,117,123", each without "+"; none of "". Throws UserError that names the option and says
+// what is wanted. Number: int or double.
 template <typename Number>
 std::vector<Number> numbers_of(const std::string& text, const char* option, const char* wanted);
 

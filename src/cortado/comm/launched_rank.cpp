@@ -1,8 +1,8 @@
+#include "cortado/comm/launched_rank.h"
+
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-
-#include "cortado/comm/mpi.h"
 
 namespace cortado {
 namespace {

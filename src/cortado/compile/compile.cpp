@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cortado/base/error.h"
+#include "cortado/kernels/select.h"
 #include "cortado/program/lower.h"
 
 namespace cortado {

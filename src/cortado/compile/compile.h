@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/compile/kernel_facts.h"
+#include "cortado/kernels/select.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/schedule.h"
 #include "cortado/parallel/strategy.h"

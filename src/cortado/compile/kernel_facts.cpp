@@ -1,6 +1,7 @@
 #include "cortado/compile/kernel_facts.h"
 
 #include "cortado/kernels/instruction_set.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/problem.h"
 
 namespace cortado {

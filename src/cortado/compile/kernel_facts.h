@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/select.h"
 #include "cortado/program/program.h"
 
 namespace cortado {

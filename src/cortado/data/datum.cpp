@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cortado/data/image_codecs.h"
+
 namespace cortado {
 
 void parse_datum(std::span<const uint8_t> value, caffe::Datum& datum) {

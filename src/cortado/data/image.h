@@ -42,13 +42,6 @@ inline bool is_one_image(int64_t values, int64_t channels, int64_t height, int64
 // always 1.
 enum class ColorMode { native, color, gray };
 
-// Decodes a JPEG or PNG file held in memory; EXIF orientation is applied. Throws BrokenRecord on anything
-// else, and on truncated or corrupt data.
-Image decode_image(std::span<const uint8_t> file, ColorMode mode);
-
-// Encodes as "jpg" (quality 95, as OpenCV's default) or "png". Throws UserError on another format.
-std::vector<uint8_t> encode_image(const Image& image, std::string_view format);
-
 // Grey value 0.299 R + 0.587 G + 0.114 B, rounded, of one pixel of three channels or more.
 inline uint8_t gray_of(const uint8_t* bgr) {
   return static_cast<uint8_t>((bgr[0] * 1868 + bgr[1] * 9617 + bgr[2] * 4899 + 8192) >> 14);

@@ -1,3 +1,5 @@
+#include "cortado/data/image_codecs.h"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/image_source.h"
 #include "cortado/data/shuffle.h"
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/image_files.h"
 #include "cortado/data/image_list.h"
 #include "cortado/data/lmdb.h"

@@ -13,6 +13,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/text.h"
 #include "cortado/data/datum.h"
+#include "cortado/data/image_codecs.h"
 #include "cortado/data/image_files.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/data/shuffle.h"

@@ -1,9 +1,10 @@
+#include "cortado/data/open_reader.h"
+
 #include "cortado/base/error.h"
 #include "cortado/data/hdf5_source.h"
 #include "cortado/data/image_source.h"
 #include "cortado/data/memory_reader.h"
 #include "cortado/data/prefetch.h"
-#include "cortado/data/reader.h"
 
 namespace cortado {
 

@@ -48,13 +48,4 @@ class Device {
   uintptr_t begin_ = 0, end_ = 0, shift_ = 0;
 };
 
-// The processor's own memory; its queues run everything at once on the calling thread. One for all ranks of
-// the process.
-Device& host();
-
-// An accelerator for tests, played by threads of the processor. The host faults when it touches its memory. A
-// queue begins work only once somebody waits for it, so a forgotten wait finds old values. Memory that is
-// freed faults when work in a queue still uses it.
-std::unique_ptr<Device> make_emulated();
-
 }  // namespace cortado::device

@@ -4,6 +4,7 @@
 
 #include "cortado/base/units.h"
 #include "cortado/device/device.h"
+#include "cortado/device/host/host_device.h"
 
 namespace cortado::device {
 

@@ -8,11 +8,12 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/spoken_order.h"
-#include "cortado/exec/impl/executor.h"
+#include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
 #include "cortado/kernels/native/convert.h"
 #include "cortado/kernels/native/update.h"
+#include "cortado/kernels/select.h"
 
 namespace cortado {
 namespace {

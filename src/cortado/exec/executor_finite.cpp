@@ -5,7 +5,7 @@
 
 #include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"
-#include "cortado/exec/impl/executor.h"
+#include "cortado/exec/executor_bound.h"
 #include "cortado/kernels/native/update.h"
 #include "cortado/program/lower.h"
 

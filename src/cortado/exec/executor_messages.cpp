@@ -12,7 +12,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
-#include "cortado/exec/impl/executor.h"
+#include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
 #include "cortado/kernels/native/update.h"

@@ -8,6 +8,7 @@
 
 #include "cortado/base/box.h"
 #include "cortado/base/element_type.h"
+#include "cortado/device/host/host_device.h"
 #include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/net/network.h"

@@ -12,6 +12,7 @@
 #include "cortado/comm/processors.h"
 #include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/select.h"
 
 namespace cortado {
 namespace {

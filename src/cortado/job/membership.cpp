@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "cortado/base/error.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
 namespace {
 
+// That of the membership that lives, for the observers of this process.
 JobRank* watched = nullptr;
 
 // Without a parent each rank prints its own message. What stops one rank often stops all: the others give

@@ -113,24 +113,4 @@ struct Implementation {
   std::function<KernelOffer(const Task&)> make;
 };
 
-// In place of an implementation's name: the list of all, and those, too, whose rounding errors are larger
-// than those of sums in float32. These run only so, or where they are named.
-inline constexpr const char* fast_math = "fast-math";
-
-// Those that may take tasks like this one, by the type of its first layer: fastest first, without the
-// reference and without those that are there to be compared with. `only` (optional): fast_math.
-std::vector<Implementation> implementations_of(const Task& task, const std::string& only = "");
-
-// What select_kernel found: the kernel and, for --verbose, why each faster implementation refused.
-struct Selection {
-  std::unique_ptr<Kernel> kernel;
-  std::string implementation;
-  std::vector<std::string> refusals;  // "onednn: dilation on a 1-D tensor"
-};
-
-// All implementations, fastest first, `reference` last. `only` (optional): layers that this implementation
-// knows get no other (a chain that it refuses gets the reference); or fast_math. Throws UserError when none
-// accepts, or none is named so.
-Selection select_kernel(const Task& task, const std::string& only = "");
-
 }  // namespace cortado

@@ -1,3 +1,5 @@
+#include "cortado/kernels/select.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <ranges>
@@ -6,8 +8,9 @@
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
 #include "cortado/kernels/converted.h"
-#include "cortado/kernels/kernel.h"
+#include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/lowering.h"
+#include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/names.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"

@@ -8,6 +8,7 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/cost.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/problem.h"
 #include "cortado/measure/job_machine.h"
 

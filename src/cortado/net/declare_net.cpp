@@ -1,11 +1,13 @@
+#include "cortado/net/declare_net.h"
+
 #include <fmt/format.h>
 #include <map>
 #include <set>
 
 #include "cortado/base/error.h"
+#include "cortado/net/build_network.h"
 #include "cortado/net/filter.h"
 #include "cortado/net/from_caffe.h"
-#include "cortado/net/net_file.h"
 
 namespace cortado {
 namespace {
@@ -65,7 +67,7 @@ LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
                            const Network::SourceShapes& source_shapes, std::optional<bool> learns) {
   DeclaredNet declared = declare_net(file, state);
   Phase phase = state.phase() == caffe::TRAIN ? Phase::train : Phase::test;
-  Network network = Network::build(file.net.name(), phase, declared.layers, source_shapes, learns);
+  const Network network = build_network(file.net.name(), phase, declared.layers, source_shapes, learns);
   return {std::move(declared.net), network.in(file.precision)};
 }
 

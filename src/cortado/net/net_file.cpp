@@ -38,4 +38,10 @@ caffe::NetState net_state(const NetFile& file, Phase phase, int level,
   return state;
 }
 
+void write_net(const std::string& path, const caffe::NetParameter& net) {
+  caffe::NetParameter bare = net;
+  for (caffe::LayerParameter& layer : *bare.mutable_layer()) layer.clear_blobs();
+  write_text(path, bare);
+}
+
 }  // namespace cortado

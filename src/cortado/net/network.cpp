@@ -24,6 +24,17 @@ Network Network::in(Precision precision) const {
   return network;
 }
 
+Network::Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
+                 std::vector<Parameter> parameters)
+    : name_(std::move(name)),
+      learns_(learns),
+      nodes_(std::move(nodes)),
+      tensors_(std::move(tensors)),
+      parameters_(std::move(parameters)) {
+  for (size_t t = 0; t < tensors_.size(); ++t) tensor_named_[tensors_[t].name] = static_cast<int>(t);
+  for (size_t n = 0; n < nodes_.size(); ++n) node_named_.emplace(nodes_[n].name, static_cast<int>(n));
+}
+
 std::vector<int> Network::outputs() const {
   std::vector<int> unread;
   for (size_t t = 0; t < tensors_.size(); ++t) {

@@ -86,11 +86,9 @@ class Network {
   // Shapes of what a source layer brings in, which only its file or database knows.
   using SourceShapes = std::function<std::vector<Shape>(const LayerDeclaration&)>;
 
-  // Resolves names, shapes and gradients. A network that `learns` has gradients; by default one of phase
-  // train does. Throws UserError naming file, line, layer and remedy: unknown or doubly produced blob, cycle,
-  // shape mismatch, unequal shared parameters.
-  static Network build(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
-                       const SourceShapes& source_shapes, std::optional<bool> learns = {});
+  // Of parts that fit together: build_network() makes them.
+  Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
+          std::vector<Parameter> parameters);
 
   // The same network with tensors of the types that this precision gives them (layers/precision.h). What
   // nobody consumes is f32, as who reads it expects.

@@ -1,6 +1,7 @@
+#include "cortado/net/read_net.h"
+
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
-#include "cortado/net/net_file.h"
 #include "cortado/net/text_format.h"
 #include "cortado/net/upgrade.h"
 #include "cortado/net/without_effect.h"
@@ -60,12 +61,6 @@ void give_input_shapes(NetFile& file, const std::function<std::vector<Shape>(siz
   for (const std::string& blob : file.shapeless_inputs) input.add_top(blob);
   set_shapes(input, shapes(file.shapeless_inputs.size()));
   file.shapeless_inputs.clear();
-}
-
-void write_net(const std::string& path, const caffe::NetParameter& net) {
-  caffe::NetParameter bare = net;
-  for (caffe::LayerParameter& layer : *bare.mutable_layer()) layer.clear_blobs();
-  write_text(path, bare);
 }
 
 }  // namespace cortado

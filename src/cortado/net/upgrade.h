@@ -1,6 +1,9 @@
 #pragma once
 
-#include "cortado/net/net_file.h"
+#include <string>
+#include <vector>
+
+#include "cortado/proto/caffe.pb.h"
 
 namespace cortado {
 

@@ -11,6 +11,7 @@
 #include "cortado/base/finite.h"
 #include "cortado/net/hdf5_file.h"
 #include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/seal.h"
 #include "cortado/net/text_format.h"
 

@@ -8,6 +8,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/random.h"
+#include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/parallel/strategy.h"
 

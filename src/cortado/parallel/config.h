@@ -60,16 +60,4 @@ Box domain_block(const Shape& domain, const ParallelConfig& config, int index);
 // channels were cut c*r times.
 Box summed_block(const Shape& domain, const ParallelConfig& config, int index);
 
-// Throws UserError, naming value and remedy, unless `config` can cut a layer of these shapes over `ranks`.
-void check_config(const ParallelConfig& config, const Layer& layer, std::span<const Shape> inputs,
-                  std::span<const Shape> outputs, int ranks);
-
-// Into how many parts each dimension of a layer of these shapes may be cut, by itself. A check of the
-// configuration also asks that c * r parts of output 0's channels remain where r is cut.
-Degrees most_degrees(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs);
-
-// `config` with degrees lowered to what the shapes allow, on its first devices.
-ParallelConfig clamped(ParallelConfig config, const Layer& layer, std::span<const Shape> inputs,
-                       std::span<const Shape> outputs);
-
 }  // namespace cortado

@@ -1,3 +1,5 @@
+#include "cortado/parallel/config_fit.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <numeric>
 
 #include "cortado/base/error.h"
-#include "cortado/parallel/config.h"
 #include "cortado/parallel/layer_cut.h"
 
 namespace cortado {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cortado/base/error.h"
+#include "cortado/parallel/config_fit.h"
 
 namespace cortado {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "cortado/plan/frontier.h"
 #include "cortado/plan/tradeoff.h"
+#include "cortado/plan/within.h"
 
 namespace cortado::plan {
 namespace {

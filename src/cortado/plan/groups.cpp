@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cortado/layers/task.h"
+#include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/parallel/strategy.h"
 

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "cortado/plan/frontier.h"
+#include "cortado/plan/frontier_point.h"
+#include "cortado/plan/search.h"
 
 namespace cortado::plan {
 

@@ -1,8 +1,9 @@
+#include "cortado/plan/within.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "cortado/base/error.h"
-#include "cortado/plan/frontier.h"
 #include "cortado/plan/marginals.h"
 #include "cortado/plan/multiplier.h"
 #include "cortado/plan/pareto.h"

@@ -1,3 +1,5 @@
+#include "cortado/report/run_page.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 

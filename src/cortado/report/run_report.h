@@ -61,8 +61,4 @@ struct RunReport {
 RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,
                         std::vector<TraceSlice> slices);
 
-// A self-contained page of HTML that is also well-formed XML: both lanes of the ranks over time, the overlap
-// ratio, what was waited for layer by layer, the prediction beside it.
-std::string run_page(const RunReport& report);
-
 }  // namespace cortado

@@ -1,6 +1,8 @@
 #include "cortado/train/data_network.h"
 
+#include "cortado/data/open_reader.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/declare_net.h"
 
 namespace cortado {
 

@@ -9,6 +9,7 @@
 
 #include "cortado/data/reader.h"
 #include "cortado/exec/executor.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 
 namespace cortado {

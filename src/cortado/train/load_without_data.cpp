@@ -6,8 +6,11 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/data/open_reader.h"
 #include "cortado/data/reader.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
 
 namespace cortado {
 namespace {

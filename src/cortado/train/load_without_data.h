@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 
 namespace cortado {

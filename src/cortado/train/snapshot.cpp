@@ -8,6 +8,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/finite.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/seal.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/train/safetensors.h"

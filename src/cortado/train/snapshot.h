@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/weights.h"
 #include "cortado/train/solver_options.h"

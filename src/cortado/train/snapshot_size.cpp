@@ -6,6 +6,7 @@
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
+#include "cortado/net/declare_net.h"
 
 namespace cortado {
 namespace {

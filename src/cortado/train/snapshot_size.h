@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 #include "cortado/train/solver_options.h"
 

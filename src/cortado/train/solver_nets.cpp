@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/source_override.h"
 
 namespace cortado {

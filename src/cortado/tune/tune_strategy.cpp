@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cortado/parallel/config_fit.h"
 #include "cortado/tune/schedules.h"
 
 namespace cortado {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cortado/api/network.h"
+#include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 
 namespace cortado::api {

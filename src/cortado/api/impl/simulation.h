@@ -18,13 +18,4 @@ struct Simulation::Impl {
   TimeReport times;                // layers are those of device 0
 };
 
-// Any strategy as rules for that machine, on which `auto` is planned. `misfit`: why that was planned without
-// the limit of memory; empty: it was not.
-struct ChosenStrategy {
-  cortado::Strategy strategy;
-  std::string misfit;
-};
-ChosenStrategy choose_on(const cortado::Network& network, const Strategy& strategy,
-                         const DeviceGraph& machine);
-
 }  // namespace cortado::api

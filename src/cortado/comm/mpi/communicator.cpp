@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <numeric>
 
@@ -110,7 +111,8 @@ class MpiAllreduce : public Transmission {
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(bool apart, std::function<void()> stuck)
-      : world_(std::make_shared<MpiWorld>(apart, std::move(stuck))) {}
+      : world_(
+            std::make_shared<MpiWorld>(apart, std::move(stuck), std::chrono::seconds(seconds_to_end_mpi))) {}
 
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }

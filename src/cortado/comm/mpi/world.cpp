@@ -13,7 +13,7 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
-#include "cortado/comm/mpi.h"
+#include "cortado/comm/launched_rank.h"
 #include "cortado/comm/ring.h"
 
 namespace cortado {
@@ -57,7 +57,7 @@ void tune_ucx_for_tcp() {
 // to answer once its own is answered. So others wait in vain for a rank that answers before it ends its own
 // connections. Therefore all ranks leave the barrier and answer nothing for a while, until every rank has
 // left it.
-void finalize(bool one_host, const std::function<void()>& stuck) {
+void finalize(bool one_host, const std::function<void()>& stuck, std::chrono::seconds time_to_end) {
   using namespace std::chrono_literals;
   const ActivityScope waiting("the end of MPI");
   if (!one_host) {
@@ -69,8 +69,7 @@ void finalize(bool one_host, const std::function<void()>& stuck) {
   bool finalized = false;
   std::thread watch([&] {
     std::unique_lock lock(mutex);
-    const bool in_time =
-        ended.wait_for(lock, std::chrono::seconds(seconds_to_end_mpi), [&] { return finalized; });
+    const bool in_time = ended.wait_for(lock, time_to_end, [&] { return finalized; });
     if (!in_time && stuck) stuck();
   });
   MPI_Finalize();
@@ -88,7 +87,7 @@ void check_launcher(int size) {
     throw UserError(fmt::format(
         "the launcher started {} processes, but each sees only itself: it belongs to another MPI than "
         "this cortado; start it with {}",
-        launched, mpi_launcher()));
+        launched, CORTADO_MPI_LAUNCHER));
   }
 }
 
@@ -103,8 +102,8 @@ void check_mpi(int code) {
   throw PeerError("a peer failed: " + text);
 }
 
-MpiWorld::MpiWorld(bool apart, std::function<void()> stuck)
-    : exceptions_(std::uncaught_exceptions()), stuck_(std::move(stuck)) {
+MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds time_to_end)
+    : exceptions_(std::uncaught_exceptions()), stuck_(std::move(stuck)), time_to_end_(time_to_end) {
   const ActivityScope waiting("the start of MPI");
   int begun = 0, ended = 0, provided = 0;
   MPI_Finalized(&ended);
@@ -135,7 +134,7 @@ MpiWorld::~MpiWorld() {
   for (auto& [ranks, group] : groups_) MPI_Comm_free(&group.comm);
   MPI_Comm_free(&blocking_);
   MPI_Comm_free(&exchanges_);
-  if (begun_here_) finalize(one_host_, stuck_);
+  if (begun_here_) finalize(one_host_, stuck_, time_to_end_);
 }
 
 MpiGroup& MpiWorld::group(std::span<const int> ranks) {
@@ -152,17 +151,6 @@ MpiGroup& MpiWorld::group(std::span<const int> ranks) {
   MPI_Group_free(&some);
   MPI_Group_free(&all);
   return groups_.emplace(std::move(key), made).first->second;
-}
-
-bool built_with_mpi() { return true; }
-
-std::string mpi_launcher() { return CORTADO_MPI_LAUNCHER; }
-
-void abort_mpi_job(int code) {
-  int begun = 0, ended = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&ended);
-  if (begun != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 }  // namespace cortado

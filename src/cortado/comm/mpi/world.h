@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,8 +44,9 @@ struct MpiGroup {
 // for the other ranks.
 class MpiWorld {
  public:
-  // `apart`: as if each rank had a host of its own.
-  explicit MpiWorld(bool apart = false, std::function<void()> stuck = {});  // as make_mpi_communicator
+  // `apart`: as if each rank had a host of its own. `stuck` is called on a thread of its own where MPI does
+  // not end in `time_to_end`.
+  MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds time_to_end);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -67,6 +69,7 @@ class MpiWorld {
   bool one_host_ = true;
   bool begun_here_ = true;  // false: the program has begun MPI, and ends it
   std::function<void()> stuck_;
+  std::chrono::seconds time_to_end_;
   MPI_Comm exchanges_ = MPI_COMM_NULL, blocking_ = MPI_COMM_NULL;
   std::map<std::vector<int>, MpiGroup> groups_;
   TrafficCount traffic_;

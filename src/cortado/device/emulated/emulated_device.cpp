@@ -1,3 +1,5 @@
+#include "cortado/device/emulated/emulated_device.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -5,7 +7,6 @@
 #include <sys/mman.h>
 
 #include "cortado/base/error.h"
-#include "cortado/device/device.h"
 #include "cortado/device/emulated/late_queue.h"
 
 namespace cortado::device {

@@ -1,10 +1,11 @@
+#include "cortado/device/host/host_device.h"
+
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
 #include "cortado/base/error.h"
-#include "cortado/device/device.h"
 
 namespace cortado::device {
 namespace {

@@ -1,8 +1,9 @@
+#include "cortado/kernels/lowering/implicit_gemm.h"
+
 #include <fmt/format.h>
 
 #include "cortado/kernels/lowering/convolution_kernel.h"
 #include "cortado/kernels/lowering/inner_product.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado {

@@ -10,10 +10,6 @@ namespace cortado {
 
 // Convolution, Deconvolution and InnerProduct, each alone or with the ReLU after it, as matrix products.
 
-// The lowered matrix is never formed: products read it through pointers into the tensor, and weights live in
-// the order the products stream them. Any stride, padding, dilation, group and cut.
-KernelOffer make_implicit_gemm(const Task& task);
-
 namespace lowering {
 
 // The three lowerings of a convolution (Caffe con Troll, section 2.1): which axes of the windows are expanded
@@ -35,10 +31,5 @@ struct LoweringOptions {
 };
 
 }  // namespace lowering
-
-// Lower, multiply by BLAS, lift: Convolution and Deconvolution of any stride, padding, dilation, group and
-// cut, in bounded memory.
-KernelOffer make_lowering(const Task& task, lowering::LoweringType type,
-                          const lowering::LoweringOptions& options = {});
 
 }  // namespace cortado

@@ -1,8 +1,9 @@
+#include "cortado/kernels/lowering/make_lowering.h"
+
 #include <fmt/format.h>
 
 #include "cortado/kernels/lowering/convolution_kernel.h"
 #include "cortado/kernels/lowering/lowered_products.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado {

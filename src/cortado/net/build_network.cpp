@@ -1,3 +1,5 @@
+#include "cortado/net/build_network.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +10,6 @@
 #include "cortado/net/convolution_parts.h"
 #include "cortado/net/gradients.h"
 #include "cortado/net/missing_blob.h"
-#include "cortado/net/network.h"
 
 namespace cortado {
 namespace {
@@ -283,27 +284,18 @@ class NetworkBuilder {
 
 }  // namespace
 
-Network Network::build(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
-                       const SourceShapes& source_shapes, std::optional<bool> learns) {
+Network build_network(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
+                      const Network::SourceShapes& source_shapes, std::optional<bool> learns) {
   NetworkBuilder builder(phase, layers, source_shapes);
   for (size_t i = 0; i < layers.size(); ++i) builder.add(i);
   const bool gradients = learns.value_or(phase == Phase::train);
   if (gradients) {
     decide_gradients(builder.nodes, builder.tensors, builder.parameters, builder.propagate_down);
   } else {
-    for (Node& node : builder.nodes) node.propagate_down.assign(node.inputs.size(), false);
+    for (Network::Node& node : builder.nodes) node.propagate_down.assign(node.inputs.size(), false);
   }
-  Network network;
-  network.name_ = std::move(name);
-  network.learns_ = gradients;
-  network.nodes_ = std::move(builder.nodes);
-  network.tensors_ = std::move(builder.tensors);
-  network.parameters_ = std::move(builder.parameters);
-  for (size_t t = 0; t < network.tensors_.size(); ++t)
-    network.tensor_named_[network.tensors_[t].name] = static_cast<int>(t);
-  for (size_t n = 0; n < network.nodes_.size(); ++n)
-    network.node_named_.emplace(network.nodes_[n].name, static_cast<int>(n));
-  return network;
+  return {std::move(name), gradients, std::move(builder.nodes), std::move(builder.tensors),
+          std::move(builder.parameters)};
 }
 
 }  // namespace cortado

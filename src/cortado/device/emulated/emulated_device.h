@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "cortado/device/device.h"
+
+namespace cortado::device {
+
+// An accelerator for tests, played by threads of the processor. The host faults when it touches its memory. A
+// queue begins work only once somebody waits for it, so a forgotten wait finds old values. Memory that is
+// freed faults when work in a queue still uses it.
+std::unique_ptr<Device> make_emulated();
+
+}  // namespace cortado::device
