@@ -14,7 +14,7 @@ enum class Fault {
   unwritten_output,
   wrong_gradient,
   accumulated_gradient,
-  written_behind,
+  written_after,
   reads_denied_input,
   keeps_scratch,
 };
@@ -34,7 +34,7 @@ class FaultyRelu : public KernelOf<T> {
     relu_->forward(a);
     if (fault_ == Fault::wrong_output) a.outputs[0][size_ / 2] += T{0.001};
     if (fault_ == Fault::unwritten_output) a.outputs[0][size_ - 1] = std::numeric_limits<T>::quiet_NaN();
-    if (fault_ == Fault::written_behind) a.outputs[0][size_] = 0;
+    if (fault_ == Fault::written_after) a.outputs[0][size_] = 0;
     *a.scratch = std::byte{1};
   }
   void backward(const ArgumentsOf<T>& a) override {
@@ -68,7 +68,7 @@ TEST(Check, RejectsEachFault) {
   Task task = relu_task();
   for (Fault fault :
        {Fault::wrong_output, Fault::unwritten_output, Fault::wrong_gradient, Fault::accumulated_gradient,
-        Fault::written_behind, Fault::reads_denied_input, Fault::keeps_scratch}) {
+        Fault::written_after, Fault::reads_denied_input, Fault::keeps_scratch}) {
     FaultyRelu<float> kernel(task, fault);
     EXPECT_FALSE(matches_reference(task, kernel, 1e-5)) << "fault " << static_cast<int>(fault);
   }

@@ -84,7 +84,7 @@ TEST_F(AlgorithmsTables, LeaveOutWhatIsFarSlowerByTheModel) {
       const Algorithm& one = table.algorithms[i];
       const bool far =
           competes(one) && one.predicted.count > 1.5 * best && static_cast<int>(i) != table.listed;
-      EXPECT_EQ(one.pruned == "far behind by the model", far) << one.name;
+      EXPECT_EQ(one.pruned == "far slower by the model", far) << one.name;
       left_out += far ? 1 : 0;
     }
   }

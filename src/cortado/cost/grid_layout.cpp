@@ -44,15 +44,15 @@ GridLayout::Axis::Axis(std::vector<Range> ranges_held, std::vector<double> share
 
 GridLayout::GridLayout(const Layout& layout) {
   Content content{.ranks = static_cast<int>(layout.size()), .holders = 0, .holds = {}, .axes = {}};
-  int rank_of_tensor = 0, behind_last = 0;
+  int rank_of_tensor = 0, after_last = 0;
   for (const auto& box : layout) {
     content.holds.push_back(box.has_value());
     if (!box) continue;
     ++content.holders;
-    behind_last = static_cast<int>(content.holds.size());
+    after_last = static_cast<int>(content.holds.size());
     rank_of_tensor = box->rank();
   }
-  const bool first = behind_last == content.holders;
+  const bool first = after_last == content.holders;
   if (first) content.holds.clear();
   for (int a = 0; a < rank_of_tensor; ++a) content.axes.push_back(axis_of(layout, a, content.holders, first));
   content_ = std::make_shared<const Content>(std::move(content));

@@ -15,7 +15,7 @@
 namespace cortado {
 namespace {
 
-constexpr double far_behind = 1.5;  // times the prediction of the best lowering: not measured
+constexpr double far_slower = 1.5;  // times the prediction of the best lowering: not measured
 // What is quick is also easily disturbed, for some rounds on end.
 bool is_quick(Seconds best) { return best.count < 0.02; }
 int rounds(Algorithms::Effort effort, Seconds best) {
@@ -71,8 +71,8 @@ void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
     if (!is_lowering(algorithm) || !algorithm.refusal.empty() || static_cast<int>(i) == table.listed)
       continue;
     const Algorithm& first = first_lowering(table, algorithm);
-    if (algorithm.predicted.count > far_behind * best) {
-      algorithm.pruned = "far behind by the model";
+    if (algorithm.predicted.count > far_slower * best) {
+      algorithm.pruned = "far slower by the model";
     } else if (&algorithm != &first && first.refusal.empty() && copies_nothing(algorithm) &&
                copies_nothing(first)) {
       algorithm.pruned = "the same as " + first.name;

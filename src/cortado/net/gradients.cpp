@@ -14,7 +14,7 @@ bool is_trained(const Network::Parameter& parameter) {
 }
 
 // Per tensor: whether a trained parameter lies before it.
-std::vector<bool> behind_trained_parameters(
+std::vector<bool> after_trained_parameters(
     const std::vector<Network::Node>& nodes,
     const IndexedVector<ParameterIndex, Network::Parameter>& parameters, size_t tensor_count) {
   std::vector<bool> after(tensor_count);
@@ -42,7 +42,7 @@ void check_gradient_in_phase(const Network::Node& node) {
 void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
                       IndexedVector<ParameterIndex, Network::Parameter>& parameters,
                       const std::vector<std::vector<std::optional<bool>>>& requested) {
-  std::vector<bool> after = behind_trained_parameters(nodes, parameters, tensors.size());
+  std::vector<bool> after = after_trained_parameters(nodes, parameters, tensors.size());
   std::vector<bool> reached(tensors.size());  // a gradient arrives at the tensor
   for (size_t n = nodes.size(); n-- > 0;) {
     Network::Node& node = nodes[n];

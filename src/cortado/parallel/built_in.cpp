@@ -26,7 +26,7 @@ struct Cuttable {
   const Network::Node& node;
   std::vector<Shape> inputs, outputs;
   int ranks;
-  bool behind_product = false;  // its only input comes from an inner product, through layers of flat tensors
+  bool after_product = false;  // its only input comes from an inner product, through layers of flat tensors
 
   Cuts cuts() const { return node.layer->cuts(inputs); }
   // As many devices as `wanted` asks for and the shapes allow; nothing when that is one.
@@ -65,7 +65,7 @@ std::optional<ParallelConfig> by_space(const Cuttable& layer) {
 // Cut by channels from the first inner product after the data on; by samples before it, and at the loss.
 std::optional<ParallelConfig> one_weird_trick(const Cuttable& layer) {
   const bool product = layer.node.layer->type() == "InnerProduct";
-  return product || layer.behind_product ? by_channel(layer) : by_sample(layer);
+  return product || layer.after_product ? by_channel(layer) : by_sample(layer);
 }
 
 const std::map<std::string_view, Rule>& rules() {
@@ -85,9 +85,9 @@ Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors after one
   for (const auto& node : network.nodes()) {
     Cuttable layer(network, node, ranks);
-    layer.behind_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];
+    layer.after_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];
     const bool flat = layer.outputs.size() == 1 && layer.outputs[0].rank() <= 2;
-    carries.push_back(node.layer->type() == "InnerProduct" || (layer.behind_product && flat));
+    carries.push_back(node.layer->type() == "InnerProduct" || (layer.after_product && flat));
     if (node.layer->is_source()) continue;
     LayerStrategy strategy_of_layer;
     if (auto config = rule(layer)) strategy_of_layer.config = *config;

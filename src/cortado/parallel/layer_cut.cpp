@@ -12,7 +12,7 @@ LayerCutter::LayerCutter(const Layer& layer, std::span<const Shape> inputs, std:
       config_(config),
       domain_(layer.domain(inputs, outputs)),
       parameters_(static_cast<int>(layer.parameters(inputs).size())),
-      bias_behind_(config.degrees.r > 1 && layer.without_bias() != nullptr) {}
+      bias_after_(config.degrees.r > 1 && layer.without_bias() != nullptr) {}
 
 Box LayerCutter::reads(int input, int index) const {
   const Box domain = this->domain(index);
@@ -60,7 +60,7 @@ std::optional<Box> LayerCutter::owns(int output, int index) const {
 Box LayerCutter::slice(int parameter, int index) const {
   const Box read = reads(0, index);
   ensure(!read.empty(), "a layer with parameters reads nothing");
-  const bool bias = bias_behind_ && parameter == parameters_ - 1;
+  const bool bias = bias_after_ && parameter == parameters_ - 1;
   return layer_.parameter_box(inputs_, parameter, bias ? *owns(0, index) : domain(index), read);
 }
 

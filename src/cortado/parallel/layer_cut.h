@@ -45,7 +45,7 @@ class LayerCutter {
   const ParallelConfig& config_;
   Shape domain_;
   int parameters_;
-  bool bias_behind_;  // the bias is added where partial sums are owned
+  bool bias_after_;  // the bias is added where partial sums are owned
 };
 
 // Whether each device's part of a layer with parameters reads some of input 0. At an edge a part may be so

@@ -28,7 +28,7 @@ class GroupPricer::Run {
   Run(GroupPricer& group, const ParallelConfig& config, bool replicated)
       : group_(group),
         config_(config),
-        behind_(following(config)),
+        after_(following(config)),
         replicated_(replicated),
         costs_(group.costs_) {}
 
@@ -54,7 +54,7 @@ class GroupPricer::Run {
   }
 
  private:
-  const ParallelConfig& config_of(size_t i) const { return i == 0 ? config_ : behind_; }
+  const ParallelConfig& config_of(size_t i) const { return i == 0 ? config_ : after_; }
 
   void add_layer(size_t i) {
     Member& member = group_.members_[i];
@@ -216,8 +216,8 @@ class GroupPricer::Run {
       return;
     }
     priced_.compute = slowest(*group_.summed_, 0);
-    if (!group_.behind_) return;
-    const TaskTime rest = slowest(*group_.behind_, 1);
+    if (!group_.after_) return;
+    const TaskTime rest = slowest(*group_.after_, 1);
     priced_.compute.forward += rest.forward;
     priced_.compute.backward += rest.backward;
     priced_.compute.backward_weights += rest.backward_weights;
@@ -254,8 +254,8 @@ class GroupPricer::Run {
 
   GroupPricer& group_;
   const ParallelConfig& config_;
-  const ParallelConfig behind_;  // of the layers after the first
-  const bool replicated_;        // gradients of the first layer's parameters
+  const ParallelConfig after_;  // of the layers after the first
+  const bool replicated_;       // gradients of the first layer's parameters
   CostModel& costs_;
   Gradients by_allreduce_, by_owners_;
   Seconds gathers_;  // of owners
@@ -281,7 +281,7 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
   const LayerPtr bare = first->without_bias();
   summed_ = chain(0, 1, bare ? bare : first);
   summed_->output_types = {ElementType::f32};  // addends
-  if (members_.size() > 1) behind_ = chain(1, members_.size(), members_[1].node.layer);
+  if (members_.size() > 1) after_ = chain(1, members_.size(), members_[1].node.layer);
 }
 
 Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {

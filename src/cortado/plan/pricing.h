@@ -66,7 +66,7 @@ class GroupPricer {
   CostModel& costs_;
   std::deque<Member> members_;
   Task whole_;
-  std::optional<Task> summed_, behind_;  // where r is cut: the first layer without bias, those after it
+  std::optional<Task> summed_, after_;  // where r is cut: the first layer without bias, those after it
 };
 
 // What a candidate with this strategy costs; of it, only whether gradients are replicated is heeded.

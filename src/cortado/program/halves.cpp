@@ -227,9 +227,9 @@ class Halver {
         forward_steps = static_cast<int>(steps.size());
       }
       Step& step = program_.steps[s];
-      const bool computes_behind_a_message = step.lane == Lane::compute && !together.empty() &&
-                                             program_.steps[together.back()].lane == Lane::communication;
-      if (halves_[s].empty() || computes_behind_a_message) flush();
+      const bool computes_after_a_message = step.lane == Lane::compute && !together.empty() &&
+                                            program_.steps[together.back()].lane == Lane::communication;
+      if (halves_[s].empty() || computes_after_a_message) flush();
       if (halves_[s].empty()) {
         steps.push_back(std::move(step));
       } else {

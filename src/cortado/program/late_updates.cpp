@@ -62,7 +62,7 @@ class Delayer {
       gathers.push_back(gather);
     }
     step.late = true;
-    for (Step* gather : gathers) gather->carried = nobody_behind(*gather);
+    for (Step* gather : gathers) gather->carried = nobody_after(*gather);
     std::ranges::copy(work_of(step).parameters, std::back_inserter(delayed_));
   }
 
@@ -77,7 +77,7 @@ class Delayer {
   }
 
   // True when no later step would have to wait for `gather`, save those that compute whole gradients.
-  bool nobody_behind(const Step& gather) const {
+  bool nobody_after(const Step& gather) const {
     return std::all_of(program_.steps.begin() + (&gather - program_.steps.data()) + 1, program_.steps.end(),
                        [&](const Step& step) {
                          return is_replicated(step) ||

@@ -184,7 +184,7 @@ class MaximumKernel : public Kernel {
 };
 
 // Whether a ReLU of slope 0 follows the first layer; nothing for a chain with anything else.
-std::optional<bool> relu_behind(const Task& task) {
+std::optional<bool> relu_after(const Task& task) {
   if (task.layers.size() == 1) return false;
   const auto* next = dynamic_cast<const Pointwise*>(task.layers[1].get());
   if (task.layers.size() > 2 || !next || next->function() != PointwiseFunction(ReluOptions{})) return {};
@@ -198,7 +198,7 @@ KernelOffer make_native_eltwise(const Task& task) {
   using Operation = EltwiseOptions::Operation;
   const auto* layer = dynamic_cast<const Eltwise*>(&task.layer());
   if (!layer) return {nullptr, "only for Eltwise"};
-  std::optional<bool> relu = native::relu_behind(task);
+  std::optional<bool> relu = native::relu_after(task);
   const EltwiseOptions& options = layer->options();
   if (!relu || (*relu && options.operation != Operation::sum))
     return {nullptr, "only a sum and a ReLU are fused"};

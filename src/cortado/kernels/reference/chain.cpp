@@ -66,7 +66,7 @@ class ChainReference : public KernelOf<T> {
     stages_[0].kernel->forward_partial(stage_arguments(a, 0));
   }
   void backward_partial(const ArgumentsOf<T>& a) override {
-    backward_behind(a);
+    backward_after(a);
     stages_[0].kernel->backward_partial(stage_arguments(a, 0));
   }
 
@@ -75,13 +75,13 @@ class ChainReference : public KernelOf<T> {
   }
 
   void backward(const ArgumentsOf<T>& a) override {
-    backward_behind(a);
+    backward_after(a);
     stages_[0].kernel->backward(stage_arguments(a, 0));
   }
 
   void backward_weights(const ArgumentsOf<T>& a) override {
     if (!split_) return;
-    backward_behind(a);
+    backward_after(a);
     stages_[0].kernel->backward_weights(stage_arguments(a, 0));
   }
 
@@ -105,7 +105,7 @@ class ChainReference : public KernelOf<T> {
   }
 
   // The backward passes of all stages but the first.
-  void backward_behind(const ArgumentsOf<T>& a) {
+  void backward_after(const ArgumentsOf<T>& a) {
     for (size_t i = stages_.size() - 1; i > 0; --i) {
       ArgumentsOf<T> arguments = stage_arguments(a, i);
       if (stages_[i].link.task.layer().splits_backward()) stages_[i].kernel->backward_weights(arguments);
