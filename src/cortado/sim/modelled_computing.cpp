@@ -14,12 +14,12 @@ ModelledComputing::ModelledComputing(const Program& program, const DeviceGraph& 
 }
 
 // Sleeping ends late; a step that follows at once begins when the one before should have ended.
-void ModelledComputing::operator()(int step) {
+void ModelledComputing::operator()(StepIndex step) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds late{500};
   const auto now = Clock::now();
   if (now - end_ > late) end_ = now;
-  const Seconds seconds = seconds_[static_cast<size_t>(step)];
+  const Seconds seconds = seconds_[step];
   end_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds.count));
   std::this_thread::sleep_until(end_);
 }

@@ -13,12 +13,12 @@ namespace cortado {
 class ModelledComputing {
  public:
   ModelledComputing(const Program& program, const DeviceGraph& machine);
-  explicit ModelledComputing(std::vector<Seconds> seconds) : seconds_(std::move(seconds)) {}  // per step
+  explicit ModelledComputing(IndexedVector<StepIndex, Seconds> seconds) : seconds_(std::move(seconds)) {}
 
-  void operator()(int step);
+  void operator()(StepIndex step);
 
  private:
-  std::vector<Seconds> seconds_;
+  IndexedVector<StepIndex, Seconds> seconds_;
   std::chrono::steady_clock::time_point end_{};  // of the last step
 };
 
