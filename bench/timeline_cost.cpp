@@ -39,7 +39,7 @@ int run(const char* path) {
   Timeline timeline(steps);
   const double compute = seconds_of([&](int step, Clock::time_point start) {
     TimelineEntry& entry = timeline[static_cast<size_t>(step)];
-    entry = {0, Lane::compute, step, since(start), {}};
+    entry = {0, Lane::compute, StepIndex(step), since(start), {}};
     entry.end = since(start);
   });
   std::mutex mutex;
@@ -55,7 +55,8 @@ int run(const char* path) {
     const auto seconds = [&](Clock::time_point time) {
       return Seconds{std::chrono::duration<double>(time - start).count()};
     };
-    timeline[index] = {0, Lane::communication, step, seconds(last[index].first), seconds(last[index].second)};
+    timeline[index] = {0, Lane::communication, StepIndex(step), seconds(last[index].first),
+                       seconds(last[index].second)};
   });
   int computing = 0, messages = 0;
   double end = 0;

@@ -55,7 +55,7 @@ TEST(Executor, WaitsForModelledTimes) {
   ParameterStore store(device);
   Compiled compiled = compile(net);
   double given = 0;
-  std::vector<Seconds>& seconds = compiled.modelled;
+  IndexedVector<StepIndex, Seconds>& seconds = compiled.modelled;
   for (const Step& step : compiled.program.steps) {
     seconds.push_back({step.lane == Lane::compute ? 1e-3 * static_cast<double>(seconds.size() % 3) : 1e9});
     if (step.lane == Lane::compute) given += seconds.back().count;

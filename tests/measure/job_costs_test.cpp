@@ -84,7 +84,7 @@ TEST_F(JobCostsTest, PredictWhatIsKeptOfEachTask) {
   const Program& program = predicted.prediction.program;
   ASSERT_EQ(predicted.prediction.steps.size(), program.steps.size());
   double all = 0;
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
     const Seconds seconds = predicted.prediction.steps[s];
     all += seconds.count;
@@ -92,11 +92,11 @@ TEST_F(JobCostsTest, PredictWhatIsKeptOfEachTask) {
       EXPECT_LT(seconds.count, 1) << name_of(step);
       continue;
     }
-    const TaskTime time = made_up(problem_of(program.works[static_cast<size_t>(step.work())].task));
+    const TaskTime time = made_up(problem_of(program.works[step.work()].task));
     const Seconds expected = step.runs(Pass::forward)            ? time.forward
                              : step.runs(Pass::backward_weights) ? time.backward_weights
                                                                  : time.backward;
-    EXPECT_EQ(seconds, expected) << s;
+    EXPECT_EQ(seconds, expected) << s.value();
   }
   EXPECT_GT(all, 10'000);
   EXPECT_NEAR(predicted.simulated.simulation.iteration.count, all, 1e-6 * all);

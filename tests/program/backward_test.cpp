@@ -122,7 +122,7 @@ class CountedPaths {
  private:
   struct Content {
     int64_t paths = 0;
-    int masked_by = -1;  // work
+    WorkIndex masked_by{};
   };
 
   int64_t paths_from(int tensor) {
@@ -163,7 +163,7 @@ class CountedPaths {
   }
 
   void compute(const Step& step) {
-    const Work& work = program_.works[static_cast<size_t>(step.work())];
+    const Work& work = program_.works[step.work()];
     if (work.facts.overwrites_output_gradients)
       for (const View& view : work.output_gradients) mask(held_.at(view.buffer), step.work());
     const int64_t paths = sum_of(work.output_gradients);
@@ -175,7 +175,7 @@ class CountedPaths {
     for (const View& view : work.input_gradients)
       if (view) held_[view.buffer] = {paths};
   }
-  static void mask(Content& content, int work) {
+  static void mask(Content& content, WorkIndex work) {
     if (content.masked_by != work) content.paths *= 3;
     content.masked_by = work;
   }
@@ -190,7 +190,7 @@ class CountedPaths {
   const Program& program_;
   std::set<int> masks_;           // nodes whose output's gradient a kernel masks where it lies
   std::map<int, int64_t> paths_;  // per tensor
-  std::map<int, Content> held_;   // per buffer
+  std::map<BufferIndex, Content> held_;
   std::map<ParameterIndex, int64_t> gradients_;
   std::map<ParameterIndex, int> updated_;  // how often
 };

@@ -16,13 +16,13 @@ bool live_together(const Buffer& one, const Buffer& other) {
 // Buffers that nobody touches, and batches, have no memory; others lie in the arena, none over another that
 // lives at the same time.
 void expect_disjoint(const Program& program) {
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
+  for (BufferIndex i : indices(program.buffers)) {
     const Buffer& one = program.buffers[i];
-    ASSERT_EQ(one.offset >= 0, one.first_step >= 0 && one.kind != Buffer::Kind::batch) << one.name;
+    ASSERT_EQ(one.offset >= 0, one.first_step && one.kind != Buffer::Kind::batch) << one.name;
     if (one.offset < 0) continue;
     EXPECT_EQ(one.offset % 64, 0);
     EXPECT_LE(one.offset + one.size.count, program.arena.count);
-    for (size_t j = 0; j < i; ++j) {
+    for (BufferIndex j(0); j < i; ++j) {
       const Buffer& other = program.buffers[j];
       if (other.offset < 0 || !live_together(one, other)) continue;
       EXPECT_TRUE(one.offset + one.size.count <= other.offset ||
@@ -37,8 +37,8 @@ class PlanBuffers : public ::testing::Test {
   void plan() { plan_buffers(made_.program, made_.net, false); }
   const Buffer& at(const View& view) const { return made_.program.buffers[view.buffer]; }
   void expect_life(const View& view, int first, int last) const {
-    EXPECT_EQ(at(view).first_step, first) << at(view).name;
-    EXPECT_EQ(at(view).last_step, last) << at(view).name;
+    EXPECT_EQ(at(view).first_step.value(), first) << at(view).name;
+    EXPECT_EQ(at(view).last_step.value(), last) << at(view).name;
   }
   HandMade made_;
 };
@@ -76,7 +76,7 @@ TEST_F(PlanBuffers, WhatAMessageTouchesLivesUntilTheNextWaiting) {
   made_.message({a}, {b});
   made_.compute({}, {});
   made_.compute({}, {});
-  made_.compute({b}, {}).waits = {1};
+  made_.compute({b}, {}).waits = {StepIndex(1)};
   plan();
   expect_life(a, 0, 3);
   expect_life(b, 1, 4);
@@ -110,8 +110,8 @@ TEST(PlanBuffersOfNets, KeepsWhatIsLookedAt) {
     Program program = testing::with_backward(net, testing::whole(net), {.keep = keep});
     add_waits(program);
     plan_buffers(program, net, keep);
-    const int end = static_cast<int>(program.steps.size());
-    const auto kept = [&](int buffer) { return program.buffers[buffer].last_step == end; };
+    const StepIndex end = program.steps.end_index();
+    const auto kept = [&](BufferIndex buffer) { return program.buffers[buffer].last_step == end; };
     EXPECT_TRUE(kept(program.tensor_buffer(net.tensor("loss"))));
     EXPECT_TRUE(kept(program.tensor_buffer(net.tensor("c"))));  // an output of the net
     EXPECT_EQ(kept(program.tensor_buffer(net.tensor("a"))), keep);
@@ -125,7 +125,7 @@ class RandomSteps {
  public:
   explicit RandomSteps(uint32_t seed) : random_(seed) {
     for (int i = 0; i < 40; ++i) views_.push_back(made.buffer(pick(1, 1000)));
-    for (int s = 0; s < 60; ++s) add(s);
+    for (StepIndex s(0); s.value() < 60; ++s) add(s);
   }
 
   HandMade made;
@@ -133,7 +133,7 @@ class RandomSteps {
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   View any() { return views_[static_cast<size_t>(pick(0, 39))]; }
-  void add(int s) {
+  void add(StepIndex s) {
     if (pick(0, 2) == 0) {
       made.message({any()}, {any()}).carried = pick(0, 9) == 0;
       messages_.push_back(s);
@@ -145,28 +145,28 @@ class RandomSteps {
 
   std::mt19937 random_;
   std::vector<View> views_;
-  std::vector<int> messages_;
+  std::vector<StepIndex> messages_;
 };
 
-bool touches(const Step& step, int buffer) {
+bool touches(const Step& step, BufferIndex buffer) {
   const auto is = [&](const View& view) { return view.buffer == buffer; };
   return std::ranges::any_of(step.reads, is) || std::ranges::any_of(step.writes, is);
 }
 
 // First and last step of a buffer's life.
-std::pair<int, int> naive_life(const Program& program, int buffer) {
+std::pair<int, int> naive_life(const Program& program, BufferIndex buffer) {
   const int end = static_cast<int>(program.steps.size());
   std::pair<int, int> life{-1, -1};
   for (int s = 0; s < end; ++s) {
-    const Step& step = program.steps[static_cast<size_t>(s)];
+    const Step& step = program.steps[StepIndex(s)];
     if (!touches(step, buffer)) continue;
     if (step.carried) return {0, end};
     if (life.first < 0) life.first = s;
     life.second = std::max(life.second, s);
     if (step.lane == Lane::compute) continue;
     for (int waiting = s; waiting < end; ++waiting) {
-      const auto& waits = program.steps[static_cast<size_t>(waiting)].waits;
-      if (std::ranges::find(waits, s) == waits.end()) continue;
+      const auto& waits = program.steps[StepIndex(waiting)].waits;
+      if (std::ranges::find(waits, StepIndex(s)) == waits.end()) continue;
       life.second = std::max(life.second, waiting - 1);
       break;
     }
@@ -182,9 +182,9 @@ TEST(PlanBuffersOfRandomSteps, HaveLivesOfTheirOwnAndDisjointMemory) {
     plan_buffers(program, made.net, false);
     expect_disjoint(program);
     Bytes all, most;
-    for (size_t b = 0; b < program.buffers.size(); ++b) {
+    for (BufferIndex b : indices(program.buffers)) {
       const Buffer& buffer = program.buffers[b];
-      EXPECT_EQ(std::pair(buffer.first_step, buffer.last_step), naive_life(program, static_cast<int>(b)));
+      EXPECT_EQ(std::pair(buffer.first_step.value(), buffer.last_step.value()), naive_life(program, b));
       all += {(buffer.size.count + 63) / 64 * 64};
     }
     EXPECT_LT(program.arena, all);

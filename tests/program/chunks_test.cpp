@@ -61,20 +61,20 @@ class NaiveChunks {
 
   // The text of each step once the sums of a chunk are one, in the place of the last.
   std::vector<std::string> run() {
-    std::map<std::pair<std::vector<int>, int64_t>, std::vector<size_t>> steps;  // by group and chunk
-    for (size_t s = 0; s < program_.steps.size(); ++s)
+    std::map<std::pair<std::vector<int>, int64_t>, std::vector<StepIndex>> steps;  // by group and chunk
+    for (StepIndex s : indices(program_.steps))
       if (const auto* sum = program_.steps[s].as<steps::SumGradient>())
         steps[{sum->group, next(sum->group, sum->parameters[0])}].push_back(s);
     Program merged = program_;
     for (const auto& [key, members] : steps) {
       auto& parameters = merged.steps[members.back()].as<steps::SumGradient>()->parameters;
       parameters.clear();
-      for (size_t s : members) parameters.push_back(program_.steps[s].parameters()[0]);
-      for (size_t s : members)
+      for (StepIndex s : members) parameters.push_back(program_.steps[s].parameters()[0]);
+      for (StepIndex s : members)
         if (s != members.back()) merged.steps[s].as<steps::SumGradient>()->parameters.clear();
     }
-    std::erase_if(merged.steps,
-                  [](const Step& s) { return s.is<steps::SumGradient>() && s.parameters().empty(); });
+    erase_if(merged.steps,
+             [](const Step& s) { return s.is<steps::SumGradient>() && s.parameters().empty(); });
     return texts_of(net_, merged);
   }
 

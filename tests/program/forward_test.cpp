@@ -22,8 +22,8 @@ TEST(PlaceForward, MakesAStepOfEveryWorkInOrder) {
   EXPECT_THAT(texts_of(net, program),
               ElementsAre("load data", "forward a+relu_a2", "forward b", "forward loss"));
   EXPECT_EQ(program.forward_steps, 4);
-  EXPECT_EQ(program.steps[0].lane, Lane::communication);
-  EXPECT_EQ(program.buffers[program.steps[0].writes[0].buffer].kind, Buffer::Kind::batch);
+  EXPECT_EQ(program.steps[StepIndex(0)].lane, Lane::communication);
+  EXPECT_EQ(program.buffers[program.steps[StepIndex(0)].writes[0].buffer].kind, Buffer::Kind::batch);
 }
 
 // Rows of two bands: an exchange before b, and the report on both ranks.
@@ -48,7 +48,7 @@ TEST(PlaceForward, GivesKernelsTheMemoryThatTheyAskFor) {
     const Network net = NetBuilder().conv("a", "data").build();
     const Program program = with_forward(net, whole(net), {.oracle = oracle});
     std::map<Buffer::Kind, int64_t> written;
-    for (const View& view : program.steps.at(1).writes)
+    for (const View& view : program.steps[StepIndex(1)].writes)
       written[program.buffers[view.buffer].kind] = view.bytes.size();
     return written;
   };
@@ -66,12 +66,12 @@ TEST(PlaceForward, SumsWithinALayerComeBeforeItsStep) {
   const Program program = with_forward(net, {all(net, {.h = 2}), 2, 1});
   ASSERT_THAT(texts_of(net, program), ElementsAre("load data", "exchange to b", "forward-partial b",
                                                   "sum-statistics b", "forward b", "exchange to report"));
-  const auto& sum = *program.steps[3].as<steps::SumStatistics>();
+  const auto& sum = *program.steps[StepIndex(3)].as<steps::SumStatistics>();
   EXPECT_EQ(program.buffers[sum.sums.buffer].size.count, 4 * 8);
   EXPECT_EQ(program.buffers[sum.sums.buffer].type, ElementType::f64);
   EXPECT_THAT(sum.group, ElementsAre(0, 1));
-  EXPECT_EQ(program.steps[2].as<steps::Compute>()->sums, sum.sums);
-  EXPECT_THAT(program.steps[4].reads, ::testing::Contains(sum.sums));
+  EXPECT_EQ(program.steps[StepIndex(2)].as<steps::Compute>()->sums, sum.sums);
+  EXPECT_THAT(program.steps[StepIndex(4)].reads, ::testing::Contains(sum.sums));
 }
 
 // Whether tanh, the layer before the last, takes its input's memory.
@@ -138,7 +138,7 @@ class ForwardRun {
   }
 
   void take(const Step& step) {
-    const Work& work = program_.works[static_cast<size_t>(step.work())];
+    const Work& work = program_.works[step.work()];
     const bool partial = step.runs(Pass::forward_partial) || step.is<steps::SumStatistics>();
     if (!step.is<steps::Load>()) expect_held(work.inputs, first_of(work).inputs);
     if (partial) return;
@@ -164,14 +164,15 @@ class ForwardRun {
     for (size_t i = 0; i < views.size(); ++i) {
       if (!views[i]) continue;
       const auto& value = program_.placement->values[static_cast<size_t>(values[i])];
-      EXPECT_TRUE(holds(views[i], values[i])) << value.name << " is not in buffer " << views[i].buffer;
+      EXPECT_TRUE(holds(views[i], values[i]))
+          << value.name << " is not in buffer " << views[i].buffer.value();
       EXPECT_EQ(views[i].bytes.size(),
                 bytes_of(value.layout[static_cast<size_t>(program_.rank)]->shape(), value.type).count);
     }
   }
 
   const Program& program_;
-  std::map<int, std::set<int>> held_;  // per buffer: values
+  std::map<BufferIndex, std::set<int>> held_;  // values
 };
 
 TEST(PlaceForward, OverwritesNothingThatIsStillReadOfRandomNets) {

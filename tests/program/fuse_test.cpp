@@ -115,7 +115,7 @@ TEST(PlaceWorks, ATaskIsTheRanksShareOfItsLayer) {
   EXPECT_THAT(b.task.input_gradients, ElementsAre(true));
   EXPECT_THAT(b.parameters, ElementsAre(ParameterIndex(2), ParameterIndex(3)));
   EXPECT_THAT(work_of("a").task.input_gradients, ElementsAre(false));  // the data's
-  EXPECT_FALSE(with_works(net, whole(net)).works[1].task.cut);
+  EXPECT_FALSE(with_works(net, whole(net)).works[WorkIndex(1)].task.cut);
 }
 
 // The gradients of a layer that every replica computes whole are a work of their own.

@@ -32,7 +32,7 @@ std::vector<std::string> halved(const Network& net, const NodeStrategies& strate
   halve_halos(program, oracle);
   std::vector<std::string> names;
   for (const Step& step : program.steps)
-    if (step.work() >= 0 && program.works[step.work()].part.whole >= 0)
+    if (step.work() && program.works[step.work()].part.whole)
       names.push_back(name_of(program.works[step.work()], net));
   return names;
 }
@@ -52,7 +52,7 @@ TEST(HalveHalos, AHalfWaitsForItsHalfAlone) {
   for (size_t rank : {0, 1}) {
     const Program& program = halves[rank];
     const auto step = [&](const char* text) { return testing::step_of(net, program, text); };
-    const auto waits = [&](const char* text) { return program.steps[static_cast<size_t>(step(text))].waits; };
+    const auto waits = [&](const char* text) { return program.steps[step(text)].waits; };
     EXPECT_THAT(waits("exchange to b 1/2"), Contains(step("forward a 1/2")));
     EXPECT_THAT(waits("exchange to b 1/2"), Not(Contains(step("forward a 2/2"))));
     EXPECT_THAT(waits("forward b 1/2"), Contains(step("exchange to b 1/2")));
@@ -97,10 +97,10 @@ TEST(HalveHalos, LeavesWholeWhatHasNoHalves) {
 }
 
 // Bytes of each buffer that forward steps write, in the order of memory.
-std::map<int, std::vector<std::pair<int64_t, int64_t>>> written(const Program& program) {
-  std::map<int, std::vector<std::pair<int64_t, int64_t>>> runs;
-  for (int s = 0; s < program.forward_steps; ++s) {
-    for (const View& view : program.steps[static_cast<size_t>(s)].writes) {
+std::map<BufferIndex, std::vector<std::pair<int64_t, int64_t>>> written(const Program& program) {
+  std::map<BufferIndex, std::vector<std::pair<int64_t, int64_t>>> runs;
+  for (StepIndex s(0); s.value() < program.forward_steps; ++s) {
+    for (const View& view : program.steps[s].writes) {
       const auto kind = program.buffers[view.buffer].kind;
       if (kind == Buffer::Kind::scratch || kind == Buffer::Kind::staging) continue;
       runs[view.buffer].emplace_back(view.bytes.begin, view.bytes.end);
@@ -125,9 +125,9 @@ TEST(HalveHalos, HalvesAreAllOfTheWhole) {
     Program program = whole;
     halve_halos(program, facts_of);
     EXPECT_EQ(written(program), written(whole));
-    std::map<int, int64_t> samples;  // of the parts, by whole work
+    std::map<WorkIndex, int64_t> samples;  // of the parts, by whole work
     for (const Work& work : program.works) {
-      if (work.part.whole < 0) continue;
+      if (!work.part.whole) continue;
       ++halves;
       samples[work.part.whole] +=
           work.kind == Work::Kind::compute

@@ -72,21 +72,21 @@ TEST(DelayUpdates, ComputesWholeGradientsInTheNextIteration) {
 }
 
 bool uses(const Program& program, const Step& step, ParameterIndex parameter) {
-  if (step.late || step.lane != Lane::compute || step.work() < 0) return false;
-  const auto& parameters = program.works[static_cast<size_t>(step.work())].parameters;
+  if (step.late || step.lane != Lane::compute || !step.work()) return false;
+  const auto& parameters = program.works[step.work()].parameters;
   return std::ranges::find(parameters, parameter) != parameters.end();
 }
 // Forward steps before `end` that use the parameter.
-auto uses_before(const Program& program, size_t end, ParameterIndex parameter) {
-  return std::count_if(program.steps.begin(), program.steps.begin() + static_cast<std::ptrdiff_t>(end),
+auto uses_before(const Program& program, StepIndex end, ParameterIndex parameter) {
+  return std::count_if(program.steps.begin(), program.steps.begin() + end.value(),
                        [&](const Step& step) { return uses(program, step, parameter); });
 }
 
 // True where the whole gradient is computed late: its inputs may be overwritten before the parameter is used.
 bool computed_late(const Program& program, ParameterIndex parameter) {
   return std::ranges::any_of(program.steps, [&](const Step& step) {
-    if (!step.late || step.work() < 0) return false;
-    const auto& parameters = program.works[static_cast<size_t>(step.work())].parameters;
+    if (!step.late || !step.work()) return false;
+    const auto& parameters = program.works[step.work()].parameters;
     return std::ranges::find(parameters, parameter) != parameters.end();
   });
 }
@@ -99,17 +99,17 @@ TEST(DelayUpdates, ComeRightBeforeTheFirstUseInRandomJobs) {
     Program program = whole;
     delay_updates(program);
     std::vector<Step> punctual;
-    for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (StepIndex s : indices(program.steps)) {
       const Step& step = program.steps[s];
       if (!step.late) punctual.push_back(step);
       const auto* update = step.as<steps::Update>();
       if (!update || !step.late) continue;
       ++late;
       EXPECT_EQ(uses_before(program, s, update->parameter), 0);
-      size_t next = s;
-      while (next < static_cast<size_t>(program.forward_steps) && program.steps[next].late) ++next;
-      const bool used_next = next == static_cast<size_t>(program.forward_steps) ||
-                             uses(program, program.steps[next], update->parameter);
+      StepIndex next = s;
+      while (next.value() < program.forward_steps && program.steps[next].late) ++next;
+      const bool used_next =
+          next.value() == program.forward_steps || uses(program, program.steps[next], update->parameter);
       EXPECT_TRUE(used_next || computed_late(program, update->parameter)) << text_of(net, program, step);
     }
     EXPECT_EQ(program.steps.size() - punctual.size(),

@@ -27,8 +27,8 @@ TEST(Lower, FusesActivationsBehindConvolutions) {
   Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
   Program program = lower(net, facts_of);
   ASSERT_EQ(program.works.size(), 4u);  // data, a + relu, b, loss
-  EXPECT_EQ(program.works[1].task.layers.size(), 2u);
-  EXPECT_EQ(program.works[1].nodes.size(), 2u);
+  EXPECT_EQ(program.works[WorkIndex(1)].task.layers.size(), 2u);
+  EXPECT_EQ(program.works[WorkIndex(1)].nodes.size(), 2u);
   Program plain = lower(net, facts_of, {.fuse = false, .after_pass = {}});
   EXPECT_EQ(plain.works.size(), 5u);
 }
@@ -54,7 +54,7 @@ TEST(Lower, SkipsTheGradientOfTheData) {
   Program program = lower(net, facts_of);
   EXPECT_EQ(count(program, Pass::backward_weights), 1);
   EXPECT_EQ(count(program, Pass::backward), 1);  // of the loss; the convolution has none
-  EXPECT_EQ(program.gradient_buffer(net.tensor("data")), -1);
+  EXPECT_FALSE(program.gradient_buffer(net.tensor("data")));
 }
 
 TEST(Lower, SumsTheGradientsOfSeveralConsumers) {
@@ -89,11 +89,12 @@ TEST(Lower, ABarrierStandsBetweenThePasses) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
   const Program program = lower(net, facts_of);
   ASSERT_EQ(count<steps::Barrier>(program), 1);
-  const Step& barrier = program.steps[static_cast<size_t>(program.forward_steps)];
+  const StepIndex forward_end(program.forward_steps);
+  const Step& barrier = program.steps[forward_end];
   EXPECT_TRUE(barrier.is<steps::Barrier>());
-  for (int s = 0; s < program.forward_steps; ++s) {
+  for (StepIndex s(0); s < forward_end; ++s) {
     const bool waited = std::ranges::find(barrier.waits, s) != barrier.waits.end();
-    EXPECT_EQ(waited, program.steps[static_cast<size_t>(s)].lane == Lane::communication);
+    EXPECT_EQ(waited, program.steps[s].lane == Lane::communication);
   }
 }
 

@@ -20,10 +20,8 @@ TEST(FindNeeds, GradientsAreNeededByTheirUpdatesInTheNextIteration) {
   strategies[net.node("b")] = all(net, {.c = 2})[0];
   const Program program = lower_job(net, strategies, 2, false, {.chunks = parse_chunks("layer", "test")})[0];
   const int end = static_cast<int>(program.steps.size());
-  const auto place = [&](const char* text) { return step_of(net, program, text); };
-  const auto needed = [&](const char* text) {
-    return program.steps[static_cast<size_t>(place(text))].needed;
-  };
+  const auto place = [&](const char* text) { return step_of(net, program, text).value(); };
+  const auto needed = [&](const char* text) { return program.steps[step_of(net, program, text)].needed; };
   EXPECT_EQ(needed("allgather to b"), place("forward b"));
   EXPECT_EQ(needed("carried sum-gradient 0 1"), end + place("late update 0"));
   EXPECT_EQ(needed("carried sum-gradient 4 5"), end + place("late update 4"));
@@ -36,23 +34,23 @@ TEST(FindNeeds, AMessageNeedsAnotherWhenItIsNeededItself) {
   HandMade made;
   for (const bool computes : {false, false, true, false, true})
     computes ? made.compute({}, {}) : made.message({}, {});
-  auto& steps = made.program.steps;
-  steps[3].waits = {0};
-  steps[4].waits = {3};
+  const auto step = [&](int s) -> Step& { return made.program.steps[StepIndex(s)]; };
+  step(3).waits = {StepIndex(0)};
+  step(4).waits = {StepIndex(3)};
   find_needs(made.program);
-  EXPECT_EQ(steps[3].needed, 4);
-  EXPECT_EQ(steps[0].needed, 4);
-  EXPECT_EQ(steps[1].needed, 5);  // nobody waits: when the iteration ends
-  steps[2].waits = {0, 1};
+  EXPECT_EQ(step(3).needed, 4);
+  EXPECT_EQ(step(0).needed, 4);
+  EXPECT_EQ(step(1).needed, 5);  // nobody waits: when the iteration ends
+  step(2).waits = {StepIndex(0), StepIndex(1)};
   find_needs(made.program);
-  EXPECT_EQ(steps[0].needed, 2);
-  EXPECT_EQ(steps[1].needed, 2);
-  steps[3].carried = true;
-  steps[4].waits = {};
-  steps[2].waits_before = {3};
+  EXPECT_EQ(step(0).needed, 2);
+  EXPECT_EQ(step(1).needed, 2);
+  step(3).carried = true;
+  step(4).waits = {};
+  step(2).waits_before = {StepIndex(3)};
   find_needs(made.program);
-  EXPECT_EQ(steps[3].needed, 5 + 2);
-  EXPECT_EQ(steps[0].needed, 2);  // sooner than in the next iteration
+  EXPECT_EQ(step(3).needed, 5 + 2);
+  EXPECT_EQ(step(0).needed, 2);  // sooner than in the next iteration
 }
 
 // A step of this iteration or the next one: the second counts on from the last of the first.
@@ -66,7 +64,7 @@ class Waiting {
   int first_computing(int step) {
     std::set<int> reached;
     reach(step, reached);
-    const bool carried = program_.steps[static_cast<size_t>(step)].carried;
+    const bool carried = program_.steps[StepIndex(step)].carried;
     int first = carried ? 2 * count_ : count_;
     for (int other : reached) first = std::min(first, other);
     return first;
@@ -75,16 +73,16 @@ class Waiting {
  private:
   void reach(int step, std::set<int>& reached) {
     for (int s = 0; s < count_; ++s) {
-      const Step& other = program_.steps[static_cast<size_t>(s)];
-      const int own = step % count_;
-      if (std::ranges::find(other.waits, own) != other.waits.end()) take(step - own + s, reached);
+      const Step& other = program_.steps[StepIndex(s)];
+      const StepIndex own(step % count_);
+      if (std::ranges::find(other.waits, own) != other.waits.end()) take(step - own.value() + s, reached);
       if (std::ranges::find(other.waits_before, own) != other.waits_before.end())
-        take(step - own + count_ + s, reached);
+        take(step - own.value() + count_ + s, reached);
     }
   }
   void take(int step, std::set<int>& reached) {
     if (step >= 2 * count_) return;
-    const Step& taken = program_.steps[static_cast<size_t>(step % count_)];
+    const Step& taken = program_.steps[StepIndex(step % count_)];
     if (taken.lane == Lane::compute)
       reached.insert(step);
     else
@@ -104,7 +102,7 @@ TEST(FindNeeds, FindsWhatABlindSearchFinds) {
     find_needs(program);
     const int end = static_cast<int>(program.steps.size());
     for (int s = 0; s < end; ++s) {
-      const Step& step = program.steps[static_cast<size_t>(s)];
+      const Step& step = program.steps[StepIndex(s)];
       if (step.lane == Lane::compute) continue;
       EXPECT_EQ(step.needed, Waiting(program).first_computing(s)) << testing::text_of(net, program, step);
       if (step.needed > end) ++next_iteration;

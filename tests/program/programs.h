@@ -84,7 +84,7 @@ inline std::string text_of(const Network& net, const Program& program, const Ste
   std::string text(name_of(program, step));
   if (step.late) text = "late " + text;
   if (step.carried) text = "carried " + text;
-  if (step.work() >= 0) text += " " + name_of(program.works[static_cast<size_t>(step.work())], net);
+  if (step.work()) text += " " + name_of(program.works[step.work()], net);
   for (ParameterIndex parameter : step.parameters()) text += fmt::format(" {}", parameter);
   return text;
 }
@@ -94,11 +94,11 @@ inline std::vector<std::string> texts_of(const Network& net, const Program& prog
   return texts;
 }
 // The step of that text; fails where there is none.
-inline int step_of(const Network& net, const Program& program, const std::string& text) {
+inline StepIndex step_of(const Network& net, const Program& program, const std::string& text) {
   const auto texts = texts_of(net, program);
   const auto found = std::ranges::find(texts, text);
   if (found == texts.end()) throw InternalError("no step '" + text + "' in\n" + program.text(net));
-  return static_cast<int>(found - texts.begin());
+  return StepIndex(found - texts.begin());
 }
 
 // Steps and buffers put together by hand, for passes that look at nothing else.

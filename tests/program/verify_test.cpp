@@ -18,9 +18,9 @@ class Laws : public ::testing::Test {
   using Wreck = std::function<void(Program&)>;
 
   Step& step(Program& program, const std::string& text) const {
-    return program.steps[static_cast<size_t>(step_of(net_, program, text))];
+    return program.steps[step_of(net_, program, text)];
   }
-  int place(Program& program, const std::string& text) const { return step_of(net_, program, text); }
+  StepIndex place(Program& program, const std::string& text) const { return step_of(net_, program, text); }
   Buffer& buffer(Program& program, const View& view) const { return program.buffers[view.buffer]; }
 
   void expect_broken(const std::string& law, const Program& sound, const Wreck& wreck) const {
@@ -56,7 +56,8 @@ class Laws : public ::testing::Test {
 };
 
 TEST_F(Laws, WhatIsReadWasWritten) {
-  expect_broken("before it is written", alone_, [](Program& program) { program.steps[0].writes.clear(); });
+  expect_broken("before it is written", alone_,
+                [](Program& program) { program.steps[StepIndex(0)].writes.clear(); });
   expect_broken("which nobody writes", replicas_, [&](Program& program) {
     const View gathered = step(program, "late backward-weights b of all").reads[0];
     for (Step& writer : program.steps) std::erase(writer.writes, gathered);
@@ -65,9 +66,9 @@ TEST_F(Laws, WhatIsReadWasWritten) {
 
 TEST_F(Laws, WaitsPointBackwards) {
   expect_broken("step 1 waits for the later step 2", alone_,
-                [](Program& program) { program.steps[1].waits = {2}; });
+                [](Program& program) { program.steps[StepIndex(1)].waits = {StepIndex(2)}; });
   expect_broken("step 2 waits for step 1 of the compute lane, as it does anyway", alone_,
-                [](Program& program) { program.steps[2].waits = {1}; });
+                [](Program& program) { program.steps[StepIndex(2)].waits = {StepIndex(1)}; });
 }
 
 TEST_F(Laws, BuffersThatLiveTogetherAreApart) {
@@ -75,7 +76,7 @@ TEST_F(Laws, BuffersThatLiveTogetherAreApart) {
     for (Buffer& buffer : program.buffers) buffer.offset = buffer.offset < 0 ? -1 : 0;
   });
   expect_broken("outside its life", alone_, [&](Program& program) {
-    buffer(program, step(program, "forward b").reads[0]).last_step = place(program, "forward b") - 1;
+    --(buffer(program, step(program, "forward b").reads[0]).last_step = place(program, "forward b"));
   });
   expect_broken("outside its life", alone_, [&](Program& program) {
     ++buffer(program, step(program, "forward b").writes[0]).first_step;
@@ -90,7 +91,7 @@ TEST_F(Laws, StepsThatShareMemoryDoNotRunTogether) {
 }
 
 TEST_F(Laws, CarriedStepsEndInTheNextIteration) {
-  const int sum = step_of(net_, samples_, "carried sum-gradient 4");
+  const StepIndex sum = step_of(net_, samples_, "carried sum-gradient 4");
   const auto wait_at_the_end = [&](Program& program) { program.steps.back().waits.push_back(sum); };
   expect_broken(fmt::format("waits for step {}, which may end later", sum), samples_, wait_at_the_end);
   expect_broken("of the iteration before, which has ended", samples_, [&](Program& program) {
@@ -107,7 +108,7 @@ TEST_F(Laws, CarriedStepsEndInTheNextIteration) {
 TEST_F(Laws, WhatTwoIterationsTouchLasts) {
   expect_broken("is needed in the next iteration and does not live so long", replicas_,
                 [&](Program& program) {
-                  buffer(program, step(program, "late backward-weights b of all").reads[0]).last_step -= 1;
+                  --buffer(program, step(program, "late backward-weights b of all").reads[0]).last_step;
                 });
   expect_broken("of the iteration before", replicas_, [&](Program& program) {
     step(program, "late backward-weights b of all").waits_before.pop_back();
@@ -157,8 +158,8 @@ TEST_F(Laws, EachSendHasItsReceive) {
   });
   expect_broken("rank 1 sends [0,2)x[0,4)x[3,4)x[0,6) to 0, which expects [0,2)x[0,4)x[2,4)x[0,6)", rows,
                 [&](auto& programs) {
-                  const int work = exchange(programs[0], "exchange to b")->work;
-                  --programs[0].works[static_cast<size_t>(work)].movement.receives[0].box[2].begin;
+                  const WorkIndex work = exchange(programs[0], "exchange to b")->work;
+                  --programs[0].works[work].movement.receives[0].box[2].begin;
                 });
   expect_broken("messages are sent and", rows, [&](auto& programs) {
     step(programs[1], "exchange to report").action = steps::Barrier{};  // it only receives
@@ -181,7 +182,7 @@ TEST_F(Laws, CollectivesGatherWhatTheirMovementSays) {
 TEST_F(Laws, GroupsMeetInOneOrder) {
   const std::vector<Program> samples = job({.n = 2}, GradientSync::allreduce, {.chunks = single_});
   expect_broken("does not meet its group in the order of rank", samples, [](auto& programs) {
-    std::erase_if(programs[0].steps, [](const Step& s) { return s.is<steps::SumGradient>(); });
+    erase_if(programs[0].steps, [](const Step& s) { return s.is<steps::SumGradient>(); });
   });
   expect_broken("does not meet its group in the order of rank", samples, [&](auto& programs) {
     std::swap(step(programs[1], "carried sum-gradient 4").action,

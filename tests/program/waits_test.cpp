@@ -14,9 +14,14 @@ using testing::HandMade;
 using testing::lower_job;
 using testing::NetBuilder;
 
+std::vector<int> values_of(const std::vector<StepIndex>& steps) {
+  std::vector<int> values;
+  for (StepIndex step : steps) values.push_back(step.value());
+  return values;
+}
 std::vector<std::vector<int>> waits_of(const Program& program) {
   std::vector<std::vector<int>> waits;
-  for (const Step& step : program.steps) waits.push_back(step.waits);
+  for (const Step& step : program.steps) waits.push_back(values_of(step.waits));
   return waits;
 }
 
@@ -69,10 +74,11 @@ TEST(AddWaits, CarriedStepsAreWaitedForInTheNextIteration) {
   made.program.forward_steps = 4;
   add_waits(made.program);
   const auto& steps = made.program.steps;
-  EXPECT_THAT(steps[0].waits_before, ElementsAre(2));  // reads a, writes b
-  EXPECT_THAT(steps[1].waits_before, ElementsAre());   // follows step 0
-  EXPECT_THAT(steps[2].waits, ElementsAre(0));
-  EXPECT_THAT(steps[3].waits, ElementsAre(0, 1, 2));
+  EXPECT_THAT(values_of(steps[StepIndex(0)].waits_before), ElementsAre(2));  // reads a, writes b
+  EXPECT_THAT(values_of(steps[StepIndex(1)].waits_before), ElementsAre());   // follows step 0
+  const auto waits = waits_of(made.program);
+  EXPECT_THAT(waits[2], ElementsAre(0));
+  EXPECT_THAT(waits[3], ElementsAre(0, 1, 2));
 }
 
 // b takes over a's memory, c lies beside it.
@@ -84,12 +90,13 @@ TEST(AddMemoryWaits, WhoTakesMemoryOverWaitsForWhoHadIt) {
     made.message({a}, {});
     made.compute({}, {b});
     made.compute({b}, {});
-    made.program.buffers[0].offset = 0;
-    made.program.buffers[0].first_step = 0;
-    made.program.buffers[0].last_step = 1;
-    made.program.buffers[1].offset = offset;
-    made.program.buffers[1].first_step = first_step;
-    made.program.buffers[1].last_step = 3;
+    Buffer &former = made.program.buffers[a.buffer], &later = made.program.buffers[b.buffer];
+    former.offset = 0;
+    former.first_step = StepIndex(0);
+    former.last_step = StepIndex(1);
+    later.offset = offset;
+    later.first_step = StepIndex(first_step);
+    later.last_step = StepIndex(3);
     add_memory_waits(made.program);
     return waits_of(made.program);
   };
@@ -138,7 +145,7 @@ class Interleavings {
   // Parameters and their gradients, by name, and whether they are written.
   using Touched = std::map<std::string, bool>;
 
-  const Step& step(size_t s) const { return program_.steps[s % count_]; }
+  const Step& step(size_t s) const { return program_.steps[StepIndex(s % count_)]; }
 
   Touched touched(const Step& step) const {
     Touched touched;
@@ -150,7 +157,7 @@ class Interleavings {
       if (step.is<steps::Update>() || step.is<steps::GatherParameter>()) touch('p', parameter, true);
     }
     if (!step.is<steps::Compute>()) return touched;
-    const Work& work = program_.works[static_cast<size_t>(step.work())];
+    const Work& work = program_.works[step.work()];
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       touch('p', work.parameters[p], false);
       if (step.runs(Pass::backward_weights) && !work.partial_gradients[p])
@@ -163,8 +170,8 @@ class Interleavings {
     if (one.buffer == other.buffer) return overlap(one, other);
     const int64_t at = program_.buffers[one.buffer].offset, other_at = program_.buffers[other.buffer].offset;
     if (at < 0 || other_at < 0) return false;
-    return overlap({0, {at + one.bytes.begin, at + one.bytes.end}},
-                   {0, {other_at + other.bytes.begin, other_at + other.bytes.end}});
+    return overlap({one.buffer, {at + one.bytes.begin, at + one.bytes.end}},
+                   {one.buffer, {other_at + other.bytes.begin, other_at + other.bytes.end}});
   }
   bool clash(const std::vector<View>& writes, const Step& other) const {
     for (const View& write : writes)
@@ -185,10 +192,10 @@ class Interleavings {
     const size_t iteration = s / count_ * count_;
     for (size_t e = 0; e < iteration; ++e)
       if (!state.ended[e] && !step(e).carried) return false;
-    for (int other : step(s).waits)
-      if (!state.ended[iteration + static_cast<size_t>(other)]) return false;
-    for (int other : step(s).waits_before)
-      if (iteration > 0 && !state.ended[static_cast<size_t>(other)]) return false;
+    for (StepIndex other : step(s).waits)
+      if (!state.ended[iteration + static_cast<size_t>(other.value())]) return false;
+    for (StepIndex other : step(s).waits_before)
+      if (iteration > 0 && !state.ended[static_cast<size_t>(other.value())]) return false;
     return true;
   }
   // The next step of the lane, where the lane may begin one.

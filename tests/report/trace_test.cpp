@@ -20,11 +20,11 @@ Timeline random_timeline(const Program& program, uint32_t seed) {
   std::uniform_real_distribution<double> seconds(0, 1e-3);
   Timeline timeline;
   double lane = 0;
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  for (StepIndex s : indices(program.steps)) {
     const bool computes = program.steps[s].lane == Lane::compute;
     const double begin = lane + (computes ? 0 : seconds(random)), end = begin + seconds(random);
     if (computes) lane = end;
-    timeline.push_back({program.rank, program.steps[s].lane, static_cast<int>(s), {begin}, {end}});
+    timeline.push_back({program.rank, program.steps[s].lane, s, {begin}, {end}});
   }
   return timeline;
 }

@@ -36,11 +36,11 @@ TEST(Exposure, OfRandomJobsAddsUpToWhatIsNotComputed) {
       const auto own = testing::entries_of(program, found);
       const auto exposures = exposures_of(program, own, found.iteration);
       check_disjoint(own, exposures);
-      std::vector<double> of_step(program.steps.size());
+      IndexedVector<StepIndex, double> of_step(program.steps.size());
       double sum = 0;
       for (const Exposure& exposure : exposures) {
-        ASSERT_EQ(program.steps[static_cast<size_t>(exposure.step)].lane, Lane::communication);
-        of_step[static_cast<size_t>(exposure.step)] += (exposure.end - exposure.begin).count;
+        ASSERT_EQ(program.steps[exposure.step].lane, Lane::communication);
+        of_step[exposure.step] += (exposure.end - exposure.begin).count;
         sum += (exposure.end - exposure.begin).count;
       }
       const auto rank = static_cast<size_t>(program.rank);
@@ -49,8 +49,8 @@ TEST(Exposure, OfRandomJobsAddsUpToWhatIsNotComputed) {
         continue;  // a rank may begin before others have ended
       }
       EXPECT_NEAR(sum, (found.ends[rank] - found.computing[rank]).count, 1e-9 * found.iteration.count);
-      for (size_t s = 0; s < of_step.size(); ++s)
-        EXPECT_LE(of_step[s], (own[s].end - own[s].begin).count + 1e-9 * found.iteration.count);
+      for (const TimelineEntry& entry : own)
+        EXPECT_LE(of_step[entry.step], (entry.end - entry.begin).count + 1e-9 * found.iteration.count);
       if (sum > 0) ++waited;
     }
   });
@@ -72,11 +72,11 @@ TEST(Exposure, NamesTheMessageAndItsLayer) {
   const auto own = std::span(found.timeline).first(programs[0].steps.size());
   double of_b = 0;
   for (const Exposure& exposure : exposures_of(programs[0], own, found.iteration)) {
-    const Step& step = programs[0].steps[static_cast<size_t>(exposure.step)];
-    const int work = layer_work(programs[0], step);
-    if (work < 0) continue;
-    EXPECT_EQ(name_of(programs[0].works[static_cast<size_t>(work)], net), "b");
-    const TimelineEntry& entry = own[static_cast<size_t>(exposure.step)];
+    const Step& step = programs[0].steps[exposure.step];
+    const WorkIndex work = layer_work(programs[0], step);
+    if (!work) continue;
+    EXPECT_EQ(name_of(programs[0].works[work], net), "b");
+    const TimelineEntry& entry = own[static_cast<size_t>(exposure.step.value())];
     EXPECT_NEAR(exposure.begin.count, entry.begin.count, 1e-12);
     EXPECT_NEAR(exposure.end.count, entry.end.count, 1e-12);
     of_b += (exposure.end - exposure.begin).count;
@@ -88,11 +88,12 @@ TEST(Exposure, NamesTheMessageAndItsLayer) {
 // shows the sum that this iteration leaves, as in a measured one, which shows the former.
 TEST(Exposure, FindsWhatTheIterationBeforeLeft) {
   Program program;
-  program.steps = {Step{.action = steps::Update{}, .waits_before = {2}}, Step{.action = steps::Compute{}},
+  program.steps = {Step{.action = steps::Update{}, .waits_before = {StepIndex(2)}},
+                   Step{.action = steps::Compute{}},
                    Step{.action = steps::SumGradient{}, .lane = Lane::communication, .carried = true}};
   program.forward_steps = 2;
   const auto at = [](int step, Lane lane, double begin, double end) {
-    return TimelineEntry{0, lane, step, {begin}, {end}};
+    return TimelineEntry{0, lane, StepIndex(step), {begin}, {end}};
   };
   const TimelineEntry update = at(0, Lane::compute, 3, 4), forward = at(1, Lane::compute, 4, 10);
   const std::vector<TimelineEntry> simulated{update, forward, at(2, Lane::communication, 9, 13)};
@@ -100,7 +101,7 @@ TEST(Exposure, FindsWhatTheIterationBeforeLeft) {
   for (const auto& own : {simulated, measured}) {
     const auto exposures = exposures_of(program, own, {10});
     ASSERT_EQ(exposures.size(), 1u);
-    EXPECT_EQ(exposures[0].step, 2);
+    EXPECT_EQ(exposures[0].step, StepIndex(2));
     EXPECT_EQ(exposures[0].begin, Seconds{0});
     EXPECT_EQ(exposures[0].end, Seconds{3});
   }

@@ -56,8 +56,9 @@ DeviceGraph machine() {
   return DeviceGraph(machine);
 }
 
-double sum(std::span<const Seconds> values) {
-  return std::accumulate(values.begin(), values.end(), Seconds{}).count;
+template <class Values>
+double sum(const Values& values) {
+  return std::accumulate(std::begin(values), std::end(values), Seconds{}).count;
 }
 
 class Predicted : public ::testing::TestWithParam<std::string_view> {};
@@ -76,7 +77,7 @@ TEST_P(Predicted, StepsAddUpToThePlan) {
   EXPECT_NEAR(sum(prediction.steps), planned, 1e-3 * planned);
   // Layers and parts hold every step once.
   double of_layers = 0, measured = 0;
-  const std::vector<Seconds> ones(prediction.steps.size(), Seconds{1});
+  const IndexedVector<StepIndex, Seconds> ones(prediction.steps.size(), Seconds{1});
   for (const PredictedLayer& layer : compare(prediction, net, ones)) {
     of_layers += sum(layer.predicted);
     measured += sum(layer.measured);
@@ -108,7 +109,7 @@ TEST(Corrected, BringsBackWhatWasMeasured) {
   AnalyticCosts costs(machine());
   const NodeStrategies strategies = resolve(built_in_strategy("model", net, 2), net, 2, "test");
   const Prediction prediction = predict(net, {.strategies = strategies, .ranks = 2}, costs, {0, 0});
-  std::vector<Seconds> measured = prediction.steps;
+  IndexedVector<StepIndex, Seconds> measured = prediction.steps;
   for (Seconds& seconds : measured) seconds.count *= 4;
   const Machine learned = corrected(machine().machine(), prediction, {0, 0}, measured);
   EXPECT_NEAR(learned.calibration.exchange_correction, 4, 1e-9);

@@ -171,11 +171,11 @@ double bytes_of_box(const Box& box) { return 4.0 * static_cast<double>(box.shape
 // One rank: two lanes that wait for each other, as docs/explanation/lanes.md has them.
 class Rank {
  public:
-  Rank(const Program& program, const std::vector<Seconds>& seconds, sg::Host* host)
+  Rank(const Program& program, const IndexedVector<StepIndex, Seconds>& seconds, sg::Host* host)
       : program_(program), seconds_(seconds), host_(host), done_(program.steps.size()) {
-    for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (StepIndex s : indices(program.steps)) {
       const Step& step = program.steps[s];
-      lanes_[step.lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
+      lanes_[step.lane == Lane::compute ? 0 : 1].push_back(s);
       if (!step.carried) ++count_;
     }
     sg::Actor::create("computes", host, [this] { compute(); });
@@ -184,7 +184,7 @@ class Rank {
   double end(int iteration) const { return ends_.at(static_cast<size_t>(iteration)); }
 
  private:
-  const Step& step(int index) const { return program_.steps[static_cast<size_t>(index)]; }
+  const Step& step(StepIndex index) const { return program_.steps[index]; }
 
   void wait_until(const std::function<bool()>& holds) {
     std::unique_lock lock(*mutex_);
@@ -196,17 +196,17 @@ class Rank {
     changed_->notify_all();
   }
 
-  bool may_start(int index, int iteration) const {
+  bool may_start(StepIndex index, int iteration) const {
     const auto ran = [&](int times) {
-      return [this, times](int other) { return done_[static_cast<size_t>(other)] >= times; };
+      return [this, times](StepIndex other) { return done_[other] >= times; };
     };
     return std::ranges::all_of(step(index).waits, ran(iteration + 1)) &&
            std::ranges::all_of(step(index).waits_before, ran(iteration));
   }
 
-  void end_step(int index) {
+  void end_step(StepIndex index) {
     change([&] {
-      ++done_[static_cast<size_t>(index)];
+      ++done_[index];
       if (!step(index).carried) ++ended_;
     });
   }
@@ -218,9 +218,9 @@ class Rank {
         started_ = 0;
         ended_ = 0;
       });
-      for (int index : lanes_[0]) {
+      for (StepIndex index : lanes_[0]) {
         wait_until([&] { return may_start(index, iteration); });
-        const double seconds = seconds_[static_cast<size_t>(index)].count;
+        const double seconds = seconds_[index].count;
         if (seconds > 0) sg::this_actor::execute(seconds * flops_per_second);
         end_step(index);
       }
@@ -232,7 +232,7 @@ class Rank {
   void communicate() {
     for (int iteration = 0; iteration < iterations; ++iteration) {
       wait_until([&] { return begun_ == iteration; });
-      for (int index : lanes_[1]) {
+      for (StepIndex index : lanes_[1]) {
         wait_until([&] { return may_start(index, iteration); });
         // Numbered as they start, which is the same order everywhere.
         const int nth = step(index).group().empty() ? 0 : collectives_[step(index).group()]++;
@@ -280,20 +280,21 @@ class Rank {
   }
 
   const Program& program_;
-  const std::vector<Seconds>& seconds_;
+  const IndexedVector<StepIndex, Seconds>& seconds_;
   sg::Host* host_;
-  std::vector<int> lanes_[2];  // steps of the compute and of the communication lane
-  int count_ = 0;              // steps that are not carried
+  std::vector<StepIndex> lanes_[2];  // steps of the compute and of the communication lane
+  int count_ = 0;                    // steps that are not carried
   sg::MutexPtr mutex_ = sg::Mutex::create();
   sg::ConditionVariablePtr changed_ = sg::ConditionVariable::create();
-  std::vector<int> done_;  // per step: how often
+  IndexedVector<StepIndex, int> done_;  // how often
   int ended_ = 0, begun_ = -1;
   size_t started_ = 0;                           // messages, in this iteration
   std::map<std::vector<int>, int> collectives_;  // of each group so far
   std::vector<double> ends_;
 };
 
-double simulate_here(std::span<const Program> programs, const std::vector<std::vector<Seconds>>& seconds,
+double simulate_here(std::span<const Program> programs,
+                     const std::vector<IndexedVector<StepIndex, Seconds>>& seconds,
                      const DeviceGraph& machine) {
   std::string words[] = {"simgrid", "--log=root.thres:error", "--cfg=contexts/stack-size:256"};
   char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
@@ -320,7 +321,8 @@ double simulate_here(std::span<const Program> programs, const std::vector<std::v
 
 }  // namespace
 
-double simgrid_iteration(std::span<const Program> programs, const std::vector<std::vector<Seconds>>& seconds,
+double simgrid_iteration(std::span<const Program> programs,
+                         const std::vector<IndexedVector<StepIndex, Seconds>>& seconds,
                          const DeviceGraph& machine) {
   int ends[2];
   ensure(pipe(ends) == 0, "a pipe can be made");

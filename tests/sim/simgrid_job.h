@@ -16,7 +16,8 @@ namespace cortado::testing {
 //
 // `seconds`: per rank and step; only those of the compute lane count. SimGrid simulates once in a
 // process, so it runs in one of its own. Throws InternalError when that fails.
-double simgrid_iteration(std::span<const Program> programs, const std::vector<std::vector<Seconds>>& seconds,
+double simgrid_iteration(std::span<const Program> programs,
+                         const std::vector<IndexedVector<StepIndex, Seconds>>& seconds,
                          const DeviceGraph& machine);
 
 }  // namespace cortado::testing

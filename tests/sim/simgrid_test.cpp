@@ -60,7 +60,7 @@ double difference(const Case& one) {
   for (Program& program : programs)
     for (Step& step : program.steps) step.needed = 0;
   AnalyticCosts costs(machine);
-  std::vector<std::vector<Seconds>> seconds;
+  std::vector<IndexedVector<StepIndex, Seconds>> seconds;
   for (const Program& program : programs)
     seconds.push_back(StepSeconds(program, costs, machine.node_of_devices()).of_all());
   const Simulation ours = simulate(programs, costs, machine);

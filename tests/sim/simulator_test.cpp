@@ -73,12 +73,13 @@ TEST(Simulator, StepsOfRandomJobsKeepTheirOrder) {
       at += own.size();
       Seconds computed, lane_end{-1};  // it may have begun while others ended the iteration before
       for (size_t s = 0; s < own.size(); ++s) {
-        const Step& step = program.steps[s];
+        const Step& step = program.steps[StepIndex(s)];
         ASSERT_EQ(own[s].rank, program.rank);
-        ASSERT_EQ(own[s].step, static_cast<int>(s));
+        ASSERT_EQ(own[s].step, StepIndex(s));
         EXPECT_EQ(own[s].lane, step.lane);
         EXPECT_LE(own[s].begin, own[s].end);
-        for (int other : step.waits) EXPECT_LE(own[static_cast<size_t>(other)].end, own[s].begin);
+        for (StepIndex other : step.waits)
+          EXPECT_LE(own[static_cast<size_t>(other.value())].end, own[s].begin);
         if (step.lane == Lane::communication) continue;
         EXPECT_LE(lane_end, own[s].begin);
         lane_end = own[s].end;
@@ -133,7 +134,7 @@ TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
   StepSeconds seconds(programs[0], costs, nodes);
   double forward = 0;
   for (const Step& step : programs[0].steps) {
-    if (step.runs(Pass::forward) && step.work() <= 16) forward += seconds.of(step).count;
+    if (step.runs(Pass::forward) && step.work() <= WorkIndex(16)) forward += seconds.of(step).count;
   }
   EXPECT_GT(forward, 0);
   EXPECT_LT(late.iteration.count, at_once.iteration.count - forward / 2);
@@ -169,7 +170,7 @@ TEST(Simulator, MessagesTakeTheirPartOfComputing) {
       StepSeconds seconds(program, costs, nodes);
       double lost = 0;
       for (const TimelineEntry& sum : entries) {
-        const Step& step = program.steps[static_cast<size_t>(sum.step)];
+        const Step& step = program.steps[sum.step];
         if (step.group().empty() || sum.end <= sum.begin) continue;
         double beside = 0;  // seconds of computing while it was under way
         for (const TimelineEntry& entry : entries) {

@@ -82,7 +82,7 @@ void time_algorithms(const TimeArguments& a, const Network& network, CompileOpti
 // Prints what was predicted and writes the machine; adds it to the JSON and the page.
 void tell_prediction(const TimeArguments& a, const JobPrediction& predicted, const Network& network,
                      const TimedRun& run, Json& json, RunReport& page) {
-  const std::vector<Seconds> measured = step_medians(run.times);
+  const auto measured = step_medians(run.times);
   ensure(measured.size() == predicted.prediction.steps.size(), "the predicted program is the one that ran");
   const auto layers = compare(predicted.prediction, network, measured);
   const Seconds simulated = predicted.simulated.simulation.iteration;

@@ -31,7 +31,7 @@ struct Compiled {
   IndexedVector<ParameterIndex, ParameterFormat> formats;  // how this rank's slice lies in memory
   // Per step: how long one of the compute lane waits in place of what it computes, so that the messages of
   // many ranks can be measured on few cores; values then mean nothing. Empty: the kernels compute.
-  std::vector<Seconds> modelled{};
+  IndexedVector<StepIndex, Seconds> modelled{};
 };
 
 // Network and strategies become a Placement, and this rank's part of that a Program whose works have kernels.

@@ -58,16 +58,16 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
 
 void Executor::start_lane() {
   LaneThread::Steps steps;
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
+  for (StepIndex s : indices(program_.steps)) {
     const Step& step = program_.steps[s];
     steps.waits.push_back(step.waits);
     steps.waits_before.push_back(step.waits_before);
     steps.carried.push_back(step.carried);
     steps.needed.push_back(step.needed);
-    if (step.lane == Lane::communication) steps.order.push_back(static_cast<int>(s));
+    if (step.lane == Lane::communication) steps.order.push_back(s);
   }
-  steps.start = [this](int step) { start_message(step); };
-  steps.finished = [this](int step, bool first) { return message_arrived(step, first); };
+  steps.start = [this](StepIndex step) { start_message(step); };
+  steps.finished = [this](StepIndex step, bool first) { return message_arrived(step, first); };
   communication_ = std::make_unique<LaneThread>(std::move(steps));
 }
 
@@ -87,10 +87,10 @@ ParameterSlices Executor::parameter_slices() const {
   return slices;
 }
 
-float* Executor::batch_pointer(int buffer) const { return const_cast<float*>(batches_[buffer]); }
+float* Executor::batch_pointer(BufferIndex buffer) const { return const_cast<float*>(batches_[buffer]); }
 
-float* Executor::pointer(int buffer) const {
-  if (buffer < 0) return nullptr;
+float* Executor::pointer(BufferIndex buffer) const {
+  if (!buffer) return nullptr;
   if (program_.buffers[buffer].kind == Buffer::Kind::batch)
     return staging_ ? device_.for_kernels(staging_->batch(buffer)) : batch_pointer(buffer);
   const int64_t offset = program_.buffers[buffer].offset;
@@ -117,7 +117,7 @@ std::byte* Executor::message_pointer(const View& view) const {
 
 void Executor::bind() {
   bound_.resize(program_.steps.size());
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
+  for (StepIndex s : indices(program_.steps)) {
     const auto* step = program_.steps[s].as<steps::Compute>();
     if (!step) continue;
     const Work& work = program_.works[step->work];
@@ -152,7 +152,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
   iteration_ = iteration;
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};
-  run_lanes([&](int step) {
+  run_lanes([&](StepIndex step) {
     run_step(step, update);
     // The same on every rank, so all go on or none does.
     return !program_.steps[step].is<steps::Barrier>() || std::isfinite(loss());
@@ -160,7 +160,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
   const double total = loss();
   if (std::isfinite(total)) {
     late_update_ = update;
-    for (size_t s = 0; s < program_.steps.size(); ++s) {
+    for (StepIndex s : indices(program_.steps)) {
       const Step& step = program_.steps[s];
       due_[s] = step.late && compiled_.modelled.empty() && (update || !step.is<steps::Update>());
     }
@@ -174,11 +174,11 @@ void Executor::settle() {
   const ActivityScope doing([this] { return activity(); });
   communication_->settle();
   if (staging_) staging_->wait_for_messages(true);
-  for (size_t s = 0; s < program_.steps.size(); ++s) run_late(static_cast<int>(s));
+  for (StepIndex s : indices(program_.steps)) run_late(s);
   queue_.finish();
 }
 
-void Executor::run_late(int index) {
+void Executor::run_late(StepIndex index) {
   if (!due_[index]) return;
   due_[index] = false;
   const Step& step = program_.steps[index];
@@ -191,24 +191,25 @@ void Executor::run_late(int index) {
 // For carried steps the timeline has those of the iteration before that have arrived by now.
 void Executor::note_messages() {
   std::lock_guard lock(log_->mutex);
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
+  for (StepIndex s : indices(program_.steps)) {
     if (program_.steps[s].lane != Lane::communication) continue;
     auto since_start = [&](Clock::time_point time) {
       return Seconds{std::chrono::duration<double>(time - iteration_start_).count()};
     };
     const auto& [begin, end] = log_->last[s];
     const bool ran = end > iteration_start_;
-    timeline_[s] = {communicator_.rank(), Lane::communication, static_cast<int>(s),
-                    ran ? since_start(begin) : Seconds{}, ran ? since_start(end) : Seconds{}};
+    timeline_[static_cast<size_t>(s.value())] = {communicator_.rank(), Lane::communication, s,
+                                                 ran ? since_start(begin) : Seconds{},
+                                                 ran ? since_start(end) : Seconds{}};
   }
 }
 
 // Runs the steps of both lanes to their end.
-void Executor::run_lanes(const std::function<bool(int step)>& compute) {
+void Executor::run_lanes(const std::function<bool(StepIndex step)>& compute) {
   const ActivityScope doing([this] { return activity(); });
   communication_->start();
   try {
-    for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
+    for (StepIndex s : indices(program_.steps)) {
       if (program_.steps[s].lane != Lane::compute) continue;
       wait_for(s);
       computing_ = s;
@@ -242,20 +243,20 @@ void Executor::drain() {
   }
 }
 
-void Executor::wait_for(int step) {
+void Executor::wait_for(StepIndex step) {
   const auto& waits = program_.steps[step].waits;
   if (waits.empty() && program_.steps[step].waits_before.empty()) return;
   auto start = Clock::now();
   communication_->wait_for(step);
   if (staging_) staging_->wait_for(step);
   const bool data =
-      std::ranges::any_of(waits, [&](int other) { return program_.steps[other].is<steps::Load>(); });
+      std::ranges::any_of(waits, [&](StepIndex other) { return program_.steps[other].is<steps::Load>(); });
   (data ? data_wait_ : exposed_) += since(start);
 }
 
-void Executor::run_step(int index, const Update& update) {
+void Executor::run_step(StepIndex index, const Update& update) {
   const Step& step = program_.steps[index];
-  TimelineEntry& entry = timeline_[index];
+  TimelineEntry& entry = timeline_[static_cast<size_t>(index.value())];
   entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
   if (!compiled_.modelled.empty()) {
     pace_.take(compiled_.modelled[index]);
@@ -281,7 +282,7 @@ void Executor::run_step(int index, const Update& update) {
   entry.end = since(iteration_start_);
 }
 
-void Executor::run_work(int index) {
+void Executor::run_work(StepIndex index) {
   const Work& work = program_.works[program_.steps[index].work()];
   Bound& bound = bound_[index];
   bound.arguments.random.iteration = iteration_;
@@ -290,7 +291,7 @@ void Executor::run_work(int index) {
 }
 
 // A function that is launched.
-void Executor::compute(int index) {
+void Executor::compute(StepIndex index) {
   const auto& step = *program_.steps[index].as<steps::Compute>();
   Bound& bound = bound_[index];
   try {
@@ -388,7 +389,7 @@ std::span<const float> Executor::values(const View& view) const {
 }
 
 std::optional<Box> Executor::gradient_box(int tensor) const {
-  if (program_.gradient_buffer(tensor) < 0) return std::nullopt;
+  if (!program_.gradient_buffer(tensor)) return std::nullopt;
   return program_.placement->values[program_.placement->tensor_values[tensor]].layout[communicator_.rank()];
 }
 

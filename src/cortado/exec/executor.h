@@ -112,38 +112,38 @@ class Executor {
   void meet_groups();
   std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const steps::SumGradient& sum) const;
-  std::unique_ptr<Transmission> transmission_of(int step);
+  std::unique_ptr<Transmission> transmission_of(StepIndex step);
   void bind_messages();
   void start_lane();
-  void run_step(int index, const Update& update);
+  void run_step(StepIndex index, const Update& update);
   void bind_work(const Work& work, Arguments& arguments) const;
-  void start_message(int index);
-  void begin_message(int index);
-  bool message_done(int index, bool first);
-  bool message_arrived(int index, bool first);  // first: no other under way is needed sooner
-  void bind_batch(int index);
-  void run_late(int index);
+  void start_message(StepIndex index);
+  void begin_message(StepIndex index);
+  bool message_done(StepIndex index, bool first);
+  bool message_arrived(StepIndex index, bool first);  // first: no other under way is needed sooner
+  void bind_batch(StepIndex index);
+  void run_late(StepIndex index);
   void note_messages();
-  void run_work(int index);
-  void compute(int index);
+  void run_work(StepIndex index);
+  void compute(StepIndex index);
   void drain();
   void load(const Work& work);
   void accumulate(const Step& step) const;
   // `compute`: runs a step of the compute lane; false: the last one.
-  void run_lanes(const std::function<bool(int step)>& compute);
+  void run_lanes(const std::function<bool(StepIndex step)>& compute);
   Activity activity() const;
-  void wait_for(int step);
+  void wait_for(StepIndex step);
   double loss() const;
   struct Finding;  // what is not finite, and where in the order of works
   Finding non_finite_parameter() const;
   Finding non_finite_output(const Work& work) const;
   // The memory of a buffer for launched functions, and where the samples of a work begin in it. Elements of
   // another type lie there, too (kernels/kernel.h).
-  float* pointer(int buffer) const;
+  float* pointer(BufferIndex buffer) const;
   float* pointer(const View& view) const;
   // The same for messages, in memory of the host.
   std::byte* message_pointer(const View& view) const;
-  float* batch_pointer(int buffer) const;
+  float* batch_pointer(BufferIndex buffer) const;
   std::span<const float> values(const View& view) const;
   int64_t elements_of(const View& view) const;
   int64_t first_in(const ParameterStore::Entry& entry) const;
@@ -160,16 +160,16 @@ class Executor {
   const Program& program_;  // the compiled one
   ParameterEntries entries_;
   device::Memory arena_;
-  mutable std::map<int, std::vector<float>> widened_;  // per buffer that is not f32: what was asked for last
-  std::vector<const float*> batches_;                  // per buffer of kind batch
-  std::vector<Bound> bound_;                           // per step
-  std::vector<BoundMessage> messages_;                 // per step
-  std::unique_ptr<Staging> staging_;                   // null: the host touches the device's memory
+  mutable std::map<BufferIndex, std::vector<float>> widened_;  // of those not f32: what was asked for last
+  IndexedVector<BufferIndex, const float*> batches_;  // of those of kind batch
+  IndexedVector<StepIndex, Bound> bound_;
+  IndexedVector<StepIndex, BoundMessage> messages_;
+  std::unique_ptr<Staging> staging_;  // null: the host touches the device's memory
   std::unique_ptr<LaneThread> communication_;
-  std::atomic<int> computing_ = 0;  // step
+  std::atomic<StepIndex> computing_ = StepIndex(0);
   Timeline timeline_;
-  Update late_update_;     // of the last run
-  std::vector<bool> due_;  // per step: late, and still to be done
+  Update late_update_;                  // of the last run
+  IndexedVector<StepIndex, bool> due_;  // late, and still to be done
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
   Pace pace_;                 // of modelled computing

@@ -30,9 +30,9 @@ struct Executor::BoundMessage {
 struct Executor::MessageLog {
   using Time = std::chrono::steady_clock::time_point;
   explicit MessageLog(size_t steps) : begun(steps), last(steps) {}
-  std::vector<Time> begun;  // of the communication lane alone
+  IndexedVector<StepIndex, Time> begun;  // of the communication lane alone
   std::mutex mutex;
-  std::vector<std::pair<Time, Time>> last;  // per step: of the message that arrived last
+  IndexedVector<StepIndex, std::pair<Time, Time>> last;  // of the message that arrived last
 };
 
 }  // namespace cortado

@@ -91,7 +91,7 @@ std::string Executor::first_non_finite() {
   for (const Step& step : program_.steps)
     if (step.is<steps::Load>()) look(program_.works[step.work()]);
   keeps_batch_ = true;
-  run_lanes([&](int s) {
+  run_lanes([&](StepIndex s) {
     run_step(s, {});
     const Step& step = program_.steps[s];
     if (step.runs(Pass::forward)) look(program_.works[step.work()]);

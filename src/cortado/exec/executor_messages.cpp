@@ -98,7 +98,7 @@ void Executor::meet_groups() {
 
 void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
+  for (StepIndex s : indices(program_.steps)) {
     const Step& step = program_.steps[s];
     if (step.lane != Lane::communication || step.is<steps::Load>()) continue;
     if (const auto* exchange = step.as<steps::Exchange>()) {
@@ -112,13 +112,13 @@ void Executor::bind_messages() {
           std::make_unique<BoundExchange>(program_.movement_of(step), from, to,
                                           message_pointer(exchange->staging), communicator_, exchange->tag);
     } else {
-      messages_[s].transmission = transmission_of(static_cast<int>(s));
+      messages_[s].transmission = transmission_of(s);
     }
   }
 }
 
 // Of a step that sums or gathers over its group.
-std::unique_ptr<Transmission> Executor::transmission_of(int index) {
+std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
   const Step& step = program_.steps[index];
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
@@ -152,7 +152,7 @@ int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
   return elements;
 }
 
-void Executor::start_message(int index) {
+void Executor::start_message(StepIndex index) {
   log_->begun[index] = std::chrono::steady_clock::now();
   if (staging_)
     staging_->take_out(index);
@@ -160,7 +160,7 @@ void Executor::start_message(int index) {
     begin_message(index);
 }
 
-void Executor::begin_message(int index) {
+void Executor::begin_message(StepIndex index) {
   const Step& step = program_.steps[index];
   BoundMessage& message = messages_[index];
   if (const auto* batch = step.as<steps::Load>()) {
@@ -173,9 +173,9 @@ void Executor::begin_message(int index) {
   }
 }
 
-bool Executor::message_arrived(int index, bool first) {
+bool Executor::message_arrived(StepIndex index, bool first) {
   if (staging_) {
-    for (int out = staging_->next_out(); out >= 0; out = staging_->next_out()) begin_message(out);
+    for (StepIndex out = staging_->next_out(); out; out = staging_->next_out()) begin_message(out);
     if (!staging_->is_out(index)) return false;
   }
   if (!message_done(index, first)) return false;
@@ -186,7 +186,7 @@ bool Executor::message_arrived(int index, bool first) {
   return true;
 }
 
-bool Executor::message_done(int index, bool first) {
+bool Executor::message_done(StepIndex index, bool first) {
   BoundMessage& message = messages_[index];
   if (message.exchange) message.exchange->give_way(!first);
   if (message.transmission) message.transmission->give_way(!first);
@@ -196,11 +196,10 @@ bool Executor::message_done(int index, bool first) {
 
 // Another thread calls this while both lanes run.
 Activity Executor::activity() const {
-  const int waited_for = communication_->waited_for();
-  if (waited_for < 0)
-    return {.text =
-                "computing " + spoken(program_, network_, program_.steps[static_cast<size_t>(computing_)])};
-  const Step& step = program_.steps[static_cast<size_t>(waited_for)];
+  const StepIndex waited_for = communication_->waited_for();
+  if (!waited_for)
+    return {.text = "computing " + spoken(program_, network_, program_.steps[computing_.load()])};
+  const Step& step = program_.steps[waited_for];
   Activity activity{.waits = !step.is<steps::Load>(), .text = spoken(program_, network_, step)};
   if (step.is<steps::Exchange>() && step.group().empty()) {
     const Movement movement = program_.movement_of(step);
@@ -218,7 +217,7 @@ Activity Executor::activity() const {
 
 // Binds a copy out of a reader's memory, which changes with each batch. Ranks read what they need, so nothing
 // travels.
-void Executor::bind_batch(int index) {
+void Executor::bind_batch(StepIndex index) {
   const Step& step = program_.steps[index];
   if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
   const Movement& movement = program_.works[step.work()].movement;

@@ -28,15 +28,15 @@ LaneThread::~LaneThread() {
   thread_.join();
 }
 
-bool LaneThread::ready(int step) const {
-  auto under_way = [&](int other) { return std::ranges::find(active_, other) != active_.end(); };
-  return std::ranges::all_of(steps_.waits[step], [&](int other) { return done_[other]; }) &&
+bool LaneThread::ready(StepIndex step) const {
+  auto under_way = [&](StepIndex other) { return std::ranges::find(active_, other) != active_.end(); };
+  return std::ranges::all_of(steps_.waits[step], [&](StepIndex other) { return done_[other]; }) &&
          std::ranges::none_of(steps_.waits_before[step], under_way) && !under_way(step);
 }
 
 bool LaneThread::finished() const {
-  return !running_ ||
-         (next_ == end_ && std::ranges::all_of(active_, [&](int step) { return steps_.carried[step]; }));
+  return !running_ || (next_ == end_ &&
+                       std::ranges::all_of(active_, [&](StepIndex step) { return steps_.carried[step]; }));
 }
 
 void LaneThread::start() {
@@ -63,13 +63,13 @@ void LaneThread::wait_until(std::unique_lock<std::mutex>& lock, const std::funct
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void LaneThread::wait_for(int step) {
+void LaneThread::wait_for(StepIndex step) {
   if (steps_.waits[step].empty() && steps_.waits_before[step].empty()) return;
   std::unique_lock lock(mutex_);
   wait_until(lock, [&] { return ready(step); });
 }
 
-void LaneThread::done(int step) {
+void LaneThread::done(StepIndex step) {
   {
     std::lock_guard lock(mutex_);
     done_[step] = true;
@@ -103,12 +103,12 @@ void LaneThread::abandon() {
 }
 
 // Of several steps under way, the one that is needed soonest.
-int LaneThread::waited_for() const {
+StepIndex LaneThread::waited_for() const {
   std::lock_guard lock(mutex_);
-  if (!compute_waits_) return -1;
-  if (starting_ >= 0) return starting_;
+  if (!compute_waits_) return {};
+  if (starting_) return starting_;
   if (!active_.empty()) return active_.front();
-  return next_ < steps_.order.size() ? steps_.order[next_] : -1;
+  return next_ < steps_.order.size() ? steps_.order[next_] : StepIndex();
 }
 
 void LaneThread::loop() {
@@ -123,7 +123,7 @@ void LaneThread::loop() {
       failure_ = std::current_exception();
     }
     active_.clear();
-    starting_ = -1;
+    starting_ = {};
     running_ = false;
     changed_.notify_all();
   }
@@ -152,15 +152,15 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
 // Starts the next step if it may start. The step is in `active_` until it has ended.
 bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
   if (next_ >= end_ || !ready(steps_.order[next_])) return false;
-  const int step = steps_.order[next_++];
-  due_[step] = iteration_ * std::ssize(done_) + steps_.needed[step];
-  active_.insert(std::ranges::upper_bound(active_, due_[step], {}, [&](int other) { return due_[other]; }),
-                 step);
+  const StepIndex step = steps_.order[next_++];
+  due_[step] = iteration_ * static_cast<int64_t>(done_.size()) + steps_.needed[step];
+  active_.insert(
+      std::ranges::upper_bound(active_, due_[step], {}, [&](StepIndex other) { return due_[other]; }), step);
   starting_ = step;
   lock.unlock();
   steps_.start(step);
   lock.lock();
-  starting_ = -1;
+  starting_ = {};
   move_active(lock);
   if (finished()) changed_.notify_all();
   return true;
@@ -168,13 +168,13 @@ bool LaneThread::start_ready(std::unique_lock<std::mutex>& lock) {
 
 void LaneThread::move_active(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
-  std::vector<int> ended;
-  for (int step : active_) {
+  std::vector<StepIndex> ended;
+  for (StepIndex step : active_) {
     if (steps_.finished(step, step == active_.front())) ended.push_back(step);
   }
   lock.lock();
   if (ended.empty()) return;
-  for (int step : ended) {
+  for (StepIndex step : ended) {
     done_[step] = true;
     std::erase(active_, step);
   }

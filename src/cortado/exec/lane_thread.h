@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "cortado/program/step.h"
+
 namespace cortado {
 
 // The communication lane: a progress engine on a thread of its own (Aluminum's design). It starts its steps
@@ -16,14 +18,14 @@ namespace cortado {
 class LaneThread {
  public:
   struct Steps {
-    std::vector<int> order;  // this lane's steps
-    // Per step of the program: Step::waits, Step::waits_before, Step::carried.
-    std::vector<std::vector<int>> waits, waits_before;
-    std::vector<bool> carried;
-    std::vector<int> needed;         // per step of the program: Step::needed
-    std::function<void(int)> start;  // begins a step
+    std::vector<StepIndex> order;  // this lane's steps
+    // Of each step of the program: Step::waits, Step::waits_before, Step::carried, Step::needed.
+    IndexedVector<StepIndex, std::vector<StepIndex>> waits, waits_before;
+    IndexedVector<StepIndex, bool> carried;
+    IndexedVector<StepIndex, int> needed;
+    std::function<void(StepIndex)> start;  // begins a step
     // Moves a step that was started; true when it has ended. `first`: none under way is needed sooner.
-    std::function<bool(int, bool first)> finished;
+    std::function<bool(StepIndex, bool first)> finished;
   };
   explicit LaneThread(Steps steps);
   ~LaneThread();
@@ -31,9 +33,9 @@ class LaneThread {
   // Runs the lane's steps of an iteration. Carried steps go on meanwhile.
   void start();
   // Waits until step `step` may begin. Rethrows what the lane threw. Called by the compute lane.
-  void wait_for(int step);
+  void wait_for(StepIndex step);
   // Marks a step of the compute lane as done.
-  void done(int step);
+  void done(StepIndex step);
   // Leaves out the steps that have not begun.
   void leave_rest();
   // Waits until the lane has run all steps of start(), except carried ones. Rethrows what the lane threw.
@@ -42,30 +44,30 @@ class LaneThread {
   void settle();
   // The compute lane failed: the lane stops before its next step.
   void abandon();
-  // The step of this lane that the compute lane waits for; -1: it does not wait. Any thread.
-  int waited_for() const;
+  // The step of this lane that the compute lane waits for; nowhere: it does not wait. Any thread.
+  StepIndex waited_for() const;
 
  private:
   void loop();
   void run(std::unique_lock<std::mutex>& lock);
   bool start_ready(std::unique_lock<std::mutex>& lock);
   void move_active(std::unique_lock<std::mutex>& lock);
-  bool ready(int step) const;
+  bool ready(StepIndex step) const;
   bool finished() const;  // but for carried steps
   void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
 
   const Steps steps_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> done_;
+  IndexedVector<StepIndex, bool> done_;
   // Steps started and not yet ended, those needed soonest first; with carried ones of the iteration before.
-  std::vector<int> active_;
-  std::vector<int64_t> due_;  // per step: when the last one started is needed, counted over iterations
+  std::vector<StepIndex> active_;
+  IndexedVector<StepIndex, int64_t> due_;  // when the last one started is needed, counted over iterations
   int64_t iteration_ = 0;
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
   bool compute_waits_ = false;  // then polling is worth a core
-  int starting_ = -1;           // the step that is being started
+  StepIndex starting_{};        // the step that is being started
   std::exception_ptr failure_;  // until it is thrown to the compute lane
   std::thread thread_;
 };

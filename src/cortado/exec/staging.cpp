@@ -22,18 +22,17 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
       messages_(program.steps.size()),
       computed_(program.steps.size()),
       copies_(device_.make_queue()) {
-  for (size_t b = 0; b < program.buffers.size(); ++b) {
+  for (BufferIndex b : indices(program.buffers)) {
     const Buffer& buffer = program.buffers[b];
-    if (buffer.kind == Buffer::Kind::batch)
-      batches_.emplace(static_cast<int>(b), device::Memory(buffer.size, device_));
+    if (buffer.kind == Buffer::Kind::batch) batches_.emplace(b, device::Memory(buffer.size, device_));
   }
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
     if (step.lane != Lane::communication) continue;
     Message& message = messages_[s];
     message.out = device_.make_event();
     message.in = device_.make_event();
-    for (int other : step.waits)
+    for (StepIndex other : step.waits)
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
     if (step.is<steps::Exchange>()) {
@@ -75,28 +74,28 @@ void Staging::plan_parameters(const Step& step, Message& message) const {
 std::byte* Staging::host(const View& view) const {
   return mirror_.data() + program_.buffers[view.buffer].offset + view.bytes.begin;
 }
-float* Staging::host_parameters(int step) const { return messages_[step].parameters.floats(); }
-float* Staging::batch(int buffer) const { return batches_.at(buffer).floats(); }
+float* Staging::host_parameters(StepIndex step) const { return messages_[step].parameters.floats(); }
+float* Staging::batch(BufferIndex buffer) const { return batches_.at(buffer).floats(); }
 
-void Staging::take_out(int step) {
+void Staging::take_out(StepIndex step) {
   const Message& message = messages_[step];
-  for (int other : program_.steps[step].waits)
+  for (StepIndex other : program_.steps[step].waits)
     if (computed_[other]) copies_->wait(*computed_[other]);
   for (const Copy& copy : message.reads) copies_->copy_out(copy.host, copy.device, copy.size);
   copies_->record(*message.out);
   going_out_.push_back(step);
 }
 
-int Staging::next_out() {
-  if (going_out_.empty() || !messages_[going_out_.front()].out->reached()) return -1;
-  const int step = going_out_.front();
+StepIndex Staging::next_out() {
+  if (going_out_.empty() || !messages_[going_out_.front()].out->reached()) return {};
+  const StepIndex step = going_out_.front();
   going_out_.pop_front();
   return step;
 }
 
-bool Staging::is_out(int step) const { return std::ranges::find(going_out_, step) == going_out_.end(); }
+bool Staging::is_out(StepIndex step) const { return std::ranges::find(going_out_, step) == going_out_.end(); }
 
-void Staging::put_in(int index, std::span<const float* const> batches) {
+void Staging::put_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches) {
   const Step& step = program_.steps[index];
   if (const auto* load = step.as<steps::Load>()) {
     for (const View& view : program_.works[load->work].outputs) {
@@ -110,19 +109,19 @@ void Staging::put_in(int index, std::span<const float* const> batches) {
   copies_->record(*messages_[index].in);
 }
 
-void Staging::wait_for(int index) {
+void Staging::wait_for(StepIndex index) {
   const Step& step = program_.steps[index];
-  for (const std::vector<int>* waits : {&step.waits, &step.waits_before})
-    for (int other : *waits)
+  for (const std::vector<StepIndex>* waits : {&step.waits, &step.waits_before})
+    for (StepIndex other : *waits)
       if (messages_[other].in) device_.queue().wait(*messages_[other].in);
 }
 
 void Staging::wait_for_messages(bool carried) {
-  for (size_t s = 0; s < messages_.size(); ++s)
+  for (StepIndex s : indices(messages_))
     if (messages_[s].in && (carried || !program_.steps[s].carried)) device_.queue().wait(*messages_[s].in);
 }
 
-void Staging::computed(int step) {
+void Staging::computed(StepIndex step) {
   if (computed_[step]) device_.queue().record(*computed_[step]);
 }
 

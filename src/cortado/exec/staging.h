@@ -27,23 +27,23 @@ class Staging {
   // The host's memory for what lies in the arena, and for what a step does to its parameters' gradients or
   // values.
   std::byte* host(const View& view) const;
-  float* host_parameters(int step) const;
+  float* host_parameters(StepIndex step) const;
   // Device memory of a buffer of kind batch.
-  float* batch(int buffer) const;
+  float* batch(BufferIndex buffer) const;
 
   // The communication lane. take_out() begins to copy what the step reads, once the steps that it waits for
-  // are done. next_out(): a step, in their order, for which that has ended; -1: none yet. put_in() begins to
-  // copy what the step has written, or the batch that it has loaded.
-  void take_out(int step);
-  int next_out();
-  bool is_out(int step) const;
-  void put_in(int step, std::span<const float* const> batches);
+  // are done. next_out(): a step, in their order, for which that has ended; nowhere: none yet. put_in()
+  // begins to copy what the step has written, or the batch that it has loaded.
+  void take_out(StepIndex step);
+  StepIndex next_out();
+  bool is_out(StepIndex step) const;
+  void put_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
 
   // The compute lane. Kernels launched from now on come after what was put in by the messages that `step`
   // waits for, or by all but carried ones, or by all.
-  void wait_for(int step);
+  void wait_for(StepIndex step);
   void wait_for_messages(bool carried);
-  void computed(int step);  // all of it is launched
+  void computed(StepIndex step);  // all of it is launched
   const std::byte* values(const View& view);
 
   void restart();  // forgets steps that have not started: the lane was abandoned
@@ -68,12 +68,12 @@ class Staging {
   const ParameterEntries& entries_;
   const device::Memory& arena_;
   device::Device& device_;
-  device::Memory mirror_;                                 // of the host
-  std::map<int, device::Memory> batches_;                 // by buffer; of the device
-  std::vector<Message> messages_;                         // per step
-  std::vector<std::unique_ptr<device::Event>> computed_;  // per step; null: no message waits for it
-  std::deque<int> going_out_;
-  std::map<int, device::HostView> values_;
+  device::Memory mirror_;                          // of the host
+  std::map<BufferIndex, device::Memory> batches_;  // of the device
+  IndexedVector<StepIndex, Message> messages_;
+  IndexedVector<StepIndex, std::unique_ptr<device::Event>> computed_;  // null: no message waits for it
+  std::deque<StepIndex> going_out_;
+  std::map<BufferIndex, device::HostView> values_;
   std::unique_ptr<device::Queue> copies_;
 };
 

@@ -21,7 +21,7 @@ class BackwardBuilder {
         contributions_(program.placement->values.size()),
         users_left_(network.parameters().size(), 0),
         parameter_written_(network.parameters().size(), false) {
-    program.value_gradient_buffers.assign(program.placement->values.size(), -1);
+    program.value_gradient_buffers.assign(program.placement->values.size(), {});
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         if (work.task.parameter_gradients[p]) ++users_left_[work.parameters[p]];
@@ -31,9 +31,9 @@ class BackwardBuilder {
 
   void run() {
     program_.steps.push_back({.action = steps::Barrier{}});
-    for (int index = static_cast<int>(program_.works.size()) - 1; index >= 0; --index) {
+    for (WorkIndex index(program_.works.size() - 1); index; --index) {
       const Work& work = program_.works[index];
-      if (weights_due_ >= 0 && !only_moves(work.operations.front(), weights_due_)) place_due_weights();
+      if (weights_due_ && !only_moves(work.operations.front(), weights_due_)) place_due_weights();
       if (work.kind == Kind::compute && work.task.has_backward()) place_compute(index);
       if (work.kind == Kind::copy || work.kind == Kind::sum) place_movement(index);
     }
@@ -89,7 +89,7 @@ class BackwardBuilder {
   // The complete gradient of this rank's part of a value, alone in its buffer when `exclusive`.
   View complete_gradient(int index, bool exclusive) {
     auto& parts = contributions_[index];
-    if (const int known = program_.value_gradient_buffers[index]; known >= 0) {
+    if (const BufferIndex known = program_.value_gradient_buffers[index]) {
       ensure(!exclusive, "a gradient that others read is not written over");
       ++references_[known];
       return program_.whole(known);
@@ -114,7 +114,7 @@ class BackwardBuilder {
   }
 
   // The adjoint of a movement: the gradient of what was moved becomes a contribution to the value moved from.
-  void place_movement(int index) {
+  void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
     if (!value(to).needs_gradient || !value(from).needs_gradient) return;
@@ -154,7 +154,7 @@ class BackwardBuilder {
     for (const View& view : work.output_gradients) --references_[view.buffer];
   }
 
-  Step backward_step(const Work& work, int index, Pass pass) {
+  Step backward_step(const Work& work, WorkIndex index, Pass pass) {
     ensure(!work.backward_only || work.facts.saved.count == 0, "the forward pass saves nothing for it");
     steps::Compute compute{.pass = pass, .work = index};
     Step step;
@@ -188,7 +188,7 @@ class BackwardBuilder {
   }
 
   // The sums within a layer that its backward pass needs. Returns their buffer.
-  View place_sums(int index) {
+  View place_sums(WorkIndex index) {
     const Work& work = program_.works[index];
     const View sums =
         program_.add_buffer(name_of(work, network_) + " gradient sums", Buffer::Kind::sums,
@@ -220,18 +220,21 @@ class BackwardBuilder {
     return false;
   }
 
-  void place_weights(int index) {
+  void place_weights(WorkIndex index) {
     const Work& work = program_.works[index];
     Step step = backward_step(work, index, Pass::backward_weights);
     append(step.writes, work.partial_gradients);
     // Nobody waits for a gradient that replicas compute; and what they gather for it has until then to
     // arrive.
-    (work.backward_only ? replicated_ : program_.steps).push_back(std::move(step));
+    if (work.backward_only)
+      replicated_.push_back(std::move(step));
+    else
+      program_.steps.push_back(std::move(step));
     place_gradient_sums(work);
   }
 
   // True when nothing from `operation` on is computed, on any rank, before the work.
-  bool only_moves(int operation, int work) const {
+  bool only_moves(int operation, WorkIndex work) const {
     const auto& operations = program_.placement->operations;
     return std::all_of(operations.begin() + operation,
                        operations.begin() + program_.works[work].operations.front(),
@@ -239,10 +242,10 @@ class BackwardBuilder {
   }
 
   void place_due_weights() {
-    if (weights_due_ < 0) return;
+    if (!weights_due_) return;
     place_weights(weights_due_);
     release_output_gradients(program_.works[weights_due_]);
-    weights_due_ = -1;
+    weights_due_ = {};
   }
 
   static bool any(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
@@ -253,7 +256,7 @@ class BackwardBuilder {
   // The weights' gradient usually comes first, so that its sum travels while the inputs' gradient is
   // computed. Where the inputs' gradient is exchanged, it comes first: the next layer waits for it, and the
   // weights' gradient is computed while it travels.
-  void place_steps(int index, bool weights_last) {
+  void place_steps(WorkIndex index, bool weights_last) {
     Work& work = program_.works[index];
     const bool split = work.task.layer().splits_backward();
     const View sums = work.facts.backward_sums > 0 ? place_sums(index) : View{};
@@ -305,7 +308,7 @@ class BackwardBuilder {
     updates_.clear();
   }
 
-  void place_compute(int index) {
+  void place_compute(WorkIndex index) {
     Work& work = program_.works[index];
     const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
     work.data_first = weights_last && any(work.task.input_gradients);
@@ -325,11 +328,12 @@ class BackwardBuilder {
   const Network& network_;
   const bool keep_;
   std::vector<std::vector<View>> contributions_;  // per value
-  std::map<int, int> references_;                 // per buffer: contributions that will still read it
+  std::map<BufferIndex, int> references_;         // contributions that will still read it
   IndexedVector<ParameterIndex, int> users_left_;
   IndexedVector<ParameterIndex, bool> parameter_written_;
   std::vector<Step> replicated_, updates_;  // for the end of the pass
-  int weights_due_ = -1;  // work whose weights' gradient is computed next, after what exchanges its inputs'
+  WorkIndex
+      weights_due_{};  // work whose weights' gradient is computed next, after what exchanges its inputs'
 };
 
 }  // namespace

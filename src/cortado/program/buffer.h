@@ -4,9 +4,14 @@
 
 #include "cortado/base/box.h"
 #include "cortado/base/element_type.h"
+#include "cortado/base/index.h"
 #include "cortado/base/units.h"
 
 namespace cortado {
+
+using WorkIndex = TypedIndex<struct WorkTag>;      // of Program::works
+using StepIndex = TypedIndex<struct StepTag>;      // of Program::steps
+using BufferIndex = TypedIndex<struct BufferTag>;  // of Program::buffers
 
 // A piece of memory with a life: from the step that first writes it to the step that last reads it.
 struct Buffer {
@@ -16,15 +21,15 @@ struct Buffer {
   Kind kind = Kind::activation;
   ElementType type = ElementType::f32;  // of its elements; saved and scratch hold what the kernel likes
   Bytes size;
-  int first_step = -1, last_step = -1;
+  StepIndex first_step{}, last_step{};
   int64_t offset = -1;  // in the arena; set by plan_buffers
 };
 
 // Where in a buffer something lies: in all of it, or in the run of bytes of some samples.
 struct View {
-  int buffer = -1;  // -1: nowhere
+  BufferIndex buffer{};
   Range bytes{};
-  explicit operator bool() const { return buffer >= 0; }
+  explicit operator bool() const { return static_cast<bool>(buffer); }
   bool operator==(const View&) const = default;
 };
 

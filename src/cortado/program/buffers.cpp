@@ -9,22 +9,22 @@ constexpr int64_t alignment = 64;
 
 // Sets when buffers live. A buffer that carried or late steps touch lives throughout.
 void set_lives(Program& program) {
-  auto touch = [&](const View& view, int step) {
+  auto touch = [&](const View& view, StepIndex step) {
     Buffer& buffer = program.buffers[view.buffer];
-    if (buffer.first_step < 0) buffer.first_step = step;
+    if (!buffer.first_step) buffer.first_step = step;
     buffer.last_step = std::max(buffer.last_step, step);
   };
-  for (size_t index = 0; index < program.steps.size(); ++index) {
+  for (StepIndex index : indices(program.steps)) {
     const Step& step = program.steps[index];
-    for (const View& view : step.writes) touch(view, static_cast<int>(index));
-    for (const View& view : step.reads) touch(view, static_cast<int>(index));
+    for (const View& view : step.writes) touch(view, index);
+    for (const View& view : step.reads) touch(view, index);
   }
-  const int end = static_cast<int>(program.steps.size());
+  const StepIndex end = program.steps.end_index();
   for (const Step& step : program.steps) {
     if (!step.carried && !step.late) continue;
     for (const auto* views : {&step.reads, &step.writes}) {
       for (const View& view : *views) {
-        program.buffers[view.buffer].first_step = 0;
+        program.buffers[view.buffer].first_step = StepIndex(0);
         program.buffers[view.buffer].last_step = end;
       }
     }
@@ -34,17 +34,19 @@ void set_lives(Program& program) {
 // Lets a buffer that a communication step touches live until the first compute step that waits for that step
 // anyway. So no earlier compute step takes the memory over, and has to wait for it; the one that waits may.
 void outlive_communication(Program& program) {
-  std::vector<int> first_waiting(program.steps.size(), -1);
-  for (size_t s = program.steps.size(); s-- > 0;) {
+  IndexedVector<StepIndex, StepIndex> first_waiting(program.steps.size());
+  for (StepIndex s(program.steps.size() - 1); s; --s) {
     if (program.steps[s].lane != Lane::compute) continue;
-    for (int other : program.steps[s].waits) first_waiting[other] = static_cast<int>(s);
+    for (StepIndex other : program.steps[s].waits) first_waiting[other] = s;
   }
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
-    if (step.lane != Lane::communication || first_waiting[s] < 0) continue;
+    if (step.lane != Lane::communication || !first_waiting[s]) continue;
+    StepIndex last = first_waiting[s];
+    --last;
     auto extend = [&](const View& view) {
       Buffer& buffer = program.buffers[view.buffer];
-      buffer.last_step = std::max(buffer.last_step, first_waiting[s] - 1);
+      buffer.last_step = std::max(buffer.last_step, last);
     };
     std::ranges::for_each(step.reads, extend);
     std::ranges::for_each(step.writes, extend);
@@ -53,33 +55,33 @@ void outlive_communication(Program& program) {
 
 // Keeps the tensors that someone looks at after the iteration: those reported, or all.
 void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
-  int end = static_cast<int>(program.steps.size());
-  auto keep = [&](int buffer) {
-    if (buffer >= 0 && program.buffers[buffer].first_step >= 0) program.buffers[buffer].last_step = end;
+  const StepIndex end = program.steps.end_index();
+  auto keep = [&](BufferIndex buffer) {
+    if (buffer && program.buffers[buffer].first_step) program.buffers[buffer].last_step = end;
   };
   for (size_t tensor = 0; tensor < network.tensors().size(); ++tensor) {
     if (program.placement->report_values[tensor] >= 0) keep(program.tensor_buffer(static_cast<int>(tensor)));
   }
   if (!keep_tensors) return;
-  for (int buffer : program.value_buffers) keep(buffer);
-  for (int buffer : program.value_gradient_buffers) keep(buffer);
+  for (BufferIndex buffer : program.value_buffers) keep(buffer);
+  for (BufferIndex buffer : program.value_gradient_buffers) keep(buffer);
 }
 
 // Places the largest first, each at the lowest offset where it overlaps no buffer alive at the same time.
 void assign_offsets(Program& program) {
-  std::vector<int> order;
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
+  std::vector<BufferIndex> order;
+  for (BufferIndex i : indices(program.buffers)) {
     const Buffer& buffer = program.buffers[i];
-    if (buffer.kind != Buffer::Kind::batch && buffer.first_step >= 0) order.push_back(static_cast<int>(i));
+    if (buffer.kind != Buffer::Kind::batch && buffer.first_step) order.push_back(i);
   }
-  std::ranges::stable_sort(order,
-                           [&](int a, int b) { return program.buffers[a].size > program.buffers[b].size; });
-  std::vector<int> placed;  // by offset
-  for (int index : order) {
+  std::ranges::stable_sort(
+      order, [&](BufferIndex a, BufferIndex b) { return program.buffers[a].size > program.buffers[b].size; });
+  std::vector<BufferIndex> placed;  // by offset
+  for (BufferIndex index : order) {
     Buffer& buffer = program.buffers[index];
     int64_t size = (std::max<int64_t>(buffer.size.count, 1) + alignment - 1) / alignment * alignment;
     int64_t offset = 0;
-    for (int other_index : placed) {
+    for (BufferIndex other_index : placed) {
       const Buffer& other = program.buffers[other_index];
       if (other.last_step < buffer.first_step || buffer.last_step < other.first_step) continue;
       if (offset + size <= other.offset) break;
@@ -88,7 +90,9 @@ void assign_offsets(Program& program) {
     }
     buffer.offset = offset;
     program.arena.count = std::max(program.arena.count, offset + size);
-    auto by_offset = [&](int a, int b) { return program.buffers[a].offset < program.buffers[b].offset; };
+    auto by_offset = [&](BufferIndex a, BufferIndex b) {
+      return program.buffers[a].offset < program.buffers[b].offset;
+    };
     placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
   }
 }

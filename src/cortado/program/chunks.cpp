@@ -80,8 +80,8 @@ void chunk_gradients(Program& program, const Network& network, const GradientChu
     }
     group.open = sum;
   }
-  std::erase_if(program.steps,
-                [](const Step& step) { return step.is<steps::SumGradient>() && step.parameters().empty(); });
+  erase_if(program.steps,
+           [](const Step& step) { return step.is<steps::SumGradient>() && step.parameters().empty(); });
 }
 
 }  // namespace cortado

@@ -6,10 +6,11 @@
 namespace cortado {
 
 void append(std::vector<View>& views, const std::vector<View>& more) {
-  std::ranges::copy_if(more, std::back_inserter(views), [](const View& view) { return view.buffer >= 0; });
+  std::ranges::copy_if(more, std::back_inserter(views),
+                       [](const View& view) { return static_cast<bool>(view); });
 }
 
-Step exchange_step(Program& program, int index, bool backward, const View& from, const View& to) {
+Step exchange_step(Program& program, WorkIndex index, bool backward, const View& from, const View& to) {
   const Work& work = program.works[index];
   const Movement movement = backward ? adjoint(work.movement) : work.movement;
   const auto operations = static_cast<int>(program.placement->operations.size());

@@ -7,11 +7,14 @@
 namespace cortado {
 namespace {
 
-bool has(const std::vector<int>& list, int value) { return std::ranges::find(list, value) != list.end(); }
+template <typename Value>
+bool has(const std::vector<Value>& list, Value value) {
+  return std::ranges::find(list, value) != list.end();
+}
 
 // What was under way on the communication lane.
 struct Message {
-  int step;
+  StepIndex step;
   double begin, end;
 };
 
@@ -21,7 +24,7 @@ std::vector<Message> messages_by_end(const Program& program, std::span<const Tim
   for (const TimelineEntry& entry : own) {
     if (entry.lane == Lane::compute) continue;
     messages.push_back({entry.step, entry.begin.count, entry.end.count});
-    if (!program.steps[static_cast<size_t>(entry.step)].carried || iteration.count <= 0) continue;
+    if (!program.steps[entry.step].carried || iteration.count <= 0) continue;
     const auto before = [&](Seconds time) { return (time - iteration).count; };
     messages.push_back({entry.step, before(entry.begin), before(entry.end)});
   }
@@ -36,10 +39,10 @@ class Search {
     double end = 0;
     for (const Message& message : messages_) end = std::max(end, message.end);
     rounding_ = 1e-9 * end;
-    for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (StepIndex s : indices(program.steps)) {
       const Step& step = program.steps[s];
       if (step.lane == Lane::compute || step.carried) continue;
-      all_.push_back(static_cast<int>(s));
+      all_.push_back(s);
     }
   }
 
@@ -48,8 +51,8 @@ class Search {
     bool first = true;
     for (const TimelineEntry& entry : own) {
       if (entry.lane == Lane::communication) continue;
-      const Step& step = program_.steps[static_cast<size_t>(entry.step)];
-      std::vector<int> waits = step.waits;
+      const Step& step = program_.steps[entry.step];
+      std::vector<StepIndex> waits = step.waits;
       waits.insert(waits.end(), step.waits_before.begin(), step.waits_before.end());
       // A rank may begin while others still end the iteration before.
       if (first) free = std::min(0.0, entry.begin.count);
@@ -58,7 +61,7 @@ class Search {
       free = std::max(free, entry.end.count);
     }
     double end = free;
-    for (int step : all_) end = std::max(end, own[static_cast<size_t>(step)].end.count);
+    for (StepIndex step : all_) end = std::max(end, own[static_cast<size_t>(step.value())].end.count);
     add(free, end, all_);
     std::ranges::sort(found_, {}, &Exposure::begin);
     return std::move(found_);
@@ -66,7 +69,7 @@ class Search {
 
  private:
   // The last message that ended within (begin, end]; if `waited` is given, only messages in it count.
-  int last_one(double begin, double end, int from, const std::vector<int>* waited) const {
+  int last_one(double begin, double end, int from, const std::vector<StepIndex>* waited) const {
     for (int m = from; m >= 0; --m) {
       const Message& message = messages_[static_cast<size_t>(m)];
       if (message.end <= begin) return -1;
@@ -76,7 +79,7 @@ class Search {
   }
 
   // The compute lane stood still from `begin` to `end`, where the step after it waited for these.
-  void add(double begin, double end, const std::vector<int>& waited) {
+  void add(double begin, double end, const std::vector<StepIndex>& waited) {
     if (end <= begin || waited.empty()) return;
     const auto after = std::ranges::upper_bound(messages_, end + rounding_, {}, &Message::end);
     int m = last_one(begin, end, static_cast<int>(after - messages_.begin()) - 1, &waited);
@@ -97,34 +100,34 @@ class Search {
   const Program& program_;
   const std::vector<Message> messages_;
   double rounding_ = 0;
-  std::vector<int> all_;  // steps of the communication lane that are not carried
+  std::vector<StepIndex> all_;  // steps of the communication lane that are not carried
   std::vector<Exposure> found_;
 };
 
 }  // namespace
 
-int work_served(const Program& program, const Step& step) {
+WorkIndex work_served(const Program& program, const Step& step) {
   auto computes = [&](auto&& belongs) {
-    for (size_t w = 0; w < program.works.size(); ++w) {
+    for (WorkIndex w : indices(program.works)) {
       const Work& work = program.works[w];
-      if (work.kind == Work::Kind::compute && belongs(work)) return static_cast<int>(w);
+      if (work.kind == Work::Kind::compute && belongs(work)) return w;
     }
-    return -1;
+    return WorkIndex();
   };
   if (!step.parameters().empty())
     return computes([&](const Work& work) { return has(work.parameters, step.parameters()[0]); });
-  const Work& own = program.works[static_cast<size_t>(step.work())];
+  const Work& own = program.works[step.work()];
   if (own.kind == Work::Kind::compute) return program.whole_of(step.work());
-  if (own.nodes.empty()) return -1;
+  if (own.nodes.empty()) return {};
   return computes([&](const Work& work) { return has(work.nodes, own.nodes[0]); });
 }
 
-int layer_work(const Program& program, const Step& step) {
-  if (step.is<steps::Load>()) return -1;
+WorkIndex layer_work(const Program& program, const Step& step) {
+  if (step.is<steps::Load>()) return {};
   if (step.lane == Lane::communication) return work_served(program, step);
   if (const auto* update = step.as<steps::Update>()) {
-    for (size_t w = 0; w < program.works.size(); ++w)
-      if (has(program.works[w].parameters, update->parameter)) return static_cast<int>(w);
+    for (WorkIndex w : indices(program.works))
+      if (has(program.works[w].parameters, update->parameter)) return w;
   }
   return program.whole_of(step.work());
 }

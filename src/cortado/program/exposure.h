@@ -9,18 +9,18 @@
 namespace cortado {
 
 // The compute work that a communication step sends or receives for: its own work, one that uses its
-// parameter, or the layer that a movement is for. -1: the report.
-int work_served(const Program& program, const Step& step);
+// parameter, or the layer that a movement is for. Nowhere: the report.
+WorkIndex work_served(const Program& program, const Step& step);
 
 // The work of the layer that a step is for. For an update this is the first work that uses the parameter, for
-// a message the work that it serves. -1: none, or a load.
-int layer_work(const Program& program, const Step& step);
+// a message the work that it serves. Nowhere: none, or a load.
+WorkIndex layer_work(const Program& program, const Step& step);
 
 // A stretch in which the compute lane stood still and waited for a step of the communication lane: a load of
 // a batch, or a message that was not hidden under computing ("measurable communication time": Lee et al.,
 // HiPC 2017, section V.B).
 struct Exposure {
-  int step = 0;
+  StepIndex step{};
   Seconds begin, end;
 };
 

@@ -10,17 +10,16 @@ using Kind = Placement::Operation::Kind;
 class ForwardBuilder {
  public:
   ForwardBuilder(Program& program, const Network& network) : program_(program), network_(network) {
-    program.value_buffers.assign(program.placement->values.size(), -1);
-    work_of_operation_.assign(program.placement->operations.size(), -1);
-    for (size_t w = 0; w < program.works.size(); ++w) {
-      for (int operation : program.works[w].operations) work_of_operation_[operation] = static_cast<int>(w);
+    program.value_buffers.assign(program.placement->values.size(), {});
+    work_of_operation_.assign(program.placement->operations.size(), {});
+    for (WorkIndex w : indices(program.works)) {
+      for (int operation : program.works[w].operations) work_of_operation_[operation] = w;
     }
   }
 
   void run() {
-    for (size_t w = 0; w < program_.works.size(); ++w) {
-      const int index = static_cast<int>(w);
-      switch (program_.works[w].kind) {
+    for (WorkIndex index : indices(program_.works)) {
+      switch (program_.works[index].kind) {
         case Kind::source:
           place_load(index);
           break;
@@ -55,7 +54,7 @@ class ForwardBuilder {
   }
   View view_of(int value) const { return program_.whole(program_.value_buffers[value]); }
 
-  void place_load(int index) {
+  void place_load(WorkIndex index) {
     Work& work = program_.works[index];
     for (int value : first_of(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
@@ -66,7 +65,7 @@ class ForwardBuilder {
 
   // Where this rank already holds all that it needs, both values share one buffer; a step remains if other
   // ranks need parts of it.
-  void place_movement(int index) {
+  void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
     if (work.backward_only) return;
     const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
@@ -82,7 +81,7 @@ class ForwardBuilder {
   }
 
   // True when `work` may write its output over input 0: nobody reads that value later, forward or backward.
-  bool may_overwrite_input(int index) const {
+  bool may_overwrite_input(WorkIndex index) const {
     const Work& work = program_.works[index];
     if (!work.facts.in_place || work.facts.backward_reads_inputs || !work.inputs[0]) return false;
     const auto& value = program_.placement->values[first_of(work).inputs[0]];
@@ -93,15 +92,15 @@ class ForwardBuilder {
     if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
     if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
     return std::ranges::all_of(value.consumers, [&](int operation) {
-      const int other = work_of_operation_[operation];
-      if (other == index || other < 0) return true;
+      const WorkIndex other = work_of_operation_[operation];
+      if (other == index || !other) return true;
       const Work& reader = program_.works[other];
       return other < index && reader.kind == Kind::compute &&
              !(reader.facts.backward_reads_inputs && reader.task.has_backward());
     });
   }
 
-  void place_outputs(int index) {
+  void place_outputs(WorkIndex index) {
     const auto& outputs = last_of(program_.works[index]).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const bool over_input = i == 0 && may_overwrite_input(index);
@@ -115,7 +114,7 @@ class ForwardBuilder {
   }
 
   // The sums within a layer: their addends, and their sum over the devices. Returns their buffer.
-  View place_sums(int index, const std::vector<View>& reads) {
+  View place_sums(WorkIndex index, const std::vector<View>& reads) {
     const Work& work = program_.works[index];
     const View sums =
         program_.add_buffer(name_of(work, network_) + " sums", Buffer::Kind::sums,
@@ -140,7 +139,7 @@ class ForwardBuilder {
     return step.writes.back();
   }
 
-  void place_compute(int index) {
+  void place_compute(WorkIndex index) {
     Work& work = program_.works[index];
     std::vector<View> reads;
     const auto& first = first_of(work);
@@ -169,7 +168,7 @@ class ForwardBuilder {
 
   Program& program_;
   const Network& network_;
-  std::vector<int> work_of_operation_;
+  std::vector<WorkIndex> work_of_operation_;
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ class Halver {
       : program_(program), oracle_(oracle), halves_(program.steps.size()) {}
 
   void run() {
-    for (int s = 0; s < program_.forward_steps; ++s) {
+    for (StepIndex s(0); s.value() < program_.forward_steps; ++s) {
       const Step& step = program_.steps[s];
       if (!step.is<steps::Exchange>() || !step.group().empty()) continue;
       const Work& work = program_.works[step.work()];
@@ -103,7 +103,7 @@ class Halver {
   }
 
   // A copy of a work for half of its samples: the same buffers, but half of each.
-  Work half_of(int whole, int number, const Range& all) const {
+  Work half_of(WorkIndex whole, int number, const Range& all) const {
     Work half = program_.works[whole];
     half.part = {.whole = whole, .number = number, .count = 2};
     const Range samples = part_of(all, number, 2);
@@ -113,12 +113,13 @@ class Halver {
     return half;
   }
 
-  int add_work(Work work) {
+  WorkIndex add_work(Work work) {
+    const WorkIndex added = program_.works.end_index();
     program_.works.push_back(std::move(work));
-    return static_cast<int>(program_.works.size()) - 1;
+    return added;
   }
 
-  void halve_exchange(int s) {
+  void halve_exchange(StepIndex s) {
     const Step whole = program_.steps[s];
     const auto& [work, backward, staging, tag, group] = *whole.as<steps::Exchange>();
     const Movement movement = program_.works[work].movement;
@@ -130,41 +131,42 @@ class Halver {
       const auto view_of = [&](const std::vector<View>& views) {
         return views.empty() || views[0] == staging ? View{} : of_samples(views[0], samples, all);
       };
-      const int part = add_work(std::move(half));
+      const WorkIndex part = add_work(std::move(half));
       halves_[s].push_back(exchange_step(program_, part, false, view_of(whole.reads), view_of(whole.writes)));
     }
   }
 
   // The first step that reads what `exchange` writes: half of it is computed while the other half travels.
-  void halve_readers(int exchange) {
-    for (int s = exchange + 1; s < program_.forward_steps; ++s) {
+  void halve_readers(StepIndex exchange) {
+    for (StepIndex s = exchange; s.value() < program_.forward_steps; ++s) {
       const Step& step = program_.steps[s];
       if (step.lane != Lane::compute || !reads_of(step, exchange)) continue;
       halve_computing(s);
       return;
     }
   }
-  bool reads_of(const Step& step, int exchange) const {
+  bool reads_of(const Step& step, StepIndex exchange) const {
     return std::ranges::any_of(program_.steps[exchange].writes,
                                [&](const View& view) { return touches(step.reads, view); });
   }
 
   // What makes the tensor, back to a layer with weights: half of it travels while the other half is computed.
-  void halve_writers(int exchange) {
-    int s = exchange - 1;
+  void halve_writers(StepIndex exchange) {
+    StepIndex s = exchange;
+    --s;
     const auto& moved = program_.steps[exchange].reads;
-    while (s >= 0 && (moved.empty() || !touches(program_.steps[s].writes, moved[0]))) --s;
-    for (; s >= 0 && halve_computing(s); --s)
+    while (s && (moved.empty() || !touches(program_.steps[s].writes, moved[0]))) --s;
+    for (; s && halve_computing(s); --s)
       if (!program_.works[program_.steps[s].work()].parameters.empty()) return;
   }
 
   // False where the step stays whole.
-  bool halve_computing(int s) {
+  bool halve_computing(StepIndex s) {
     if (!halves_[s].empty()) return true;
     const Step whole = program_.steps[s];
     if (!whole.runs(Pass::forward) || whole.as<steps::Compute>()->sums) return false;
     const Work& work = program_.works[whole.work()];
-    const auto nowhere = [](const View& view) { return view.buffer < 0; };
+    const auto nowhere = [](const View& view) { return !view; };
     if (!computes_by_samples(work.task) || work.facts.forward_sums > 0 ||
         std::ranges::any_of(work.inputs, nowhere) || std::ranges::any_of(work.outputs, nowhere))
       return false;
@@ -213,16 +215,16 @@ class Halver {
   // Puts the halved steps of one run into order: the first halves of all, then the second. A run ends with
   // what it sends.
   void reorder() {
-    std::vector<Step> steps;
-    std::vector<int> together;
+    IndexedVector<StepIndex, Step> steps;
+    std::vector<StepIndex> together;
     const auto flush = [&] {
       for (size_t which : {0, 1})
-        for (int s : together) steps.push_back(halves_[s][which]);
+        for (StepIndex s : together) steps.push_back(halves_[s][which]);
       together.clear();
     };
     int forward_steps = 0;
-    for (int s = 0; s < static_cast<int>(program_.steps.size()); ++s) {
-      if (s == program_.forward_steps) {
+    for (StepIndex s : indices(program_.steps)) {
+      if (s.value() == program_.forward_steps) {
         flush();
         forward_steps = static_cast<int>(steps.size());
       }
@@ -245,7 +247,7 @@ class Halver {
 
   Program& program_;
   const TaskOracle& oracle_;
-  std::vector<Pair> halves_;  // per step
+  IndexedVector<StepIndex, Pair> halves_;
 };
 
 }  // namespace

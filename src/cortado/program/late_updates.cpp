@@ -47,7 +47,7 @@ class Delayer {
     return has(delayed_, parameter) || (program_.placement->ranks > 1 && !has(owned_, parameter));
   }
 
-  const Work& work_of(const Step& step) const { return program_.works[static_cast<size_t>(step.work())]; }
+  const Work& work_of(const Step& step) const { return program_.works[step.work()]; }
   bool is_replicated(const Step& step) const {
     return step.runs(Pass::backward_weights) && work_of(step).backward_only;
   }
@@ -78,50 +78,52 @@ class Delayer {
 
   // True when no later step would have to wait for `gather`, save those that compute whole gradients.
   bool nobody_after(const Step& gather) const {
-    return std::all_of(program_.steps.begin() + (&gather - program_.steps.data()) + 1, program_.steps.end(),
-                       [&](const Step& step) {
-                         return is_replicated(step) ||
-                                (!common(step.writes, gather.reads) && !common(step.writes, gather.writes) &&
-                                 !common(step.reads, gather.writes));
-                       });
+    const auto same = [&](const Step& step) { return &step == &gather; };
+    const auto place = std::ranges::find_if(program_.steps, same);
+    return std::all_of(std::next(place), program_.steps.end(), [&](const Step& step) {
+      return is_replicated(step) ||
+             (!common(step.writes, gather.reads) && !common(step.writes, gather.writes) &&
+              !common(step.reads, gather.writes));
+    });
   }
 
   // The step of the forward pass before which a late one goes: the first that uses its parameters or writes
   // what it reads.
-  int place_of(const Step& late) const {
-    for (int s = 0; s < program_.forward_steps; ++s) {
-      const Step& step = program_.steps[static_cast<size_t>(s)];
+  StepIndex place_of(const Step& late) const {
+    const StepIndex end(program_.forward_steps);
+    for (StepIndex s(0); s < end; ++s) {
+      const Step& step = program_.steps[s];
       if (common(step.writes, late.reads)) return s;
-      if (step.lane != Lane::compute || step.work() < 0) continue;
+      if (step.lane != Lane::compute || !step.work()) continue;
       const std::span<const ParameterIndex> parameters =
-          late.work() < 0 ? late.parameters() : std::span<const ParameterIndex>(work_of(late).parameters);
+          late.work() ? std::span<const ParameterIndex>(work_of(late).parameters) : late.parameters();
       if (common(work_of(step).parameters, parameters)) return s;
     }
-    return program_.forward_steps;
+    return end;
   }
 
   // An update follows the step that computes its gradient.
   void move() {
-    std::map<ParameterIndex, int> place_of_parameter;  // of replicated ones
+    std::map<ParameterIndex, StepIndex> place_of_parameter;  // of replicated ones
     for (const Step& step : program_.steps) {
-      if (!step.late || step.work() < 0) continue;
+      if (!step.late || !step.work()) continue;
       for (ParameterIndex parameter : work_of(step).parameters)
         place_of_parameter[parameter] = place_of(step);
     }
-    std::multimap<int, Step> late;  // by the step that they go before
-    std::vector<Step> others;
+    std::multimap<StepIndex, Step> late;  // by the step that they go before
+    IndexedVector<StepIndex, Step> others;
     for (Step& step : program_.steps) {
       if (!step.late) {
         others.push_back(step);
         continue;
       }
       const auto known =
-          step.work() < 0 ? place_of_parameter.find(step.parameters()[0]) : place_of_parameter.end();
+          step.work() ? place_of_parameter.end() : place_of_parameter.find(step.parameters()[0]);
       late.emplace(known == place_of_parameter.end() ? place_of(step) : known->second, step);
     }
     program_.steps.clear();
-    for (size_t s = 0; s < others.size(); ++s) {
-      const auto [begin, end] = late.equal_range(static_cast<int>(s));
+    for (StepIndex s : indices(others)) {
+      const auto [begin, end] = late.equal_range(s);
       for (auto one = begin; one != end; ++one) program_.steps.push_back(std::move(one->second));
       program_.steps.push_back(std::move(others[s]));
     }

@@ -10,18 +10,18 @@ namespace cortado {
 void find_needs(Program& program) {
   const int end = static_cast<int>(program.steps.size());
   for (Step& step : program.steps) step.needed = step.carried ? 2 * end : end;
-  const auto need = [&](int step, int when) {
-    int& needed = program.steps[static_cast<size_t>(step)].needed;
+  const auto need = [&](StepIndex step, int when) {
+    int& needed = program.steps[step].needed;
     needed = std::min(needed, when);
   };
   for (const bool before : {true, false}) {
-    for (int s = end - 1; s >= 0; --s) {
-      const Step& step = program.steps[static_cast<size_t>(s)];
-      const int when = step.lane == Lane::compute ? s : step.needed;
+    for (StepIndex s(end - 1); s; --s) {
+      const Step& step = program.steps[s];
+      const int when = step.lane == Lane::compute ? s.value() : step.needed;
       if (before)
-        for (int other : step.waits_before) need(other, end + when);
+        for (StepIndex other : step.waits_before) need(other, end + when);
       else
-        for (int other : step.waits) need(other, when);
+        for (StepIndex other : step.waits) need(other, when);
     }
   }
 }

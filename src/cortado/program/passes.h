@@ -50,7 +50,7 @@ void find_needs(Program& program);
 
 // The step that runs a movement or its adjoint between two views; nowhere: this rank has no part of the
 // tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
-Step exchange_step(Program& program, int work, bool backward, const View& from, const View& to);
+Step exchange_step(Program& program, WorkIndex work, bool backward, const View& from, const View& to);
 
 // Those that lie somewhere. (exchange.cpp)
 void append(std::vector<View>& views, const std::vector<View>& more);

@@ -14,8 +14,8 @@ Movement Program::movement_of(const Step& step) const {
   return step.as<steps::Exchange>()->backward ? adjoint(movement) : movement;
 }
 
-int Program::whole_of(int work) const {
-  return work >= 0 && works[work].part.whole >= 0 ? works[work].part.whole : work;
+WorkIndex Program::whole_of(WorkIndex work) const {
+  return work && works[work].part.whole ? works[work].part.whole : work;
 }
 
 Layout Program::layout_of(int value, const Work& work) const {
@@ -25,8 +25,8 @@ Layout Program::layout_of(int value, const Work& work) const {
   return layout;
 }
 
-View Program::whole(int buffer) const {
-  return buffer < 0 ? View{} : View{buffer, {0, buffers[buffer].size.count}};
+View Program::whole(BufferIndex buffer) const {
+  return buffer ? View{buffer, {0, buffers[buffer].size.count}} : View{};
 }
 
 std::map<std::string, Range> Program::samples() const {
@@ -50,23 +50,24 @@ Range Program::updated_elements(ParameterIndex parameter, int64_t elements) cons
 }
 
 View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type) {
+  const BufferIndex added = buffers.end_index();
   buffers.push_back({.name = std::move(name), .kind = kind, .type = type, .size = size});
-  return whole(static_cast<int>(buffers.size()) - 1);
+  return whole(added);
 }
 
-int Program::tensor_buffer(int tensor) const {
+BufferIndex Program::tensor_buffer(int tensor) const {
   const int report = placement->report_values[tensor];
-  if (report >= 0 && value_buffers[report] >= 0) return value_buffers[report];
+  if (report >= 0 && value_buffers[report]) return value_buffers[report];
   return value_buffers[placement->tensor_values[tensor]];
 }
 
 std::optional<Box> Program::tensor_box(int tensor) const {
   const int report = placement->report_values[tensor];
-  if (report >= 0 && value_buffers[report] >= 0) return placement->values[report].layout[rank];
+  if (report >= 0 && value_buffers[report]) return placement->values[report].layout[rank];
   return placement->values[placement->tensor_values[tensor]].layout[rank];
 }
 
-int Program::gradient_buffer(int tensor) const {
+BufferIndex Program::gradient_buffer(int tensor) const {
   return value_gradient_buffers[placement->tensor_values[tensor]];
 }
 

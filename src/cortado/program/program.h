@@ -60,12 +60,12 @@ struct Work {
   // Another work's forward pass may be done in parts, of some of each rank's samples, in the same buffers
   // (halves.cpp).
   struct Part {
-    int whole = -1;             // the other work; -1: this work is no part
+    WorkIndex whole{};          // the other work; nowhere: this work is no part
     int number = 0, count = 1;  // each rank's samples in `count` even runs
   };
   Part part{};
 
-  bool is_layer() const { return kind == Kind::compute && part.whole < 0; }
+  bool is_layer() const { return kind == Kind::compute && !part.whole; }
 };
 
 // What one rank does in an iteration: buffers, and steps in order per lane. The same Program is run,
@@ -73,22 +73,22 @@ struct Work {
 struct Program {
   int rank = 0;
   std::shared_ptr<const Placement> placement;  // of all ranks
-  std::vector<Work> works;
-  std::vector<Step> steps;
-  std::vector<Buffer> buffers;
-  std::vector<int> value_buffers;           // per placement value: this rank's part; -1: none, or in a chain
-  std::vector<int> value_gradient_buffers;  // per placement value: its complete gradient; -1: none
+  IndexedVector<WorkIndex, Work> works;
+  IndexedVector<StepIndex, Step> steps;
+  IndexedVector<BufferIndex, Buffer> buffers;
+  std::vector<BufferIndex> value_buffers;  // per placement value: this rank's part; nowhere: in a chain, too
+  std::vector<BufferIndex> value_gradient_buffers;  // per placement value: its complete gradient
   int forward_steps = 0;  // steps[0, forward_steps) are the forward pass; a barrier follows, if anything does
   Bytes arena;
 
-  // This rank's part of a tensor and of its gradient; the whole where it is reported. -1: none.
-  int tensor_buffer(int tensor) const;
-  int gradient_buffer(int tensor) const;
+  // This rank's part of a tensor and of its gradient, if any; the whole where it is reported.
+  BufferIndex tensor_buffer(int tensor) const;
+  BufferIndex gradient_buffer(int tensor) const;
   // Which part that is.
   std::optional<Box> tensor_box(int tensor) const;
 
   // The work itself; for a part, the work that it is part of.
-  int whole_of(int work) const;
+  WorkIndex whole_of(WorkIndex work) const;
   // How a value of the placement lies over the ranks, as far as the samples of `work` go.
   Layout layout_of(int value, const Work& work) const;
 
@@ -103,7 +103,7 @@ struct Program {
   Range updated_elements(ParameterIndex parameter, int64_t elements) const;
 
   View add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type = ElementType::f32);
-  View whole(int buffer) const;  // all of it; -1: nowhere
+  View whole(BufferIndex buffer) const;  // all of it
 
   std::string text(const Network& network) const;  // one line a step, for dumps and tests
 };

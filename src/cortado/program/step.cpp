@@ -8,13 +8,13 @@ bool overlap(const View& one, const View& other) {
   return one.buffer == other.buffer && one.bytes.begin < other.bytes.end && other.bytes.begin < one.bytes.end;
 }
 
-int Step::work() const {
+WorkIndex Step::work() const {
   return std::visit(
       [](const auto& kind) {
         if constexpr (requires { kind.work; })
           return kind.work;
         else
-          return -1;
+          return WorkIndex();
       },
       action);
 }

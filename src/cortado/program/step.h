@@ -17,11 +17,11 @@ enum class Pass { forward_partial, forward, backward_partial, backward_weights, 
 namespace steps {
 
 struct Load {  // brings in the next batch of a source
-  int work = -1;
+  WorkIndex work{};
 };
 struct Compute {
   Pass pass = Pass::forward;
-  int work = -1;
+  WorkIndex work{};
   View scratch{}, sums{};
 };
 // The forward pass is over, and losses are known: what is not finite ends the iteration here.
@@ -34,14 +34,14 @@ struct AccumulateParameter {  // gradient of the parameter += reads[0]
   ParameterIndex parameter{};
 };
 struct Exchange {  // moves a tensor: the movement of its work, backward its adjoint
-  int work = -1;
+  WorkIndex work{};
   bool backward = false;
   View staging{};
   int tag = -1;              // the same on all ranks
   std::vector<int> group{};  // of a collective, else empty
 };
 struct SumStatistics {  // addends of a work's partial pass, summed over the group
-  int work = -1;
+  WorkIndex work{};
   bool backward = false;
   View sums{};
   std::vector<int> group{};
@@ -75,11 +75,11 @@ struct Step {
   Action action{};
   Lane lane = Lane::compute;
   std::vector<View> reads{}, writes{};
-  std::vector<int> waits{};  // earlier steps that must have ended: of the other lane or, as communication
-                             // steps overlap, of the communication lane
-  bool late = false;         // works for the iteration before; not done in the first one
-  bool carried = false;      // communication that may still be under way in the next iteration
-  std::vector<int> waits_before{};  // carried steps that must have ended since the iteration before
+  std::vector<StepIndex> waits{};         // earlier steps that must have ended: of the other lane or, as
+                                          // communication steps overlap, of the communication lane
+  bool late = false;                      // works for the iteration before; not done in the first one
+  bool carried = false;                   // communication that may still be under way in the next iteration
+  std::vector<StepIndex> waits_before{};  // carried steps that must have ended since the iteration before
   // Communication: the first compute step that waits for it. Steps of the next iteration count on from the
   // last step of this one. Of what is under way, the lane moves first what is needed soonest. 0: not known.
   int needed = 0;
@@ -99,7 +99,7 @@ struct Step {
   bool runs(Pass pass) const { return is<steps::Compute>() && as<steps::Compute>()->pass == pass; }
 
   // What steps of several kinds have.
-  int work() const;                                    // -1: it is of no work
+  WorkIndex work() const;                              // nowhere: it is of no work
   std::span<const ParameterIndex> parameters() const;  // that it sums, updates or gathers
   const std::vector<int>& group() const;               // ranks that do it together; none: it is no collective
 };

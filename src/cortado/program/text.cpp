@@ -40,7 +40,7 @@ namespace {
 
 std::string subject(const Program& program, const Network& network, const Step& step) {
   if (!step.parameters().empty()) return parameters_text(network, step);
-  if (step.work() < 0) return "";
+  if (!step.work()) return "";
   return name_of(program.works[step.work()], network);
 }
 
@@ -99,17 +99,17 @@ std::string Program::text(const Network& network) const {
       if (view != whole(view.buffer)) text += fmt::format("[{},{})", view.bytes.begin, view.bytes.end);
     }
   };
-  for (size_t index = 0; index < steps.size(); ++index) {
+  for (StepIndex index : indices(steps)) {
     const Step& step = steps[index];
     text += fmt::format("{:4} {} {:20} {}", index, step.lane == Lane::compute ? "compute" : "comm   ",
                         name_of(*this, step), subject(*this, network, step));
     list("reads", step.reads);
     list("writes", step.writes);
-    for (int wait : step.waits) text += fmt::format("  waits {}", wait);
-    for (int wait : step.waits_before) text += fmt::format("  waits {} of the iteration before", wait);
+    for (StepIndex wait : step.waits) text += fmt::format("  waits {}", wait);
+    for (StepIndex wait : step.waits_before) text += fmt::format("  waits {} of the iteration before", wait);
     text += "\n";
   }
-  for (size_t index = 0; index < buffers.size(); ++index) {
+  for (BufferIndex index : indices(buffers)) {
     const Buffer& buffer = buffers[index];
     text += fmt::format("buffer #{} {} {} bytes, steps [{},{}], offset {}\n", index, buffer.name,
                         buffer.size.count, buffer.first_step, buffer.last_step, buffer.offset);

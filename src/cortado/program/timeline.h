@@ -11,7 +11,7 @@ namespace cortado {
 struct TimelineEntry {
   int rank = 0;
   Lane lane = Lane::compute;
-  int step = 0;
+  StepIndex step{0};
   Seconds begin, end;
 };
 using Timeline = std::vector<TimelineEntry>;

@@ -35,12 +35,12 @@ class Written {
   }
 
  private:
-  std::vector<std::vector<Range>> runs_;  // per buffer; none touch
+  IndexedVector<BufferIndex, std::vector<Range>> runs_;  // none touch
 };
 
 void verify_reads(const Program& program) {
   Written written(program);
-  for (size_t index = 0; index < program.steps.size(); ++index) {
+  for (StepIndex index : indices(program.steps)) {
     const Step& step = program.steps[index];
     for (const View& view : step.reads) {
       check(written.has(view) || step.late, "step {} ({}) reads {} before it is written", index,
@@ -48,7 +48,7 @@ void verify_reads(const Program& program) {
     }
     for (const View& view : step.writes) written.add(view);
   }
-  for (size_t index = 0; index < program.steps.size(); ++index) {
+  for (StepIndex index : indices(program.steps)) {
     for (const View& view : program.steps[index].reads)
       check(written.has(view), "step {} reads {}, which nobody writes", index,
             program.buffers[view.buffer].name);
@@ -56,9 +56,9 @@ void verify_reads(const Program& program) {
 }
 
 void verify_waits(const Program& program) {
-  for (size_t index = 0; index < program.steps.size(); ++index) {
-    for (int other : program.steps[index].waits) {
-      check(other < static_cast<int>(index), "step {} waits for the later step {}", index, other);
+  for (StepIndex index : indices(program.steps)) {
+    for (StepIndex other : program.steps[index].waits) {
+      check(other < index, "step {} waits for the later step {}", index, other);
       check(program.steps[other].lane == Lane::communication ||
                 program.steps[index].lane == Lane::communication,
             "step {} waits for step {} of the compute lane, as it does anyway", index, other);
@@ -67,19 +67,20 @@ void verify_waits(const Program& program) {
 }
 
 // For each step, the steps known to have ended when it starts.
-std::vector<std::vector<bool>> steps_before(const Program& program) {
+using StepsBefore = IndexedVector<StepIndex, IndexedVector<StepIndex, bool>>;
+StepsBefore steps_before(const Program& program) {
   const size_t count = program.steps.size();
-  std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
-  int last_compute = -1;
-  for (size_t s = 0; s < count; ++s) {
-    auto add = [&](int other) {
+  StepsBefore before(count, IndexedVector<StepIndex, bool>(count, false));
+  StepIndex last_compute;
+  for (StepIndex s : indices(program.steps)) {
+    auto add = [&](StepIndex other) {
       before[s][other] = true;
-      for (size_t i = 0; i < static_cast<size_t>(other); ++i) before[s][i] = before[s][i] || before[other][i];
+      for (StepIndex i(0); i < other; ++i) before[s][i] = before[s][i] || before[other][i];
     };
-    for (int other : program.steps[s].waits) add(other);
+    for (StepIndex other : program.steps[s].waits) add(other);
     if (program.steps[s].lane != Lane::compute) continue;
-    if (last_compute >= 0) add(last_compute);
-    last_compute = static_cast<int>(s);
+    if (last_compute) add(last_compute);
+    last_compute = s;
   }
   return before;
 }
@@ -101,8 +102,8 @@ void verify_races(const Program& program) {
       return std::ranges::any_of(touches, [&](const View& other) { return same_memory(one, other); });
     });
   };
-  for (size_t s = 0; s < program.steps.size(); ++s) {
-    for (size_t e = 0; e < s; ++e) {
+  for (StepIndex s : indices(program.steps)) {
+    for (StepIndex e(0); e < s; ++e) {
       const Step &step = program.steps[s], &earlier = program.steps[e];
       const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
       if (!together || before[s][e]) continue;
@@ -140,11 +141,10 @@ void verify_disjoint(const Program& program) {
 
 // No step touches a buffer outside the buffer's life, and buffers with common lives have disjoint memory.
 void verify_memory(const Program& program) {
-  for (size_t index = 0; index < program.steps.size(); ++index) {
+  for (StepIndex index : indices(program.steps)) {
     auto alive = [&](const View& view) {
       const Buffer& buffer = program.buffers[view.buffer];
-      int step = static_cast<int>(index);
-      check(buffer.first_step <= step && step <= buffer.last_step, "step {} touches {} outside its life",
+      check(buffer.first_step <= index && index <= buffer.last_step, "step {} touches {} outside its life",
             index, buffer.name);
     };
     std::ranges::for_each(program.steps[index].reads, alive);
@@ -155,19 +155,19 @@ void verify_memory(const Program& program) {
 
 // Some step of the next iteration waits for each carried step, and none of its own iteration does.
 void verify_carried(const Program& program) {
-  std::vector<bool> awaited(program.steps.size(), false);
-  for (size_t index = 0; index < program.steps.size(); ++index) {
-    for (int other : program.steps[index].waits)
+  IndexedVector<StepIndex, bool> awaited(program.steps.size(), false);
+  for (StepIndex index : indices(program.steps)) {
+    for (StepIndex other : program.steps[index].waits)
       check(!program.steps[other].carried, "step {} waits for step {}, which may end later", index, other);
-    for (int other : program.steps[index].waits_before) {
+    for (StepIndex other : program.steps[index].waits_before) {
       check(program.steps[other].carried,
             "step {} waits for step {} of the iteration before, which has ended", index, other);
-      check(static_cast<int>(index) < other,
-            "step {} waits for step {} of the iteration before, which runs again by then", index, other);
+      check(index < other, "step {} waits for step {} of the iteration before, which runs again by then",
+            index, other);
       awaited[other] = true;
     }
   }
-  for (size_t index = 0; index < program.steps.size(); ++index)
+  for (StepIndex index : indices(program.steps))
     check(!program.steps[index].carried || awaited[index], "nobody waits for step {} in the next iteration",
           index);
 }
@@ -175,14 +175,14 @@ void verify_carried(const Program& program) {
 // What carried and late steps touch has memory of its own, and no step of the next iteration changes it while
 // a carried one is at work there.
 void verify_lasting(const Program& program) {
-  std::vector<std::vector<bool>> before;
-  for (size_t index = 0; index < program.steps.size(); ++index) {
+  StepsBefore before;
+  for (StepIndex index : indices(program.steps)) {
     const Step& step = program.steps[index];
     if (!step.carried && !step.late) continue;
     for (const auto* views : {&step.reads, &step.writes}) {
       for (const View& view : *views) {
         const Buffer& buffer = program.buffers[view.buffer];
-        check(buffer.first_step == 0 && buffer.last_step == static_cast<int>(program.steps.size()),
+        check(buffer.first_step == StepIndex(0) && buffer.last_step == program.steps.end_index(),
               "{} is needed in the next iteration and does not live so long", buffer.name);
       }
     }
@@ -194,13 +194,12 @@ void verify_lasting(const Program& program) {
         return std::ranges::any_of(other.reads, touch) || std::ranges::any_of(other.writes, touch);
       });
     };
-    for (size_t s = 0; s < index; ++s) {
+    for (StepIndex s(0); s < index; ++s) {
       if (!touches(step.writes, program.steps[s]) && !touches(program.steps[s].writes, step)) continue;
       bool waits = false;
-      for (size_t t = 0; t <= s; ++t) {
+      for (StepIndex t(0); t <= s; ++t) {
         const auto& awaited = program.steps[t].waits_before;
-        waits |=
-            (t == s || before[s][t]) && std::ranges::find(awaited, static_cast<int>(index)) != awaited.end();
+        waits |= (t == s || before[s][t]) && std::ranges::find(awaited, index) != awaited.end();
       }
       check(waits, "step {} does not wait for step {} of the iteration before", s, index);
     }
@@ -219,7 +218,7 @@ void verify_updates(const Program& program, const Network& network) {
       check(!step.late || !used[parameter], "parameter {} is used before its late update",
             network.parameters()[parameter].name);
     }
-    if (step.work() < 0 || step.is<steps::Load>() || step.late) continue;
+    if (!step.work() || step.is<steps::Load>() || step.late) continue;
     for (ParameterIndex parameter : program.works[step.work()].parameters) {
       used[parameter] = true;
       check(updates[parameter] == 0 || late[parameter] || step.runs(Pass::forward),
@@ -238,10 +237,10 @@ void verify_updates(const Program& program, const Network& network) {
 // The parts of a work follow one another in each of its buffers, and together are all of it. Each runs its
 // forward step once, in place of the whole.
 void verify_parts(const Program& program) {
-  std::map<int, std::vector<const Work*>> parts;  // by the whole
-  std::vector<int> runs(program.works.size(), 0);
-  for (const Work& work : program.works)
-    if (work.part.whole >= 0) parts[work.part.whole].push_back(&work);
+  std::map<WorkIndex, std::vector<WorkIndex>> parts;  // by the whole
+  IndexedVector<WorkIndex, int> runs(program.works.size(), 0);
+  for (WorkIndex w : indices(program.works))
+    if (const WorkIndex whole = program.works[w].part.whole) parts[whole].push_back(w);
   for (const Step& step : program.steps) {
     const auto* exchange = step.as<steps::Exchange>();
     if (step.runs(Pass::forward) || (exchange && !exchange->backward)) ++runs[step.work()];
@@ -249,16 +248,16 @@ void verify_parts(const Program& program) {
   for (const auto& [w, works] : parts) {
     const Work& whole = program.works[w];
     const auto tiles = [&](auto&& view_of) {
-      View all = view_of(*works[0]);
+      View all = view_of(program.works[works[0]]);
       for (size_t part = 1; part < works.size(); ++part) {
-        const View next = view_of(*works[part]);
+        const View next = view_of(program.works[works[part]]);
         if (next.buffer != all.buffer || next.bytes.begin != all.bytes.end) return false;
         all.bytes.end = next.bytes.end;
       }
       return all == view_of(whole);
     };
     bool all = runs[w] == 0 && tiles([](const Work& work) { return work.saved; });
-    for (const Work* part : works) all = all && runs[part - program.works.data()] == 1;
+    for (WorkIndex part : works) all = all && runs[part] == 1;
     for (const auto list : {&Work::inputs, &Work::outputs})
       for (size_t i = 0; i < (whole.*list).size(); ++i)
         all = all && tiles([&](const Work& work) { return (work.*list)[i]; });

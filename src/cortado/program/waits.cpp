@@ -41,8 +41,8 @@ class Pieces {
   int count() const { return count_; }
 
  private:
-  std::vector<std::vector<int64_t>> ends_;  // per buffer
-  std::vector<int> first_;                  // per buffer
+  IndexedVector<BufferIndex, std::vector<int64_t>> ends_;
+  IndexedVector<BufferIndex, int> first_;
   int count_ = 0;
 };
 
@@ -105,17 +105,17 @@ bool ordered_by_lane(const Step& first, const Step& second) {
 // belong to the iteration before; only carried steps of that are still under way.
 void add_buffer_waits(Program& program) {
   struct Access {
-    int writer = -1;
-    std::vector<int> readers;
+    StepIndex writer{};
+    std::vector<StepIndex> readers;
   };
   const Resources resources(program);
   std::map<int, Access> accesses;
   for (const bool again : {false, true}) {
-    for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
+    for (StepIndex index : indices(program.steps)) {
       Step& step = program.steps[index];
       const Touched touched = resources.of(step);
-      auto wait_for = [&](int other) {
-        if (other < 0 || other == index || ordered_by_lane(program.steps[other], step)) return;
+      auto wait_for = [&](StepIndex other) {
+        if (!other || other == index || ordered_by_lane(program.steps[other], step)) return;
         if (!again) step.waits.push_back(other);
         if (again && other > index && program.steps[other].carried) step.waits_before.push_back(other);
       };
@@ -125,7 +125,7 @@ void add_buffer_waits(Program& program) {
       }
       for (int resource : touched.writes) {
         wait_for(accesses[resource].writer);
-        for (int reader : accesses[resource].readers) wait_for(reader);
+        for (StepIndex reader : accesses[resource].readers) wait_for(reader);
         accesses[resource] = {index, {}};
       }
       sort_unique(again ? step.waits_before : step.waits);
@@ -136,12 +136,12 @@ void add_buffer_waits(Program& program) {
 // Communication starts in order: what comes later waits with the first message.
 void add_barrier_waits(Program& program) {
   if (program.forward_steps == static_cast<int>(program.steps.size())) return;
-  const int barrier = program.forward_steps;
-  std::vector<int>& waits = program.steps[barrier].waits;
-  for (int s = 0; s < barrier; ++s)
+  const StepIndex barrier(program.forward_steps);
+  std::vector<StepIndex>& waits = program.steps[barrier].waits;
+  for (StepIndex s(0); s < barrier; ++s)
     if (program.steps[s].lane == Lane::communication && !program.steps[s].carried) waits.push_back(s);
   sort_unique(waits);
-  for (size_t s = barrier + 1; s < program.steps.size(); ++s) {
+  for (StepIndex s = barrier; s < program.steps.end_index(); ++s) {
     if (program.steps[s].lane != Lane::communication) continue;
     program.steps[s].waits.push_back(barrier);
     return sort_unique(program.steps[s].waits);
@@ -159,12 +159,12 @@ namespace {
 
 // The views of a buffer that steps read and write, in the order of the steps.
 struct Touch {
-  int step;
+  StepIndex step;
   View view;
 };
 
 // The steps that touch some of a buffer first: one, or several where each has its samples.
-std::vector<int> first_steps(const std::vector<Touch>& touches) {
+std::vector<StepIndex> first_steps(const std::vector<Touch>& touches) {
   std::vector<Touch> firsts;
   for (const Touch& touch : touches) {
     const auto before = [&](const Touch& first) {
@@ -172,7 +172,7 @@ std::vector<int> first_steps(const std::vector<Touch>& touches) {
     };
     if (std::ranges::none_of(firsts, before)) firsts.push_back(touch);
   }
-  std::vector<int> steps;
+  std::vector<StepIndex> steps;
   for (const Touch& first : firsts) steps.push_back(first.step);
   sort_unique(steps);
   return steps;
@@ -183,35 +183,36 @@ std::vector<int> first_steps(const std::vector<Touch>& touches) {
 // Where a buffer takes over the memory of one that lived before, the first steps that touch it wait for the
 // steps of the other lane (or overlapping ones) that touch the former one.
 void add_memory_waits(Program& program) {
-  std::vector<std::vector<Touch>> touching(program.buffers.size());
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  IndexedVector<BufferIndex, std::vector<Touch>> touching(program.buffers.size());
+  for (StepIndex s : indices(program.steps)) {
     for (const auto* views : {&program.steps[s].reads, &program.steps[s].writes})
-      for (const View& view : *views) touching[view.buffer].push_back({static_cast<int>(s), view});
+      for (const View& view : *views) touching[view.buffer].push_back({s, view});
   }
-  auto communicates = [&](int step) { return program.steps[step].lane == Lane::communication; };
-  std::vector<int> all(program.buffers.size()), communicated;
-  std::iota(all.begin(), all.end(), 0);
-  std::ranges::copy_if(all, std::back_inserter(communicated), [&](int buffer) {
+  auto communicates = [&](StepIndex step) { return program.steps[step].lane == Lane::communication; };
+  std::vector<BufferIndex> all, communicated;
+  std::ranges::copy(indices(program.buffers), std::back_inserter(all));
+  std::ranges::copy_if(all, std::back_inserter(communicated), [&](BufferIndex buffer) {
     return std::ranges::any_of(touching[buffer], communicates, &Touch::step);
   });
-  for (size_t l = 0; l < program.buffers.size(); ++l) {
+  for (BufferIndex l : indices(program.buffers)) {
     const Buffer& later = program.buffers[l];
-    if (later.offset < 0 || later.first_step < 0) continue;
-    const std::vector<int> firsts = first_steps(touching[l]);
+    if (later.offset < 0 || !later.first_step) continue;
+    const std::vector<StepIndex> firsts = first_steps(touching[l]);
     // Compute steps wait for none of their lane.
-    const std::vector<int>& candidates = std::ranges::any_of(firsts, communicates) ? all : communicated;
-    for (int e : candidates) {
+    const std::vector<BufferIndex>& candidates =
+        std::ranges::any_of(firsts, communicates) ? all : communicated;
+    for (BufferIndex e : candidates) {
       const Buffer& earlier = program.buffers[e];
-      if (earlier.offset < 0 || earlier.first_step < 0 || earlier.last_step >= later.first_step) continue;
+      if (earlier.offset < 0 || !earlier.first_step || earlier.last_step >= later.first_step) continue;
       if (later.offset >= earlier.offset + earlier.size.count ||
           earlier.offset >= later.offset + later.size.count)
         continue;
-      for (int first : firsts)
+      for (StepIndex first : firsts)
         for (const Touch& other : touching[e])
           if (!ordered_by_lane(program.steps[other.step], program.steps[first]))
             program.steps[first].waits.push_back(other.step);
     }
-    for (int first : firsts) sort_unique(program.steps[first].waits);
+    for (StepIndex first : firsts) sort_unique(program.steps[first].waits);
   }
 }
 

@@ -6,9 +6,9 @@ namespace cortado {
 
 std::vector<double> means_of_nodes(const Network& network, const Program& program,
                                    const std::vector<IterationTimes>& times,
-                                   std::vector<Seconds> IterationTimes::*pass) {
+                                   IndexedVector<WorkIndex, Seconds> IterationTimes::*pass) {
   std::vector<double> means(network.nodes().size());
-  for (size_t w = 0; w < program.works.size(); ++w) {
+  for (WorkIndex w : indices(program.works)) {
     const Work& work = program.works[w];
     if (work.kind != Work::Kind::compute || work.nodes.empty()) continue;
     double sum = 0;

@@ -75,19 +75,17 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
   for (auto* list : {&times.forward, &times.backward, &times.communication})
     list->resize(program.works.size());
   for (const TimelineEntry& entry : timeline) {
-    const Step& step = program.steps[static_cast<size_t>(entry.step)];
+    const Step& step = program.steps[entry.step];
     const Seconds seconds = entry.end - entry.begin;
     times.steps.push_back(seconds);
     if (step.is<steps::Update>()) times.update += seconds;
     if (step.lane == Lane::communication) {
       if (step.is<steps::Load>()) continue;
       times.messages += seconds;
-      const int work = work_served(program, step);
-      if (work >= 0) times.communication[static_cast<size_t>(work)] += seconds;
-    } else if (step.work() >= 0) {
+      if (const WorkIndex work = work_served(program, step)) times.communication[work] += seconds;
+    } else if (step.work()) {
       const bool forward = step.runs(Pass::forward) || step.runs(Pass::forward_partial);
-      (forward ? times.forward : times.backward)[static_cast<size_t>(program.whole_of(step.work()))] +=
-          seconds;
+      (forward ? times.forward : times.backward)[program.whole_of(step.work())] += seconds;
     }
   }
   return times;
@@ -106,7 +104,7 @@ TimeReport report_of(const Network& network, const Program& program,
   report.exposed = median_of([](const IterationTimes& t) { return t.exposed; });
   report.data_wait = median_of([](const IterationTimes& t) { return t.data_wait; });
   report.messages = median_of([](const IterationTimes& t) { return t.messages; });
-  for (size_t w = 0; w < program.works.size(); ++w) {
+  for (WorkIndex w : indices(program.works)) {
     const Work& work = program.works[w];
     if (work.kind == Work::Kind::source && report.images == 0) {
       const Network::Node& node = network.nodes()[static_cast<size_t>(work.nodes.front())];
@@ -141,9 +139,9 @@ size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& t
   return nearest;
 }
 
-std::vector<Seconds> step_medians(const std::vector<IterationTimes>& times) {
-  std::vector<Seconds> medians;
-  for (size_t step = 0; step < times.front().steps.size(); ++step) {
+IndexedVector<StepIndex, Seconds> step_medians(const std::vector<IterationTimes>& times) {
+  IndexedVector<StepIndex, Seconds> medians;
+  for (StepIndex step : indices(times.front().steps)) {
     std::vector<Seconds> values;
     for (const IterationTimes& iteration : times) values.push_back(iteration.steps[step]);
     medians.push_back(median(std::move(values)));

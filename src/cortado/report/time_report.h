@@ -13,12 +13,12 @@
 
 namespace cortado {
 
-// One iteration: the whole, and per work of the program. exposed, data_wait: while the compute lane waited
-// for messages and for batches; messages: all of them, one by one.
+// One iteration: the whole, and per work and step of the program. exposed, data_wait: while the compute lane
+// waited for messages and for batches; messages: all of them, one by one.
 struct IterationTimes {
   Seconds step, update, exposed, data_wait, messages;
-  std::vector<Seconds> forward, backward, communication;
-  std::vector<Seconds> steps;  // each step of the program
+  IndexedVector<WorkIndex, Seconds> forward, backward, communication;
+  IndexedVector<StepIndex, Seconds> steps;
 };
 
 // Medians over the iterations of one layer (or chain of layers run as one kernel) on this rank.
@@ -55,7 +55,7 @@ TimeReport report_of(const Network& network, const Program& program,
 Flops flops_of(const Network& network, const Program& program);  // of an iteration of its rank
 // The iteration whose step is nearest to the report's, of each `stride`th.
 size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& times, size_t stride);
-std::vector<Seconds> step_medians(const std::vector<IterationTimes>& times);
+IndexedVector<StepIndex, Seconds> step_medians(const std::vector<IterationTimes>& times);
 
 std::string times_text(const TimeReport& report);
 nlohmann::ordered_json times_json(const TimeReport& report);

@@ -16,13 +16,13 @@ using Json = nlohmann::ordered_json;
 std::string step_name(const Program& program, const Network& network, const Step& step) {
   const std::string_view kind = name_of(program, step);
   if (!step.parameters().empty()) return fmt::format("{} {}", parameters_text(network, step), kind);
-  if (step.work() < 0) return std::string(kind);
-  return fmt::format("{} {}", name_of(program.works[static_cast<size_t>(step.work())], network), kind);
+  if (!step.work()) return std::string(kind);
+  return fmt::format("{} {}", name_of(program.works[step.work()], network), kind);
 }
 
 std::string layer_name(const Program& program, const Network& network, const Step& step) {
-  const int work = step.is<steps::Load>() ? step.work() : layer_work(program, step);
-  return work < 0 ? "" : name_of(program.works[static_cast<size_t>(work)], network);
+  const WorkIndex work = step.is<steps::Load>() ? step.work() : layer_work(program, step);
+  return work ? name_of(program.works[work], network) : "";
 }
 
 Json name_event(const char* what, int process, int thread, const std::string& name) {
@@ -64,9 +64,9 @@ std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& pr
                        [&](const TimelineEntry& entry) { return entry.rank == program.rank; });
   std::vector<TraceSlice> slices;
   for (const TimelineEntry& entry : own) {
-    const Step& step = program.steps[static_cast<size_t>(entry.step)];
+    const Step& step = program.steps[entry.step];
     slices.push_back({.rank = entry.rank,
-                      .step = entry.step,
+                      .step = entry.step.value(),
                       .lane = entry.lane,
                       .name = step_name(program, network, step),
                       .category = std::string(name_of(program, step)),
@@ -77,7 +77,7 @@ std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& pr
                       .exposed = {}});
   }
   for (const Exposure& exposure : exposures_of(program, own, iteration))
-    slices[static_cast<size_t>(exposure.step)].exposed.push_back({exposure.begin, exposure.end});
+    slices[static_cast<size_t>(exposure.step.value())].exposed.push_back({exposure.begin, exposure.end});
   return slices;
 }
 

@@ -41,43 +41,43 @@ Prediction predict(const Network& network, CompileOptions options, CostModel& co
 }
 
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
-                                    const std::vector<Seconds>& measured) {
+                                    const IndexedVector<StepIndex, Seconds>& measured) {
   const Program& program = prediction.program;
-  std::vector<PredictedLayer> layers(program.works.size() + 1);
-  for (size_t w = 0; w < program.works.size(); ++w) layers[w].name = name_of(program.works[w], network);
-  layers.back().name = "between layers";
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  IndexedVector<WorkIndex, PredictedLayer> layers;
+  for (const Work& work : program.works) layers.push_back({.name = name_of(work, network)});
+  PredictedLayer between{.name = "between layers"};
+  for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
     if (step.is<steps::Load>()) continue;
-    const int work = layer_work(program, step);
-    PredictedLayer& layer = work < 0 ? layers.back() : layers[static_cast<size_t>(work)];
+    const WorkIndex work = layer_work(program, step);
+    PredictedLayer& layer = work ? layers[work] : between;
     const auto part = static_cast<size_t>(part_of(step));
     layer.predicted[part] += prediction.steps[s];
     layer.measured[part] += measured[s];
   }
   std::vector<PredictedLayer> shown;
-  for (size_t w = 0; w < layers.size(); ++w) {
-    if (w == program.works.size() || program.works[w].is_layer()) shown.push_back(std::move(layers[w]));
-  }
+  for (WorkIndex w : indices(layers))
+    if (program.works[w].is_layer()) shown.push_back(std::move(layers[w]));
+  shown.push_back(std::move(between));
   return shown;
 }
 
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
-                  const std::vector<Seconds>& measured) {
+                  const IndexedVector<StepIndex, Seconds>& measured) {
   machine.calibration = {.message_overhead = machine.calibration.message_overhead,
                          .allreduce = machine.calibration.allreduce};
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
-  const std::vector<Seconds> least = StepSeconds(program, limits, node_of_rank).of_all();
+  const auto least = StepSeconds(program, limits, node_of_rank).of_all();
   // By kind and phase of tasks; then exchanges, then collectives: at the limit, and measured.
   constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
   Seconds at_limit[tasks + 2], took[tasks + 2];
-  for (size_t s = 0; s < program.steps.size(); ++s) {
+  for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
     const StepPart part = part_of(step);
     size_t sum = 0;
     if (const auto* compute = step.as<steps::Compute>()) {
-      const TaskKind kind = kind_of(program.works[static_cast<size_t>(compute->work)].task);
+      const TaskKind kind = kind_of(program.works[compute->work].task);
       sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(compute->pass));
     } else if (part == StepPart::sync || part == StepPart::transfer) {
       sum = step.is<steps::Exchange>() ? exchanges : collectives;

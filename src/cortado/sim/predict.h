@@ -20,7 +20,7 @@ std::string_view name_of(StepPart part);
 // it with the same arguments.
 struct Prediction {
   Program program;
-  std::vector<Seconds> steps;
+  IndexedVector<StepIndex, Seconds> steps;
 };
 Prediction predict(const Network& network, CompileOptions options, CostModel& costs,
                    const std::vector<int>& node_of_rank);
@@ -33,11 +33,11 @@ struct PredictedLayer {
 // One entry per compute work of the program, then one for what belongs to no layer (updates, sums of
 // gradients of a tensor that several layers read). `measured`: per step.
 std::vector<PredictedLayer> compare(const Prediction& prediction, const Network& network,
-                                    const std::vector<Seconds>& measured);
+                                    const IndexedVector<StepIndex, Seconds>& measured);
 
 // The machine with the efficiencies that tasks reached in these measured steps, by kind and phase, and the
 // corrections of messages and collectives.
 Machine corrected(Machine machine, const Prediction& prediction, const std::vector<int>& node_of_rank,
-                  const std::vector<Seconds>& measured);
+                  const IndexedVector<StepIndex, Seconds>& measured);
 
 }  // namespace cortado

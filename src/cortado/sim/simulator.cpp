@@ -19,7 +19,8 @@ namespace {
 using Place = std::tuple<std::vector<int>, int>;
 
 struct Participant {
-  int rank, step;
+  int rank;
+  StepIndex step;
 };
 
 // After so many iterations the next one takes what the last one took, carried steps included.
@@ -71,16 +72,16 @@ class Simulator {
   struct Rank {
     Rank(const Program& of, CostModel& costs, const std::vector<int>& nodes)
         : program(of), seconds(of, costs, nodes), done(of.steps.size()), left(of.steps.size()) {
-      for (size_t s = 0; s < of.steps.size(); ++s) {
-        lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(static_cast<int>(s));
-        timeline.push_back({of.rank, of.steps[s].lane, static_cast<int>(s), {}, {}});
+      for (StepIndex s : indices(of.steps)) {
+        lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(s);
+        timeline.push_back({of.rank, of.steps[s].lane, s, {}, {}});
         if (!of.steps[s].carried) ++to_end;
       }
     }
-    bool ready(int step) const {
-      const Step& what = program.steps[static_cast<size_t>(step)];
+    bool ready(StepIndex step) const {
+      const Step& what = program.steps[step];
       auto has_run = [&](int times) {
-        return [this, times](int other) { return done[static_cast<size_t>(other)] >= times; };
+        return [this, times](StepIndex other) { return done[other] >= times; };
       };
       return std::ranges::all_of(what.waits, has_run(iteration + 1)) &&
              std::ranges::all_of(what.waits_before, has_run(iteration));
@@ -89,12 +90,12 @@ class Simulator {
     bool over() const { return ended == to_end && next[1] == lanes[1].size(); }
     const Program& program;
     StepSeconds seconds;
-    std::vector<int> lanes[2];  // steps of the compute and of the communication lane
-    size_t next[2] = {0, 0};    // of each lane
-    bool computes = false;      // a step of the compute lane is under way
+    std::vector<StepIndex> lanes[2];  // steps of the compute and of the communication lane
+    size_t next[2] = {0, 0};          // of each lane
+    bool computes = false;            // a step of the compute lane is under way
     int iteration = 0;
-    std::vector<int> done;                     // per step: how often
-    std::vector<int> left;                     // per step under way: meetings that are not over
+    IndexedVector<StepIndex, int> done;        // how often
+    IndexedVector<StepIndex, int> left;        // of steps under way: meetings that are not over
     int to_end = 0, ended = 0;                 // steps that are not carried: all; by now
     std::map<std::vector<int>, int> meetings;  // of each group so far
     struct Loss {
@@ -109,7 +110,8 @@ class Simulator {
   };
   struct Computing {
     double end;
-    int rank, step;
+    int rank;
+    StepIndex step;
     bool operator>(const Computing& other) const {
       return std::tie(end, rank) > std::tie(other.end, other.rank);
     }
@@ -129,7 +131,7 @@ class Simulator {
     for (int flow : flows_.advance(passes)) {
       for (const Participant& one : under_way_.at(flow)) {
         end_loss(rank(one.rank), flow);
-        if (--rank(one.rank).left[static_cast<size_t>(one.step)] == 0) ended(one.rank, one.step, next);
+        if (--rank(one.rank).left[one.step] == 0) ended(one.rank, one.step, next);
         moved.push_back(one.rank);
       }
       under_way_.erase(flow);
@@ -172,11 +174,11 @@ class Simulator {
     return true;
   }
 
-  void ended(int number, int step, double when) {
+  void ended(int number, StepIndex step, double when) {
     Rank& of = rank(number);
-    ++of.done[static_cast<size_t>(step)];
-    of.timeline[static_cast<size_t>(step)].end = {when};
-    if (!of.program.steps[static_cast<size_t>(step)].carried) ++of.ended;
+    ++of.done[step];
+    of.timeline[static_cast<size_t>(step.value())].end = {when};
+    if (!of.program.steps[step].carried) ++of.ended;
   }
 
   void start_what_may(int number) {
@@ -198,11 +200,11 @@ class Simulator {
   bool start_computing(int number) {
     Rank& of = rank(number);
     if (of.computes || of.next[0] == of.lanes[0].size()) return false;
-    const int step = of.lanes[0][of.next[0]];
+    const StepIndex step = of.lanes[0][of.next[0]];
     if (!of.ready(step)) return false;
     ++of.next[0];
-    of.timeline[static_cast<size_t>(step)].begin = {now_};
-    const Seconds seconds = of.seconds.of(of.program.steps[static_cast<size_t>(step)]);
+    of.timeline[static_cast<size_t>(step.value())].begin = {now_};
+    const Seconds seconds = of.seconds.of(of.program.steps[step]);
     of.computing_time += seconds;
     if (seconds.count <= 0) {
       ended(number, step, now_);
@@ -217,12 +219,12 @@ class Simulator {
   bool start_communication(int number) {
     Rank& of = rank(number);
     if (of.next[1] == of.lanes[1].size()) return false;
-    const int index = of.lanes[1][of.next[1]];
+    const StepIndex index = of.lanes[1][of.next[1]];
     if (!of.ready(index)) return false;
     ++of.next[1];
-    of.timeline[static_cast<size_t>(index)].begin = {now_};
-    const Step& step = of.program.steps[static_cast<size_t>(index)];
-    int& left = of.left[static_cast<size_t>(index)];
+    of.timeline[static_cast<size_t>(index.value())].begin = {now_};
+    const Step& step = of.program.steps[index];
+    int& left = of.left[index];
     ++left;  // while it comes to its meetings, of which any may take no time
     if (!step.group().empty()) {
       meet_group(number, index);
@@ -236,8 +238,8 @@ class Simulator {
     return true;
   }
 
-  void meet_peer(int from, int to, Bytes bytes, int number, int index) {
-    const int tag = rank(number).program.steps[static_cast<size_t>(index)].as<steps::Exchange>()->tag;
+  void meet_peer(int from, int to, Bytes bytes, int number, StepIndex index) {
+    const int tag = rank(number).program.steps[index].as<steps::Exchange>()->tag;
     come({{from, to}, tag}, 2, number, index, [&] {
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
                                     needed(rank(number), index));
@@ -246,9 +248,9 @@ class Simulator {
     });
   }
 
-  void meet_group(int number, int index) {
+  void meet_group(int number, StepIndex index) {
     Rank& of = rank(number);
-    const Step& step = of.program.steps[static_cast<size_t>(index)];
+    const Step& step = of.program.steps[index];
     // Below every tag, so that a group of two is not taken for two peers.
     const std::vector<int>& group = step.group();
     const int nth = -1 - of.meetings[group]++;
@@ -263,8 +265,8 @@ class Simulator {
   }
 
   // In iterations: programs of unlike ranks have unlike many steps.
-  static double needed(const Rank& of, int step) {
-    const double needed = of.program.steps[static_cast<size_t>(step)].needed;
+  static double needed(const Rank& of, StepIndex step) {
+    const double needed = of.program.steps[step].needed;
     return needed > 0 ? of.iteration + needed / static_cast<double>(of.program.steps.size()) : 0;
   }
 
@@ -274,8 +276,8 @@ class Simulator {
 
   // The last one to come to a place starts the transfer.
   template <typename Start>
-  void come(Place place, size_t expected, int number, int index, Start&& start) {
-    ++rank(number).left[static_cast<size_t>(index)];
+  void come(Place place, size_t expected, int number, StepIndex index, Start&& start) {
+    ++rank(number).left[index];
     Meeting& meeting = meetings_[place];
     meeting.push_back({number, index});
     if (meeting.size() < expected) return;

@@ -9,15 +9,15 @@ StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::ve
   }
 }
 
-std::vector<Seconds> StepSeconds::of_all() {
-  std::vector<Seconds> seconds;
+IndexedVector<StepIndex, Seconds> StepSeconds::of_all() {
+  IndexedVector<StepIndex, Seconds> seconds;
   for (const Step& step : program_.steps) seconds.push_back(of(step));
   return seconds;
 }
 
 Seconds StepSeconds::of(const Step& step) {
   if (const auto* compute = step.as<steps::Compute>()) {
-    const TaskTime& time = times_[static_cast<size_t>(compute->work)];
+    const TaskTime& time = times_[compute->work];
     if (compute->pass == Pass::forward) return time.forward;
     if (compute->pass == Pass::backward_weights) return time.backward_weights;
     return compute->pass == Pass::backward ? time.backward : Seconds{};  // partial: counts in the pass after
@@ -68,7 +68,7 @@ Bytes StepSeconds::share_of(const Step& update) const {
 }
 
 Seconds StepSeconds::messages(const Step& step) {
-  const Work& work = program_.works[static_cast<size_t>(step.work())];
+  const Work& work = program_.works[step.work()];
   const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
   const Layout from = program_.layout_of(operation.inputs[0], work),
                to = program_.layout_of(operation.outputs[0], work);

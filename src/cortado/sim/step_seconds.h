@@ -15,7 +15,7 @@ class StepSeconds {
   StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank);
 
   Seconds of(const Step& step);
-  std::vector<Seconds> of_all();
+  IndexedVector<StepIndex, Seconds> of_all();
 
   // The collective of a step with a group. `bytes`: what each member has before an allreduce or
   // reduce-scatter, and after an allgather.
@@ -34,7 +34,7 @@ class StepSeconds {
   const Program& program_;
   CostModel& costs_;
   const std::vector<int>& node_of_rank_;
-  std::vector<TaskTime> times_;  // per work
+  IndexedVector<WorkIndex, TaskTime> times_;
 };
 
 }  // namespace cortado

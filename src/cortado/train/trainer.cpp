@@ -27,7 +27,7 @@ Seconds since(Clock::time_point start) {
 Seconds communication_of(const Executor& executor) {
   Seconds sum;
   for (const TimelineEntry& entry : executor.timeline()) {
-    const Step& step = executor.program().steps[static_cast<size_t>(entry.step)];
+    const Step& step = executor.program().steps[entry.step];
     if (step.lane == Lane::communication && !step.is<steps::Load>()) sum += entry.end - entry.begin;
   }
   return sum;
