@@ -48,8 +48,8 @@ struct Work {
 
 Work work_of(const Task& task) {
   const TaskKind kind = kind_of(task);
-  return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count,
-          input_bytes(task), output_bytes(task), parameter_bytes(task)};
+  return {kind, kind == TaskKind::memory ? 0 : forward_flops(task).count, input_bytes(task),
+          output_bytes(task), parameter_bytes(task)};
 }
 
 Seconds times(Seconds seconds, double factor) { return {seconds.count * factor}; }

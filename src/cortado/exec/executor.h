@@ -161,7 +161,7 @@ class Executor {
   ParameterEntries entries_;
   device::Memory arena_;
   mutable std::map<BufferIndex, std::vector<float>> widened_;  // of those not f32: what was asked for last
-  IndexedVector<BufferIndex, const float*> batches_;  // of those of kind batch
+  IndexedVector<BufferIndex, const float*> batches_;           // of those of kind batch
   IndexedVector<StepIndex, Bound> bound_;
   IndexedVector<StepIndex, BoundMessage> messages_;
   std::unique_ptr<Staging> staging_;  // null: the host touches the device's memory

@@ -28,7 +28,8 @@ struct SolverNets {
 SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file,
                        const NetFile* net = nullptr);
 
-// What replaces sources and batch sizes of the nets' files, and the precision of all. Sources: "PATH" or "LAYER=PATH".
+// What replaces sources and batch sizes of the nets' files, and the precision of all. Sources: "PATH" or
+// "LAYER=PATH".
 struct NetOverrides {
   int batch = 0, test_batch = 0;  // 0: as the file says
   std::vector<std::string> sources{}, test_sources{};
