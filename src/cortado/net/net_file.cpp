@@ -4,6 +4,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/source.h"
+#include "cortado/net/text_format.h"
 
 namespace cortado {
 

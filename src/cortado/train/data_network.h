@@ -23,7 +23,7 @@ class DataNetwork {
   struct Options {
     uint64_t seed = 1;
     int reader_threads = 1;
-    std::optional<bool> learns = {};  // as in Network::build
+    std::optional<bool> learns = {};  // as in build_network()
     OpenReader open_reader = {};      // null: what the file names
     Notices notice = {};              // as ReaderOptions
   };
