@@ -25,7 +25,7 @@ Network Network::in(Precision precision) const {
 }
 
 Network::Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
-                 std::vector<Parameter> parameters)
+                 IndexedVector<ParameterIndex, Parameter> parameters)
     : name_(std::move(name)),
       learns_(learns),
       nodes_(std::move(nodes)),

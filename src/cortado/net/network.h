@@ -88,7 +88,7 @@ class Network {
 
   // Of parts that fit together: build_network() makes them.
   Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
-          std::vector<Parameter> parameters);
+          IndexedVector<ParameterIndex, Parameter> parameters);
 
   // The same network with tensors of the types that this precision gives them (layers/precision.h). What
   // nobody consumes is f32, as who reads it expects.
