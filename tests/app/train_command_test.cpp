@@ -39,6 +39,23 @@ TEST_F(TrainCommand, PrintsCaffesLinesWhenPiped) {
   EXPECT_TRUE(folder_.has("small_iter_20.solverstate"));
 }
 
+// What learns in f32 learns in bf16, on one rank and on two, and goes on in the other precision.
+TEST_F(TrainCommand, TrainsInBf16) {
+  folder_.write("solver.prototxt", small_solver("test_iter: 2 test_interval: 10"));
+  for (const char* ranks : {"", " --ranks 2 --strategy data"}) {
+    const CommandResult result =
+        cortado(std::string("train --threads 1 --solver solver.prototxt --precision bf16") + ranks);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_NE(result.output.find("Test net output #0: accuracy = 1"), std::string::npos) << result.output;
+  }
+  const CommandResult further = cortado(
+      "train --threads 1 --solver solver.prototxt --set max_iter=22 --snapshot small_iter_20.solverstate");
+  EXPECT_EQ(further.exit_code, 0) << further.output;
+  const CommandResult wrong = cortado("train --solver solver.prototxt --precision fp16");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.output.find("fp16"), std::string::npos) << wrong.output;
+}
+
 // Caffe: --level stands in place of all levels of the training net's state, also where it is not given.
 TEST_F(TrainCommand, StatesDecideTheNets) {
   const std::string extra = "layer { name: 'extra' type: 'ReLU' bottom: 'score' top: 'extra' include { ";
