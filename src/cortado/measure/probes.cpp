@@ -187,14 +187,14 @@ class Ring {
   LaneThread::Steps steps() {
     LaneThread::Steps steps;
     for (int i = 0; i < times_; ++i) {
-      steps.order.push_back(i);
-      steps.waits.push_back(i == 0 ? std::vector<int>{} : std::vector{i - 1});
+      steps.order.emplace_back(i);
+      steps.waits.push_back(i == 0 ? std::vector<StepIndex>{} : std::vector{StepIndex(i - 1)});
     }
     steps.waits_before.resize(steps.waits.size());
     steps.carried.resize(steps.waits.size());
     steps.needed.resize(steps.waits.size());
-    steps.start = [this](int) { exchange_->start(); };
-    steps.finished = [this](int, bool) {
+    steps.start = [this](StepIndex) { exchange_->start(); };
+    steps.finished = [this](StepIndex, bool) {
       const bool over = exchange_->test();
       if (over) ++ended_;
       return over;
