@@ -20,6 +20,8 @@ void sum(bf16* target, std::span<const bf16* const> terms, int64_t count);
 
 // target = y > 0 ? a : 0 * a: the gradient in front of a ReLU with output y.
 void relu_mask(float* target, const float* a, const float* y, int64_t count);
+void relu_mask(bf16* target, const bf16* a, const bf16* y, int64_t count);
+void relu_mask(bf16* target, const float* a, const float* y, int64_t count);
 
 // Sum of x^2, accumulated in double by blocks of fixed size.
 double sum_of_squares(const float* x, int64_t count);
