@@ -23,9 +23,9 @@ void for_each_block(int64_t count, Work&& work) {
                [&](int64_t b) { work(b, b * block, std::min(count, (b + 1) * block)); });
 }
 
-template <size_t terms_count>
-void sum_fixed(float* target, const float* const* terms, int64_t count) {
-  std::array<const float*, terms_count> from;
+template <size_t terms_count, typename E>
+void sum_fixed(E* target, const E* const* terms, int64_t count) {
+  std::array<const E*, terms_count> from;
   std::copy_n(terms, terms_count, from.begin());
   bool in_place = std::find(from.begin(), from.end(), target) != from.end();
   map_elements(target, count, in_place, [from]<typename V>(int64_t i) {
@@ -73,7 +73,10 @@ void add(float* target, const float* a, const float* b, int64_t count) {
   sum(target, std::array{a, b}, count);
 }
 
-void sum(float* target, std::span<const float* const> terms, int64_t count) {
+namespace {
+
+template <typename E>
+void sum_any(E* target, std::span<const E* const> terms, int64_t count) {
   ensure(!terms.empty(), "a sum of no terms");
   switch (terms.size()) {
     case 1:
@@ -93,6 +96,11 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
     return total;
   });
 }
+
+}  // namespace
+
+void sum(float* target, std::span<const float* const> terms, int64_t count) { sum_any(target, terms, count); }
+void sum(bf16* target, std::span<const bf16* const> terms, int64_t count) { sum_any(target, terms, count); }
 
 void relu_mask(float* target, const float* a, const float* y, int64_t count) {
   map_elements(target, count, target == a || target == y, [=]<typename V>(int64_t i) {

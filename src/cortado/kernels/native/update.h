@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cortado/base/bf16.h"
+
 namespace cortado::native {
 
 // Elementwise passes over whole buffers, parallel over the compute threads, each element read and written
@@ -11,8 +13,9 @@ namespace cortado::native {
 // target = a + b.
 void add(float* target, const float* a, const float* b, int64_t count);
 
-// target = terms[0] + terms[1] + ..., added in that order; at least one term.
+// target = terms[0] + terms[1] + ..., added in that order in float and rounded once; at least one term.
 void sum(float* target, std::span<const float* const> terms, int64_t count);
+void sum(bf16* target, std::span<const bf16* const> terms, int64_t count);
 
 // target = y > 0 ? a : 0 * a: the gradient in front of a ReLU with output y.
 void relu_mask(float* target, const float* a, const float* y, int64_t count);
