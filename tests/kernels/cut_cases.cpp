@@ -1,5 +1,7 @@
 #include "tests/kernels/cut_cases.h"
 
+#include <cstdlib>
+
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
@@ -386,6 +388,11 @@ void cut_at_random(CutCase& cut, Draw& draw) {
 }
 
 }  // namespace
+
+uint64_t number_from(const char* variable, uint64_t fallback) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
+}
 
 int cut_kinds() { return static_cast<int>(std::size(kinds)); }
 const char* cut_kind_name(int kind) { return kinds[kind].name; }

@@ -6,6 +6,9 @@
 
 namespace cortado::check {
 
+// The number in an environment variable, or `fallback`.
+uint64_t number_from(const char* variable, uint64_t fallback);
+
 // Number of kinds of layers that random cases are made of, and a kind's name.
 int cut_kinds();
 const char* cut_kind_name(int kind);

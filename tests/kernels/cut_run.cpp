@@ -27,22 +27,6 @@ void add(const float* part, const Place& from, std::vector<double>& whole, const
   for_each_index(from.box(), [&](const Index& index) { whole[to(index)] += part[from(index)]; });
 }
 
-// Slices of all parameters of the task's layers in order.
-std::vector<Box> parameter_boxes(const Task& task) {
-  std::vector<Box> boxes;
-  if (task.layers.size() == 1) {
-    for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
-      boxes.push_back(task.parameter_box(0, static_cast<int>(p)));
-    return boxes;
-  }
-  const auto links = chain_links(task);
-  for (size_t layer = 0; layer < links.size(); ++layer) {
-    for (int p = 0; p < links[layer].parameter_count; ++p)
-      boxes.push_back(task.parameter_box(static_cast<int>(layer), p));
-  }
-  return boxes;
-}
-
 // One device: a task, its kernel, and memory filled with the task's parts of the whole.
 class Device {
  public:
@@ -285,28 +269,6 @@ Range block(int64_t extent, int64_t parts, int64_t index) {
   return {extent * index / parts, extent * (index + 1) / parts};
 }
 
-std::vector<Task> device_tasks(const CutCase& cut, const Task& whole) {
-  const auto& degrees = cut.degrees;
-  const int rank = whole.domain_box.rank();
-  const std::pair<int, int64_t> axes[] = {
-      {0, degrees.n}, {1, degrees.c}, {rank - 3, degrees.d}, {rank - 2, degrees.h}, {rank - 1, degrees.w}};
-  int64_t devices = degrees.r;
-  for (auto [axis, degree] : axes) devices *= degree;
-  std::vector<Task> tasks;
-  for (int64_t device = 0; device < devices; ++device) {
-    Box box = whole.domain_box;
-    int64_t rest = device / degrees.r;
-    for (auto [axis, degree] : axes) {
-      if (degree > 1) box[axis] = block(whole.domain_box[axis].end, degree, rest % degree);
-      rest /= degree;
-    }
-    std::optional<Range> summed;
-    if (degrees.r > 1) summed = block(whole.inputs[0][1], degrees.r, device % degrees.r);
-    tasks.push_back(cut_task(whole, box, summed));
-  }
-  return tasks;
-}
-
 }  // namespace
 
 std::string CutCase::text() const {
@@ -328,6 +290,43 @@ Task whole_task(const CutCase& cut) {
   if (cut.from_data) std::fill(task.input_gradients.begin(), task.input_gradients.end(), false);
   task.canonical_parameters = cut.shared;
   return task;
+}
+
+std::vector<Box> parameter_boxes(const Task& task) {
+  std::vector<Box> boxes;
+  if (task.layers.size() == 1) {
+    for (size_t p = 0; p < task.parameter_gradients.size(); ++p)
+      boxes.push_back(task.parameter_box(0, static_cast<int>(p)));
+    return boxes;
+  }
+  const auto links = chain_links(task);
+  for (size_t layer = 0; layer < links.size(); ++layer) {
+    for (int p = 0; p < links[layer].parameter_count; ++p)
+      boxes.push_back(task.parameter_box(static_cast<int>(layer), p));
+  }
+  return boxes;
+}
+
+std::vector<Task> device_tasks(const CutCase& cut, const Task& whole) {
+  const auto& degrees = cut.degrees;
+  const int rank = whole.domain_box.rank();
+  const std::pair<int, int64_t> axes[] = {
+      {0, degrees.n}, {1, degrees.c}, {rank - 3, degrees.d}, {rank - 2, degrees.h}, {rank - 1, degrees.w}};
+  int64_t devices = degrees.r;
+  for (auto [axis, degree] : axes) devices *= degree;
+  std::vector<Task> tasks;
+  for (int64_t device = 0; device < devices; ++device) {
+    Box box = whole.domain_box;
+    int64_t rest = device / degrees.r;
+    for (auto [axis, degree] : axes) {
+      if (degree > 1) box[axis] = block(whole.domain_box[axis].end, degree, rest % degree);
+      rest /= degree;
+    }
+    std::optional<Range> summed;
+    if (degrees.r > 1) summed = block(whole.inputs[0][1], degrees.r, device % degrees.r);
+    tasks.push_back(cut_task(whole, box, summed));
+  }
+  return tasks;
 }
 
 AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only) {

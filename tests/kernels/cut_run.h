@@ -26,6 +26,11 @@ struct CutCase {
 };
 
 Task whole_task(const CutCase& cut);
+// The devices' shares of it.
+std::vector<Task> device_tasks(const CutCase& cut, const Task& whole);
+
+// Slices of all parameters of a task's layers in order.
+std::vector<Box> parameter_boxes(const Task& task);
 
 // Runs the task of every device with the kernel that select_kernel picks, feeds each its slices, sums what is
 // to be summed by hand, and compares with the uncut task on the reference kernel: outputs, running

@@ -1,7 +1,6 @@
 // Tasks on parts of tensors: the parts of a cut layer, each computed from its input box and its slice of the
 // parameters, together give what the whole layer gives, forward and backward. Random layers, shapes and cuts;
 // CORTADO_CUT_SEED and CORTADO_CUT_CASES choose others and more.
-#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -17,11 +16,6 @@
 
 namespace cortado::check {
 namespace {
-
-uint64_t number_from(const char* variable, uint64_t fallback) {
-  const char* text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 // The same on the kernels of that name; success too where it computes other layers or refuses this slice.
 testing::AssertionResult cut_equals_whole_or_refuses(const CutCase& cut, const std::string& only) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ranges>
 
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
@@ -60,6 +59,11 @@ Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
           {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
 }
 
+// For tensors of both types: each reads and writes them once.
+Candidate native(std::vector<std::string_view> types, KernelOffer (*make)(const Task&)) {
+  return {.types = std::move(types), .implementation = {"native", make}, .bf16 = true};
+}
+
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
 // limit with AVX-512 and half of it with AVX2; its wide inner products are slower than ours with either
@@ -87,21 +91,21 @@ const std::vector<Candidate>& candidates() {
       lowering_candidate(LoweringType::two, Blas::blis),
       lowering_candidate(LoweringType::three, Blas::blis),
       {convolutions, {"caffe", make_lowering_as_caffe}, true},
-      {{"BatchNorm"}, {"native", make_native_batch_norm}},
-      {{"Scale", "Bias"}, {"native", make_native_scale}},
-      {{"PReLU"}, {"native", make_native_prelu}},
-      {pointwise_types(), {"native", make_native_activation}},
-      {{"Dropout"}, {"native", make_native_dropout}},
-      {{"Pooling"}, {"native", make_native_pooling}},
-      {{"LRN"}, {"native", make_native_lrn}},
-      {{"Softmax"}, {"native", make_native_softmax}},
-      {{"SoftmaxWithLoss"}, {"native", make_native_softmax_loss}},
-      {{"Accuracy"}, {"native", make_native_accuracy}},
-      {{"Concat"}, {"native", make_native_concat}},
-      {{"Slice"}, {"native", make_native_slice}},
-      {{"Eltwise"}, {"native", make_native_eltwise}},
-      {{"Reshape", "Flatten"}, {"native", make_native_reshape}},
-      {{"Crop"}, {"native", make_native_crop}},
+      native({"BatchNorm"}, make_native_batch_norm),
+      native({"Scale", "Bias"}, make_native_scale),
+      native({"PReLU"}, make_native_prelu),
+      native(pointwise_types(), make_native_activation),
+      native({"Dropout"}, make_native_dropout),
+      native({"Pooling"}, make_native_pooling),
+      native({"LRN"}, make_native_lrn),
+      native({"Softmax"}, make_native_softmax),
+      native({"SoftmaxWithLoss"}, make_native_softmax_loss),
+      native({"Accuracy"}, make_native_accuracy),
+      native({"Concat"}, make_native_concat),
+      native({"Slice"}, make_native_slice),
+      native({"Eltwise"}, make_native_eltwise),
+      native({"Reshape", "Flatten"}, make_native_reshape),
+      native({"Crop"}, make_native_crop),
       {{}, {"reference", make_reference}},
   };
   return list;
@@ -111,11 +115,19 @@ bool takes(const Candidate& candidate, std::string_view type) {
   return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
 }
 
-KernelOffer offer_of(const Candidate& candidate, const Task& task) {
-  if (candidate.bf16 || task.all_f32()) return candidate.implementation.make(task);
+// Whether the candidate may make kernels for tensors of the task's types themselves.
+bool knows_types(const Candidate& candidate, const Task& task) { return candidate.bf16 || task.all_f32(); }
+
+KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
   KernelOffer offer = candidate.implementation.make(in_f32(task));
   if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
   return offer;
+}
+
+KernelOffer offer_of(const Candidate& candidate, const Task& task) {
+  if (!knows_types(candidate, task)) return converted_offer(candidate, task);
+  KernelOffer offer = candidate.implementation.make(task);
+  return offer.kernel || task.all_f32() ? std::move(offer) : converted_offer(candidate, task);
 }
 
 // Whether its rounding errors are accepted.
@@ -136,12 +148,13 @@ bool restricts(const std::string& only, std::string_view type) {
 Selection find_kernel(const Task& task, const std::string& only) {
   Selection selection;
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
-  auto offers = [&](const Candidate& candidate) {
+  auto offers = [&](const Candidate& candidate, bool converted) {
     const Implementation& implementation = candidate.implementation;
     if (!takes(candidate, task.layer().type()) || !allows(only, candidate)) return false;
+    if (!converted && !knows_types(candidate, task)) return false;
     if (restricted && implementation.name != only && !(chain && implementation.name == "reference"))
       return false;
-    KernelOffer offer = offer_of(candidate, task);
+    KernelOffer offer = converted ? converted_offer(candidate, task) : implementation.make(task);
     if (offer.kernel) {
       selection.kernel = std::move(offer.kernel);
       selection.implementation = implementation.name;
@@ -150,14 +163,11 @@ Selection find_kernel(const Task& task, const std::string& only) {
     }
     return selection.kernel != nullptr;
   };
-  auto first_of = [&](auto&& wanted) {
-    return std::ranges::any_of(candidates() | std::views::filter(wanted), offers);
+  auto first_of_all = [&](bool converted) {
+    return std::ranges::any_of(candidates(),
+                               [&](const Candidate& candidate) { return offers(candidate, converted); });
   };
-  if (task.all_f32()) {
-    first_of([](const Candidate&) { return true; });
-  } else if (!first_of([](const Candidate& candidate) { return candidate.bf16; })) {
-    first_of([](const Candidate& candidate) { return !candidate.bf16; });
-  }
+  if (!first_of_all(false) && !task.all_f32()) first_of_all(true);
   return selection;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/accuracy_counts.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/layers/axes.h"
@@ -13,6 +14,7 @@ namespace native {
 namespace {
 
 // Accuracy of contiguous rows of scores. Scratch, per row: its class and whether it is right.
+template <typename E>
 class AccuracyKernel : public Kernel {
  public:
   AccuracyKernel(const AccuracyOptions& options, const Task& task)
@@ -34,17 +36,17 @@ class AccuracyKernel : public Kernel {
   }
 
   void forward(const Arguments& arguments) override {
+    const E* x = elements<E>(arguments.inputs[0]);
     int32_t* classes = read_labels(arguments);
     int32_t* right = classes + rows_;
     parallel_for(rows_, [&](int64_t row) {
-      right[row] = classes[row] >= 0 && is_right(arguments.inputs[0] + row * classes_, classes[row]);
+      right[row] = classes[row] >= 0 && is_right(x + row * classes_, classes[row]);
     });
     counts_.write(counted(classes, [](int64_t) { return 1; }),
                   counted(classes, [right](int64_t row) { return right[row]; }), arguments.sums,
                   arguments.outputs);
     const int64_t scores = rows_ * classes_;
-    arguments.outputs[0][0] +=
-        row_sum(scores, [&]<typename V>(int64_t i) { return 0 * load<V>(arguments.inputs[0] + i); });
+    arguments.outputs[0][0] += row_sum(scores, [&]<typename V>(int64_t i) { return 0 * load<V>(x + i); });
   }
 
   void backward(const Arguments&) override {}
@@ -67,11 +69,11 @@ class AccuracyKernel : public Kernel {
   }
 
   // Fewer than top_k other classes score at least as high.
-  bool is_right(const float* scores, int32_t label) const {
-    float own = scores[label];
+  bool is_right(const E* scores, int32_t label) const {
+    float own = load<float>(scores + label);
     int32_t as_good = -(own >= own);  // not the class itself
 #pragma omp simd reduction(+ : as_good)
-    for (int64_t c = 0; c < classes_; ++c) as_good += scores[c] >= own;
+    for (int64_t c = 0; c < classes_; ++c) as_good += load<float>(scores + c) >= own;
     return as_good < options_.top_k;
   }
 
@@ -92,7 +94,10 @@ KernelOffer make_native_accuracy(const Task& task) {
   if (!native::contiguous_axis(task.local_input(0), layer->options().axis)) {
     return {nullptr, "the class axis is not contiguous in memory"};
   }
-  return {std::make_unique<native::AccuracyKernel>(layer->options(), task), ""};
+  if (!native::others_f32(task)) return {nullptr, "labels or shares that are not f32"};
+  return native::offer_by_type(task.input_type(0), [&]<typename E>() {
+    return std::make_unique<native::AccuracyKernel<E>>(layer->options(), task);
+  });
 }
 
 }  // namespace cortado

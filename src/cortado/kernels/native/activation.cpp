@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -186,7 +187,7 @@ struct Clip {
   }
 };
 
-template <typename Function>
+template <typename Function, typename E>
 class PointwiseKernel : public Kernel {
  public:
   PointwiseKernel(const Function& function, const Task& task)
@@ -200,18 +201,18 @@ class PointwiseKernel : public Kernel {
   bool in_place() const override { return true; }
 
   void forward(const Arguments& arguments) override {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     map_elements(y, count_, x == y, [=, this]<typename V>(int64_t i) {
       const V value = load<V>(x + i);
       return carry(function_.value(value), value);
     });
   }
   void backward(const Arguments& arguments) override {
-    const float* dy = arguments.output_gradients[0];
-    const float* source = arguments.outputs[0];
-    if constexpr (Function::from == DerivativeOf::input) source = arguments.inputs[0];
-    float* dx = arguments.input_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    const E* source = elements<E>(arguments.outputs[0]);
+    if constexpr (Function::from == DerivativeOf::input) source = elements<E>(arguments.inputs[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
     map_elements(dx, count_, dx == dy, [=, this]<typename V>(int64_t i) {
       return function_.gradient(load<V>(dy + i), load<V>(source + i));
@@ -256,7 +257,9 @@ KernelOffer make_native_activation(const Task& task) {
   return std::visit(
       [&](const auto& options) -> KernelOffer {
         auto function = native::native_function(options);
-        return {std::make_unique<native::PointwiseKernel<decltype(function)>>(function, task), ""};
+        return native::offer_by_type(task, [&]<typename E>() {
+          return std::make_unique<native::PointwiseKernel<decltype(function), E>>(function, task);
+        });
       },
       pointwise->function());
 }

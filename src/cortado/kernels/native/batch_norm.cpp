@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/pointwise.h"
@@ -21,12 +22,18 @@ struct BatchNormChain {
   bool scale = false, bias = false, relu = false;
 };
 
+// Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
+struct Coefficients {
+  float *mean, *inverse, *slope, *shift, *constant, *linear;
+};
+
 // y = relu(gamma * (x - mean) * inverse + beta), inverse = 1 / sqrt(variance + eps), per channel.
 //   backward, g = dy where y > 0:  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
 //   dx = gamma*inverse * (g - dbeta/m - (x - mean)*inverse*dgamma/m); global statistics: gamma*inverse * g
 // Where several devices share the layer, they sum the sums of x and of x^2, then those of g and of g*(x -
 // mean). Saved: mean and inverse, 2 x C, and this device's addends of the latter sums. Parameters: mean',
 // variance', factor, then gamma, then beta.
+template <typename E>
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(const BatchNormChain& chain, const Task& task)
@@ -57,11 +64,6 @@ class BatchNormKernel : public Kernel {
 
  private:
   static constexpr int coefficient_rows = 6;
-
-  // Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
-  struct Coefficients {
-    float *mean, *inverse, *slope, *shift, *constant, *linear;
-  };
 
   int64_t row_bytes() const { return x_.channels * int64_t{sizeof(float)}; }
   std::byte* sums_scratch(const Arguments& arguments) const {
@@ -100,7 +102,8 @@ inline V through_relu(V gradient, [[maybe_unused]] V before) {
 }
 
 // Memory of the coefficients; mean and inverse lie in `saved` when there is a backward pass.
-BatchNormKernel::Coefficients BatchNormKernel::coefficients(const Arguments& arguments) const {
+template <typename E>
+Coefficients BatchNormKernel<E>::coefficients(const Arguments& arguments) const {
   float* rows = reinterpret_cast<float*>(arguments.scratch);
   float* statistics = backward_ ? reinterpret_cast<float*>(arguments.saved) : rows;
   auto row = [&](int i) { return rows + i * x_.channels; };
@@ -108,12 +111,14 @@ BatchNormKernel::Coefficients BatchNormKernel::coefficients(const Arguments& arg
 }
 
 // Of a variance beyond float32 as of an infinite one.
-float BatchNormKernel::inverse_deviation(double variance) const {
+template <typename E>
+float BatchNormKernel<E>::inverse_deviation(double variance) const {
   const double inverse = 1 / std::sqrt(variance + chain_.options.eps);
   return carry(static_cast<float>(inverse), static_cast<float>(variance));
 }
 
-void BatchNormKernel::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename E>
+void BatchNormKernel<E>::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
   for (int64_t c = 0; c < x_.channels; ++c) {
     per_channel.slope[c] = per_channel.inverse[c] * (chain_.scale ? arguments.parameters[3][c] : 1.0f);
     per_channel.shift[c] = chain_.bias ? arguments.parameters[4][c] : 0.0f;
@@ -123,8 +128,9 @@ void BatchNormKernel::set_affine(const Arguments& arguments, const Coefficients&
 // Per channel: sum of x - x[0] and of its square, x[0] being the channel's first element. Each block of rows
 // is summed around its own first row (which bounds the cancellation by the number of rows) and moved to the
 // tensor's first row in double.
-const double* BatchNormKernel::moments(const Arguments& arguments) const {
-  const float* x = arguments.inputs[0];
+template <typename E>
+const double* BatchNormKernel<E>::moments(const Arguments& arguments) const {
+  const E* x = elements<E>(arguments.inputs[0]);
   const int64_t channels = x_.channels;
   return channel_sums<2>(
       x_, sums_scratch(arguments),
@@ -134,26 +140,31 @@ const double* BatchNormKernel::moments(const Arguments& arguments) const {
       },
       [x, channels](int64_t first, int64_t rows, const float* block, double* sums) {
         for (int64_t c = 0; c < channels; ++c) {
-          double offset = double{x[first * channels + c]} - double{x[c]}, sum = block[c];
+          double offset = double{load<float>(x + first * channels + c)} - double{load<float>(x + c)},
+                 sum = block[c];
           sums[c] += sum + rows * offset;
           sums[channels + c] += block[channels + c] + offset * (2 * sum + rows * offset);
         }
       });
 }
 
-void BatchNormKernel::forward_partial(const Arguments& arguments) {
+template <typename E>
+void BatchNormKernel<E>::forward_partial(const Arguments& arguments) {
   const double* sums = moments(arguments);
+  const E* x = elements<E>(arguments.inputs[0]);
   const int64_t channels = x_.channels;
   for (int64_t c = 0; c < channels; ++c) {
-    const double first = arguments.inputs[0][c], rows = static_cast<double>(x_.rows);
+    const double first = load<float>(x + c), rows = static_cast<double>(x_.rows);
     arguments.sums[c] = sums[c] + rows * first;
     arguments.sums[channels + c] = sums[channels + c] + first * (2 * sums[c] + rows * first);
   }
 }
 
 // Mean and deviation of the batch, and the running ones.
-void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename E>
+void BatchNormKernel<E>::measure(const Arguments& arguments, const Coefficients& per_channel) const {
   const int64_t channels = x_.channels;
+  const E* x = elements<E>(arguments.inputs[0]);
   const double* sums = summed_ ? arguments.sums : moments(arguments);
   const double count = static_cast<double>(count_);
   const double unbiased = count_ > 1 ? count / (count - 1) : 1;
@@ -163,7 +174,7 @@ void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& pe
   *factor = static_cast<float>(kept * *factor + 1);
   for (int64_t c = 0; c < channels; ++c) {
     double offset = sums[c] / count;
-    double batch_mean = (summed_ ? 0 : arguments.inputs[0][c]) + offset;
+    double batch_mean = (summed_ ? 0 : load<float>(x + c)) + offset;
     double batch_variance = std::max(sums[channels + c] / count - offset * offset, 0.0);
     per_channel.mean[c] = static_cast<float>(batch_mean);
     per_channel.inverse[c] = inverse_deviation(batch_variance);
@@ -173,7 +184,8 @@ void BatchNormKernel::measure(const Arguments& arguments, const Coefficients& pe
 }
 
 // Mean and deviation from the running statistics.
-void BatchNormKernel::recall(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename E>
+void BatchNormKernel<E>::recall(const Arguments& arguments, const Coefficients& per_channel) const {
   const float factor = *arguments.parameters[2];
   const double weight = factor == 0 ? 0 : carry(1.0 / factor, double{factor});
   for (int64_t c = 0; c < x_.channels; ++c) {
@@ -183,10 +195,11 @@ void BatchNormKernel::recall(const Arguments& arguments, const Coefficients& per
   }
 }
 
+template <typename E>
 template <bool relu>
-void BatchNormKernel::normalize(const Arguments& arguments, const Coefficients& per_channel) const {
-  const float* x = arguments.inputs[0];
-  float* y = arguments.outputs[0];
+void BatchNormKernel<E>::normalize(const Arguments& arguments, const Coefficients& per_channel) const {
+  const E* x = elements<E>(arguments.inputs[0]);
+  E* y = elements<E>(arguments.outputs[0]);
   map_rows(y, x_, x == y, [=]<typename V>(int64_t i, int64_t c) {
     V normal = (load<V>(x + i) - load<V>(per_channel.mean + c)) * load<V>(per_channel.slope + c) +
                load<V>(per_channel.shift + c);
@@ -195,7 +208,8 @@ void BatchNormKernel::normalize(const Arguments& arguments, const Coefficients& 
   });
 }
 
-void BatchNormKernel::forward(const Arguments& arguments) {
+template <typename E>
+void BatchNormKernel<E>::forward(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   if (batch_statistics_) {
     measure(arguments, per_channel);
@@ -207,9 +221,10 @@ void BatchNormKernel::forward(const Arguments& arguments) {
 }
 
 // Per channel: sum of g, sum of g * (x - mean).
+template <typename E>
 template <bool relu>
-double* BatchNormKernel::gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const {
-  const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
+double* BatchNormKernel<E>::gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const {
+  const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
   return channel_sums<2>(x_, sums_scratch(arguments), [=, this]<typename V>(int64_t, int64_t row, int64_t c) {
     const int64_t i = row * x_.channels + c;
     V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
@@ -219,7 +234,8 @@ double* BatchNormKernel::gradient_sums(const Arguments& arguments, const Coeffic
   });
 }
 
-void BatchNormKernel::backward_partial(const Arguments& arguments) {
+template <typename E>
+void BatchNormKernel<E>::backward_partial(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   set_affine(arguments, per_channel);
   const double* sums = chain_.relu ? gradient_sums<true>(arguments, per_channel)
@@ -229,7 +245,8 @@ void BatchNormKernel::backward_partial(const Arguments& arguments) {
 }
 
 // Gradients of gamma and beta, and the coefficients of dx that depend on the sums.
-void BatchNormKernel::reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename E>
+void BatchNormKernel<E>::reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const {
   const int64_t channels = x_.channels;
   std::fill_n(per_channel.constant, channels, 0.0f);
   std::fill_n(per_channel.linear, channels, 0.0f);
@@ -252,10 +269,11 @@ void BatchNormKernel::reduce_gradients(const Arguments& arguments, const Coeffic
   }
 }
 
+template <typename E>
 template <bool relu>
-void BatchNormKernel::write_gradient(const Arguments& arguments, const Coefficients& per_channel) const {
-  const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
-  float* dx = arguments.input_gradients[0];
+void BatchNormKernel<E>::write_gradient(const Arguments& arguments, const Coefficients& per_channel) const {
+  const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
+  E* dx = elements<E>(arguments.input_gradients[0]);
   map_rows(dx, x_, dx == dy, [=]<typename V>(int64_t i, int64_t c) {
     V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
     V slope = load<V>(per_channel.slope + c);
@@ -264,7 +282,8 @@ void BatchNormKernel::write_gradient(const Arguments& arguments, const Coefficie
   });
 }
 
-void BatchNormKernel::backward(const Arguments& arguments) {
+template <typename E>
+void BatchNormKernel<E>::backward(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   set_affine(arguments, per_channel);
   reduce_gradients(arguments, per_channel);
@@ -310,7 +329,8 @@ KernelOffer make_native_batch_norm(const Task& task) {
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
   auto chain = native::match_chain(task, refusal);
   if (!chain) return {nullptr, refusal};
-  return {std::make_unique<native::BatchNormKernel>(*chain, task), ""};
+  return native::offer_by_type(
+      task, [&]<typename E>() { return std::make_unique<native::BatchNormKernel<E>>(*chain, task); });
 }
 
 }  // namespace cortado

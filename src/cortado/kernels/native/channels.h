@@ -94,8 +94,8 @@ double* channel_sums(const ChannelRows& x, std::byte* scratch, Term&& term) {
 
 // target[row, c] = value.template operator()<V>(row * channels + c, c). Walks from the last row to the first:
 // after a pass in the other direction the last rows are still in the cache.
-template <typename Value>
-void map_rows(float* target, const ChannelRows& x, bool in_place, Value&& value) {
+template <typename E, typename Value>
+void map_rows(E* target, const ChannelRows& x, bool in_place, Value&& value) {
   auto pass = [&]<bool streaming>() {
     parallel_ranges(x.rows, [&](int64_t begin, int64_t end) {
       const int64_t step = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, x.channels));

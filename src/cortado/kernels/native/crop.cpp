@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 
 namespace cortado {
@@ -11,6 +12,7 @@ namespace {
 
 // Copies the runs of the input that the output keeps. Axes are in memory order, innermost last; the innermost
 // ones that are kept whole are one with the first that is not.
+template <typename E>
 class CropKernel : public Kernel {
  public:
   CropKernel(const Shape& input, const Shape& output, const std::vector<int64_t>& offsets)
@@ -37,17 +39,16 @@ class CropKernel : public Kernel {
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
 
   void forward(const Arguments& arguments) override {
-    parallel_for(runs_, [&](int64_t run) {
-      std::copy_n(arguments.inputs[0] + place(run), run_, arguments.outputs[0] + run * run_);
-    });
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
+    parallel_for(runs_, [&](int64_t run) { std::copy_n(x + place(run), run_, y + run * run_); });
   }
 
   void backward(const Arguments& arguments) override {
-    float* dx = arguments.input_gradients[0];
-    parallel_ranges(input_size_, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, 0.0f); });
-    parallel_for(runs_, [&](int64_t run) {
-      std::copy_n(arguments.output_gradients[0] + run * run_, run_, dx + place(run));
-    });
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
+    parallel_ranges(input_size_, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, E{}); });
+    parallel_for(runs_, [&](int64_t run) { std::copy_n(dy + run * run_, run_, dx + place(run)); });
   }
 
  private:
@@ -81,7 +82,10 @@ KernelOffer make_native_crop(const Task& task) {
     int i = static_cast<int>(axis);
     offsets[axis] += task.output_boxes[0][i].begin - task.input_boxes[0][i].begin;
   }
-  return {std::make_unique<native::CropKernel>(task.local_input(0), task.local_output(0), offsets), ""};
+  if (task.output_type(0) != task.input_type(0)) return {nullptr, "an output of another type than the input"};
+  return native::offer_by_type(task.input_type(0), [&]<typename E>() {  // of input 1 only the shape counts
+    return std::make_unique<native::CropKernel<E>>(task.local_input(0), task.local_output(0), offsets);
+  });
 }
 
 }  // namespace cortado

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/simd.h"
 
@@ -36,6 +37,7 @@ uints random_bits(const RandomStream& stream, uints index_low, uints index_high)
 
 // y = kept ? x / (1 - ratio) : 0 * x. Which elements are kept is drawn again in the backward pass, so that no
 // mask is stored. In testing, y = x.
+template <typename E>
 class DropoutKernel : public Kernel {
  public:
   DropoutKernel(const DropoutOptions& options, const Task& task)
@@ -51,15 +53,16 @@ class DropoutKernel : public Kernel {
   bool in_place() const override { return true; }
 
   void forward(const Arguments& arguments) override {
-    apply(arguments.random, arguments.inputs[0], arguments.outputs[0]);
+    apply(arguments.random, elements<E>(arguments.inputs[0]), elements<E>(arguments.outputs[0]));
   }
   void backward(const Arguments& arguments) override {
     if (!arguments.input_gradients[0]) return;
-    apply(arguments.random, arguments.output_gradients[0], arguments.input_gradients[0]);
+    apply(arguments.random, elements<E>(arguments.output_gradients[0]),
+          elements<E>(arguments.input_gradients[0]));
   }
 
  private:
-  void apply(const RandomStream& random, const float* source, float* target) const {
+  void apply(const RandomStream& random, const E* source, E* target) const {
     if (!active_) {
       if (source != target) std::copy_n(source, box_.shape().size(), target);
       return;
@@ -85,8 +88,8 @@ class DropoutKernel : public Kernel {
   }
 
   // target[i] = source[i], dropped or scaled, the i-th element having index first + i * step.
-  void drop_run(const RandomStream& random, uint64_t first, uint64_t step, int64_t count, const float* source,
-                float* target) const {
+  void drop_run(const RandomStream& random, uint64_t first, uint64_t step, int64_t count, const E* source,
+                E* target) const {
     for (int64_t i = 0; i < count; i += lanes) {
       uints low, high;
       for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -100,7 +103,7 @@ class DropoutKernel : public Kernel {
         store(target + i, load<floats>(source + i) * (kept ? floats{} + scale_ : floats{}));
       } else {
         for (int64_t lane = 0; lane < valid; ++lane)
-          target[i + lane] = source[i + lane] * (kept[lane] ? scale_ : 0);
+          store(target + i + lane, load<float>(source + i + lane) * (kept[lane] ? scale_ : 0));
       }
     }
   }
@@ -121,7 +124,9 @@ KernelOffer make_native_dropout(const Task& task) {
   if (!dropout) return {nullptr, "not a Dropout"};
   if (task.layers.size() > 1) return {nullptr, "a layer after Dropout does not fuse"};
   if (task.outputs[0].rank() == 0) return {nullptr, "a scalar"};
-  return {std::make_unique<native::DropoutKernel>(dropout->options(), task), ""};
+  return native::offer_by_type(task, [&]<typename E>() {
+    return std::make_unique<native::DropoutKernel<E>>(dropout->options(), task);
+  });
 }
 
 }  // namespace cortado

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/simd.h"
 

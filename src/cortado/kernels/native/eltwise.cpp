@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/pointwise.h"
@@ -14,6 +15,7 @@ namespace {
 
 // y = relu(sum coeff_i x_i), the ReLU being optional. Where all coefficients are 1 the gradient of each input
 // is that of the output, masked in place by the ReLU.
+template <typename E>
 class SumKernel : public Kernel {
  public:
   SumKernel(const Task& task, std::vector<float> coefficients, bool relu)
@@ -30,34 +32,34 @@ class SumKernel : public Kernel {
   void forward(const Arguments& arguments) override { relu_ ? sum<true>(arguments) : sum<false>(arguments); }
 
   void backward(const Arguments& arguments) override {
-    const float* y = arguments.outputs[0];
+    const E* y = elements<E>(arguments.outputs[0]);
+    E* dy = elements<E>(arguments.output_gradients[0]);
     if (plain_) {
-      if (relu_) mask(arguments.output_gradients[0], y, 1, const_cast<float*>(arguments.output_gradients[0]));
+      if (relu_) mask(dy, y, 1, dy);
       return;
     }
     // Input 0 last: its gradient may lie where the output's does.
     for (size_t i = coefficients_.size(); i-- > 0;) {
       if (!arguments.input_gradients[i]) continue;
-      mask(arguments.output_gradients[0], relu_ ? y : nullptr, coefficients_[i],
-           arguments.input_gradients[i]);
+      mask(dy, relu_ ? y : nullptr, coefficients_[i], elements<E>(arguments.input_gradients[i]));
     }
   }
 
  private:
   template <bool relu>
   void sum(const Arguments& arguments) const {
-    const float *a = arguments.inputs[0], *b = arguments.inputs[1];
-    float* y = arguments.outputs[0];
+    const E *a = elements<E>(arguments.inputs[0]), *b = elements<E>(arguments.inputs[1]);
+    E* y = elements<E>(arguments.outputs[0]);
     const size_t count = coefficients_.size();
     auto pass = [&]<bool plain>() {
       map_elements(y, size_, a == y, [&]<typename V>(int64_t i) {
         V total;
         if constexpr (plain) {
           total = load<V>(a + i) + load<V>(b + i);
-          for (size_t k = 2; k < count; ++k) total += load<V>(arguments.inputs[k] + i);
+          for (size_t k = 2; k < count; ++k) total += load<V>(input(arguments, k) + i);
         } else {
           total = load<V>(a + i) * coefficients_[0] + load<V>(b + i) * coefficients_[1];
-          for (size_t k = 2; k < count; ++k) total += load<V>(arguments.inputs[k] + i) * coefficients_[k];
+          for (size_t k = 2; k < count; ++k) total += load<V>(input(arguments, k) + i) * coefficients_[k];
         }
         if constexpr (relu) total = total > 0 ? total : 0 * total;
         return total;
@@ -66,8 +68,10 @@ class SumKernel : public Kernel {
     plain_ ? pass.template operator()<true>() : pass.template operator()<false>();
   }
 
+  static const E* input(const Arguments& arguments, size_t k) { return elements<E>(arguments.inputs[k]); }
+
   // dx = factor dy where y > 0 (everywhere when there is no y)
-  void mask(const float* dy, const float* y, float factor, float* dx) const {
+  void mask(const E* dy, const E* y, float factor, E* dx) const {
     map_elements(dx, size_, dx == dy, [&]<typename V>(int64_t i) {
       V gradient = load<V>(dy + i) * factor;
       return y ? (load<V>(y + i) > 0 ? gradient : 0 * gradient) : gradient;
@@ -80,6 +84,7 @@ class SumKernel : public Kernel {
 };
 
 // y = x_0 x_1 ...; dx_i = dy times the other inputs, or dy y / x_i.
+template <typename E>
 class ProductKernel : public Kernel {
  public:
   ProductKernel(const Task& task, bool stable)
@@ -91,24 +96,25 @@ class ProductKernel : public Kernel {
 
   void forward(const Arguments& arguments) override {
     const std::vector<const float*>& x = arguments.inputs;
-    map_elements(arguments.outputs[0], size_, x[0] == arguments.outputs[0], [&]<typename V>(int64_t i) {
-      V product = load<V>(x[0] + i);
-      for (size_t k = 1; k < x.size(); ++k) product *= load<V>(x[k] + i);
+    E* y = elements<E>(arguments.outputs[0]);
+    map_elements(y, size_, x[0] == arguments.outputs[0], [&]<typename V>(int64_t i) {
+      V product = load<V>(elements<E>(x[0]) + i);
+      for (size_t k = 1; k < x.size(); ++k) product *= load<V>(elements<E>(x[k]) + i);
       return product;
     });
   }
 
   void backward(const Arguments& arguments) override {
     const std::vector<const float*>& x = arguments.inputs;
-    const float *dy = arguments.output_gradients[0], *y = arguments.outputs[0];
+    const E *dy = elements<E>(arguments.output_gradients[0]), *y = elements<E>(arguments.outputs[0]);
     for (size_t input = 0; input < x.size(); ++input) {
-      float* dx = arguments.input_gradients[input];
+      E* dx = elements<E>(arguments.input_gradients[input]);
       if (!dx) continue;
       map_elements(dx, size_, false, [&]<typename V>(int64_t i) {
         V gradient = load<V>(dy + i);
-        if (!stable_) return gradient * (load<V>(y + i) / load<V>(x[input] + i));
+        if (!stable_) return gradient * (load<V>(y + i) / load<V>(elements<E>(x[input]) + i));
         for (size_t k = 0; k < x.size(); ++k) {
-          if (k != input) gradient *= load<V>(x[k] + i);
+          if (k != input) gradient *= load<V>(elements<E>(x[k]) + i);
         }
         return gradient;
       });
@@ -122,6 +128,7 @@ class ProductKernel : public Kernel {
 
 // y = max(x_0, x_1, ...). Keeps, per element, the input that was largest: of equal inputs 0 and 1 the second,
 // of others the earlier.
+template <typename E>
 class MaximumKernel : public Kernel {
  public:
   explicit MaximumKernel(const Task& task)
@@ -135,48 +142,56 @@ class MaximumKernel : public Kernel {
 
   void forward(const Arguments& arguments) override {
     auto* from = reinterpret_cast<uint8_t*>(arguments.saved);
-    float* y = arguments.outputs[0];
+    E* y = elements<E>(arguments.outputs[0]);
+    auto input = [&](size_t k) { return elements<E>(arguments.inputs[k]); };
     parallel_ranges(size_, [&](int64_t begin, int64_t end) {
-      take_larger(arguments.inputs[0], arguments.inputs[1], y, from, begin, end);
+      take_larger(input(0), input(1), y, from, begin, end);
       for (size_t k = 2; k < arguments.inputs.size(); ++k) {
-        replace_by_larger(arguments.inputs[k], static_cast<uint8_t>(k), y, from, begin, end);
+        replace_by_larger(input(k), static_cast<uint8_t>(k), y, from, begin, end);
       }
     });
   }
 
   void backward(const Arguments& arguments) override {
     const auto* from = reinterpret_cast<const uint8_t*>(arguments.saved);
-    const float* dy = arguments.output_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
     // Input 0 last: its gradient may lie where the output's does.
     for (size_t k = arguments.inputs.size(); k-- > 0;) {
-      float* dx = arguments.input_gradients[k];
+      E* dx = elements<E>(arguments.input_gradients[k]);
       if (!dx) continue;
       parallel_ranges(size_, [&](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) dx[i] = from[i] == k ? dy[i] : 0 * dy[i];
+        for (int64_t i = begin; i < end; ++i) {
+          const float gradient = load<float>(dy + i);
+          store(dx + i, from[i] == k ? gradient : 0 * gradient);
+        }
       });
     }
   }
 
  private:
-  void take_larger(const float* a, const float* b, float* y, uint8_t* from, int64_t begin,
-                   int64_t end) const {
+  void take_larger(const E* a, const E* b, E* y, uint8_t* from, int64_t begin, int64_t end) const {
     if (backward_) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) from[i] = a[i] > b[i] ? 0 : 1;
+      for (int64_t i = begin; i < end; ++i) from[i] = load<float>(a + i) > load<float>(b + i) ? 0 : 1;
     }
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = carry(a[i] > b[i] ? a[i] : b[i], 0 * a[i] + 0 * b[i]);
+    for (int64_t i = begin; i < end; ++i) {
+      const float first = load<float>(a + i), second = load<float>(b + i);
+      store(y + i, carry(first > second ? first : second, 0 * first + 0 * second));
+    }
   }
 
-  void replace_by_larger(const float* x, uint8_t k, float* y, uint8_t* from, int64_t begin,
-                         int64_t end) const {
+  void replace_by_larger(const E* x, uint8_t k, E* y, uint8_t* from, int64_t begin, int64_t end) const {
     if (backward_) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) from[i] = x[i] > y[i] ? k : from[i];
+      for (int64_t i = begin; i < end; ++i) from[i] = load<float>(x + i) > load<float>(y + i) ? k : from[i];
     }
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = carry(x[i] > y[i] ? x[i] : y[i], x[i]);
+    for (int64_t i = begin; i < end; ++i) {
+      const float value = load<float>(x + i), largest = load<float>(y + i);
+      store(y + i, carry(value > largest ? value : largest, value));
+    }
   }
 
   int64_t size_;
@@ -205,13 +220,18 @@ KernelOffer make_native_eltwise(const Task& task) {
   if (options.operation == Operation::sum) {
     std::vector<float> coefficients(task.inputs.size(), 1.0f);
     std::ranges::copy(options.coeff, coefficients.begin());
-    return {std::make_unique<native::SumKernel>(task, std::move(coefficients), *relu), ""};
+    return native::offer_by_type(task, [&]<typename E>() {
+      return std::make_unique<native::SumKernel<E>>(task, std::move(coefficients), *relu);
+    });
   }
   if (options.operation == Operation::prod) {
-    return {std::make_unique<native::ProductKernel>(task, options.stable_prod_grad), ""};
+    return native::offer_by_type(task, [&]<typename E>() {
+      return std::make_unique<native::ProductKernel<E>>(task, options.stable_prod_grad);
+    });
   }
   if (task.inputs.size() > 255) return {nullptr, "a maximum of more than 255 inputs"};
-  return {std::make_unique<native::MaximumKernel>(task), ""};
+  return native::offer_by_type(
+      task, [&]<typename E>() { return std::make_unique<native::MaximumKernel<E>>(task); });
 }
 
 }  // namespace cortado

@@ -14,14 +14,16 @@ class JoinedRows {
  public:
   JoinedRows(std::span<const Shape> parts, const Shape& whole, int axis);
 
-  // Copies the parts into the whole; a null part is left out.
+  // Copies the parts, of elements E (kernels/kernel.h), into the whole; a null part is left out.
+  template <typename E>
   void join(std::span<const float* const> parts, float* whole) const;
   // Copies the whole into its parts; a null part is left out.
+  template <typename E>
   void part(const float* whole, std::span<float* const> parts) const;
 
  private:
   template <typename Run>
-  void for_each_run(Run&& run) const;
+  void for_each_run(int64_t line, Run&& run) const;
 
   int64_t rows_ = 1;
   int64_t row_length_ = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -32,6 +33,7 @@ inline V power_minus_three_quarters(V s) {
 //   dx[c] = dy[c]*s[c]^-beta - 2*alpha*beta/size * x[c] * sum over the window of dy*y/s
 // The channels of one position are worked on in the first-level cache; s is computed anew in the backward
 // pass.
+template <typename E>
 class LrnKernel : public Kernel {
  public:
   LrnKernel(const LrnOptions& options, const Task& task)
@@ -48,16 +50,16 @@ class LrnKernel : public Kernel {
   bool in_place() const override { return !is_part(); }
 
   void forward(const Arguments& arguments) override {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     const bool streaming = x != y && wants_streaming(y, y_.size(), y_.channels);
     with_power(
         [&](auto power) { streaming ? run_forward<true>(x, y, power) : run_forward<false>(x, y, power); });
   }
 
   void backward(const Arguments& arguments) override {
-    const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
-    float* dx = arguments.input_gradients[0];
+    const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
     const bool streaming = dx != dy && wants_streaming(dx, x_.size(), x_.channels);
     with_power([&](auto power) {
@@ -92,7 +94,7 @@ class LrnKernel : public Kernel {
     return total;
   }
 
-  void set_squares(const float* x, float* squares) const {
+  void set_squares(const E* x, float* squares) const {
     by_lanes(0, x_.channels, [&]<typename V>(int64_t c) {
       V value = load<V>(x + c);
       store(squares + half_ + c, value * value);
@@ -100,12 +102,12 @@ class LrnKernel : public Kernel {
   }
 
   template <bool streaming, typename Power>
-  void run_forward(const float* inputs, float* outputs, Power power) const {
+  void run_forward(const E* inputs, E* outputs, Power power) const {
     parallel_ranges(x_.rows, [&](int64_t begin, int64_t end) {
       std::vector<float> squares = padded_row();
       for (int64_t row = begin; row < end; ++row) {
-        const float* x = inputs + row * x_.channels;
-        float* y = outputs + row * y_.channels;
+        const E* x = inputs + row * x_.channels;
+        E* y = outputs + row * y_.channels;
         set_squares(x, squares.data());
         by_lanes(0, y_.channels, [&]<typename V>(int64_t c) {
           V s = k_ + share_ * window_sum<V>(squares.data(), first_ + c);
@@ -117,14 +119,14 @@ class LrnKernel : public Kernel {
   }
 
   template <bool streaming, typename Power>
-  void run_backward(const float* inputs, const float* gradients, float* targets, Power power) const {
+  void run_backward(const E* inputs, const E* gradients, E* targets, Power power) const {
     const float factor = 2 * share_ * beta_;
     parallel_ranges(x_.rows, [&](int64_t begin, int64_t end) {
       std::vector<float> squares = padded_row(), ratios = padded_row(), powers(x_.channels);
-      std::vector<float> padded_gradient(is_part() ? x_.channels : 0);  // zero for the channels of others
+      std::vector<E> padded_gradient(is_part() ? x_.channels : 0);  // zero for the channels of others
       for (int64_t row = begin; row < end; ++row) {
-        const float *x = inputs + row * x_.channels, *dy = gradients + row * y_.channels;
-        float* dx = targets + row * x_.channels;
+        const E *x = inputs + row * x_.channels, *dy = gradients + row * y_.channels;
+        E* dx = targets + row * x_.channels;
         if (is_part()) {
           std::copy_n(dy, y_.channels, padded_gradient.data() + first_);
           dy = padded_gradient.data();
@@ -159,7 +161,8 @@ KernelOffer make_native_lrn(const Task& task) {
   if (!lrn) return {nullptr, "not an LRN"};
   if (task.layers.size() > 1) return {nullptr, "a layer after LRN does not fuse"};
   if (lrn->options().region != LrnOptions::Region::across_channels) return {nullptr, "within-channel region"};
-  return {std::make_unique<native::LrnKernel>(lrn->options(), task), ""};
+  return native::offer_by_type(
+      task, [&]<typename E>() { return std::make_unique<native::LrnKernel<E>>(lrn->options(), task); });
 }
 
 }  // namespace cortado

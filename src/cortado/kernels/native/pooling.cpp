@@ -5,6 +5,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/simd.h"
 
@@ -136,19 +137,21 @@ void link_position(const PoolingGeometry& g, int64_t n, int64_t d, int64_t h, in
   visit(PoolingBlock{});
 }
 
-// visit(offset, links, block) for the range of each axis that `of` names, rows of w in parallel.
+// visit(offset, links, block, partial) for the range of each axis that `of` names, rows of w in parallel.
+// `partial` is the thread's own: what a window keeps from one list of its links to the next.
 template <typename Link, typename Visit>
 void visit_pooling(const PoolingGeometry& g, Range PoolingAxis::*of, Link&& link, Visit&& visit) {
   const Range depths = g.depth.*of, heights = g.height.*of, widths = g.width.*of;
   parallel_ranges(g.samples * depths.size() * heights.size(), [&](int64_t begin, int64_t end) {
     PoolingLinks links;
+    std::vector<float> partial;
     for (int64_t row = begin; row < end; ++row) {
       const int64_t h = heights.begin + row % heights.size();
       const int64_t d = depths.begin + row / heights.size() % depths.size();
       const int64_t n = row / heights.size() / depths.size();
       for (int64_t w = widths.begin; w < widths.end; ++w) {
         const int64_t offset = (row * widths.size() + w - widths.begin) * g.channels;
-        link(g, n, d, h, w, links, [&](const PoolingBlock& block) { visit(offset, links, block); });
+        link(g, n, d, h, w, links, [&](const PoolingBlock& block) { visit(offset, links, block, partial); });
       }
     }
     finish_streaming();
@@ -182,7 +185,7 @@ void store_taps(Tap* taps, ints_of<V> values) {
 
 // y = the maximum of each window; backward, every position gathers the dy of the windows whose maximum it
 // was. Saved: the tap of each maximum, when there is a backward pass.
-template <typename Tap>
+template <typename E, typename Tap>
 class MaxPoolingKernel : public Kernel {
  public:
   MaxPoolingKernel(const PoolingGeometry& geometry, bool backward) : g_(geometry), backward_(backward) {}
@@ -193,7 +196,7 @@ class MaxPoolingKernel : public Kernel {
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
 
   void forward(const Arguments& arguments) override {
-    const bool streaming = wants_streaming(arguments.outputs[0], g_.output_size(), g_.channels);
+    const bool streaming = wants_streaming(elements<E>(arguments.outputs[0]), g_.output_size(), g_.channels);
     if (backward_) {
       streaming ? run_forward<true, true>(arguments) : run_forward<true, false>(arguments);
     } else {
@@ -202,19 +205,20 @@ class MaxPoolingKernel : public Kernel {
   }
   void backward(const Arguments& arguments) override {
     if (!arguments.input_gradients[0]) return;
-    const bool streaming = wants_streaming(arguments.input_gradients[0], g_.input_size(), g_.channels);
+    const bool streaming =
+        wants_streaming(elements<E>(arguments.input_gradients[0]), g_.input_size(), g_.channels);
     streaming ? run_backward<true>(arguments) : run_backward<false>(arguments);
   }
 
  private:
   template <bool keep_taps, bool streaming>
   void run_forward(const Arguments& arguments) const {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     Tap* taps = reinterpret_cast<Tap*>(arguments.saved);
     auto link = [](auto&&... given) { link_window(given...); };
     visit_pooling(g_, &PoolingAxis::windows, link,
-                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block) {
+                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block, auto&) {
                     by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
                       V best = block.first ? load<V>(x + links[0].offset + c) : load<V>(y + out + c),
                         all = 0 * best;
@@ -238,12 +242,12 @@ class MaxPoolingKernel : public Kernel {
 
   template <bool streaming>
   void run_backward(const Arguments& arguments) const {
-    const float* dy = arguments.output_gradients[0];
-    float* dx = arguments.input_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     const Tap* taps = reinterpret_cast<const Tap*>(arguments.saved);
     auto link = [](auto&&... given) { link_position(given...); };
     visit_pooling(g_, &PoolingAxis::held, link,
-                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock) {
+                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock, auto&) {
                     by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
                       V total{};
                       for (const PoolingLink& link : links) {
@@ -260,6 +264,7 @@ class MaxPoolingKernel : public Kernel {
 };
 
 // y = sum over the window / size of the window clipped to the padded image.
+template <typename E>
 class AveragePoolingKernel : public Kernel {
  public:
   explicit AveragePoolingKernel(const PoolingGeometry& geometry) : g_(geometry) {}
@@ -268,8 +273,8 @@ class AveragePoolingKernel : public Kernel {
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
 
   void forward(const Arguments& arguments) override {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     auto link = [](const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow,
                    PoolingLinks& links, auto&& visit) {
       const float weight =
@@ -280,23 +285,26 @@ class AveragePoolingKernel : public Kernel {
       });
     };
     visit_pooling(g_, &PoolingAxis::windows, link,
-                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block) {
+                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block,
+                            std::vector<float>& partial) {
+                    if (!block.last) partial.resize(g_.channels);
                     by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-                      V total = block.first ? load<V>(x + links[0].offset + c) : load<V>(y + out + c);
+                      V total = block.first ? load<V>(x + links[0].offset + c) : load<V>(partial.data() + c);
                       for (size_t i = block.first ? 1 : 0; i < links.size(); ++i)
                         total += load<V>(x + links[i].offset + c);
-                      store(y + out + c, total * links.front().weight);
+                      total = total * links.front().weight;
+                      block.last ? store(y + out + c, total) : store(partial.data() + c, total);
                     });
                   });
   }
 
   void backward(const Arguments& arguments) override {
-    const float* dy = arguments.output_gradients[0];
-    float* dx = arguments.input_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
     auto link = [](auto&&... given) { link_position(given...); };
     visit_pooling(g_, &PoolingAxis::held, link,
-                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock) {
+                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock, auto&) {
                     by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
                       V total{};
                       for (const PoolingLink& link : links)
@@ -332,12 +340,14 @@ KernelOffer make_native_pooling(const Task& task) {
   }
   switch (pooling->options().method) {
     case PoolingOptions::Method::average:
-      return {std::make_unique<native::AveragePoolingKernel>(geometry), ""};
+      return native::offer_by_type(
+          task, [&]<typename E>() { return std::make_unique<native::AveragePoolingKernel<E>>(geometry); });
     case PoolingOptions::Method::max:
-      if (geometry.taps() <= 256) {
-        return {std::make_unique<native::MaxPoolingKernel<uint8_t>>(geometry, task.has_backward()), ""};
-      }
-      return {std::make_unique<native::MaxPoolingKernel<int32_t>>(geometry, task.has_backward()), ""};
+      return native::offer_by_type(task, [&]<typename E>() -> std::unique_ptr<Kernel> {
+        if (geometry.taps() > 256)
+          return std::make_unique<native::MaxPoolingKernel<E, int32_t>>(geometry, task.has_backward());
+        return std::make_unique<native::MaxPoolingKernel<E, uint8_t>>(geometry, task.has_backward());
+      });
     case PoolingOptions::Method::stochastic:
       break;
   }

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 
@@ -12,6 +13,7 @@ namespace native {
 namespace {
 
 // y = x > 0 ? x : slope * x; dx = x > 0 ? dy : slope * dy, dslope = sum of dy * x where x <= 0.
+template <typename E>
 class PReluKernel : public Kernel {
  public:
   PReluKernel(bool channel_shared, const Task& task)
@@ -25,20 +27,20 @@ class PReluKernel : public Kernel {
   bool in_place() const override { return true; }
 
   void forward(const Arguments& arguments) override {
-    apply(arguments, arguments.inputs[0], arguments.outputs[0]);
+    apply(arguments, elements<E>(arguments.inputs[0]), elements<E>(arguments.outputs[0]));
   }
 
   void backward(const Arguments& arguments) override {
     if (learned_) reduce_gradient(arguments);
     if (arguments.input_gradients[0]) {
-      apply(arguments, arguments.output_gradients[0], arguments.input_gradients[0]);
+      apply(arguments, elements<E>(arguments.output_gradients[0]), elements<E>(arguments.input_gradients[0]));
     }
   }
 
  private:
   // target = x > 0 ? source : slope * source.
-  void apply(const Arguments& arguments, const float* source, float* target) const {
-    const float* x = arguments.inputs[0];
+  void apply(const Arguments& arguments, const E* source, E* target) const {
+    const E* x = elements<E>(arguments.inputs[0]);
     const float* slope = arguments.parameters[0];
     if (shared_) {
       float* repeated = reinterpret_cast<float*>(arguments.scratch);
@@ -52,7 +54,7 @@ class PReluKernel : public Kernel {
   }
 
   void reduce_gradient(const Arguments& arguments) const {
-    const float *x = arguments.inputs[0], *dy = arguments.output_gradients[0];
+    const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
     const int64_t channels = x_.channels;
     const double* sums =
         channel_sums<1>(x_, arguments.scratch, [=]<typename V>(int64_t, int64_t row, int64_t c) {
@@ -81,7 +83,9 @@ KernelOffer make_native_prelu(const Task& task) {
   if (!prelu) return {nullptr, "not a PReLU"};
   if (task.layers.size() > 1) return {nullptr, "a layer after PReLU does not fuse"};
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
-  return {std::make_unique<native::PReluKernel>(prelu->options().channel_shared, task), ""};
+  return native::offer_by_type(task, [&]<typename E>() {
+    return std::make_unique<native::PReluKernel<E>>(prelu->options().channel_shared, task);
+  });
 }
 
 }  // namespace cortado

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/simd.h"
 #include "cortado/layers/flatten.h"
@@ -22,14 +23,16 @@ struct MemoryOrder {
   bool operator==(const MemoryOrder&) const = default;
 };
 
-void copy_elements(const float* from, float* to, int64_t count) {
+template <typename E>
+void copy_elements(const E* from, E* to, int64_t count) {
   if (from == to) return;
   parallel_ranges(count,
                   [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
 }
 
 // `matrices` times, to[c][r] = from[r][c] of rows x columns, by blocks that stay in the first-level cache.
-void transpose(const float* from, float* to, int64_t matrices, int64_t rows, int64_t columns) {
+template <typename E>
+void transpose(const E* from, E* to, int64_t matrices, int64_t rows, int64_t columns) {
   constexpr int64_t block = 32;
   const int64_t row_blocks = (rows + block - 1) / block;
   parallel_for(matrices * row_blocks, [&](int64_t index) {
@@ -44,6 +47,7 @@ void transpose(const float* from, float* to, int64_t matrices, int64_t rows, int
 }
 
 // The same elements in spoken order: a copy where memory keeps its order, else a transposition per sample.
+template <typename E>
 class ReshapeKernel : public Kernel {
  public:
   ReshapeKernel(const MemoryOrder& input, const MemoryOrder& output) : input_(input), output_(output) {}
@@ -53,16 +57,17 @@ class ReshapeKernel : public Kernel {
   bool in_place() const override { return same_order(); }
 
   void forward(const Arguments& arguments) override {
-    move(arguments.inputs[0], input_, arguments.outputs[0], output_);
+    move(elements<E>(arguments.inputs[0]), input_, elements<E>(arguments.outputs[0]), output_);
   }
   void backward(const Arguments& arguments) override {
-    move(arguments.output_gradients[0], output_, arguments.input_gradients[0], input_);
+    move(elements<E>(arguments.output_gradients[0]), output_, elements<E>(arguments.input_gradients[0]),
+         input_);
   }
 
  private:
   bool same_order() const { return input_ == output_ || (input_.as_spoken() && output_.as_spoken()); }
 
-  void move(const float* from, const MemoryOrder& source, float* to, const MemoryOrder& destination) const {
+  void move(const E* from, const MemoryOrder& source, E* to, const MemoryOrder& destination) const {
     if (same_order()) {
       copy_elements(from, to, source.samples * source.channels * source.positions);
     } else if (destination.as_spoken()) {
@@ -85,7 +90,8 @@ KernelOffer make_native_reshape(const Task& task) {
   if (input != output && !input.as_spoken() && !output.as_spoken()) {
     return {nullptr, "channels and positions are regrouped on both sides"};
   }
-  return {std::make_unique<native::ReshapeKernel>(input, output), ""};
+  return native::offer_by_type(
+      task, [&]<typename E>() { return std::make_unique<native::ReshapeKernel<E>>(input, output); });
 }
 
 }  // namespace cortado

@@ -16,9 +16,10 @@ inline bool contiguous_axis(const Shape& shape, int axis) {
   return shape.canonical_axis(axis) == (shape.rank() > 2 ? 1 : shape.rank() - 1);
 }
 
-inline float row_maximum(const float* row, int64_t count) {
-  floats many = splat<floats>(row[0]);
-  float one = row[0];
+template <typename E>
+inline float row_maximum(const E* row, int64_t count) {
+  float one = load<float>(row);
+  floats many = splat<floats>(one);
   by_lanes(0, count, [&]<typename V>(int64_t i) {
     if constexpr (lanes_of<V> == 1) {
       one = maximum(one, load<V>(row + i));

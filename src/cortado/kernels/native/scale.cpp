@@ -1,5 +1,6 @@
 #include "cortado/layers/scale.h"
 
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/bias.h"
@@ -16,6 +17,7 @@ struct ScaleParameters {
 };
 
 // y = x * scale + bias per channel; dx = dy * scale, dscale = sum dy * x, dbias = sum dy.
+template <typename E>
 class ScaleKernel : public Kernel {
  public:
   ScaleKernel(ScaleParameters places, const Task& task)
@@ -33,8 +35,8 @@ class ScaleKernel : public Kernel {
   bool passes_output_gradient() const override { return places_.scale < 0; }
 
   void forward(const Arguments& arguments) override {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     const float* scale = parameter(arguments, places_.scale, 1);
     if (places_.bias < 0) {
       map_rows(y, x_, x == y,
@@ -49,8 +51,8 @@ class ScaleKernel : public Kernel {
 
   void backward(const Arguments& arguments) override {
     reduce_gradients(arguments);
-    const float* dy = arguments.output_gradients[0];
-    float* dx = arguments.input_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx || (dx == dy && places_.scale < 0)) return;
     const float* scale = parameter(arguments, places_.scale, 1);
     map_rows(dx, x_, dx == dy,
@@ -67,9 +69,9 @@ class ScaleKernel : public Kernel {
 
   void reduce_gradients(const Arguments& arguments) const {
     if (!scale_gradient_ && !bias_gradient_) return;
-    const float* dy = arguments.output_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
     // Without a gradient of the scale, x is not there to read.
-    const float* x = scale_gradient_ ? arguments.inputs[0] : dy;
+    const E* x = scale_gradient_ ? elements<E>(arguments.inputs[0]) : dy;
     const int64_t channels = x_.channels;
     const double* sums =
         channel_sums<2>(x_, arguments.scratch, [=]<typename V>(int64_t, int64_t row, int64_t c) {
@@ -92,7 +94,7 @@ KernelOffer offer_scale(const Broadcast& broadcast, ScaleParameters places, cons
       broadcast.operand(task.inputs) != Shape{task.inputs[0][1]}) {
     return {nullptr, "the operand is not per channel"};
   }
-  return {std::make_unique<ScaleKernel>(places, task), ""};
+  return offer_by_type(task, [&]<typename E>() { return std::make_unique<ScaleKernel<E>>(places, task); });
 }
 
 }  // namespace

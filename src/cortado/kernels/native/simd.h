@@ -81,7 +81,8 @@ inline void store(float* address, V value) {
   store<false>(address, value);
 }
 
-// Eight floats, each to the nearest bf16, ties to even.
+// Eight floats, each to the nearest bf16, ties to even. AVX-512's instruction takes numbers below the normal
+// ones, 2^-126, for zeros.
 #ifdef __AVX2__
 inline __m128i narrowed(floats value) {
   const __m256 v = reinterpret_cast<__m256>(value);

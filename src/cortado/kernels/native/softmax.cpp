@@ -2,6 +2,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -10,18 +11,19 @@ namespace cortado {
 namespace native {
 namespace {
 
-// Softmax of contiguous rows.
+// Softmax of contiguous rows. Probabilities and their gradients are float.
+template <typename E>
 class SoftmaxKernel : public Kernel {
  public:
   SoftmaxKernel(int64_t rows, int64_t classes) : rows_(rows), classes_(classes) {}
 
   std::string name() const override { return "native softmax"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = true}; }
-  bool in_place() const override { return true; }
+  bool in_place() const override { return std::is_same_v<E, float>; }
 
   void forward(const Arguments& arguments) override {
     parallel_for(rows_, [&](int64_t row) {
-      const float* x = arguments.inputs[0] + row * classes_;
+      const E* x = elements<E>(arguments.inputs[0]) + row * classes_;
       float* y = arguments.outputs[0] + row * classes_;
       float largest = row_maximum(x, classes_);
       float sum = row_sum(classes_, [&]<typename V>(int64_t i) {
@@ -38,7 +40,7 @@ class SoftmaxKernel : public Kernel {
     parallel_for(rows_, [&](int64_t row) {
       const float* y = arguments.outputs[0] + row * classes_;
       const float* dy = arguments.output_gradients[0] + row * classes_;
-      float* dx = arguments.input_gradients[0] + row * classes_;
+      E* dx = elements<E>(arguments.input_gradients[0]) + row * classes_;
       float sum = row_sum(classes_, [&]<typename V>(int64_t i) { return load<V>(y + i) * load<V>(dy + i); });
       by_lanes(0, classes_,
                [&]<typename V>(int64_t i) { store(dx + i, load<V>(y + i) * (load<V>(dy + i) - sum)); });
@@ -62,7 +64,10 @@ KernelOffer make_native_softmax(const Task& task) {
     return {nullptr, "the softmax axis is not contiguous in memory"};
   }
   int64_t classes = shape[shape.canonical_axis(softmax->options().axis)];
-  return {std::make_unique<native::SoftmaxKernel>(shape.size() / classes, classes), ""};
+  if (!native::others_f32(task)) return {nullptr, "probabilities that are not f32"};
+  return native::offer_by_type(task.input_type(0), [&]<typename E>() {
+    return std::make_unique<native::SoftmaxKernel<E>>(shape.size() / classes, classes);
+  });
 }
 
 }  // namespace cortado

@@ -6,6 +6,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/carry.h"
 #include "cortado/kernels/loss_divisor.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/rows.h"
 #include "cortado/kernels/native/vector_math.h"
@@ -18,7 +19,8 @@ namespace {
 // Softmax loss of contiguous rows of scores x:
 //   forward: loss = sum(log(sum(exp(x - max))) - (x[class] - max)) / normalizer
 //   backward: dx = (exp(x - max) / sum - [class]) * loss weight / normalizer
-// Kept for the backward pass, per row: class, maximum, 1 / sum.
+// Kept for the backward pass, per row: class, maximum, 1 / sum. Labels, losses and probabilities are float.
+template <typename E>
 class SoftmaxLossKernel : public Kernel {
  public:
   SoftmaxLossKernel(const SoftmaxLossOptions& options, const Task& task)
@@ -48,7 +50,7 @@ class SoftmaxLossKernel : public Kernel {
     const Range own = classes_.own();
     float* probabilities = arguments.outputs.size() > 1 ? arguments.outputs[1] : nullptr;
     parallel_for(rows_, [&](int64_t row) {
-      const float* x = arguments.inputs[0] + row * view_.extent;
+      const E* x = elements<E>(arguments.inputs[0]) + row * view_.extent;
       float largest = row_maximum(x, view_.extent);
       float sum = row_sum(view_.extent, [&]<typename V>(int64_t i) {
         const V score = load<V>(x + i);
@@ -56,7 +58,8 @@ class SoftmaxLossKernel : public Kernel {
       });
       kept.maxima[row] = largest;
       kept.factors[row] = 1 / sum;
-      losses[row] = kept.classes[row] < 0 ? 0 * sum : loss_of(x[kept.classes[row]] - largest, sum);
+      losses[row] =
+          kept.classes[row] < 0 ? 0 * sum : loss_of(load<float>(x + kept.classes[row]) - largest, sum);
       if (probabilities)
         write_powers(x + own.begin, probabilities + row * own.size(), own.size(), largest, 1 / sum);
     });
@@ -73,14 +76,20 @@ class SoftmaxLossKernel : public Kernel {
     float scale =
         static_cast<float>(arguments.output_gradients[0][0] / divisor_.backward(valid, arguments.saved));
     parallel_for(rows_, [&](int64_t row) {
-      float* dx = arguments.input_gradients[0] + row * view_.extent;
+      const E* x = elements<E>(arguments.inputs[0]) + row * view_.extent;
+      E* dx = elements<E>(arguments.input_gradients[0]) + row * view_.extent;
       if (kept.classes[row] < 0) {
-        std::fill_n(dx, view_.extent, 0.0f);
+        std::fill_n(dx, view_.extent, E{});
         return;
       }
-      write_powers(arguments.inputs[0] + row * view_.extent, dx, view_.extent, kept.maxima[row],
-                   kept.factors[row] * scale);
-      dx[kept.classes[row]] -= scale;
+      const int64_t label = kept.classes[row];
+      const float factor = kept.factors[row] * scale;
+      write_powers(x, dx, view_.extent, kept.maxima[row], factor);
+      if constexpr (std::is_same_v<E, float>) {
+        dx[label] -= scale;
+      } else {  // of what was written, too little is left to subtract from
+        store(dx + label, exp(load<float>(x + label) - kept.maxima[row]) * factor - scale);
+      }
     });
   }
 
@@ -110,7 +119,8 @@ class SoftmaxLossKernel : public Kernel {
     return static_cast<float>(loss > largest ? largest : loss);
   }
 
-  static void write_powers(const float* x, float* y, int64_t count, float largest, float factor) {
+  template <typename T>
+  static void write_powers(const E* x, T* y, int64_t count, float largest, float factor) {
     by_lanes(0, count, [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor); });
   }
 
@@ -132,7 +142,10 @@ KernelOffer make_native_softmax_loss(const Task& task) {
   if (!native::contiguous_axis(task.local_input(0), layer->options().axis)) {
     return {nullptr, "the class axis is not contiguous in memory"};
   }
-  return {std::make_unique<native::SoftmaxLossKernel>(layer->options(), task), ""};
+  if (!native::others_f32(task)) return {nullptr, "labels, losses or probabilities that are not f32"};
+  return native::offer_by_type(task.input_type(0), [&]<typename E>() {
+    return std::make_unique<native::SoftmaxLossKernel<E>>(layer->options(), task);
+  });
 }
 
 }  // namespace cortado

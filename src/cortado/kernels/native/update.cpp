@@ -31,9 +31,9 @@ void mask_elements(Target* target, const Source* a, const Source* y, int64_t cou
   });
 }
 
-template <size_t terms_count>
-void sum_fixed(float* target, const float* const* terms, int64_t count) {
-  std::array<const float*, terms_count> from;
+template <size_t terms_count, typename E>
+void sum_fixed(E* target, const E* const* terms, int64_t count) {
+  std::array<const E*, terms_count> from;
   std::copy_n(terms, terms_count, from.begin());
   bool in_place = std::find(from.begin(), from.end(), target) != from.end();
   map_elements(target, count, in_place, [from]<typename V>(int64_t i) {
@@ -81,7 +81,10 @@ void add(float* target, const float* a, const float* b, int64_t count) {
   sum(target, std::array{a, b}, count);
 }
 
-void sum(float* target, std::span<const float* const> terms, int64_t count) {
+namespace {
+
+template <typename E>
+void sum_any(E* target, std::span<const E* const> terms, int64_t count) {
   ensure(!terms.empty(), "a sum of no terms");
   switch (terms.size()) {
     case 1:
@@ -102,13 +105,10 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
   });
 }
 
-void sum(bf16* target, std::span<const bf16* const> terms, int64_t count) {
-  map_elements(target, count, true, [terms]<typename V>(int64_t i) {
-    V total = load<V>(terms[0] + i);
-    for (size_t t = 1; t < terms.size(); ++t) total += load<V>(terms[t] + i);
-    return total;
-  });
-}
+}  // namespace
+
+void sum(float* target, std::span<const float* const> terms, int64_t count) { sum_any(target, terms, count); }
+void sum(bf16* target, std::span<const bf16* const> terms, int64_t count) { sum_any(target, terms, count); }
 
 void relu_mask(float* target, const float* a, const float* y, int64_t count) {
   mask_elements(target, a, y, count, target == a || target == y);

@@ -13,9 +13,8 @@ namespace cortado::native {
 // target = a + b.
 void add(float* target, const float* a, const float* b, int64_t count);
 
-// target = terms[0] + terms[1] + ..., added in that order; at least one term.
+// target = terms[0] + terms[1] + ..., added in that order in float and rounded once; at least one term.
 void sum(float* target, std::span<const float* const> terms, int64_t count);
-// The same of bf16, summed in float and rounded once.
 void sum(bf16* target, std::span<const bf16* const> terms, int64_t count);
 
 // target = y > 0 ? a : 0 * a: the gradient in front of a ReLU with output y.
