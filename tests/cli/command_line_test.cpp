@@ -1,3 +1,4 @@
+#include <CLI/Config.hpp>
 #include <gtest/gtest.h>
 #include <new>
 #include <system_error>
