@@ -14,7 +14,8 @@ template <typename E, typename Value>
 void map_elements(E* target, int64_t count, bool in_place, Value&& value) {
   constexpr int64_t line = 64 / sizeof(E);
   auto pass = [&]<bool streaming>() {
-    parallel_ranges((count + line - 1) / line, [&](int64_t begin, int64_t end) {
+    // flatten: in a file of many kernels the compiler would call `value` for each vector.
+    parallel_ranges((count + line - 1) / line, [&](int64_t begin, int64_t end) __attribute__((flatten)) {
       by_lanes(begin * line, std::min(end * line, count),
                [&]<typename V>(int64_t i) { store<streaming>(target + i, value.template operator()<V>(i)); });
       if constexpr (streaming) finish_streaming();

@@ -126,6 +126,18 @@ class ProductKernel : public Kernel {
   bool stable_, backward_;
 };
 
+// An element as a float, and back.
+inline float number(float value) { return value; }
+inline float number(bf16 value) { return to_float(value); }
+template <typename E>
+inline E element(float value) {
+  if constexpr (std::is_same_v<E, float>) {
+    return value;
+  } else {
+    return to_bf16(value);
+  }
+}
+
 // y = max(x_0, x_1, ...). Keeps, per element, the input that was largest: of equal inputs 0 and 1 the second,
 // of others the earlier.
 template <typename E>
@@ -162,8 +174,8 @@ class MaximumKernel : public Kernel {
       parallel_ranges(size_, [&](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
-          const float gradient = load<float>(dy + i);
-          store(dx + i, from[i] == k ? gradient : 0 * gradient);
+          const float gradient = number(dy[i]);
+          dx[i] = element<E>(from[i] == k ? gradient : 0 * gradient);
         }
       });
     }
@@ -173,24 +185,24 @@ class MaximumKernel : public Kernel {
   void take_larger(const E* a, const E* b, E* y, uint8_t* from, int64_t begin, int64_t end) const {
     if (backward_) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) from[i] = load<float>(a + i) > load<float>(b + i) ? 0 : 1;
+      for (int64_t i = begin; i < end; ++i) from[i] = number(a[i]) > number(b[i]) ? 0 : 1;
     }
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
-      const float first = load<float>(a + i), second = load<float>(b + i);
-      store(y + i, carry(first > second ? first : second, 0 * first + 0 * second));
+      const float first = number(a[i]), second = number(b[i]);
+      y[i] = element<E>(carry(first > second ? first : second, 0 * first + 0 * second));
     }
   }
 
   void replace_by_larger(const E* x, uint8_t k, E* y, uint8_t* from, int64_t begin, int64_t end) const {
     if (backward_) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) from[i] = load<float>(x + i) > load<float>(y + i) ? k : from[i];
+      for (int64_t i = begin; i < end; ++i) from[i] = number(x[i]) > number(y[i]) ? k : from[i];
     }
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
-      const float value = load<float>(x + i), largest = load<float>(y + i);
-      store(y + i, carry(value > largest ? value : largest, value));
+      const float value = number(x[i]), largest = number(y[i]);
+      y[i] = element<E>(carry(value > largest ? value : largest, value));
     }
   }
 
