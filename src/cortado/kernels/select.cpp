@@ -42,6 +42,10 @@ KernelOffer make_onednn(const Task& task) {
   return make_onednn_inner_product(task);
 }
 
+Candidate of_onednn(std::vector<std::string_view> types) {
+  return {.types = std::move(types), .implementation = {"onednn", make_onednn}, .bf16 = true};
+}
+
 // BVLC Caffe's algorithm: one image at a time, im2col on one thread and one product of BLAS
 // on all.
 KernelOffer make_lowering_as_caffe(const Task& task) {
@@ -59,17 +63,17 @@ Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
 // (docs/explanation/kernels.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
-  const Implementation onednn{"onednn", make_onednn}, implicit_gemm{"implicit-gemm", make_implicit_gemm};
+  const Implementation implicit_gemm{"implicit-gemm", make_implicit_gemm};
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
       {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .fast = true},
       {.types = {"Convolution"}, .implementation = {"winograd-5x5", make_winograd_5x5}, .fast = true},
       {{"Convolution"}, {"winograd", make_winograd}},
-      {convolutions, onednn_first ? onednn : implicit_gemm},
-      {convolutions, onednn_first ? implicit_gemm : onednn},
+      onednn_first ? of_onednn(convolutions) : Candidate{convolutions, implicit_gemm},
+      onednn_first ? Candidate{convolutions, implicit_gemm} : of_onednn(convolutions),
       {{"InnerProduct"}, implicit_gemm},
-      {{"InnerProduct"}, onednn},
+      of_onednn({"InnerProduct"}),
       lowering_candidate(LoweringType::one, Blas::openblas),
       lowering_candidate(LoweringType::two, Blas::openblas),
       lowering_candidate(LoweringType::three, Blas::openblas),

@@ -23,6 +23,14 @@ void for_each_block(int64_t count, Work&& work) {
                [&](int64_t b) { work(b, b * block, std::min(count, (b + 1) * block)); });
 }
 
+template <typename Target, typename Source>
+void mask_elements(Target* target, const Source* a, const Source* y, int64_t count, bool in_place) {
+  map_elements(target, count, in_place, [=]<typename V>(int64_t i) {
+    const V value = load<V>(a + i);
+    return load<V>(y + i) > 0 ? value : 0 * value;
+  });
+}
+
 template <size_t terms_count>
 void sum_fixed(float* target, const float* const* terms, int64_t count) {
   std::array<const float*, terms_count> from;
@@ -95,10 +103,13 @@ void sum(float* target, std::span<const float* const> terms, int64_t count) {
 }
 
 void relu_mask(float* target, const float* a, const float* y, int64_t count) {
-  map_elements(target, count, target == a || target == y, [=]<typename V>(int64_t i) {
-    const V value = load<V>(a + i);
-    return load<V>(y + i) > 0 ? value : 0 * value;
-  });
+  mask_elements(target, a, y, count, target == a || target == y);
+}
+void relu_mask(bf16* target, const bf16* a, const bf16* y, int64_t count) {
+  mask_elements(target, a, y, count, target == a || target == y);
+}
+void relu_mask(bf16* target, const float* a, const float* y, int64_t count) {
+  mask_elements(target, a, y, count, false);
 }
 
 double sum_of_squares(const float* x, int64_t count) {

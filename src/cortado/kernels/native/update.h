@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cortado/base/bf16.h"
+
 namespace cortado::native {
 
 // Elementwise passes over whole buffers, parallel over the compute threads, each element read and written
@@ -16,6 +18,8 @@ void sum(float* target, std::span<const float* const> terms, int64_t count);
 
 // target = y > 0 ? a : 0 * a: the gradient in front of a ReLU with output y.
 void relu_mask(float* target, const float* a, const float* y, int64_t count);
+void relu_mask(bf16* target, const bf16* a, const bf16* y, int64_t count);
+void relu_mask(bf16* target, const float* a, const float* y, int64_t count);
 
 // Sum of x^2, accumulated in double by blocks of fixed size.
 double sum_of_squares(const float* x, int64_t count);

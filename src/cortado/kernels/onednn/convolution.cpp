@@ -1,5 +1,6 @@
 #include "cortado/layers/convolution.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -54,10 +55,44 @@ int64_t local_groups(const Task& task, const ConvolutionOptions& options) {
 }
 
 std::string misfit(const Task& task, const ConvolutionOptions& options) {
-  if (auto reason = misfit_of_chain(task); !reason.empty()) return reason;
+  if (auto reason = misfit_of(task); !reason.empty()) return reason;
   if (local_groups(task, options) == 0) return "channels cut across groups";
   if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";
   return "";
+}
+
+// Whether each point of the window lies on the image in some of its places.
+bool meets_image(const Window& window, const Box& image, const Box& windows) {
+  for (size_t i = 0; i < window.size(); ++i) {
+    const WindowAxis& axis = window[i];
+    const Range held = image[static_cast<int>(i) + 2], local = windows[static_cast<int>(i) + 2];
+    for (int64_t point = 0; point < axis.kernel; ++point) {
+      bool meets = false;
+      for (int64_t place = local.begin; place < local.end && !meets; ++place) {
+        const int64_t pixel = axis.first(place) + point * axis.dilation;
+        meets = held.begin <= pixel && pixel < held.end;
+      }
+      if (!meets) return false;
+    }
+  }
+  return true;
+}
+
+// Why oneDNN 2.6 does not make, or makes wrongly, the gradient of the weights from factors in bf16. Empty: it
+// makes it right.
+std::string flaw_of_bf16_gradient(const Window& window, const Box& image, const Box& windows) {
+  if (!meets_image(window, image, windows)) return "weights that meet only padding";
+  const bool dilated = std::ranges::any_of(window, [](const WindowAxis& axis) { return axis.dilation > 1; });
+  return window.size() == 3 && dilated ? "a gradient of dilated 3-D weights" : "";
+}
+
+// The kernel of a window that slides over `image`.
+template <typename Plan>
+KernelOffer offer_of_window(const WeightedProblem& problem, const Window& window, const Box& image,
+                            const Box& windows, Plan&& plan) {
+  if (problem.in_bf16() && problem.parameter_gradient())
+    if (auto flaw = flaw_of_bf16_gradient(window, image, windows); !flaw.empty()) return {nullptr, flaw};
+  return offer_weighted_kernel(problem, plan(problem, local_window(window, image, windows)));
 }
 
 WeightedPasses plan_convolution(const WeightedProblem& p, const WindowDims& w) {
@@ -74,13 +109,13 @@ WeightedPasses plan_convolution(const WeightedProblem& p, const WindowDims& w) {
       },
       [&](const primitive_attr& attributes, const convolution_forward::primitive_desc& hint) {
         return convolution_backward_data::primitive_desc(
-            {direct, p.source, weights, p.target, w.stride, w.dilation, w.left, w.right}, attributes,
+            {direct, p.source, weights, p.target_gradient, w.stride, w.dilation, w.left, w.right}, attributes,
             engine(), hint);
       },
       [&](const primitive_attr& attributes, const convolution_forward::primitive_desc& hint) {
         return convolution_backward_weights::primitive_desc(
-            {direct, p.source, weights, p.bias_gradient_or_none(), p.target, w.stride, w.dilation, w.left,
-             w.right},
+            {direct, p.source, p.any_weight_gradient(), p.bias_gradient_or_none(), p.target_gradient,
+             w.stride, w.dilation, w.left, w.right},
             attributes, engine(), hint);
       });
 }
@@ -99,13 +134,13 @@ WeightedPasses plan_deconvolution(const WeightedProblem& p, const WindowDims& w)
       },
       [&](const primitive_attr& attributes, const deconvolution_forward::primitive_desc& hint) {
         return deconvolution_backward_data::primitive_desc(
-            {direct, p.source, weights, p.target, w.stride, w.dilation, w.left, w.right}, attributes,
+            {direct, p.source, weights, p.target_gradient, w.stride, w.dilation, w.left, w.right}, attributes,
             engine(), hint);
       },
       [&](const primitive_attr& attributes, const deconvolution_forward::primitive_desc& hint) {
         return deconvolution_backward_weights::primitive_desc(
-            {direct, p.source, weights, p.bias_gradient_or_none(), p.target, w.stride, w.dilation, w.left,
-             w.right},
+            {direct, p.source, p.any_weight_gradient(), p.bias_gradient_or_none(), p.target_gradient,
+             w.stride, w.dilation, w.left, w.right},
             attributes, engine(), hint);
       });
 }
@@ -124,8 +159,7 @@ KernelOffer make_onednn_convolution(const Task& task) try {
   WeightedProblem problem = weighted_problem(task, options.bias_term);
   problem.canonical = row_major(
       weight_extents(window, local_groups(task, options), task.local_output(0)[1], task.local_input(0)[1]));
-  return offer_weighted_kernel(
-      problem, plan_convolution(problem, local_window(window, task.input_boxes[0], task.output_boxes[0])));
+  return offer_of_window(problem, window, task.input_boxes[0], task.output_boxes[0], plan_convolution);
 } catch (const dnnl::error& error) {
   return {nullptr, error.what()};
 }
@@ -151,8 +185,7 @@ KernelOffer make_onednn_deconvolution(const Task& task) try {
   const int first_channel_axis = groups > 1;
   std::swap(axes[first_channel_axis], axes[first_channel_axis + 1]);
   problem.canonical = ordered(extents, axes);
-  return offer_weighted_kernel(
-      problem, plan_deconvolution(problem, local_window(window, task.output_boxes[0], task.input_boxes[0])));
+  return offer_of_window(problem, window, task.output_boxes[0], task.input_boxes[0], plan_deconvolution);
 } catch (const dnnl::error& error) {
   return {nullptr, error.what()};
 }

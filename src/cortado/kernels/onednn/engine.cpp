@@ -15,9 +15,20 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
-dnnl::memory::desc activation(const Shape& local) {
+bool has_bf16_instructions() {
+  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (has & wanted) == wanted;  // a bit for each set of instructions
+}
+
+dnnl::memory::data_type data_type(ElementType type) {
+  ensure(type == ElementType::f32 || type == ElementType::bf16, "a type that oneDNN's kernels take");
+  return type == ElementType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+dnnl::memory::desc activation(const Shape& local, ElementType type) {
   const Strides strides = channels_last_strides(local);
-  return {dnnl::memory::dims(local.extents().begin(), local.extents().end()), dnnl::memory::data_type::f32,
+  return {dnnl::memory::dims(local.extents().begin(), local.extents().end()), data_type(type),
           dnnl::memory::dims(strides.of.begin(), strides.of.begin() + local.rank())};
 }
 
@@ -67,12 +78,6 @@ void run(const char* what, const dnnl::primitive& primitive,
 
 void reorder(const dnnl::memory& source, const dnnl::memory& target) {
   run("reorder", dnnl::reorder(source, target), {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
-}
-
-bool reorders_slowly(const dnnl::memory::desc& source, const dnnl::memory::desc& target) {
-  const dnnl::reorder::primitive_desc reorder(engine(), source, engine(), target);
-  const std::string implementation = reorder.impl_info_str();
-  return implementation.starts_with("simple") || implementation.starts_with("ref");
 }
 
 }  // namespace cortado::onednn

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/shape.h"
 
 namespace cortado::onednn {
@@ -11,8 +12,14 @@ namespace cortado::onednn {
 // The one CPU engine of the process. Kernels run on a stream of the calling thread.
 const dnnl::engine& engine();
 
-// A dense channels-last tensor of float32 (base/shape.h).
-dnnl::memory::desc activation(const Shape& local);
+// Whether oneDNN multiplies bf16 numbers by this processor's instructions for them.
+bool has_bf16_instructions();
+
+// f32 or bf16.
+dnnl::memory::data_type data_type(ElementType type);
+
+// A dense channels-last tensor (base/shape.h).
+dnnl::memory::desc activation(const Shape& local, ElementType type = ElementType::f32);
 // A dense tensor of float32 of these extents whose axes lie in memory in the order `axes`, slowest first.
 dnnl::memory::desc ordered(const dnnl::memory::dims& extents, const std::vector<int>& axes);
 // The same, row-major.
@@ -29,11 +36,7 @@ dnnl::memory view(const dnnl::memory::desc& desc, const void* data);
 void run(const char* what, const dnnl::primitive& primitive,
          const std::unordered_map<int, dnnl::memory>& arguments);
 
-// target = source in the order of the target; elements that only pad become zero.
+// target = source in the order and type of the target; elements that only pad become zero.
 void reorder(const dnnl::memory& source, const dnnl::memory& target);
-
-// Whether oneDNN has but slow general code for that: between two blocked orders mostly, where to and from a
-// plain one it is fast.
-bool reorders_slowly(const dnnl::memory::desc& source, const dnnl::memory::desc& target);
 
 }  // namespace cortado::onednn

@@ -20,12 +20,13 @@ WeightedPasses plan_inner_product(const WeightedProblem& p) {
             {p.forward_kind(), p.source, weights, p.bias_or_none(), p.target}, attributes, engine());
       },
       [&](const primitive_attr& attributes, const inner_product_forward::primitive_desc& hint) {
-        return inner_product_backward_data::primitive_desc({p.source, weights, p.target}, attributes,
+        return inner_product_backward_data::primitive_desc({p.source, weights, p.target_gradient}, attributes,
                                                            engine(), hint);
       },
       [&](const primitive_attr& attributes, const inner_product_forward::primitive_desc& hint) {
         return inner_product_backward_weights::primitive_desc(
-            {p.source, weights, p.bias_gradient_or_none(), p.target}, attributes, engine(), hint);
+            {p.source, p.any_weight_gradient(), p.bias_gradient_or_none(), p.target_gradient}, attributes,
+            engine(), hint);
       });
 }
 
@@ -48,7 +49,7 @@ KernelOffer make_onednn_inner_product(const Task& task) try {
   using namespace onednn;
   auto* layer = dynamic_cast<const InnerProduct*>(&task.layer());
   if (!layer) return {nullptr, "not an InnerProduct"};
-  if (auto reason = misfit_of_chain(task); !reason.empty()) return {nullptr, reason};
+  if (auto reason = misfit_of(task); !reason.empty()) return {nullptr, reason};
   const InnerProductOptions& options = layer->options();
   if (task.inputs[0].canonical_axis(options.axis) != 1) return {nullptr, "an axis other than 1"};
   if (task.inputs[0].rank() > 5) return {nullptr, "more than five axes"};

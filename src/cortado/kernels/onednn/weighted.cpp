@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "cortado/kernels/native/convert.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/overflow.h"
+#include "cortado/kernels/onednn/reorder.h"
 #include "cortado/layers/pointwise.h"
 
 namespace cortado::onednn {
@@ -15,38 +16,45 @@ namespace {
 
 int64_t padded_to_cache_line(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); }
 
+int64_t element_count(const dnnl::memory::desc& dense) {
+  int64_t count = 1;
+  for (const int64_t extent : dense.dims()) count *= extent;
+  return count;
+}
+
 // The one number that a fused ReLU's input is held against.
 dnnl::memory::desc infinity_of(const dnnl::memory::desc& target) {
   return row_major(dnnl::memory::dims(target.dims().size(), 1));
 }
 
-// Scratch: a copy of the weights (or their gradient) in the order of the pass at work, where that is not the
-// order they are kept in; then a copy in the canonical order, where reordering is faster in two steps; then
-// the pass's own scratchpad.
+// The scratch memory of a kernel: what lies where, in bytes. Each pass uses it afresh.
+struct Scratch {
+  int64_t copy = 0;             // at 0: of the weights, or their gradient, in the order and type of the pass
+  int64_t between = 0;          // plain weights on their way from one order to another
+  int64_t source = 0;           // narrowed to bf16
+  int64_t target_gradient = 0;  // the same
+  int64_t pad = 0;              // the primitive's own
+
+  int64_t between_at() const { return copy; }
+  int64_t source_at() const { return between_at() + between; }
+  int64_t target_gradient_at() const { return source_at() + source; }
+  int64_t pad_at() const { return target_gradient_at() + target_gradient; }
+  int64_t bytes() const { return pad_at() + pad; }
+};
+
 class WeightedKernel : public Kernel {
  public:
-  WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes)
-      : problem_(problem),
-        passes_(passes),
-        stored_(problem.canonical_weights ? problem.canonical : passes.forward.weights) {
-    for_each_pass([this](const WeightedPass& pass, bool needs_copy) {
-      if (needs_copy || pass.weights != stored_) {
-        copy_bytes_ = std::max(copy_bytes_, padded_to_cache_line(pass.weights.get_size()));
-      }
-      if (pass.weights != stored_ &&
-          (reorders_slowly(stored_, pass.weights) || reorders_slowly(pass.weights, stored_))) {
-        canonical_bytes_ = padded_to_cache_line(problem_.canonical.get_size());
-      }
-      pad_bytes_ = std::max(pad_bytes_, padded_to_cache_line(pass.scratchpad.get_size()));
-    });
-  }
+  WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes);
 
   std::string name() const override { return "onednn " + passes_.forward.implementation; }
-  Bytes scratch_bytes() const override { return {copy_bytes_ + canonical_bytes_ + pad_bytes_}; }
+  Bytes saved_bytes() const override {
+    return {saves_weights_ ? padded_to_cache_line(passes_.forward.weights.get_size()) : 0};
+  }
+  Bytes scratch_bytes() const override { return {scratch_.bytes()}; }
   BackwardReads backward_reads() const override {
     return {.inputs = problem_.parameter_gradient(), .outputs = problem_.relu};
   }
-  bool overwrites_output_gradients() const override { return problem_.relu; }
+  bool overwrites_output_gradients() const override { return problem_.relu && !problem_.narrows_gradient(); }
   ParameterFormat parameter_format(int parameter) const override;
 
   void forward(const Arguments& arguments) override;
@@ -54,79 +62,131 @@ class WeightedKernel : public Kernel {
   void backward_weights(const Arguments& arguments) override;
 
  private:
-  template <typename Visit>
-  void for_each_pass(Visit&& visit) const {
-    visit(passes_.forward, false);
-    if (passes_.backward_data) visit(*passes_.backward_data, false);
-    // A gradient of the bias alone still makes one of the weights.
-    if (passes_.backward_weights) visit(*passes_.backward_weights, !problem_.weight_gradient);
+  Reorder from_stored(const WeightedPass& pass) const {
+    return {passes_.stored, pass.weights, problem_.canonical};
   }
+  // A gradient of the bias alone still makes one of the weights.
+  bool gradient_in_copy() const { return !problem_.weight_gradient || !from_gradient_->changes_nothing(); }
   dnnl::memory scratchpad(const WeightedPass& pass, const Arguments& arguments) const {
-    return view(pass.scratchpad, arguments.scratch + copy_bytes_ + canonical_bytes_);
+    return view(pass.scratchpad, arguments.scratch + scratch_.pad_at());
   }
-  void reorder_weights(const dnnl::memory& from, const dnnl::memory& to, const Arguments& arguments) const;
-  dnnl::memory weights_for(const WeightedPass& pass, const Arguments& arguments) const;
-  void mask_gradient(const Arguments& arguments) const;
+  dnnl::memory weights(const Reorder& reorder, const WeightedPass& pass, std::byte* copy,
+                       const Arguments& arguments) const;
+  dnnl::memory source(const Arguments& arguments) const;
+  dnnl::memory target_gradient(const Arguments& arguments, bool first) const;
   bool hides_infinity(const std::unordered_map<int, dnnl::memory>& forward_memory, const float* input) const;
 
   WeightedProblem problem_;
   WeightedPasses passes_;
-  dnnl::memory::desc stored_;
-  int64_t copy_bytes_ = 0, canonical_bytes_ = 0, pad_bytes_ = 0;
+  Reorder to_forward_;
+  std::optional<Reorder> to_backward_data_, from_gradient_;
+  bool saves_weights_ = false;  // the copy of the forward pass, for the backward pass, which wants the same
+  Scratch scratch_;
 };
 
+WeightedKernel::WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes)
+    : problem_(problem), passes_(passes), to_forward_(from_stored(passes.forward)) {
+  auto want_reorder = [this](const Reorder& reorder) {
+    scratch_.between = std::max(scratch_.between, padded_to_cache_line(reorder.between_bytes()));
+  };
+  auto want_copy = [this](const WeightedPass& pass) {
+    scratch_.copy = std::max(scratch_.copy, padded_to_cache_line(pass.weights.get_size()));
+  };
+  auto want_pad = [this](const WeightedPass& pass) {
+    scratch_.pad = std::max(scratch_.pad, padded_to_cache_line(pass.scratchpad.get_size()));
+  };
+  want_pad(passes.forward);
+  want_reorder(to_forward_);
+  if (passes.backward_data) {
+    to_backward_data_ = from_stored(*passes.backward_data);
+    saves_weights_ = problem.in_bf16() && passes.backward_data->weights == passes.forward.weights;
+    want_pad(*passes.backward_data);
+    if (!saves_weights_) want_reorder(*to_backward_data_);
+    if (!saves_weights_ && !to_backward_data_->changes_nothing()) want_copy(*passes.backward_data);
+  }
+  if (!saves_weights_ && !to_forward_.changes_nothing()) want_copy(passes.forward);
+  if (passes.backward_weights) {
+    from_gradient_ = Reorder(passes.backward_weights->weights, passes.stored, problem.canonical);
+    want_pad(*passes.backward_weights);
+    want_reorder(*from_gradient_);
+    if (gradient_in_copy()) want_copy(*passes.backward_weights);
+  }
+  if (problem.narrows_source) scratch_.source = padded_to_cache_line(problem.source.get_size());
+  if (problem.narrows_gradient() && problem.training)
+    scratch_.target_gradient = padded_to_cache_line(problem.target_gradient.get_size());
+}
+
 ParameterFormat WeightedKernel::parameter_format(int parameter) const {
-  if (parameter != 0 || stored_ == problem_.canonical) return {};
+  const dnnl::memory::desc& stored = passes_.stored;
+  if (parameter != 0 || stored == problem_.canonical) return {};
   ParameterFormat format;
-  format.name = order_name(stored_);
-  format.elements = static_cast<int64_t>(stored_.get_size() / sizeof(float));
-  format.from_canonical = [canonical = problem_.canonical, stored = stored_](const float* from, float* to) {
+  format.name = order_name(stored);
+  format.elements = static_cast<int64_t>(stored.get_size() / sizeof(float));
+  format.from_canonical = [canonical = problem_.canonical, stored](const float* from, float* to) {
     reorder(view(canonical, from), view(stored, to));
   };
-  format.to_canonical = [canonical = problem_.canonical, stored = stored_](const float* from, float* to) {
+  format.to_canonical = [canonical = problem_.canonical, stored](const float* from, float* to) {
     reorder(view(stored, from), view(canonical, to));
   };
   return format;
 }
 
-void WeightedKernel::reorder_weights(const dnnl::memory& from, const dnnl::memory& to,
+// The weights as the pass reads them; in `copy` where they lie otherwise in memory.
+dnnl::memory WeightedKernel::weights(const Reorder& reorder, const WeightedPass& pass, std::byte* copy,
                                      const Arguments& arguments) const {
-  if (canonical_bytes_ == 0) return reorder(from, to);
-  const dnnl::memory between = view(problem_.canonical, arguments.scratch + copy_bytes_);
-  reorder(from, between);
-  reorder(between, to);
+  if (reorder.changes_nothing()) return view(pass.weights, arguments.parameters[0]);
+  reorder.run(arguments.parameters[0], copy, arguments.scratch + scratch_.between_at());
+  return view(pass.weights, copy);
 }
 
-// The weights in the order of the pass.
-dnnl::memory WeightedKernel::weights_for(const WeightedPass& pass, const Arguments& arguments) const {
-  dnnl::memory stored = view(stored_, arguments.parameters[0]);
-  if (pass.weights == stored_) return stored;
-  dnnl::memory copy = view(pass.weights, arguments.scratch);
-  reorder_weights(stored, copy, arguments);
-  return copy;
+// The source as the passes read it.
+dnnl::memory WeightedKernel::source(const Arguments& arguments) const {
+  if (!problem_.narrows_source) return view(problem_.source, arguments.inputs[0]);
+  bf16* narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.source_at());
+  native::convert(arguments.inputs[0], narrow, element_count(problem_.source));
+  return view(problem_.source, narrow);
 }
 
-// Turns the gradient after the ReLU into that before it, where it lies. The first backward step does it,
-// once.
-void WeightedKernel::mask_gradient(const Arguments& arguments) const {
+// The gradient before the ReLU as the backward passes read it. The `first` step makes it of that after the
+// ReLU, where it lies; where it is narrowed, each step does so in scratch memory.
+dnnl::memory WeightedKernel::target_gradient(const Arguments& arguments, bool first) const {
   float* dy = arguments.output_gradients[0];
-  const auto count = static_cast<int64_t>(problem_.target.get_size() / sizeof(float));
-  native::relu_mask(dy, dy, arguments.outputs[0], count);
+  const int64_t count = element_count(problem_.target);
+  if (problem_.narrows_gradient()) {
+    bf16* narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.target_gradient_at());
+    if (problem_.relu) {
+      native::relu_mask(narrow, dy, arguments.outputs[0], count);
+    } else {
+      native::convert(dy, narrow, count);
+    }
+    return view(problem_.target_gradient, narrow);
+  }
+  if (problem_.relu && first) {
+    if (problem_.in_bf16()) {
+      native::relu_mask(elements<bf16>(dy), elements<bf16>(dy), elements<bf16>(arguments.outputs[0]), count);
+    } else {
+      native::relu_mask(dy, dy, arguments.outputs[0], count);
+    }
+  }
+  return view(problem_.target_gradient, dy);
 }
 
 void WeightedKernel::forward(const Arguments& arguments) {
   const WeightedPass& pass = passes_.forward;
-  std::unordered_map<int, dnnl::memory> memory{{DNNL_ARG_SRC, view(problem_.source, arguments.inputs[0])},
-                                               {DNNL_ARG_WEIGHTS, weights_for(pass, arguments)},
-                                               {DNNL_ARG_DST, view(problem_.target, arguments.outputs[0])},
-                                               {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
+  std::byte* copy = saves_weights_ ? arguments.saved : arguments.scratch;
+  std::unordered_map<int, dnnl::memory> memory{
+      {DNNL_ARG_SRC, source(arguments)},
+      {DNNL_ARG_WEIGHTS, weights(to_forward_, pass, copy, arguments)},
+      {DNNL_ARG_DST, view(problem_.target, arguments.outputs[0])},
+      {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias) memory.emplace(DNNL_ARG_BIAS, view(*problem_.bias, arguments.parameters[1]));
   static constexpr float infinity = std::numeric_limits<float>::infinity();
-  if (problem_.relu)
+  const bool may_hide = problem_.relu && !problem_.in_bf16();
+  if (may_hide)
     memory.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
                    view(infinity_of(problem_.target), &infinity));
   run("forward pass", pass.primitive, memory);
-  if (problem_.relu && hides_infinity(memory, arguments.inputs[0]))
+  if (may_hide && hides_infinity(memory, arguments.inputs[0]))
     arguments.outputs[0][0] = std::numeric_limits<float>::quiet_NaN();
 }
 
@@ -143,41 +203,45 @@ bool WeightedKernel::hides_infinity(const std::unordered_map<int, dnnl::memory>&
 
 void WeightedKernel::backward(const Arguments& arguments) {
   if (!passes_.backward_data) return;
-  if (problem_.relu && (!problem_.parameter_gradient() || arguments.data_first)) mask_gradient(arguments);
   const WeightedPass& pass = *passes_.backward_data;
+  const bool first = !problem_.parameter_gradient() || arguments.data_first;
   run("backward-data pass", pass.primitive,
-      {{DNNL_ARG_DIFF_DST, view(problem_.target, arguments.output_gradients[0])},
-       {DNNL_ARG_WEIGHTS, weights_for(pass, arguments)},
+      {{DNNL_ARG_DIFF_DST, target_gradient(arguments, first)},
+       {DNNL_ARG_WEIGHTS, saves_weights_ ? view(pass.weights, arguments.saved)
+                                         : weights(*to_backward_data_, pass, arguments.scratch, arguments)},
        {DNNL_ARG_DIFF_SRC, view(problem_.source, arguments.input_gradients[0])},
        {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}});
 }
 
 void WeightedKernel::backward_weights(const Arguments& arguments) {
   if (!passes_.backward_weights) return;
-  if (problem_.relu && !arguments.data_first) mask_gradient(arguments);
   const WeightedPass& pass = *passes_.backward_weights;
-  const bool in_copy = !problem_.weight_gradient || pass.weights != stored_;
   float* target = problem_.weight_gradient ? arguments.parameter_gradients[0] : nullptr;
-  dnnl::memory gradient = view(pass.weights, in_copy ? reinterpret_cast<float*>(arguments.scratch) : target);
+  float* gradient = gradient_in_copy() ? reinterpret_cast<float*>(arguments.scratch) : target;
   std::unordered_map<int, dnnl::memory> memory{
-      {DNNL_ARG_SRC, view(problem_.source, arguments.inputs[0])},
-      {DNNL_ARG_DIFF_DST, view(problem_.target, arguments.output_gradients[0])},
-      {DNNL_ARG_DIFF_WEIGHTS, gradient},
+      {DNNL_ARG_SRC, source(arguments)},
+      {DNNL_ARG_DIFF_DST, target_gradient(arguments, !arguments.data_first)},
+      {DNNL_ARG_DIFF_WEIGHTS, view(pass.weights, gradient)},
       {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias_gradient) {
     memory.emplace(DNNL_ARG_DIFF_BIAS, view(*problem_.bias, arguments.parameter_gradients[1]));
   }
   run("backward-weights pass", pass.primitive, memory);
-  if (problem_.weight_gradient && in_copy) reorder_weights(gradient, view(stored_, target), arguments);
+  if (target && gradient != target)
+    from_gradient_->run(gradient, target, arguments.scratch + scratch_.between_at());
 }
 
 }  // namespace
 
 WeightedProblem weighted_problem(const Task& task, bool bias) {
   WeightedProblem problem;
-  problem.source = activation(task.local_input(0));
-  problem.target = activation(task.local_output(0));
-  if (bias) problem.bias = row_major({task.local_output(0)[1]});
+  const Shape source = task.local_input(0), target = task.local_output(0);
+  problem.factor = task.all_f32() ? ElementType::f32 : ElementType::bf16;
+  problem.narrows_source = task.input_type(0) != problem.factor;
+  problem.source = activation(source, problem.factor);
+  problem.target = activation(target, task.output_type(0));
+  problem.target_gradient = activation(target, problem.factor);
+  if (bias) problem.bias = row_major({target[1]});
   problem.canonical_weights = task.canonical_parameters;
   problem.relu = task.layers.size() > 1;
   problem.training = task.has_backward();
@@ -187,7 +251,14 @@ WeightedProblem weighted_problem(const Task& task, bool bias) {
   return problem;
 }
 
-std::string misfit_of_chain(const Task& task) {
+std::string misfit_of(const Task& task) {
+  if (!task.all_f32()) {
+    for (const ElementType type : {task.input_type(0), task.output_type(0)})
+      if (size_of(type) > 4) return fmt::format("a tensor of {}", name_of(type));
+    if (!has_bf16_instructions()) return "no instructions for bf16 products";
+    if (task.input_gradients[0] && task.input_type(0) == ElementType::f32)
+      return "a gradient in f32 of bf16 products";
+  }
   if (task.layers.size() == 1) return "";
   auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[1].get());
   if (task.layers.size() == 2 && pointwise && pointwise->function() == PointwiseFunction(ReluOptions{}))
@@ -203,23 +274,55 @@ dnnl::primitive_attr backward_attributes() {
 
 dnnl::primitive_attr forward_attributes(const WeightedProblem& problem) {
   dnnl::primitive_attr attributes = backward_attributes();
-  if (problem.relu) {
-    dnnl::post_ops operations;
+  if (!problem.relu) return attributes;
+  dnnl::post_ops operations;
+  const auto append_relu = [&](float slope) {
+    operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, slope, 0);
+  };
+  if (problem.in_bf16()) {
+    constexpr float slope = 0x1p-100f;  // its square makes 0 of what is above -2^50, and little of the rest
+    append_relu(slope);
+    append_relu(slope);
+  } else {
     operations.append_binary(dnnl::algorithm::binary_min, infinity_of(problem.target));
-    operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-    attributes.set_post_ops(operations);
+    append_relu(0);
   }
+  attributes.set_post_ops(operations);
   return attributes;
 }
 
+dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
+                                const std::optional<dnnl::memory::desc>& gradient) {
+  if (problem.canonical_weights) return problem.canonical;
+  if (!problem.in_bf16()) return forward;
+  // Each pass reads a copy in bf16 anyway, so none of its orders matters. Padding costs updates and messages.
+  constexpr size_t most_padding = 2;
+  const bool padded = gradient->get_size() > most_padding * problem.canonical.get_size();
+  return padded ? problem.canonical : *gradient;
+}
+
+namespace {
+
+// oneDNN 2.6's bf16 products of 1x1 windows are wrong for some numbers of pixels (30) if they sum over an odd
+// number of channels.
+bool is_wrong(const WeightedPass& pass, int64_t summed) {
+  return pass.implementation.starts_with("jit_bf16_1x1") && summed % 2 != 0;
+}
+
+}  // namespace
+
 KernelOffer offer_weighted_kernel(const WeightedProblem& problem, const WeightedPasses& passes) {
-  for (const auto* pass : {&passes.forward, passes.backward_data ? &*passes.backward_data : nullptr,
-                           passes.backward_weights ? &*passes.backward_weights : nullptr}) {
+  const auto &data = passes.backward_data, &weights = passes.backward_weights;
+  for (const auto* pass : {&passes.forward, data ? &*data : nullptr, weights ? &*weights : nullptr}) {
     if (pass && pass->implementation.starts_with("ref"))
       return {nullptr, "oneDNN has only its reference for it"};
   }
-  if (order_name(passes.forward.weights).empty())
-    return {nullptr, "oneDNN's order of the weights has no name"};
+  const dnnl::memory::dims extents = problem.canonical.dims();
+  const int groups =
+      extents.size() > problem.source.dims().size();  // axes of the weights before the channels
+  if (is_wrong(passes.forward, extents[groups + 1]) || (data && is_wrong(*data, extents[groups])))
+    return {nullptr, "oneDNN's sums over an odd number of channels"};
+  if (order_name(passes.stored).empty()) return {nullptr, "oneDNN's order of the weights has no name"};
   return {std::make_unique<WeightedKernel>(problem, passes), ""};
 }
 

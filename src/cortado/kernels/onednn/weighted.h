@@ -6,23 +6,33 @@
 #include <string>
 
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/onednn/engine.h"
 
 namespace cortado::onednn {
 
 // A layer y = f(weights, x) + bias, perhaps with a ReLU after it: convolution, deconvolution, inner product.
+// Its factors are all of one type. Parameters and their gradients lie in f32.
 struct WeightedProblem {
-  dnnl::memory::desc source, target;
-  dnnl::memory::desc canonical;            // of the weights: the order of Caffe's files
-  std::optional<dnnl::memory::desc> bias;  // absent: no bias
-  bool canonical_weights = false;          // keep the weights in the canonical order
+  ElementType factor = ElementType::f32;
+  bool narrows_source = false;                 // from f32 in memory
+  dnnl::memory::desc source;                   // and its gradient, as the passes read and write them
+  dnnl::memory::desc target, target_gradient;  // as the passes write the one and read the other
+  dnnl::memory::desc canonical;                // of the weights: the order of Caffe's files
+  std::optional<dnnl::memory::desc> bias;      // absent: no bias
+  bool canonical_weights = false;              // keep the weights in the canonical order
   bool relu = false, training = false;
   bool source_gradient = false, weight_gradient = false, bias_gradient = false;
 
+  bool in_bf16() const { return factor == ElementType::bf16; }
+  bool narrows_gradient() const { return target != target_gradient; }
   bool parameter_gradient() const { return weight_gradient || bias_gradient; }
   dnnl::prop_kind forward_kind() const {
     return training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   }
   dnnl::memory::desc any_weights() const {
+    return {canonical.dims(), data_type(factor), dnnl::memory::format_tag::any};
+  }
+  dnnl::memory::desc any_weight_gradient() const {
     return {canonical.dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
   }
   dnnl::memory::desc bias_or_none() const { return bias.value_or(dnnl::memory::desc()); }
@@ -32,8 +42,8 @@ struct WeightedProblem {
 // The problem of a task, with the weights' canonical order still to fill in. The bias is parameter 1.
 WeightedProblem weighted_problem(const Task& task, bool bias);
 
-// Why the layers after the first keep a task from fitting, whatever the first one is. Empty: it fits.
-std::string misfit_of_chain(const Task& task);
+// Why the task does not fit, whatever its first layer is: the layers after it, or types. Empty: it fits.
+std::string misfit_of(const Task& task);
 
 // One pass: the primitive and the order in which it wants, or makes, the weights.
 struct WeightedPass {
@@ -44,12 +54,19 @@ struct WeightedPass {
 struct WeightedPasses {
   WeightedPass forward;
   std::optional<WeightedPass> backward_data, backward_weights;
+  dnnl::memory::desc stored;  // the weights and their gradient in memory
 };
 
 // Attributes of the forward pass: the fused ReLU; scratch memory is the caller's. oneDNN's ReLU makes zero of
-// what is not a number, so the smaller of that and infinity stands before it (forward_arguments).
+// what is not a number. With factors in f32 the smaller of that and infinity comes before it
+// (forward_arguments). With factors in bf16, whose sums note no overflow, the ReLU is one with a slope so
+// small that twice it makes zero of any negative number, yet not of minus infinity.
 dnnl::primitive_attr forward_attributes(const WeightedProblem& problem);
 dnnl::primitive_attr backward_attributes();
+
+// In which order the weights and their gradient lie in memory, given those of the passes.
+dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
+                                const std::optional<dnnl::memory::desc>& gradient);
 
 // Asks oneDNN for the passes that the problem wants. The functions give primitive descriptors, from the
 // attributes and, backward, the forward descriptor.
@@ -57,19 +74,22 @@ template <typename Forward, typename BackwardData, typename BackwardWeights>
 WeightedPasses plan_passes(const WeightedProblem& problem, Forward&& forward, BackwardData&& backward_data,
                            BackwardWeights&& backward_weights) {
   const auto hint = forward(forward_attributes(problem));
+  auto planned = [](const auto& pass, const dnnl::memory::desc& weights) {
+    return WeightedPass{dnnl::primitive(pass.get()), weights, pass.scratchpad_desc(), pass.impl_info_str()};
+  };
   WeightedPasses passes;
-  passes.forward = {dnnl::primitive(hint.get()), hint.weights_desc(), hint.scratchpad_desc(),
-                    hint.impl_info_str()};
+  passes.forward = planned(hint, hint.weights_desc());
   if (problem.source_gradient) {
     const auto data = backward_data(backward_attributes(), hint);
-    passes.backward_data = {dnnl::primitive(data.get()), data.weights_desc(), data.scratchpad_desc(),
-                            data.impl_info_str()};
+    passes.backward_data = planned(data, data.weights_desc());
   }
-  if (problem.parameter_gradient()) {
+  std::optional<dnnl::memory::desc> gradient;
+  if (problem.parameter_gradient() || problem.in_bf16()) {  // unwanted, it still has an order
     const auto weights = backward_weights(backward_attributes(), hint);
-    passes.backward_weights = {dnnl::primitive(weights.get()), weights.diff_weights_desc(),
-                               weights.scratchpad_desc(), weights.impl_info_str()};
+    gradient = weights.diff_weights_desc();
+    if (problem.parameter_gradient()) passes.backward_weights = planned(weights, *gradient);
   }
+  passes.stored = stored_order(problem, passes.forward.weights, gradient);
   return passes;
 }
 

@@ -1,0 +1,298 @@
+// oneDNN's kernels for tensors in bf16 against the reference in double. Sums of small integers are exact in
+// float: there each result is the right one, rounded once. CORTADO_BF16_CASES chooses how many random tasks.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "cortado/kernels/onednn/engine.h"
+#include "cortado/kernels/onednn/onednn.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/inner_product.h"
+#include "cortado/layers/pointwise.h"
+
+#include "tests/kernels/bf16_product.h"
+#include "tests/kernels/draw.h"
+#include "tests/kernels/native_task.h"
+
+namespace cortado::check {
+namespace {
+
+constexpr ElementType narrow = ElementType::bf16, wide = ElementType::f32;
+// Of sums in float, as for kernels in f32.
+constexpr double tolerance = 1e-5;
+
+LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
+
+struct Window {
+  std::vector<int64_t> kernel{3}, stride{1}, pad{1}, dilation{1};
+};
+
+ConvolutionOptions options_of(int64_t outputs, const Window& window, int64_t group = 1) {
+  return {.num_output = outputs,
+          .group = group,
+          .kernel = window.kernel,
+          .stride = window.stride,
+          .pad = window.pad,
+          .dilation = window.dilation};
+}
+
+KernelOffer make(const Task& task) {
+  if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
+  if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
+  return make_onednn_inner_product(task);
+}
+
+Task of_types(Task task, ElementType input, ElementType output) {
+  task.input_types = {input};
+  task.output_types = {output};
+  return task;
+}
+
+// oneDNN computes these wrongly, so they are refused.
+bool is_refused_for_good(const KernelOffer& offer) {
+  return offer.refusal == "oneDNN's sums over an odd number of channels" ||
+         offer.refusal == "weights that meet only padding" ||
+         offer.refusal == "a gradient of dilated 3-D weights";
+}
+
+void expect_equal(const Task& task) {
+  const KernelOffer offer = make(task);
+  if (is_refused_for_good(offer)) return;
+  ASSERT_TRUE(offer.kernel) << offer.refusal << " for " << task.inputs[0].text();
+  SCOPED_TRACE(offer.kernel->name());
+  EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, 0, DataKind::small_integers)) << task.inputs[0].text();
+  EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, tolerance)) << task.inputs[0].text();
+}
+
+// All that a task may want or not, of all types.
+void expect_variants_equal(const Task& whole, bool full = true) {
+  expect_equal(of_types(whole, narrow, narrow));
+  Task task = of_types(whole, narrow, wide);
+  expect_equal(task);
+  task = of_types(whole, wide, narrow);
+  task.input_gradients[0] = false;
+  expect_equal(task);
+  if (!full) return;
+  task = of_types(whole, narrow, narrow);
+  task.canonical_parameters = true;
+  expect_equal(task);
+  task.canonical_parameters = false;
+  task.parameter_gradients[0] = false;
+  expect_equal(task);
+  std::fill(task.parameter_gradients.begin(), task.parameter_gradients.end(), false);
+  expect_equal(task);
+  task.input_gradients[0] = false;
+  task.phase = Phase::test;
+  expect_equal(task);
+}
+
+template <typename Layer, typename Options>
+void expect_layer_equal(Options options, const Shape& shape) {
+  for (const bool bias : {true, false}) {
+    options.bias_term = bias;
+    const auto layer = std::make_shared<Layer>(options);
+    expect_variants_equal(chain_task({layer}, shape), bias);
+    expect_variants_equal(chain_task({layer, relu()}, shape), !bias);
+  }
+}
+
+class OnednnBf16 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onednn::has_bf16_instructions()) GTEST_SKIP() << "no instructions for bf16 products";
+  }
+};
+
+const std::vector<Window> windows = {{},
+                                     {{1}, {1}, {0}, {1}},
+                                     {{3}, {2}, {1}, {1}},
+                                     {{2}, {3}, {0}, {1}},
+                                     {{3}, {1}, {2}, {2}},
+                                     {{5}, {1}, {0}, {1}}};
+
+TEST_F(OnednnBf16, ConvolutionEqualsReference) {
+  for (const Window& window : windows)
+    for (const Shape& shape :
+         {Shape{2, 3, 9, 11}, Shape{1, 16, 8, 8}, Shape{2, 17, 7, 5}, Shape{2, 6, 13}, Shape{1, 4, 5, 6, 7}})
+      for (const int64_t outputs : {5, 32})
+        expect_layer_equal<Convolution>(options_of(outputs, window), shape);
+}
+
+TEST_F(OnednnBf16, ConvolutionEqualsReferenceInGroups) {
+  for (const int64_t group : {2, 4, 16})
+    expect_layer_equal<Convolution>(options_of(32, {}, group), {2, 16, 7, 6});
+  expect_layer_equal<Convolution>(options_of(96, {{5}, {1}, {0}, {1}}, 2), {2, 64, 8, 8});
+  for (const int64_t channels : {6, 16, 18, 32})  // depthwise
+    for (const Window& window : {windows[0], windows[2], windows[4]})
+      expect_layer_equal<Convolution>(options_of(channels, window, channels), {2, channels, 9, 10});
+}
+
+TEST_F(OnednnBf16, DeconvolutionEqualsReference) {
+  for (const Window& window : windows)
+    for (const Shape& shape : {Shape{2, 3, 5, 6}, Shape{1, 16, 4, 4}, Shape{2, 6, 7}, Shape{1, 4, 3, 4, 5}})
+      expect_layer_equal<Deconvolution>(options_of(8, window), shape);
+  expect_layer_equal<Deconvolution>(options_of(8, {{4}, {2}, {1}, {1}}, 4), {2, 16, 5, 5});
+  expect_layer_equal<Deconvolution>(options_of(16, {{4}, {2}, {1}, {1}}, 16), {2, 16, 5, 5});
+}
+
+TEST_F(OnednnBf16, InnerProductEqualsReference) {
+  for (const bool transpose : {false, true})
+    for (const int64_t outputs : {17, 64})
+      for (const Shape& shape : {Shape{5, 7}, Shape{1, 64}, Shape{33, 128}, Shape{4, 16, 6, 6},
+                                 Shape{3, 5, 7}, Shape{2, 3, 2, 3, 4}})
+        expect_layer_equal<InnerProduct>(InnerProductOptions{.num_output = outputs, .transpose = transpose},
+                                         shape);
+}
+
+// A random layer of products on one to three spatial axes.
+Task random_task(testing::Draw& draw) {
+  const int axes = static_cast<int>(draw(1, 3));
+  const int64_t group = draw.chance(40) ? draw(2, 5) : 1;
+  const bool depthwise = group > 1 && draw.chance(40);
+  const int64_t inputs = depthwise ? group * draw(1, 9) : group * draw(1, 20);
+  Shape shape{draw(1, 4), inputs};
+  Window window{{}, {}, {}, {}};
+  for (int axis = 0; axis < axes; ++axis) {
+    window.kernel.push_back(draw(1, 4));
+    window.stride.push_back(draw(1, 3));
+    window.dilation.push_back(draw(1, 2));
+    window.pad.push_back(draw(0, (window.kernel.back() - 1) * window.dilation.back()));
+    shape.append(draw(7, axes == 3 ? 9 : 14));
+  }
+  ConvolutionOptions options =
+      options_of(depthwise ? inputs : group * draw(1, 20), window, depthwise ? inputs : group);
+  options.bias_term = draw.chance(50);
+  std::vector<LayerPtr> layers;
+  if (draw.chance(70)) {
+    layers.push_back(std::make_shared<Convolution>(options));
+  } else {
+    layers.push_back(std::make_shared<Deconvolution>(options));
+  }
+  if (draw.chance(50)) layers.push_back(relu());
+  Task task = chain_task(layers, shape);
+  const bool data = draw.chance(25);
+  task.input_gradients[0] = !data;
+  if (draw.chance(15)) std::fill(task.parameter_gradients.begin(), task.parameter_gradients.end(), false);
+  return of_types(task, data ? wide : narrow, !data && draw.chance(25) ? wide : narrow);
+}
+
+// The part of it that one device computes.
+Task random_part(testing::Draw& draw, const Task& whole) {
+  Task task = whole;
+  const bool images = whole.layer().type() == "Convolution";
+  Box box = whole.domain_box;
+  for (int axis = 0; axis < (images ? box.rank() : 1); ++axis) {
+    if (axis == 1) continue;
+    const int64_t begin = draw(0, box[axis].end - 1);
+    box[axis] = {begin, draw(begin + 1, box[axis].end)};
+  }
+  task.output_boxes[0] = task.domain_box = box;
+  task.input_boxes[0] = whole.layer().input_box(whole.inputs, 0, 0, box);
+  return task;
+}
+
+TEST_F(OnednnBf16, RandomPartsEqualReference) {
+  const char* text = std::getenv("CORTADO_BF16_CASES");
+  const int cases = text ? std::atoi(text) : 300;
+  int made = 0;
+  for (int number = 0; number < cases && !HasFailure(); ++number) {
+    testing::Draw draw(static_cast<unsigned>(number));
+    const Task whole = random_task(draw), part = random_part(draw, whole);
+    SCOPED_TRACE("case " + std::to_string(number));
+    if (part.input_boxes[0].empty()) continue;
+    const KernelOffer offer = make(part);
+    if (!offer.kernel) continue;
+    ++made;
+    expect_equal(part);
+  }
+  EXPECT_GE(made, cases / 2);
+}
+
+// Weights of a layer that learns, of one that does not and of one that tests lie in one order, or each
+// iteration would reorder them.
+TEST_F(OnednnBf16, WeightsLieInOneOrderWhateverIsWanted) {
+  const auto layer = std::make_shared<Convolution>(options_of(64, {}));
+  const Task task = of_types(chain_task({layer, relu()}, {2, 32, 8, 8}), narrow, narrow);
+  const ParameterFormat format = make(task).kernel->parameter_format(0);
+  EXPECT_NE(format, ParameterFormat{});
+  Task other = task;
+  std::fill(other.parameter_gradients.begin(), other.parameter_gradients.end(), false);
+  EXPECT_EQ(make(other).kernel->parameter_format(0), format);
+  other = of_types(chain_task({layer, relu()}, {2, 32, 8, 8}, Phase::test), narrow, narrow);
+  EXPECT_EQ(make(other).kernel->parameter_format(0), format);
+}
+
+TEST_F(OnednnBf16, WeightsAreNotPaddedToManyTimesTheirSize) {
+  const auto layer = std::make_shared<Convolution>(options_of(32, {}, 8));
+  const Task task = of_types(chain_task({layer}, {2, 32, 8, 8}), narrow, narrow);
+  EXPECT_EQ(make(task).kernel->parameter_format(0), ParameterFormat{});
+}
+
+// A processor's products of bf16 note no overflow, so the fused ReLU itself carries what is not finite.
+TEST_F(OnednnBf16, CarriesWhatIsNotFinite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<LayerPtr, Shape>> layers = {
+      {std::make_shared<Convolution>(options_of(5, {})), {2, 3, 6, 5}},
+      {std::make_shared<Convolution>(options_of(6, {}, 2)), {2, 4, 6, 5}},
+      {std::make_shared<Convolution>(options_of(16, windows[1])), {2, 16, 4, 4}},
+      {std::make_shared<Convolution>(options_of(16, {}, 16)), {2, 16, 4, 4}},
+      {std::make_shared<Convolution>(options_of(4, {})), {2, 3, 4, 5, 4}},
+      {std::make_shared<Deconvolution>(options_of(5, {})), {2, 3, 6, 5}},
+      {std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 33}), {7, 50}},
+      {std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 64}), {32, 128}}};
+  for (const auto& [layer, shape] : layers)
+    for (const std::vector<LayerPtr>& chain : {std::vector{layer}, std::vector{layer, relu()}})
+      for (const Phase phase : {Phase::train, Phase::test})
+        for (const ElementType output : {narrow, wide}) {
+          const Task task = of_types(chain_task(chain, shape, phase), narrow, output);
+          const KernelOffer offer = make(task);
+          ASSERT_TRUE(offer.kernel) << offer.refusal;
+          for (const float value : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity})
+            EXPECT_TRUE(carries_in_bf16(task, *offer.kernel, value)) << offer.kernel->name() << shape.text();
+        }
+}
+
+// A sum of 64 times -3e38.
+TEST_F(OnednnBf16, CarriesASumBeyondFloat) {
+  const auto layer = std::make_shared<Convolution>(options_of(16, windows[1]));
+  Task task = of_types(chain_task({layer, relu()}, {1, 64, 4, 4}, Phase::test), narrow, narrow);
+  const KernelOffer offer = make(task);
+  ASSERT_TRUE(offer.kernel) << offer.refusal;
+  EXPECT_TRUE(carries_overflow_in_bf16(task, *offer.kernel));
+}
+
+TEST_F(OnednnBf16, Refuses) {
+  const auto layer = std::make_shared<Convolution>(options_of(4, {}));
+  const Task task = chain_task({layer}, {1, 4, 5, 5});
+  EXPECT_EQ(make(of_types(task, wide, narrow)).refusal, "a gradient in f32 of bf16 products");
+  EXPECT_EQ(make(of_types(task, narrow, ElementType::f64)).refusal, "a tensor of f64");
+  const auto point = std::make_shared<Convolution>(options_of(5, windows[1]));
+  EXPECT_EQ(make(of_types(chain_task({point}, {1, 4, 5, 6}), narrow, narrow)).refusal,
+            "oneDNN's sums over an odd number of channels");
+  const auto far = std::make_shared<Convolution>(options_of(4, {{3}, {1}, {6}, {6}}));
+  Task apart = of_types(chain_task({far}, {1, 4, 5, 5}), narrow, narrow);
+  EXPECT_EQ(make(apart).refusal, "weights that meet only padding");
+  std::fill(apart.parameter_gradients.begin(), apart.parameter_gradients.end(), false);
+  EXPECT_EQ(make(apart).refusal, "");
+}
+
+TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
+  const bool has = onednn::has_bf16_instructions();
+  const LayerPtr convolution = std::make_shared<Convolution>(options_of(16, {}));
+  const LayerPtr deconvolution = std::make_shared<Deconvolution>(options_of(16, {}));
+  const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 16});
+  for (const LayerPtr& layer : {convolution, deconvolution, product}) {
+    const Task task = of_types(chain_task({layer, relu()}, {2, 16, 8, 8}), narrow, narrow);
+    const Selection selection = select_kernel(task);
+    EXPECT_EQ(selection.kernel->name().ends_with(", converted"), !has) << selection.kernel->name();
+    if (has) {
+      EXPECT_EQ(selection.implementation, "onednn");
+    } else {
+      EXPECT_EQ(selection.refusals.at(0), "onednn: no instructions for bf16 products");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cortado::check
