@@ -17,8 +17,10 @@ Network Network::in(Precision precision) const {
     std::vector<ElementType> inputs;
     for (int input : node.inputs) inputs.push_back(network.tensors_[input].type);
     for (int output : node.outputs) {
-      const bool narrow = precision == Precision::bf16 && !tensors_[output].consumers.empty();
-      network.tensors_[output].type = narrow ? output_type(*node.layer, inputs) : ElementType::f32;
+      const Tensor& of = tensors_[output];
+      const bool narrow = precision == Precision::bf16 && !of.consumers.empty();
+      network.tensors_[output].type =
+          narrow ? output_type(*node.layer, inputs, of.producer_output) : ElementType::f32;
     }
   }
   return network;
