@@ -23,8 +23,7 @@ enum class OutputRule {
 };
 OutputRule output_rule(const Layer& layer);
 
-// The type of a layer's output by its rule and the types of its inputs. Indices, a later output of Pooling,
-// are f32.
-ElementType output_type(const Layer& layer, std::span<const ElementType> inputs, int output);
+// The type of a layer's outputs by its rule and the types of its inputs.
+ElementType output_type(const Layer& layer, std::span<const ElementType> inputs);
 
 }  // namespace cortado

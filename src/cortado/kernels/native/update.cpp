@@ -31,15 +31,9 @@ void mask_elements(Target* target, const Source* a, const Source* y, int64_t cou
   });
 }
 
-<<<<<<< HEAD
 template <size_t terms_count, typename E>
 void sum_fixed(E* target, const E* const* terms, int64_t count) {
   std::array<const E*, terms_count> from;
-=======
-template <size_t terms_count>
-void sum_fixed(float* target, const float* const* terms, int64_t count) {
-  std::array<const float*, terms_count> from;
->>>>>>> h/bfdnn
   std::copy_n(terms, terms_count, from.begin());
   bool in_place = std::find(from.begin(), from.end(), target) != from.end();
   map_elements(target, count, in_place, [from]<typename V>(int64_t i) {

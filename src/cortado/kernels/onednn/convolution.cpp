@@ -78,15 +78,6 @@ bool meets_image(const Window& window, const Box& image, const Box& windows) {
   return true;
 }
 
-<<<<<<< HEAD
-// The kernel of a window that slides over `image`. oneDNN 2.6 does not write the gradient in bf16 of a weight
-// that multiplies nothing but padding.
-template <typename Plan>
-KernelOffer offer_of_window(const WeightedProblem& problem, const Window& window, const Box& image,
-                            const Box& windows, Plan&& plan) {
-  if (problem.in_bf16() && problem.parameter_gradient() && !meets_image(window, image, windows))
-    return {nullptr, "weights that meet only padding"};
-=======
 // Why oneDNN 2.6 does not make, or makes wrongly, the gradient of the weights from factors in bf16. Empty: it
 // makes it right.
 std::string flaw_of_bf16_gradient(const Window& window, const Box& image, const Box& windows) {
@@ -101,7 +92,6 @@ KernelOffer offer_of_window(const WeightedProblem& problem, const Window& window
                             const Box& windows, Plan&& plan) {
   if (problem.in_bf16() && problem.parameter_gradient())
     if (auto flaw = flaw_of_bf16_gradient(window, image, windows); !flaw.empty()) return {nullptr, flaw};
->>>>>>> h/bfdnn
   return offer_weighted_kernel(problem, plan(problem, local_window(window, image, windows)));
 }
 
