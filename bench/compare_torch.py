@@ -3,6 +3,7 @@
 
     bench/compare_torch.py --cortado build/cortado
     bench/compare_torch.py --cortado build/cortado --models resnet-50 --rounds 5 --out report/compare
+    bench/compare_torch.py --cortado build/cortado --precision bf16
 
 In every round each contender runs once, so that a machine that changes its speed changes it for all of them:
 `cortado time`, and PyTorch contiguous and channels_last, each as installed and tuned (jemalloc preloaded, never
@@ -47,7 +48,7 @@ def run(command, environment=None):
 
 def common(model, arguments):
     return ["--batch", str(BATCHES[model]), "--iterations", str(arguments.iterations),
-            "--threads", str(arguments.threads)]
+            "--threads", str(arguments.threads), "--precision", arguments.precision]
 
 
 def time_cortado(program, model, arguments):
@@ -147,6 +148,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=5, help="timed steps of each contender in each round")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="of both; PyTorch's by autocast")
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--jemalloc", default=ctypes.util.find_library("jemalloc"), help="library to preload")
     parser.add_argument("--out", help="write OUT.md and OUT.json")
@@ -168,7 +170,7 @@ def main():
         out = pathlib.Path(arguments.out)
         out.parent.mkdir(parents=True, exist_ok=True)
         title = (f"{processor()}, {arguments.threads} threads, {arguments.rounds} rounds of {arguments.iterations} "
-                 "steps, float32")
+                 f"steps, {arguments.precision}")
         out.with_suffix(".md").write_text(f"{title}\n\n{table}\n")
         out.with_suffix(".json").write_text(json.dumps(
             {"machine": title, "rows": rows, "rounds": raw}, indent=1) + "\n")
