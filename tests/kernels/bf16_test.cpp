@@ -10,6 +10,7 @@
 #include "cortado/base/random.h"
 #include "cortado/kernels/native/simd.h"
 #include "cortado/kernels/native/update.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"

@@ -6,6 +6,7 @@
 
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"
