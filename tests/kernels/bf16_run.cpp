@@ -9,6 +9,7 @@
 
 #include "cortado/base/bf16.h"
 #include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/select.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/precision.h"
 
