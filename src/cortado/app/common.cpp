@@ -8,8 +8,8 @@
 #include "cortado/app/launch.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/choice_option.h"
 #include "cortado/cli/number_option.h"
-#include "cortado/cli/precision_option.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/processors.h"
 #include "cortado/kernels/names.h"
@@ -142,6 +142,13 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
              "Batch size of all source layers; default: the model file's");
   add_precision_option(command, o.precision);
   add_source_option(command, "--source", o.sources, "the net");
+}
+
+void add_precision_option(CLI::App& command, Precision& precision) {
+  add_choice<Precision>(command, "--precision", precision,
+                        {{"f32", Precision::f32}, {"bf16", Precision::bf16}},
+                        "f32, or bf16: activations, their gradients and the weights that kernels read are "
+                        "bfloat16, all else stays f32; default: f32");
 }
 
 void add_source_option(CLI::App& command, const std::string& name, std::vector<std::string>& sources,

@@ -60,6 +60,7 @@ struct ModelOptions {
   Precision precision = Precision::f32;
 };
 void add_model_options(CLI::App& command, ModelOptions& options);
+void add_precision_option(CLI::App& command, Precision& precision);
 // --source, or another name, of "the net".
 void add_source_option(CLI::App& command, const std::string& name, std::vector<std::string>& sources,
                        const std::string& net);

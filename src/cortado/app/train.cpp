@@ -15,7 +15,6 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
-#include "cortado/cli/precision_option.h"
 #include "cortado/job/signals.h"
 #include "cortado/net/net_files.h"
 #include "cortado/net/solver_state.h"

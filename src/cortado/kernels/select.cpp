@@ -190,7 +190,13 @@ std::vector<ParameterFormat> formats_of(const Kernel& kernel, const Task& task) 
 // tensors that they work on: that of the kernel for all replicas. A kernel that wants another one gets
 // reordered ones.
 Selection in_common_order(const Task& task, const std::string& only) {
-  std::vector<ParameterFormat> common = formats_of(*find_or_throw(of_all_replicas(task), only).kernel, task);
+  Task all = of_all_replicas(task);
+  // What oneDNN refuses in bf16 depends on the gradients that are wanted, which may differ between devices.
+  if (!task.all_f32() && task.phase == Phase::train) {
+    all.input_gradients.assign(all.input_gradients.size(), true);
+    all.parameter_gradients.assign(all.parameter_gradients.size(), true);
+  }
+  std::vector<ParameterFormat> common = formats_of(*find_or_throw(all, only).kernel, task);
   Selection selection = find_kernel(task, only);
   if (selection.kernel && formats_of(*selection.kernel, task) == common) return selection;
   Task canonical = task;

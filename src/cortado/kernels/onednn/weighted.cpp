@@ -31,7 +31,7 @@ dnnl::memory::desc infinity_of(const dnnl::memory::desc& target) {
 struct Scratch {
   int64_t copy = 0;             // at 0: of the weights, or their gradient, in the order and type of the pass
   int64_t between = 0;          // plain weights on their way from one order to another
-  int64_t source = 0;           // narrowed to bf16
+  int64_t source = 0;           // narrowed to bf16, or its gradient before it is widened
   int64_t target_gradient = 0;  // the same
   int64_t pad = 0;              // the primitive's own
 
@@ -205,12 +205,16 @@ void WeightedKernel::backward(const Arguments& arguments) {
   if (!passes_.backward_data) return;
   const WeightedPass& pass = *passes_.backward_data;
   const bool first = !problem_.parameter_gradient() || arguments.data_first;
+  float* const dx = arguments.input_gradients[0];
+  auto* const narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.source_at());
   run("backward-data pass", pass.primitive,
       {{DNNL_ARG_DIFF_DST, target_gradient(arguments, first)},
        {DNNL_ARG_WEIGHTS, saves_weights_ ? view(pass.weights, arguments.saved)
                                          : weights(*to_backward_data_, pass, arguments.scratch, arguments)},
-       {DNNL_ARG_DIFF_SRC, view(problem_.source, arguments.input_gradients[0])},
+       {DNNL_ARG_DIFF_SRC,
+        problem_.narrows_source ? view(problem_.source, narrow) : view(problem_.source, dx)},
        {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}});
+  if (problem_.narrows_source) native::convert(narrow, dx, element_count(problem_.source));
 }
 
 void WeightedKernel::backward_weights(const Arguments& arguments) {
@@ -256,8 +260,6 @@ std::string misfit_of(const Task& task) {
     for (const ElementType type : {task.input_type(0), task.output_type(0)})
       if (size_of(type) > 4) return fmt::format("a tensor of {}", name_of(type));
     if (!has_bf16_instructions()) return "no instructions for bf16 products";
-    if (task.input_gradients[0] && task.input_type(0) == ElementType::f32)
-      return "a gradient in f32 of bf16 products";
   }
   if (task.layers.size() == 1) return "";
   auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[1].get());

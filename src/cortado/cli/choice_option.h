@@ -1,0 +1,23 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// An option that takes one of a few names, each of which stands for a value; others are refused.
+template <typename T>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
+                        std::map<std::string, T> choices, const std::string& description) {
+  std::vector<std::string> names;
+  for (const auto& [choice, stands_for] : choices) names.push_back(choice);
+  const auto take = [&value, choices = std::move(choices)](const std::string& choice) {
+    value = choices.at(choice);
+  };
+  return command.add_option_function<std::string>(name, take, description)->check(CLI::IsMember(names));
+}
+
+}  // namespace cortado
