@@ -30,6 +30,7 @@ SHARED = {
     "job/signals.cpp snapshot_flag": "the same",
     "terminal/log_lines.cpp log_format": "how the command prints lines; api uses no terminal",
     "terminal/terminal.cpp is_rank": "the same",
+    "terminal/terminal.cpp terminal": "the same",
     "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
 }
 
