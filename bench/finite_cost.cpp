@@ -11,6 +11,7 @@
 #include "cortado/base/error.h"
 #include "cortado/exec/executor.h"
 #include "cortado/kernels/onednn/overflow.h"
+#include "cortado/net/read_net.h"
 #include "cortado/net/source_override.h"
 #include "cortado/train/load_without_data.h"
 #include "cortado/train/resident_data.h"
