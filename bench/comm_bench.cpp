@@ -41,7 +41,8 @@ void own_allreduce_of_mpi(float* values, int count) {
 
 int main(int count, char** words) {
   int64_t largest = (count > 1 ? std::atoi(words[1]) : 64) << 20;
-  auto world = std::make_shared<MpiWorld>(false, [] {}, std::chrono::seconds(5));
+  auto world = std::make_shared<MpiWorld>(
+      false, [] {}, std::chrono::seconds(5));
   std::vector<int> everyone;
   for (int rank = 0; rank < world->size(); ++rank) everyone.push_back(rank);
   MpiGroup& group = world->group(everyone);

@@ -71,7 +71,7 @@ Times times_of(Match& match, int repetitions) {
 // conv3 of caffenet: 169 windows of 9 * 256 numbers an image, 384 outputs.
 void figure2() {
   constexpr int64_t windows = 169, depth = 9 * 256, columns = 384, most = 256;
-  Buffer a(most * windows * depth), b(depth * columns), c(most * windows * columns);
+  HugeBuffer a(most * windows * depth), b(depth * columns), c(most * windows * columns);
   const int all = compute_threads();
   std::vector<Blas> libraries;
   std::string head = "| images | lowered MiB |", line = "|--:|--:|";

@@ -20,15 +20,15 @@ inline double seconds_of(const std::function<void()>& work) {
 }
 
 // Memory as the trainer has it: huge pages where the system gives them.
-class Buffer {
+class HugeBuffer {
  public:
-  explicit Buffer(size_t elements) : bytes_((elements * sizeof(float) + page) / page * page) {
+  explicit HugeBuffer(size_t elements) : bytes_((elements * sizeof(float) + page) / page * page) {
     data_ = static_cast<float*>(std::aligned_alloc(page, bytes_));
     madvise(data_, bytes_, MADV_HUGEPAGE);
     for (size_t i = 0; i < bytes_ / sizeof(float); ++i) data_[i] = static_cast<float>(i % 13) * 0.01f - 0.06f;
   }
-  Buffer(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
+  HugeBuffer(const HugeBuffer&) = delete;
+  ~HugeBuffer() { std::free(data_); }
   float* data() { return data_; }
 
  private:
@@ -54,8 +54,8 @@ class Match {
       scratch = std::max<size_t>(scratch, kernel->scratch_bytes().count);
     }
     for (size_t bytes : {elements, elements, size_t(task.outputs[0][1]), size_t(task.outputs[0][1])})
-      parameters_.push_back(std::make_unique<Buffer>(bytes));
-    scratch_ = std::make_unique<Buffer>(scratch / sizeof(float) + 1);
+      parameters_.push_back(std::make_unique<HugeBuffer>(bytes));
+    scratch_ = std::make_unique<HugeBuffer>(scratch / sizeof(float) + 1);
     arguments_.inputs = {x_.data()};
     arguments_.outputs = {y_.data()};
     arguments_.input_gradients = {dx_.data()};
@@ -81,9 +81,9 @@ class Match {
 
  private:
   std::vector<KernelOffer> offers_;
-  Buffer x_, y_, dx_, dy_;
-  std::vector<std::unique_ptr<Buffer>> parameters_;  // weight, its gradient, bias, its gradient
-  std::unique_ptr<Buffer> scratch_;
+  HugeBuffer x_, y_, dx_, dy_;
+  std::vector<std::unique_ptr<HugeBuffer>> parameters_;  // weight, its gradient, bias, its gradient
+  std::unique_ptr<HugeBuffer> scratch_;
   Arguments arguments_;
 };
 
