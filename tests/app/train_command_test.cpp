@@ -51,6 +51,7 @@ TEST_F(TrainCommand, TrainsInBf16) {
   const CommandResult further = cortado(
       "train --threads 1 --solver solver.prototxt --set max_iter=22 --snapshot small_iter_20.solverstate");
   EXPECT_EQ(further.exit_code, 0) << further.output;
+  EXPECT_EQ(cortado("verify --model net.prototxt --ranks 2 --precision bf16").exit_code, 2);
   const CommandResult wrong = cortado("train --solver solver.prototxt --precision fp16");
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.output.find("fp16"), std::string::npos) << wrong.output;

@@ -33,15 +33,15 @@ Numbers in_bf16(Numbers values) {
 }
 
 AssertionResult close(const std::string& what, const Numbers& expected, const TypedBuffer& buffer,
-                      double tolerance) {
+                      double tolerance, ElementType type) {
   const Numbers actual = buffer.values();
   const double squares = std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0);
   const double typical = std::sqrt(squares / static_cast<double>(expected.size()));
-  const double rounding = buffer.type() == ElementType::bf16 ? 0x1p-8 : 0;
+  const double rounding = type == ElementType::bf16 ? 0x1p-8 : 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double size = std::abs(expected[i]);
     const double allowed = rounding * size + tolerance * std::max(size, typical);
-    const bool equal = tolerance == 0 ? actual[i] == rounded(expected[i], buffer.type())
+    const bool equal = tolerance == 0 ? actual[i] == rounded(expected[i], type)
                                       : std::abs(actual[i] - expected[i]) <= allowed;
     if (!equal)
       return AssertionFailure() << fmt::format("{}: offset {} of {} is {} instead of {} (typical {})", what,
@@ -194,7 +194,8 @@ class Run {
     if (!formats_[p].from_canonical) return AssertionSuccess();
     TypedBuffer again(gradients_[p].size());
     formats_[p].from_canonical(canonical.data(), again.data());
-    return close("gradient of the weights with its padding", again.values(), gradients_[p], 0);
+    return close("gradient of the weights with its padding", again.values(), gradients_[p], 0,
+                 ElementType::f32);
   }
   AssertionResult intact(const Given& given) const {
     bool whole = saved_.intact() && scratch_.intact() && source_.intact() && source_gradient_.intact() &&
@@ -204,7 +205,8 @@ class Run {
     if (!whole) return AssertionFailure() << "the kernel writes after the end of a buffer";
     if (kernel_.overwrites_output_gradients()) return AssertionSuccess();
     const TypedBuffer untouched(given.target_gradient, task_.output_type(0));
-    return close("the output gradient, not to be written,", untouched.values(), target_gradient_, 0);
+    return close("the output gradient, not to be written,", untouched.values(), target_gradient_, 0,
+                 target_gradient_.type());
   }
   bool finite_gradients() const {
     bool all = true;
@@ -246,14 +248,16 @@ AssertionResult gradients_equal(const Task& task, const Run& run, const Expected
     if (!task.parameter_gradients[p]) continue;
     const Numbers& wanted = expected.parameter_gradients[p];
     const TypedBuffer actual = run.parameter_gradient(p, std::ssize(wanted));
-    if (auto r =
-            close(p == 0 ? "gradient of the weights" : "gradient of the bias", wanted, actual, tolerance);
+    if (auto r = close(p == 0 ? "gradient of the weights" : "gradient of the bias", wanted, actual, tolerance,
+                       actual.type());
         !r)
       return r;
     if (auto r = run.padding_is_zero(p, actual); !r) return r;
   }
   if (!task.input_gradients[0]) return AssertionSuccess();
-  return close("gradient of the source", expected.source_gradient, run.source_gradient(), tolerance);
+  // Also that of an f32 source is made in bf16.
+  return close("gradient of the source", expected.source_gradient, run.source_gradient(), tolerance,
+               ElementType::bf16);
 }
 
 }  // namespace
@@ -270,7 +274,8 @@ AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double toleran
     const std::string which = data_first ? " (data first)" : "";
     run.give(given);
     run.forward();
-    if (auto r = close("output", expected.output, run.output(), tolerance); !r) return r << which;
+    if (auto r = close("output", expected.output, run.output(), tolerance, run.output().type()); !r)
+      return r << which;
     if (task.has_backward()) {
       Numbers gradient = given.target_gradient;
       const Numbers output = run.output().values();

@@ -7,13 +7,12 @@
 #include <numeric>
 #include <optional>
 
-#include "cortado/base/bf16.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/precision.h"
 
-#include "tests/kernels/buffers.h"
+#include "tests/kernels/typed_buffer.h"
 
 namespace cortado::check {
 namespace {
@@ -21,47 +20,11 @@ namespace {
 using testing::AssertionFailure;
 using testing::AssertionResult;
 using testing::AssertionSuccess;
-using Numbers = std::vector<double>;
-
-double rounded(double value, ElementType type) {
-  const float nearest = static_cast<float>(value);
-  return type == ElementType::bf16 ? to_float(to_bf16(nearest)) : nearest;
-}
 
 void round_all(Numbers& values, ElementType type) {
   for (double& value : values) value = rounded(value, type);
 }
 
-// A guarded array of elements of either type.
-class TypedBuffer {
- public:
-  TypedBuffer(int64_t size, ElementType type) : size_(size), type_(type), bytes_(size * size_of(type)) {}
-  ElementType type() const { return type_; }
-  float* data() const { return size_ > 0 ? reinterpret_cast<float*>(bytes_.data()) : nullptr; }
-  void scramble() { bytes_.scramble(); }
-  bool intact() const { return bytes_.intact(); }
-  void set(const Numbers& values) {
-    for (int64_t i = 0; i < size_; ++i) {
-      const float value = static_cast<float>(values[i]);
-      if (type_ == ElementType::bf16) {
-        elements<bf16>(data())[i] = to_bf16(value);
-      } else {
-        data()[i] = value;
-      }
-    }
-  }
-  Numbers values() const {
-    Numbers values(size_);
-    for (int64_t i = 0; i < size_; ++i)
-      values[i] = type_ == ElementType::bf16 ? to_float(elements<bf16>(data())[i]) : data()[i];
-    return values;
-  }
-
- private:
-  int64_t size_;
-  ElementType type_;
-  GuardedBytes bytes_;
-};
 using TypedBuffers = std::vector<TypedBuffer>;
 
 // By `tolerance` and, in bf16, one rounding; `floor` as in cut_run.cpp.

@@ -26,7 +26,8 @@ class TypedBuffer {
   }
   ElementType type() const { return type_; }
   int64_t size() const { return size_; }
-  float* data() const { return reinterpret_cast<float*>(bytes_.data()); }
+  // Null where it is empty.
+  float* data() const { return size_ > 0 ? reinterpret_cast<float*>(bytes_.data()) : nullptr; }
   void scramble() { bytes_.scramble(); }
   bool intact() const { return bytes_.intact(); }
   void set(const Numbers& values) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "cortado/base/bf16.h"
+#include "cortado/exec/element.h"
 
 namespace cortado {
 namespace {
@@ -63,11 +63,6 @@ void with_types(const TensorPart& from, const TensorPart& to, Use&& use) {
   else
     with_source.template operator()<float>();
 }
-
-float widened(float value) { return value; }
-float widened(bf16 value) { return to_float(value); }
-void assign(float& target, float value) { target = value; }
-void assign(bf16& target, float value) { target = to_bf16(value); }
 
 }  // namespace
 

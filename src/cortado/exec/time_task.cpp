@@ -11,6 +11,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/processors.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/element.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 
@@ -38,9 +39,6 @@ Bytes forgetting_size() {
   if (told > most) return {4 * own_cache_size().count};
   return {told > 0 ? told : usual};
 }
-
-void assign(float& target, float value) { target = value; }
-void assign(bf16& target, float value) { target = to_bf16(value); }
 
 template <typename E>
 void fill(E* values, int64_t count, float low, float high) {

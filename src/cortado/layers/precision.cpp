@@ -21,7 +21,8 @@ OutputRule output_rule(const Layer& layer) {
   return OutputRule::as_inputs;
 }
 
-ElementType output_type(const Layer& layer, std::span<const ElementType> inputs) {
+ElementType output_type(const Layer& layer, std::span<const ElementType> inputs, int output) {
+  if (output > 0 && layer.type() == "Pooling") return ElementType::f32;
   switch (output_rule(layer)) {
     case OutputRule::bf16:
       return ElementType::bf16;

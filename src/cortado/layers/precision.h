@@ -23,7 +23,8 @@ enum class OutputRule {
 };
 OutputRule output_rule(const Layer& layer);
 
-// The type of a layer's outputs by its rule and the types of its inputs.
-ElementType output_type(const Layer& layer, std::span<const ElementType> inputs);
+// The type of output `output` of a layer by its rule and the types of its inputs. Indices (output 1 of
+// Pooling) are f32.
+ElementType output_type(const Layer& layer, std::span<const ElementType> inputs, int output);
 
 }  // namespace cortado

@@ -18,9 +18,9 @@ Network Network::in(Precision precision) const {
     for (int input : node.inputs) inputs.push_back(network.tensors_[input].type);
     for (int output : node.outputs) {
       const Tensor& of = tensors_[output];
-      const bool indices = of.producer_output > 0 && node.layer->type() == "Pooling";
-      const bool narrow = precision == Precision::bf16 && !of.consumers.empty() && !indices;
-      network.tensors_[output].type = narrow ? output_type(*node.layer, inputs) : ElementType::f32;
+      const bool narrow = precision == Precision::bf16 && !of.consumers.empty();
+      network.tensors_[output].type =
+          narrow ? output_type(*node.layer, inputs, of.producer_output) : ElementType::f32;
     }
   }
   return network;
