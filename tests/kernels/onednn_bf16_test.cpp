@@ -15,6 +15,7 @@
 #include "tests/kernels/bf16_product.h"
 #include "tests/kernels/draw.h"
 #include "tests/kernels/native_task.h"
+#include "tests/kernels/windows.h"
 
 namespace cortado::check {
 namespace {
@@ -22,21 +23,6 @@ namespace {
 constexpr ElementType narrow = ElementType::bf16, wide = ElementType::f32;
 // Of sums in float, as for kernels in f32.
 constexpr double tolerance = 1e-5;
-
-LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
-
-struct Window {
-  std::vector<int64_t> kernel{3}, stride{1}, pad{1}, dilation{1};
-};
-
-ConvolutionOptions options_of(int64_t outputs, const Window& window, int64_t group = 1) {
-  return {.num_output = outputs,
-          .group = group,
-          .kernel = window.kernel,
-          .stride = window.stride,
-          .pad = window.pad,
-          .dilation = window.dilation};
-}
 
 KernelOffer make(const Task& task) {
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
@@ -104,36 +90,29 @@ class OnednnBf16 : public ::testing::Test {
   }
 };
 
-const std::vector<Window> windows = {{},
-                                     {{1}, {1}, {0}, {1}},
-                                     {{3}, {2}, {1}, {1}},
-                                     {{2}, {3}, {0}, {1}},
-                                     {{3}, {1}, {2}, {2}},
-                                     {{5}, {1}, {0}, {1}}};
-
 TEST_F(OnednnBf16, ConvolutionEqualsReference) {
   for (const Window& window : windows)
     for (const Shape& shape :
          {Shape{2, 3, 9, 11}, Shape{1, 16, 8, 8}, Shape{2, 17, 7, 5}, Shape{2, 6, 13}, Shape{1, 4, 5, 6, 7}})
       for (const int64_t outputs : {5, 32})
-        expect_layer_equal<Convolution>(options_of(outputs, window), shape);
+        expect_layer_equal<Convolution>(convolution(outputs, window), shape);
 }
 
 TEST_F(OnednnBf16, ConvolutionEqualsReferenceInGroups) {
   for (const int64_t group : {2, 4, 16})
-    expect_layer_equal<Convolution>(options_of(32, {}, group), {2, 16, 7, 6});
-  expect_layer_equal<Convolution>(options_of(96, {{5}, {1}, {0}, {1}}, 2), {2, 64, 8, 8});
+    expect_layer_equal<Convolution>(convolution(32, {}, group), {2, 16, 7, 6});
+  expect_layer_equal<Convolution>(convolution(96, {{5}, {1}, {0}, {1}}, 2), {2, 64, 8, 8});
   for (const int64_t channels : {6, 16, 18, 32})  // depthwise
     for (const Window& window : {windows[0], windows[2], windows[4]})
-      expect_layer_equal<Convolution>(options_of(channels, window, channels), {2, channels, 9, 10});
+      expect_layer_equal<Convolution>(convolution(channels, window, channels), {2, channels, 9, 10});
 }
 
 TEST_F(OnednnBf16, DeconvolutionEqualsReference) {
   for (const Window& window : windows)
     for (const Shape& shape : {Shape{2, 3, 5, 6}, Shape{1, 16, 4, 4}, Shape{2, 6, 7}, Shape{1, 4, 3, 4, 5}})
-      expect_layer_equal<Deconvolution>(options_of(8, window), shape);
-  expect_layer_equal<Deconvolution>(options_of(8, {{4}, {2}, {1}, {1}}, 4), {2, 16, 5, 5});
-  expect_layer_equal<Deconvolution>(options_of(16, {{4}, {2}, {1}, {1}}, 16), {2, 16, 5, 5});
+      expect_layer_equal<Deconvolution>(convolution(8, window), shape);
+  expect_layer_equal<Deconvolution>(convolution(8, {{4}, {2}, {1}, {1}}, 4), {2, 16, 5, 5});
+  expect_layer_equal<Deconvolution>(convolution(16, {{4}, {2}, {1}, {1}}, 16), {2, 16, 5, 5});
 }
 
 TEST_F(OnednnBf16, InnerProductEqualsReference) {
@@ -161,7 +140,7 @@ Task random_task(testing::Draw& draw) {
     shape.append(draw(7, axes == 3 ? 9 : 14));
   }
   ConvolutionOptions options =
-      options_of(depthwise ? inputs : group * draw(1, 20), window, depthwise ? inputs : group);
+      convolution(depthwise ? inputs : group * draw(1, 20), window, depthwise ? inputs : group);
   options.bias_term = draw.chance(50);
   std::vector<LayerPtr> layers;
   if (draw.chance(70)) {
@@ -212,7 +191,7 @@ TEST_F(OnednnBf16, RandomPartsEqualReference) {
 // Weights of a layer that learns, of one that does not and of one that tests lie in one order, or each
 // iteration would reorder them.
 TEST_F(OnednnBf16, WeightsLieInOneOrderWhateverIsWanted) {
-  const auto layer = std::make_shared<Convolution>(options_of(64, {}));
+  const auto layer = std::make_shared<Convolution>(convolution(64, {}));
   const Task task = of_types(chain_task({layer, relu()}, {2, 32, 8, 8}), narrow, narrow);
   const ParameterFormat format = make(task).kernel->parameter_format(0);
   EXPECT_NE(format, ParameterFormat{});
@@ -224,7 +203,7 @@ TEST_F(OnednnBf16, WeightsLieInOneOrderWhateverIsWanted) {
 }
 
 TEST_F(OnednnBf16, WeightsAreNotPaddedToManyTimesTheirSize) {
-  const auto layer = std::make_shared<Convolution>(options_of(32, {}, 8));
+  const auto layer = std::make_shared<Convolution>(convolution(32, {}, 8));
   const Task task = of_types(chain_task({layer}, {2, 32, 8, 8}), narrow, narrow);
   EXPECT_EQ(make(task).kernel->parameter_format(0), ParameterFormat{});
 }
@@ -233,12 +212,12 @@ TEST_F(OnednnBf16, WeightsAreNotPaddedToManyTimesTheirSize) {
 TEST_F(OnednnBf16, CarriesWhatIsNotFinite) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const std::vector<std::pair<LayerPtr, Shape>> layers = {
-      {std::make_shared<Convolution>(options_of(5, {})), {2, 3, 6, 5}},
-      {std::make_shared<Convolution>(options_of(6, {}, 2)), {2, 4, 6, 5}},
-      {std::make_shared<Convolution>(options_of(16, windows[1])), {2, 16, 4, 4}},
-      {std::make_shared<Convolution>(options_of(16, {}, 16)), {2, 16, 4, 4}},
-      {std::make_shared<Convolution>(options_of(4, {})), {2, 3, 4, 5, 4}},
-      {std::make_shared<Deconvolution>(options_of(5, {})), {2, 3, 6, 5}},
+      {std::make_shared<Convolution>(convolution(5, {})), {2, 3, 6, 5}},
+      {std::make_shared<Convolution>(convolution(6, {}, 2)), {2, 4, 6, 5}},
+      {std::make_shared<Convolution>(convolution(16, windows[1])), {2, 16, 4, 4}},
+      {std::make_shared<Convolution>(convolution(16, {}, 16)), {2, 16, 4, 4}},
+      {std::make_shared<Convolution>(convolution(4, {})), {2, 3, 4, 5, 4}},
+      {std::make_shared<Deconvolution>(convolution(5, {})), {2, 3, 6, 5}},
       {std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 33}), {7, 50}},
       {std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 64}), {32, 128}}};
   for (const auto& [layer, shape] : layers)
@@ -255,7 +234,7 @@ TEST_F(OnednnBf16, CarriesWhatIsNotFinite) {
 
 // A sum of 64 times -3e38.
 TEST_F(OnednnBf16, CarriesASumBeyondFloat) {
-  const auto layer = std::make_shared<Convolution>(options_of(16, windows[1]));
+  const auto layer = std::make_shared<Convolution>(convolution(16, windows[1]));
   Task task = of_types(chain_task({layer, relu()}, {1, 64, 4, 4}, Phase::test), narrow, narrow);
   const KernelOffer offer = make(task);
   ASSERT_TRUE(offer.kernel) << offer.refusal;
@@ -263,13 +242,13 @@ TEST_F(OnednnBf16, CarriesASumBeyondFloat) {
 }
 
 TEST_F(OnednnBf16, Refuses) {
-  const auto layer = std::make_shared<Convolution>(options_of(4, {}));
+  const auto layer = std::make_shared<Convolution>(convolution(4, {}));
   const Task task = chain_task({layer}, {1, 4, 5, 5});
   EXPECT_EQ(make(of_types(task, narrow, ElementType::f64)).refusal, "a tensor of f64");
-  const auto point = std::make_shared<Convolution>(options_of(5, windows[1]));
+  const auto point = std::make_shared<Convolution>(convolution(5, windows[1]));
   EXPECT_EQ(make(of_types(chain_task({point}, {1, 4, 5, 6}), narrow, narrow)).refusal,
             "oneDNN's sums over an odd number of channels");
-  const auto far = std::make_shared<Convolution>(options_of(4, {{3}, {1}, {6}, {6}}));
+  const auto far = std::make_shared<Convolution>(convolution(4, {{3}, {1}, {6}, {6}}));
   Task apart = of_types(chain_task({far}, {1, 4, 5, 5}), narrow, narrow);
   EXPECT_EQ(make(apart).refusal, "weights that meet only padding");
   std::fill(apart.parameter_gradients.begin(), apart.parameter_gradients.end(), false);
@@ -278,8 +257,8 @@ TEST_F(OnednnBf16, Refuses) {
 
 TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
   const bool has = onednn::has_bf16_instructions();
-  const LayerPtr convolution = std::make_shared<Convolution>(options_of(16, {}));
-  const LayerPtr deconvolution = std::make_shared<Deconvolution>(options_of(16, {}));
+  const LayerPtr convolution = std::make_shared<Convolution>(convolution(16, {}));
+  const LayerPtr deconvolution = std::make_shared<Deconvolution>(convolution(16, {}));
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 16});
   for (const LayerPtr& layer : {convolution, deconvolution, product}) {
     const Task task = of_types(chain_task({layer, relu()}, {2, 16, 8, 8}), narrow, narrow);

@@ -8,27 +8,10 @@
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/native_task.h"
+#include "tests/kernels/windows.h"
 
 namespace cortado::check {
 namespace {
-
-struct Window {
-  std::vector<int64_t> kernel{3}, stride{1}, pad{1}, dilation{1};
-};
-
-ConvolutionOptions convolution(int64_t outputs, const Window& window, int64_t group = 1, bool bias = true) {
-  ConvolutionOptions options;
-  options.num_output = outputs;
-  options.bias_term = bias;
-  options.group = group;
-  options.kernel = window.kernel;
-  options.stride = window.stride;
-  options.pad = window.pad;
-  options.dilation = window.dilation;
-  return options;
-}
-
-LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
 
 using Make = KernelOffer (*)(const Task&);
 
@@ -58,13 +41,6 @@ void expect_all_variants_equal(ConvolutionOptions options, const Shape& shape, M
     expect_equal(task, make);
   }
 }
-
-const std::vector<Window> windows = {{},
-                                     {{1}, {1}, {0}, {1}},
-                                     {{3}, {2}, {1}, {1}},
-                                     {{2}, {3}, {0}, {1}},
-                                     {{3}, {1}, {2}, {2}},
-                                     {{5}, {1}, {0}, {1}}};
 
 TEST(OnednnConvolution, EqualsReference) {
   for (const Window& window : windows) {

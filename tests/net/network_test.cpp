@@ -28,6 +28,34 @@ const Network::Node& node(const Network& network, const std::string& name) {
   return network.nodes().at(network.node(name));
 }
 
+// The rules of layers/precision.h, along a net: bf16 from the first product to the loss.
+TEST(NetworkPrecision, IsOfWhatLiesBetweenProductsAndLosses) {
+  const std::string pool =
+      "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' top: 'mask' pooling_param { kernel_size: 2 } "
+      "}\n"
+      "layer { name: 'quiet' type: 'Silence' bottom: 'mask' }\n";
+  const Network f32 =
+      load(
+          "layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param {\n"
+          " shape { dim: 4 dim: 2 dim: 6 dim: 6 } shape { dim: 4 } } }\n" +
+          relu("before", "x", "b") +
+          "layer { name: 'c' type: 'Convolution' bottom: 'b' top: 'c' convolution_param { num_output: 2 "
+          "kernel_size: 3 } }\n" +
+          pool + relu("after", "p", "a") + ip("score", "a") + ip("unread", "a") + loss("score"))
+          .network;
+  const auto type = [](const Network& net, const std::string& blob) {
+    return net.tensors()[net.tensor(blob)].type;
+  };
+  const Network net = f32.in(Precision::bf16);
+  for (const char* blob : {"c", "p", "a", "score"}) EXPECT_EQ(type(net, blob), ElementType::bf16) << blob;
+  for (const char* blob : {"x", "y", "b", "mask", "unread", "loss"})
+    EXPECT_EQ(type(net, blob), ElementType::f32) << blob;
+  const Network back = net.in(Precision::f32);
+  for (const auto& tensor : back.tensors()) EXPECT_EQ(tensor.type, ElementType::f32) << tensor.name;
+  for (const auto& parameter : net.parameters())
+    EXPECT_EQ(parameter.type, ElementType::f32) << parameter.name;
+}
+
 TEST(NetworkBuild, InPlaceTopsMakeNewTensors) {
   Network n = load(input + ip("a", "x") + relu("r", "a", "a") + loss("a")).network;
   ASSERT_EQ(n.tensors().size(), 5u);
