@@ -257,10 +257,10 @@ TEST_F(OnednnBf16, Refuses) {
 
 TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
   const bool has = onednn::has_bf16_instructions();
-  const LayerPtr convolution = std::make_shared<Convolution>(convolution(16, {}));
-  const LayerPtr deconvolution = std::make_shared<Deconvolution>(convolution(16, {}));
+  const LayerPtr forward = std::make_shared<Convolution>(convolution(16, {}));
+  const LayerPtr transposed = std::make_shared<Deconvolution>(convolution(16, {}));
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 16});
-  for (const LayerPtr& layer : {convolution, deconvolution, product}) {
+  for (const LayerPtr& layer : {forward, transposed, product}) {
     const Task task = of_types(chain_task({layer, relu()}, {2, 16, 8, 8}), narrow, narrow);
     const Selection selection = select_kernel(task);
     EXPECT_EQ(selection.kernel->name().ends_with(", converted"), !has) << selection.kernel->name();
