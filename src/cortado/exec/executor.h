@@ -165,7 +165,6 @@ class Executor {
   IndexedVector<StepIndex, Bound> bound_;
   IndexedVector<StepIndex, BoundMessage> messages_;
   std::unique_ptr<Staging> staging_;  // null: the host touches the device's memory
-  std::unique_ptr<LaneThread> communication_;
   std::atomic<StepIndex> computing_ = StepIndex(0);
   Timeline timeline_;
   Update late_update_;                  // of the last run
@@ -176,6 +175,8 @@ class Executor {
   bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
+  // The last member: its thread, which ends first, touches the others.
+  std::unique_ptr<LaneThread> communication_;
 };
 
 }  // namespace cortado
