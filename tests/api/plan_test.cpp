@@ -20,15 +20,6 @@ nlohmann::json without_times(const std::string& text) {
   return json;
 }
 
-std::string complaint_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Plan, IsThatOfTheCommand) {
   const TemporaryFolder folder;
   const CommandResult result =

@@ -10,7 +10,7 @@
 namespace cortado::api {
 namespace {
 
-class TrainerTest : public testing::Test {
+class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest() {
     std::string path = (std::filesystem::temp_directory_path() / "cortado_api_XXXXXX").string();
@@ -42,15 +42,6 @@ class Losses : public Observer {
   std::vector<double> of;
   int tests = 0;
 };
-
-std::string complaint_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST_F(TrainerTest, LearnsFromDataOfACallback) {
   Trainer trainer = this->trainer();

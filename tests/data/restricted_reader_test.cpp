@@ -65,7 +65,7 @@ void expect_same_samples(const MakeReader& make) {
   }
 }
 
-ReaderOptions options(int tops, int threads = 2) {
+ReaderOptions restricted_options(int tops, int threads = 2) {
   ReaderOptions options;
   options.seed = 11;
   options.tops = tops;
@@ -92,14 +92,14 @@ SourceOptions database(const ScratchFolder& folder, bool broken) {
 TEST(RestrictedReader, DataGivesTheSamplesOfTheWholeBatch) {
   ScratchFolder folder;
   SourceOptions source = database(folder, false);
-  expect_same_samples([&] { return open_reader(source, options(2)); });
-  expect_same_samples([&] { return open_reader(source, options(1, 5)); });
+  expect_same_samples([&] { return open_reader(source, restricted_options(2)); });
+  expect_same_samples([&] { return open_reader(source, restricted_options(1, 5)); });
 }
 
 TEST(RestrictedReader, DataPassesOverTheSameBrokenRecords) {
   ScratchFolder folder;
   SourceOptions source = database(folder, true);
-  expect_same_samples([&] { return open_reader(source, options(2)); });
+  expect_same_samples([&] { return open_reader(source, restricted_options(2)); });
 }
 
 TEST(RestrictedReader, MixUpFindsItsPartners) {
@@ -107,8 +107,8 @@ TEST(RestrictedReader, MixUpFindsItsPartners) {
   SourceOptions source = database(folder, false);
   source.transform.mixup_alpha = 0.4;
   source.transform.brightness = 0.2;
-  expect_same_samples([&] { return open_reader(source, options(4)); });
-  ReaderOptions testing = options(4);
+  expect_same_samples([&] { return open_reader(source, restricted_options(4)); });
+  ReaderOptions testing = restricted_options(4);
   testing.phase = Phase::test;
   expect_same_samples([&] { return open_reader(source, testing); });
 }
@@ -130,7 +130,7 @@ TEST(RestrictedReader, ImageDataGivesTheSamplesOfTheWholeBatch) {
   source.shuffle = true;
   source.rand_skip = 5;
   source.transform = {.mirror = true, .crop_size = 4};
-  expect_same_samples([&] { return open_reader(source, options(2)); });
+  expect_same_samples([&] { return open_reader(source, restricted_options(2)); });
 }
 
 TEST(RestrictedReader, ReadsNoImageOfOtherRanks) {
@@ -145,10 +145,10 @@ TEST(RestrictedReader, ReadsNoImageOfOtherRanks) {
   source.source = folder / "list.txt";
   source.root_folder = folder / "";
   source.batch_size = batch;
-  auto first = open_reader(source, options(2));
+  auto first = open_reader(source, restricted_options(2));
   first->restrict_to({0, 3});
   EXPECT_EQ(first->next().tensors[1][2], 2);
-  auto second = open_reader(source, options(2));
+  auto second = open_reader(source, restricted_options(2));
   second->restrict_to({2, 4});
   EXPECT_NE(error_of([&] { second->next(); }).find("absent.png (image 4 of"), std::string::npos);
 }
@@ -174,7 +174,7 @@ TEST(RestrictedReader, Hdf5DataGivesTheSamplesOfTheWholeBatch) {
   source.kind = SourceOptions::Kind::hdf5_data;
   source.source = folder / "list";
   source.batch_size = batch;
-  ReaderOptions reader = options(1);
+  ReaderOptions reader = restricted_options(1);
   reader.top_names = {"data"};
   for (bool shuffle : {false, true}) {
     source.shuffle = shuffle;
@@ -190,7 +190,7 @@ TEST(RestrictedReader, DummyDataKeysItsNumbersByTheWholeBatch) {
                     {.type = Filler::Type::gaussian},
                     {.type = Filler::Type::gaussian},
                     {.value = 7}};
-  expect_same_samples([&] { return open_reader(source, options(4)); });
+  expect_same_samples([&] { return open_reader(source, restricted_options(4)); });
 }
 
 TEST(RestrictedReader, MemoryDataAndInputGiveTheRowsThatWereSet) {
@@ -202,13 +202,13 @@ TEST(RestrictedReader, MemoryDataAndInputGiveTheRowsThatWereSet) {
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<float>(i % 5);
   expect_same_samples([&] {
-    auto reader = std::make_unique<MemoryReader>(source, options(2));
+    auto reader = std::make_unique<MemoryReader>(source, restricted_options(2));
     reader->set(data, labels);
     return reader;
   });
   source.kind = SourceOptions::Kind::input;
   source.shapes = {{batch, 2}};
-  InputReader input(source, options(1));
+  InputReader input(source, restricted_options(1));
   input.restrict_to({2, 5});
   ASSERT_EQ(input.values(0).size(), 6u);
   input.values(0)[5] = 4;

@@ -22,13 +22,13 @@ namespace {
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
-const Shape images{4, 3, 8, 8};
+const Shape finite_images{4, 3, 8, 8};
 
 // Every ReLU of it, and the maximum, may hide what is not a number; the loss reads no data but labels.
 Network hiding_net(Phase phase) {
   SourceOptions data;
   data.kind = SourceOptions::Kind::input;
-  data.shapes = {images, Shape{4}};
+  data.shapes = {finite_images, Shape{4}};
   const auto convolution = [](int outputs) {
     ConvolutionOptions options{.num_output = outputs, .kernel = {3}, .pad = {1}};
     options.weight_filler.type = Filler::Type::msra;
@@ -75,7 +75,7 @@ void expect_found(const Way& way, const Plant& plant) {
   const Network net = hiding_net(way.phase);
   const Strategy strategy = built_in_strategy("data", net, way.ranks);
   LocalJob(way.ranks).run([&](Communicator& communicator) {
-    std::vector<float> data(static_cast<size_t>(images.size())), labels{0, 1, 2, 1};
+    std::vector<float> data(static_cast<size_t>(finite_images.size())), labels{0, 1, 2, 1};
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::sin(static_cast<float>(i));
     Range samples{0, 4};
     const testing::TestDevice device;
@@ -87,14 +87,15 @@ void expect_found(const Way& way, const Plant& plant) {
                                       .fuse = way.fuse});
     samples = compiled.program.samples().at("data");
     const BatchSource source = [&] {
-      return std::vector<const float*>{data.data() + samples.begin * images.count(1),
+      return std::vector<const float*>{data.data() + samples.begin * finite_images.count(1),
                                        labels.data() + samples.begin};
     };
     Executor executor(net, std::move(compiled), store, {{"data", source}}, {.communicator = &communicator});
     const double before = executor.run(0);
     EXPECT_TRUE(executor.all_finite(before));
     EXPECT_EQ(executor.first_non_finite(), "");
-    if (plant.sample >= 0) data[static_cast<size_t>(plant.sample * images.count(1) + 70)] = plant.value;
+    if (plant.sample >= 0)
+      data[static_cast<size_t>(plant.sample * finite_images.count(1) + 70)] = plant.value;
     if (const EntryIndex entry = store.find(plant.parameter))
       device::write(store.device(), store.entries()[entry].value, {&plant.value, 1});
     const double loss = executor.run(1);
@@ -106,7 +107,7 @@ void expect_found(const Way& way, const Plant& plant) {
 
 std::vector<std::string> all_kernels() {
   const Network net = hiding_net(Phase::train);
-  const Task task = whole_task(net.nodes()[1].layer, Phase::train, std::vector<Shape>{images}, 1);
+  const Task task = whole_task(net.nodes()[1].layer, Phase::train, std::vector<Shape>{finite_images}, 1);
   std::vector<std::string> names{"", "reference", "native", "caffe", fast_math};
   for (const Implementation& implementation : implementations_of(task))
     if (implementation.make(task).kernel) names.push_back(implementation.name);
@@ -142,7 +143,7 @@ TEST(Finite, NamesTheLayerWhoseOutputOverflows) {
   for (const float value : {3e38f, -3e38f})
     for (const Phase phase : {Phase::train, Phase::test}) {
       const Network net = hiding_net(phase);
-      std::vector<float> data(static_cast<size_t>(images.size()), value), labels{0, 1, 2, 1};
+      std::vector<float> data(static_cast<size_t>(finite_images.size()), value), labels{0, 1, 2, 1};
       const testing::TestDevice device;
       ParameterStore store(device);
       Executor executor(net, compile(net), store,
@@ -156,7 +157,7 @@ TEST(Finite, NamesTheLayerWhoseOutputOverflows) {
 
 // Trains on samples of 3e38 with every weight of conv1 `weight`, and gives what is named; "": nothing found.
 std::string found_with(const Network& net, const std::string& kernels, float weight) {
-  std::vector<float> data(static_cast<size_t>(images.size()), 3e38f), labels{0, 1, 2, 1};
+  std::vector<float> data(static_cast<size_t>(finite_images.size()), 3e38f), labels{0, 1, 2, 1};
   const BatchSource source = [&] { return std::vector<const float*>{data.data(), labels.data()}; };
   ParameterStore store;
   Executor executor(net, compile(net, {.kernels = {.only = kernels}}), store, {{"data", source}});
@@ -181,7 +182,7 @@ TEST(Finite, NamesTheLayerWhoseReluHidesTheOverflow) {
 TEST(Finite, NamesTheLayerBeforeTheOneThatHidesTheOverflow) {
   SourceOptions data;
   data.kind = SourceOptions::Kind::input;
-  data.shapes = {images, Shape{4}};
+  data.shapes = {finite_images, Shape{4}};
   using testing::declared;
   const Network net = testing::built(
       {declared("data", std::make_shared<Source>(data), {}, {"data", "label"}),

@@ -12,9 +12,9 @@
 namespace cortado::check {
 namespace {
 
-using testing::AssertionFailure;
-using testing::AssertionResult;
-using testing::AssertionSuccess;
+using ::testing::AssertionFailure;
+using ::testing::AssertionResult;
+using ::testing::AssertionSuccess;
 
 Numbers drawn(const char* what, int64_t size, DataKind kind) {
   const RandomStream stream = check_stream({}, what);

@@ -310,7 +310,8 @@ Task in_bf16(const Task& task, const CheckOptions& options) {
     const bool integers = i < options.inputs.size() && options.inputs[i].integers;
     narrow.input_types.push_back(integers ? ElementType::f32 : ElementType::bf16);
   }
-  narrow.output_types.assign(task.outputs.size(), output_type(*task.layers.back(), narrow.input_types));
+  for (size_t k = 0; k < task.outputs.size(); ++k)
+    narrow.output_types.push_back(output_type(*task.layers.back(), narrow.input_types, static_cast<int>(k)));
   return narrow;
 }
 

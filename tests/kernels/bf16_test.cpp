@@ -33,15 +33,10 @@
 #include "tests/kernels/bf16_run.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cut_cases.h"
+#include "tests/kernels/make_layer.h"
 
 namespace cortado::check {
 namespace {
-
-template <typename L, typename... Options>
-LayerPtr layer(Options&&... options) {
-  return std::make_shared<L>(std::forward<Options>(options)...);
-}
-LayerPtr relu() { return layer<Pointwise>(ReluOptions{}); }
 
 bool is_native(const Selection& selection) {
   return selection.implementation == "native" && !selection.kernel->name().ends_with(", converted");

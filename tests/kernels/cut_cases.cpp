@@ -33,6 +33,8 @@
 #include "cortado/layers/split.h"
 #include "cortado/layers/tile.h"
 
+#include "tests/kernels/make_layer.h"
+
 namespace cortado::check {
 namespace {
 
@@ -64,13 +66,6 @@ class Draw {
  private:
   std::mt19937_64& generator_;
 };
-
-template <typename L, typename... Options>
-LayerPtr layer(Options&&... options) {
-  return std::make_shared<L>(std::forward<Options>(options)...);
-}
-
-LayerPtr relu() { return layer<Pointwise>(ReluOptions{}); }
 
 CutCase exact(CutCase cut) {
   cut.tolerance = 0;

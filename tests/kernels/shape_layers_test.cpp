@@ -20,6 +20,7 @@
 #include "cortado/layers/tile.h"
 
 #include "tests/kernels/layer_run.h"
+#include "tests/kernels/make_layer.h"
 
 namespace cortado {
 namespace {
@@ -27,13 +28,9 @@ namespace {
 using check::CheckOptions;
 using check::gradients_match_differences;
 using check::input_boxes_hold;
+using check::layer;
 using check::LayerRun;
 using check::same;
-
-template <typename L, typename... Options>
-LayerPtr layer(Options&&... options) {
-  return std::make_shared<L>(std::forward<Options>(options)...);
-}
 
 Task task_of(LayerPtr layer, std::vector<Shape> inputs, int outputs = 1) {
   return whole_task(std::move(layer), Phase::train, inputs, outputs);

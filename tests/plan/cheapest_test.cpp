@@ -47,7 +47,7 @@ CostGraph held_by(const CostGraph& graph, double of_edges) {
   return held;
 }
 
-const Shape shape{.most_vertices = 6, .most_candidates = 4};
+const GraphShape shape{.most_vertices = 6, .most_candidates = 4};
 
 TEST(Cheapest, EqualsExhaustiveSearchWhereVerticesHoldAll) {
   const Cases cases(60);

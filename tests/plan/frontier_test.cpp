@@ -41,14 +41,14 @@ std::vector<std::pair<int64_t, double>> corners_of(const std::vector<std::pair<i
   return corners;
 }
 
-const std::vector<Shape> shapes = {
+const std::vector<GraphShape> frontier_shapes = {
     {.most_vertices = 6}, {.most_vertices = 6, .ties = true}, {.most_vertices = 6, .infinite = true}};
 
 TEST(Within, EqualsExhaustiveSearchUnderAnyLimit) {
   const Cases cases(200);
   for (int i = 0; i < cases.count; ++i) {
     SCOPED_TRACE("CORTADO_PLAN_SEED=" + std::to_string(cases.first + i) + " CORTADO_PLAN_CASES=1");
-    for (const Shape& shape : shapes) {
+    for (const GraphShape& shape : frontier_shapes) {
       const CostGraph graph = random_graph(cases.first + i, shape);
       const std::vector<std::pair<int64_t, double>> points = exhaustive_frontier(graph);
       if (points.empty()) {
@@ -96,7 +96,7 @@ TEST(Frontier, HasTheCornersOfExhaustiveSearch) {
   const Cases cases(200);
   for (int i = 0; i < cases.count; ++i) {
     SCOPED_TRACE("CORTADO_PLAN_SEED=" + std::to_string(cases.first + i) + " CORTADO_PLAN_CASES=1");
-    for (const Shape& shape : shapes) {
+    for (const GraphShape& shape : frontier_shapes) {
       const CostGraph graph = random_graph(cases.first + i, shape);
       const std::vector<std::pair<int64_t, double>> expected = corners_of(exhaustive_frontier(graph));
       if (expected.empty()) {

@@ -9,7 +9,7 @@ namespace {
 
 class Draw {
  public:
-  Draw(uint64_t seed, const Shape& shape) : random_(seed), shape_(shape) {}
+  Draw(uint64_t seed, const GraphShape& shape) : random_(seed), shape_(shape) {}
   int whole(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   double real() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   double cost() {
@@ -19,7 +19,7 @@ class Draw {
 
  private:
   std::mt19937_64 random_;
-  const Shape& shape_;
+  const GraphShape& shape_;
 };
 
 }  // namespace
@@ -29,7 +29,7 @@ Cases::Cases(int usual) : count(usual) {
   if (const char* text = std::getenv("CORTADO_PLAN_CASES")) count = std::atoi(text);
 }
 
-CostGraph random_graph(uint64_t seed, const Shape& shape) {
+CostGraph random_graph(uint64_t seed, const GraphShape& shape) {
   Draw draw(seed, shape);
   CostGraph graph;
   const int vertices = draw.whole(1, shape.most_vertices);

@@ -14,7 +14,7 @@ struct Cases {
   int count = 0;
 };
 
-struct Shape {
+struct GraphShape {
   int most_vertices = 7, most_candidates = 5;
   bool infinite = false;  // some costs are infinite
   bool ties = false;      // costs are small whole numbers, so that many assignments cost the same
@@ -22,7 +22,7 @@ struct Shape {
 
 // Any topology: isolated vertices, several components, cycles, parallel edges in both directions. Bytes are
 // random and roughly opposed to seconds.
-CostGraph random_graph(uint64_t seed, const Shape& shape = {});
+CostGraph random_graph(uint64_t seed, const GraphShape& shape = {});
 
 // The same graph with its vertices in another order: vertex order[i] becomes i.
 CostGraph reordered(const CostGraph& graph, const std::vector<int>& order);

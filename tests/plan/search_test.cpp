@@ -16,7 +16,8 @@
 namespace cortado::plan {
 namespace {
 
-const std::vector<Shape> shapes = {{}, {.ties = true}, {.infinite = true}, {.infinite = true, .ties = true}};
+const std::vector<GraphShape> searched_shapes = {
+    {}, {.ties = true}, {.infinite = true}, {.infinite = true, .ties = true}};
 
 // Whether both find the same least seconds, bit for bit, or both find nothing possible.
 void expect_equal_to_exhaustive(const CostGraph& graph, const SearchOptions& options) {
@@ -37,7 +38,7 @@ TEST(Search, EqualsExhaustiveSearchOnAnyGraph) {
   const Cases cases(500);
   for (int i = 0; i < cases.count; ++i) {
     SCOPED_TRACE("CORTADO_PLAN_SEED=" + std::to_string(cases.first + i) + " CORTADO_PLAN_CASES=1");
-    for (const Shape& shape : shapes) {
+    for (const GraphShape& shape : searched_shapes) {
       const CostGraph graph = random_graph(cases.first + i, shape);
       expect_equal_to_exhaustive(graph, {.prune = PruneFirst::always});
       expect_equal_to_exhaustive(graph, {.prune = PruneFirst::never});

@@ -17,7 +17,7 @@
 namespace cortado {
 namespace {
 
-constexpr const char* net_text = R"(name: "small"
+constexpr const char* compared_net = R"(name: "small"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 8 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
@@ -32,7 +32,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 )";
 
 Network small_net() {
-  NetFile file = parse_net(net_text, "small.prototxt");
+  NetFile file = parse_net(compared_net, "small.prototxt");
   return load_network(file, net_state(Phase::train, 0, {}), declared_source_shapes).network;
 }
 

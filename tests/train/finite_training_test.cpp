@@ -21,8 +21,8 @@ namespace {
 using Solver = UpdateOptions::Solver;
 
 // `loss`: more of the loss layer; `data`: the filler of the data; `more`: layers between.
-std::string net_text(const std::string& loss, const std::string& data = "type: \"gaussian\" std: 1",
-                     const std::string& more = "") {
+std::string dummies_net(const std::string& loss, const std::string& data = "type: \"gaussian\" std: 1",
+                        const std::string& more = "") {
   return fmt::format(R"(name: "dummies"
 layer {{ name: "data" type: "DummyData" top: "data" top: "target"
   dummy_data_param {{ shape {{ dim: 8 dim: 3 dim: 6 dim: 6 }} shape {{ dim: 8 dim: 5 }}
@@ -38,7 +38,7 @@ layer {{ name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "target" top: "
                      data, more, loss);
 }
 
-class FiniteTraining : public testing::Test {
+class FiniteTraining : public ::testing::Test {
  protected:
   FiniteTraining() {
     std::string path = (std::filesystem::temp_directory_path() / "cortado_train_XXXXXX").string();
@@ -93,7 +93,7 @@ class FiniteTraining : public testing::Test {
   SolverOptions options_;
 };
 
-TEST_F(FiniteTraining, AFiniteOneEnds) { expect_complaint(net_text(""), {"nothing"}); }
+TEST_F(FiniteTraining, AFiniteOneEnds) { expect_complaint(dummies_net(""), {"nothing"}); }
 
 // The loss is finite in double, the gradient not in float.
 TEST_F(FiniteTraining, StopsAtAGradientThatIsNotFinite) {
@@ -103,36 +103,38 @@ TEST_F(FiniteTraining, StopsAtAGradientThatIsNotFinite) {
     const bool plain = solver == Solver::adagrad || solver == Solver::rmsprop;
     options_.update = {.solver = solver, .momentum = plain ? 0 : 0.9};
     expect_complaint(
-        net_text("loss_weight: 3e38", large),
+        dummies_net("loss_weight: 3e38", large),
         {"iteration 0: the first value that is not finite is in the gradient of parameter 'ip/"});
   }
   options_.update = {};
   options_.clip_gradients = 1;
-  expect_complaint(net_text("loss_weight: 3e38", large), {"iteration 0:", "the gradient of parameter 'ip/"});
+  expect_complaint(dummies_net("loss_weight: 3e38", large),
+                   {"iteration 0:", "the gradient of parameter 'ip/"});
   options_.clip_gradients = -1;
   options_.iter_size = 2;
-  expect_complaint(net_text("loss_weight: 3e38", large), {"iteration 0:", "the gradient of parameter 'ip/"});
+  expect_complaint(dummies_net("loss_weight: 3e38", large),
+                   {"iteration 0:", "the gradient of parameter 'ip/"});
 }
 
 TEST_F(FiniteTraining, StopsAtWeightsThatOverflow) {
   options_.learning_rate.base = 3e38;
-  expect_complaint(net_text("loss_weight: 1e5"), {"iteration 0:", "the updated weights", "parameter '"});
+  expect_complaint(dummies_net("loss_weight: 1e5"), {"iteration 0:", "the updated weights", "parameter '"});
 }
 
 // The square of a gradient overflows: the weights would stand still for ever.
 TEST_F(FiniteTraining, StopsAtAHistoryThatOverflows) {
   options_.update = {.solver = Solver::adagrad};
-  expect_complaint(net_text("loss_weight: 1e25"), {"iteration 0:", "history of parameter '"});
+  expect_complaint(dummies_net("loss_weight: 1e25"), {"iteration 0:", "history of parameter '"});
 }
 
 TEST_F(FiniteTraining, StopsAtAnOutputThatNoLossReads) {
-  expect_complaint(net_text("", "type: \"gaussian\" std: 1",
-                            "layer { name: \"log\" type: \"Log\" bottom: \"conv\" top: \"beside\" }"),
+  expect_complaint(dummies_net("", "type: \"gaussian\" std: 1",
+                               "layer { name: \"log\" type: \"Log\" bottom: \"conv\" top: \"beside\" }"),
                    {"iteration 0:", "layer 'log'"});
 }
 
 TEST_F(FiniteTraining, StopsAtDataThatAreNotFinite) {
-  expect_complaint(net_text("", "type: \"gaussian\" std: 3e38"),
+  expect_complaint(dummies_net("", "type: \"gaussian\" std: 3e38"),
                    {"iteration 0: the loss is", "layer 'data'", "sample ", " of 'data'"});
 }
 

@@ -10,10 +10,10 @@
 namespace cortado {
 namespace {
 
-class Safetensors : public testing::Test {
+class Safetensors : public ::testing::Test {
  protected:
-  std::string path_ = testing::TempDir() + "cortado_safetensors_" +
-                      testing::UnitTest::GetInstance()->current_test_info()->name() + ".safetensors";
+  std::string path_ = ::testing::TempDir() + "cortado_safetensors_" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".safetensors";
   void TearDown() override { std::filesystem::remove(path_); }
 
   // A file of the given header and so many bytes of data.

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* net_text =
+constexpr const char* snapshot_net =
     "name: 'n' layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n"
     "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' inner_product_param { num_output: 5 } }\n"
     "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' inner_product_param { num_output: 2 } }\n";
@@ -33,7 +33,7 @@ LoadedNetwork load(const std::string& text) {
   return load_network(parse_net(text, "net.prototxt"), net_state(Phase::train), declared_source_shapes);
 }
 
-class Snapshots : public testing::Test {
+class Snapshots : public ::testing::Test {
  protected:
   Snapshots() {
     std::string path = (fs::temp_directory_path() / "cortado_snapshot_XXXXXX").string();
@@ -72,7 +72,7 @@ class Snapshots : public testing::Test {
   }
 
   fs::path folder_;
-  LoadedNetwork net_ = load(net_text);
+  LoadedNetwork net_ = load(snapshot_net);
 };
 
 // Of each format, each file: flips one byte at 200 random places. CORTADO_SNAPSHOT_SEED=5 draws other ones.

@@ -15,7 +15,7 @@
 namespace cortado {
 namespace {
 
-constexpr const char* net_text = R"(name: "dummies"
+constexpr const char* ranks_net = R"(name: "dummies"
 layer { name: "data" type: "DummyData" top: "data" top: "target"
   dummy_data_param { shape { dim: 8 dim: 3 dim: 6 dim: 6 } shape { dim: 8 dim: 5 }
     data_filler { type: "gaussian" } data_filler { type: "uniform" } } }
@@ -26,13 +26,13 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "target" top: "loss" }
 )";
 
-class TrainerOnRanks : public testing::Test {
+class TrainerOnRanks : public ::testing::Test {
  protected:
   TrainerOnRanks() {
     std::string path = (std::filesystem::temp_directory_path() / "cortado_train_XXXXXX").string();
     folder_ = mkdtemp(path.data());
     std::filesystem::create_directory(folder_ / "kept");
-    std::ofstream(folder_ / "net.prototxt") << net_text;
+    std::ofstream(folder_ / "net.prototxt") << ranks_net;
     set_compute_threads(1);
   }
   ~TrainerOnRanks() override { std::filesystem::remove_all(folder_); }

@@ -31,8 +31,6 @@ double parameter_bytes(const Task& task) {
   return static_cast<double>(bytes.count);
 }
 
-bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
-
 // What a task has to do.
 struct Work {
   TaskKind kind;
@@ -109,7 +107,7 @@ TaskTime AnalyticCosts::task(const Task& task, int device) {
     return times(seconds, calibration.correction.at(work.kind, phase));
   };
   TaskTime time{.forward = pass(TaskPhase::forward), .backward_weights = {}, .backward = {}};
-  const bool weights = has(task.parameter_gradients), inputs = has(task.input_gradients);
+  const bool weights = any_wanted(task.parameter_gradients), inputs = any_wanted(task.input_gradients);
   const bool splits = task.layer().splits_backward();
   if (weights && splits) time.backward_weights = pass(TaskPhase::backward_weights);
   if (inputs || (weights && !splits)) time.backward = pass(TaskPhase::backward);

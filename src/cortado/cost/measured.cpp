@@ -14,8 +14,6 @@ namespace {
 double winograd_saving(const std::string& kernels) { return kernels.empty() ? 2.25 : 4; }
 constexpr double lowered = 0.8;  // of a bound that was passed, so that the next one is not
 
-bool has(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
-
 // A measured sum of that many bytes: between two measured ones in proportion, beyond the last one by its
 // rate.
 double measured_sum(const std::vector<CollectiveTime>& curve, double bytes) {
@@ -73,8 +71,8 @@ TaskTime MeasuredCosts::bound(const Task& task) const {
   if (kind == TaskKind::convolution) rate *= winograd_saving(kernels_);
   const Seconds pass{share_ * forward_flops(task).count / rate};
   time.forward = pass;
-  if (has(task.parameter_gradients)) time.backward_weights = pass;
-  if (has(task.input_gradients)) time.backward = pass;
+  if (any_wanted(task.parameter_gradients)) time.backward_weights = pass;
+  if (any_wanted(task.input_gradients)) time.backward = pass;
   return time;
 }
 

@@ -191,9 +191,9 @@ class Stage {
     if (!task_.has_backward()) return times;
     forget_all_but(output_gradients_);
     const bool split = task_.layer().splits_backward();
-    if (split && std::ranges::find(task_.parameter_gradients, true) != task_.parameter_gradients.end())
+    if (split && any_wanted(task_.parameter_gradients))
       times.backward_weights = seconds_of([&] { kernel_.backward_weights(arguments_); });
-    if (!split || std::ranges::find(task_.input_gradients, true) != task_.input_gradients.end()) {
+    if (!split || any_wanted(task_.input_gradients)) {
       times.backward = seconds_of([&] {
         if (kernel_.backward_sums() > 0) kernel_.backward_partial(arguments_);
         kernel_.backward(arguments_);

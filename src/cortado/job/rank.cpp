@@ -19,7 +19,7 @@
 namespace cortado {
 namespace {
 
-constexpr int seconds_to_connect = 3, seconds_to_answer = 20, look_milliseconds = 250;
+constexpr int seconds_to_connect = 3, seconds_to_answer = 20, watch_milliseconds = 250;
 constexpr std::chrono::seconds tries_to_connect{15}, tries_to_say_goodbye{2};
 constexpr size_t longest_activity = 200;
 
@@ -146,7 +146,7 @@ void JobRank::look_at_launcher() {
 void JobRank::watch() {
   pollfd waits[2] = {{parent_.fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
   while (true) {
-    poll(waits, 2, look_milliseconds);
+    poll(waits, 2, watch_milliseconds);
     if (waits[1].revents != 0) return;
     look_at_launcher();
     if (waits[0].revents == 0) continue;

@@ -61,6 +61,10 @@ Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> sum
   return task;
 }
 
+bool any_wanted(const std::vector<bool>& gradients) {
+  return std::ranges::find(gradients, true) != gradients.end();
+}
+
 Task of_all_replicas(const Task& task) {
   Task whole = task;
   auto widen = [](Box& box, const Shape& shape) {

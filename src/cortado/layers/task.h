@@ -61,6 +61,9 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
 // dimension r is cut, `summed` is this device's block of input 0's channels; the layer is then without bias.
 Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed = {});
 
+// Of Task::input_gradients or Task::parameter_gradients.
+bool any_wanted(const std::vector<bool>& gradients);
+
 // Of a layer with weights: the same slice of them at work on whole samples and images. Equal for all replicas
 // of that slice.
 Task of_all_replicas(const Task& task);

@@ -49,10 +49,7 @@ bool is_convolution(const Task& task) {
 // Predicts each algorithm, and marks those that the model leaves out.
 void Algorithms::rank(const Task& task, AlgorithmTable& table) const {
   const Device& device = times_.machine().device(0);
-  const auto wanted = [](const std::vector<bool>& gradients) {
-    return std::ranges::find(gradients, true) != gradients.end();
-  };
-  const double passes = 1.0 + wanted(task.input_gradients) + wanted(task.parameter_gradients);
+  const double passes = 1.0 + any_wanted(task.input_gradients) + any_wanted(task.parameter_gradients);
   double best = 0;
   for (Algorithm& algorithm : table.algorithms) {
     const auto pass = lowering::predicted_pass(task, algorithm.name, device.peak, device.memory_bandwidth);

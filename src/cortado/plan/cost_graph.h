@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,8 @@
 #include "cortado/base/units.h"
 
 namespace cortado::plan {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Costs in seconds, shared between copies of a graph. Infinity: impossible.
 using Costs = std::shared_ptr<const std::vector<double>>;

@@ -60,9 +60,10 @@ Table without(const Table& everything, const Table& message) {
   return result;
 }
 
-class Walk {
+class MarginalWalk {
  public:
-  explicit Walk(const Elimination& elimination) : elimination_(elimination), buckets_(elimination.buckets()) {
+  explicit MarginalWalk(const Elimination& elimination)
+      : elimination_(elimination), buckets_(elimination.buckets()) {
     marginals_.vertices.resize(buckets_.size());
     marginals_.outside.resize(buckets_.size());
     children_.resize(buckets_.size());
@@ -121,7 +122,7 @@ class Walk {
 
 Marginals marginals_of(const Elimination& elimination) {
   ensure(std::isfinite(elimination.optimum()), "an assignment is possible");
-  return Walk(elimination).run();
+  return MarginalWalk(elimination).run();
 }
 
 std::vector<std::vector<double>> min_marginals(const CostGraph& graph, const SearchOptions& options) {

@@ -8,9 +8,9 @@ namespace cortado::plan {
 namespace {
 
 // Walks through an iteration, forward and back, one group after the other.
-class Walk {
+class MemoryWalk {
  public:
-  Walk(const PlanGraph& graph, std::span<const int> assignment)
+  MemoryWalk(const PlanGraph& graph, std::span<const int> assignment)
       : graph_(graph),
         assignment_(assignment.begin(), assignment.end()),
         into_(graph.groups.size()),
@@ -135,7 +135,7 @@ CostGraph held_graph(const PlanGraph& graph) {
 }
 
 Bytes peak_bytes(const PlanGraph& graph, std::span<const int> assignment) {
-  return Walk(graph, assignment).run();
+  return MemoryWalk(graph, assignment).run();
 }
 
 }  // namespace cortado::plan

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "cortado/base/error.h"
@@ -16,8 +15,6 @@
 
 namespace cortado::plan {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class PlanMaker {
  public:

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "cortado/base/error.h"
 #include "cortado/plan/threads.h"
 
 namespace cortado::plan {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The costs of a vertex's candidates that are left with those that a neighbour has left, the neighbour's x
 // outermost, so that all of the vertex's candidates beside one x lie together.

@@ -248,9 +248,8 @@ class BackwardBuilder {
     weights_due_ = {};
   }
 
-  static bool any(const std::vector<bool>& wanted) { return std::ranges::find(wanted, true) != wanted.end(); }
   static bool has_weights_step(const Work& work) {
-    return work.task.layer().splits_backward() && any(work.task.parameter_gradients);
+    return work.task.layer().splits_backward() && any_wanted(work.task.parameter_gradients);
   }
 
   // The weights' gradient usually comes first, so that its sum travels while the inputs' gradient is
@@ -261,7 +260,7 @@ class BackwardBuilder {
     const bool split = work.task.layer().splits_backward();
     const View sums = work.facts.backward_sums > 0 ? place_sums(index) : View{};
     if (has_weights_step(work) && !weights_last) place_weights(index);
-    if (any(work.task.input_gradients) || !split) {
+    if (any_wanted(work.task.input_gradients) || !split) {
       Step step = backward_step(work, index, Pass::backward);
       step.as<steps::Compute>()->sums = sums;
       if (sums) step.reads.push_back(sums);
@@ -311,7 +310,7 @@ class BackwardBuilder {
   void place_compute(WorkIndex index) {
     Work& work = program_.works[index];
     const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
-    work.data_first = weights_last && any(work.task.input_gradients);
+    work.data_first = weights_last && any_wanted(work.task.input_gradients);
     for (int output : last_of(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)

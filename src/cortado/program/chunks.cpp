@@ -7,8 +7,6 @@
 namespace cortado {
 namespace {
 
-using Kind = GradientChunks::Kind;
-
 // Says where chunks end while the gradients of one group pass by in backward order; the same at every rank.
 class ChunkEnds {
  public:
@@ -40,15 +38,15 @@ class ChunkEnds {
 
   bool ended(bool other_layer) const {
     switch (chunks_.kind) {
-      case Kind::parameter:
+      case GradientChunks::Kind::parameter:
         return true;
-      case Kind::layer:
+      case GradientChunks::Kind::layer:
         return other_layer;
-      case Kind::first:
+      case GradientChunks::Kind::first:
         return other_layer && layers_ == chunks_.layers + 1;
-      case Kind::bytes:
+      case GradientChunks::Kind::bytes:
         return bytes_ >= chunks_.bytes;
-      case Kind::one:
+      case GradientChunks::Kind::one:
         break;
     }
     return false;

@@ -1,6 +1,7 @@
 #include "cortado/report/markup.h"
 
 #include <cstdint>
+#include <fmt/format.h>
 
 namespace cortado {
 namespace {
@@ -55,6 +56,10 @@ std::string breakable(std::string_view escaped_name) {
     if (byte == '/' || byte == '_' || byte == '+') result += "<wbr/>";
   }
   return result;
+}
+
+std::string table_cell(const char* label, const std::string& value) {
+  return fmt::format("<td data-label=\"{}\">{}</td>", label, value);
 }
 
 }  // namespace cortado

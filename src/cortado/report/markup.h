@@ -12,4 +12,7 @@ std::string escaped(std::string_view text);
 // An escaped name that may go on in a new line after / _ and +.
 std::string breakable(std::string_view escaped_name);
 
+// A cell of a table of HTML; narrow screens show its label, too. `value` is markup.
+std::string table_cell(const char* label, const std::string& value);
+
 }  // namespace cortado

@@ -6,7 +6,7 @@
 namespace cortado {
 namespace {
 
-constexpr double full = 1000, height = 22;
+constexpr double track_width = 1000, track_height = 22;
 
 // Consecutive devices that compute alike.
 struct Row {
@@ -36,13 +36,13 @@ std::string rect(const std::string& css_class, double x, double width, const std
   return fmt::format(
       "<rect class=\"{}\" x=\"{:.1f}\" y=\"0\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}"
       "</title></rect>",
-      css_class, x, width, height, title);
+      css_class, x, width, track_height, title);
 }
 
 // An iteration as Eq. 1 counts it, one layer after the other: what comes to it, then the layer itself.
 std::string row_text(const PlanPage& page, const Row& row) {
   const plan::Plan& plan = page.plan();
-  const double scale = full / plan.seconds.count;
+  const double scale = track_width / plan.seconds.count;
   const auto device = static_cast<size_t>(row.first);
   std::string bars;
   double at = 0, computing = 0;
@@ -65,7 +65,8 @@ std::string row_text(const PlanPage& page, const Row& row) {
       "{2:.0f}\" preserveAspectRatio=\"none\" style=\"height:{2:.0f}px\" role=\"img\" aria-label=\"{0}: "
       "computes {3} ms\"><rect class=\"nothing\" width=\"{1:.0f}\" height=\"{2:.0f}\"/>{4}</svg>"
       "<span class=\"value\"><b>{5:.0f} %</b> {3} ms</span></li>\n",
-      name, full, height, short_number(1e3 * computing), bars, 100 * computing / plan.seconds.count);
+      name, track_width, track_height, short_number(1e3 * computing), bars,
+      100 * computing / plan.seconds.count);
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ std::string words_of(const Degrees& degrees) {
   return text;
 }
 
-std::string legend(const PlanPage& page) {
+std::string configs_legend(const PlanPage& page) {
   std::string text = "<ul class=\"legend configs\">\n";
   for (const ConfigColours::Use& use : page.colours.uses()) {
     const bool cut = use.degrees.product() > 1;
@@ -210,7 +210,8 @@ std::string graph_part(const PlanPage& page) {
          "samples of a batch, <b>c</b> output channels, <b>h w d</b> rows, columns and depth, <b>r</b> input "
          "channels, whose results are summed. <b>n2 c2 on 0-3</b> is two by two parts on devices 0 to "
          "3.</p>\n" +
-         legend(page) + "<div class=\"pieces\">\n" + Drawing(page).pictures() + "</div>\n</section>\n";
+         configs_legend(page) + "<div class=\"pieces\">\n" + Drawing(page).pictures() +
+         "</div>\n</section>\n";
 }
 
 }  // namespace cortado

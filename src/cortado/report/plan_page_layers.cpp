@@ -6,10 +6,6 @@
 namespace cortado {
 namespace {
 
-std::string cell(const char* label, const std::string& value) {
-  return fmt::format("<td data-label=\"{}\">{}</td>", label, value);
-}
-
 // What a layer would add to an iteration if it were cut so.
 std::string added(const plan::Plan& plan, const plan::Alternative& other) {
   return (plan.limited || other.bound ? "\u2265 +" : "+") + short_milliseconds(other.adds) + " ms";
@@ -32,14 +28,15 @@ std::string row(const PlanPage& page, size_t g) {
   const plan::Plan& plan = page.plan();
   const plan::PlannedGroup& group = plan.groups[g];
   return fmt::format("<tr id=\"layer-{}\"><th scope=\"row\">{}</th>", g, page.name(group)) +
-         cell("cut", fmt::format("{}{}", page.chip(group.strategy.config), sync_text(group.strategy.sync))) +
-         cell("computing, ms", short_milliseconds(compute_of(group))) +
-         cell("sums, ms", short_milliseconds(sync_of(group))) +
-         cell("transfers, ms", short_milliseconds(transfer_of(group))) +
-         cell("sent", short_bytes(static_cast<double>(group.bytes))) +
-         cell("held", short_bytes(static_cast<double>(group.memory.count))) +
-         cell("next best", next_best(plan, plan.runners_up[g])) +
-         cell("by samples", by_sample(plan, group, plan.by_sample[g])) + "</tr>\n";
+         table_cell("cut",
+                    fmt::format("{}{}", page.chip(group.strategy.config), sync_text(group.strategy.sync))) +
+         table_cell("computing, ms", short_milliseconds(compute_of(group))) +
+         table_cell("sums, ms", short_milliseconds(sync_of(group))) +
+         table_cell("transfers, ms", short_milliseconds(transfer_of(group))) +
+         table_cell("sent", short_bytes(static_cast<double>(group.bytes))) +
+         table_cell("held", short_bytes(static_cast<double>(group.memory.count))) +
+         table_cell("next best", next_best(plan, plan.runners_up[g])) +
+         table_cell("by samples", by_sample(plan, group, plan.by_sample[g])) + "</tr>\n";
 }
 
 }  // namespace
@@ -64,12 +61,12 @@ std::string layers_part(const PlanPage& page) {
   return text +
          fmt::format("</tbody>\n<tfoot><tr><th scope=\"row\">iteration: {} ms</th>",
                      short_milliseconds(plan.seconds)) +
-         cell("cut", "") + cell("computing, ms", short_milliseconds(sum_of(plan, compute_of))) +
-         cell("sums, ms", short_milliseconds(sum_of(plan, sync_of))) +
-         cell("transfers, ms", short_milliseconds(sum_of(plan, transfer_of))) +
-         cell("sent", short_bytes(static_cast<double>(plan.bytes))) +
-         cell("held", short_bytes(static_cast<double>(plan.memory.count))) + cell("next best", "") +
-         cell("by samples", "") + "</tr></tfoot>\n</table>\n</section>\n";
+         table_cell("cut", "") + table_cell("computing, ms", short_milliseconds(sum_of(plan, compute_of))) +
+         table_cell("sums, ms", short_milliseconds(sum_of(plan, sync_of))) +
+         table_cell("transfers, ms", short_milliseconds(sum_of(plan, transfer_of))) +
+         table_cell("sent", short_bytes(static_cast<double>(plan.bytes))) +
+         table_cell("held", short_bytes(static_cast<double>(plan.memory.count))) +
+         table_cell("next best", "") + table_cell("by samples", "") + "</tr></tfoot>\n</table>\n</section>\n";
 }
 
 }  // namespace cortado

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/report/advice.h"
+#include "cortado/report/markup.h"
 #include "cortado/report/run_page_parts.h"
 
 namespace cortado {
@@ -58,17 +59,14 @@ std::string meaning(const RunReport& report) {
       short_milliseconds(drawn.upper));
 }
 
-std::string cell(const char* label, const std::string& value) {
-  return fmt::format("<td data-label=\"{}\">{}</td>", label, value);
-}
-
 std::string row(const std::string& name, const RunTotals& totals) {
   return fmt::format("<tr><th scope=\"row\">{}</th>", name) +
-         cell("ends, ms", short_milliseconds(totals.end)) +
-         cell("computing, ms", short_milliseconds(totals.compute)) +
-         cell("messages, ms", short_milliseconds(totals.communication)) +
-         cell("exposed, ms", short_milliseconds(totals.exposed)) + cell("R, %", overlap_text(totals)) +
-         cell("data wait, ms", short_milliseconds(totals.data_wait)) + "</tr>\n";
+         table_cell("ends, ms", short_milliseconds(totals.end)) +
+         table_cell("computing, ms", short_milliseconds(totals.compute)) +
+         table_cell("messages, ms", short_milliseconds(totals.communication)) +
+         table_cell("exposed, ms", short_milliseconds(totals.exposed)) +
+         table_cell("R, %", overlap_text(totals)) +
+         table_cell("data wait, ms", short_milliseconds(totals.data_wait)) + "</tr>\n";
 }
 
 RunTotals mean(const std::vector<RunTotals>& all) {

@@ -12,7 +12,7 @@ namespace {
 constexpr double lane_height = 22, gap = 3;               // of the compute lane; below it the messages
 constexpr double messages_height = 66, most_height = 14;  // of all lanes of messages, and of one
 constexpr double wait_height = 10;                        // within the compute lane
-constexpr double letter = 6.1;                            // about how wide one is
+constexpr double label_letter = 6.1;                      // about how wide one is
 constexpr int most_lanes = 12;                            // of messages; more of them share the last one
 
 const char* class_of(const TraceSlice& slice) {
@@ -37,12 +37,12 @@ struct Axis {
   double share(Seconds time) const { return std::clamp(time.count / length, 0.0, 1.0); }
 };
 
-std::string milliseconds(Seconds seconds) { return short_milliseconds(seconds) + " ms"; }
+std::string length_text(Seconds seconds) { return short_milliseconds(seconds) + " ms"; }
 
 Piece piece_of(const TraceSlice& slice, const Axis& axis, Seconds shift) {
-  std::string title = fmt::format("{}: {}", slice.name, milliseconds(slice.length()));
+  std::string title = fmt::format("{}: {}", slice.name, length_text(slice.length()));
   const Seconds exposed = slice.exposed_length();
-  if (exposed.count > 0) title += fmt::format(", {} of it exposed", milliseconds(exposed));
+  if (exposed.count > 0) title += fmt::format(", {} of it exposed", length_text(exposed));
   return {class_of(slice), title, slice.layer.empty() ? slice.category : slice.layer,
           axis.share(slice.begin + shift), axis.share(slice.end + shift)};
 }
@@ -85,7 +85,7 @@ class Lanes {
           messages.push_back(piece_of(*slice, axis, shift));
       for (const auto& [begin, end] : slice->exposed)
         waits_.push_back({slice->loads() ? "wait data" : "wait",
-                          fmt::format("computing waits for {}: {}", slice->name, milliseconds(end - begin)),
+                          fmt::format("computing waits for {}: {}", slice->name, length_text(end - begin)),
                           "", axis.share(begin), axis.share(end)});
     }
     std::ranges::stable_sort(messages, {}, &Piece::begin);
@@ -132,7 +132,7 @@ class Lanes {
     const double share = piece.end - piece.begin;
     const std::string title = fmt::format("<title>{}</title>", escaped(piece.title));
     const auto width_for = [&](const std::string& label) {
-      const double needs = letter * static_cast<double>(letters_of(label)) + 7;
+      const double needs = label_letter * static_cast<double>(letters_of(label)) + 7;
       return share * 325 >= needs ? 0 : share * 590 >= needs ? 1 : share * 990 >= needs ? 2 : 3;
     };
     // Of a chain of layers the first may have to do.
@@ -199,7 +199,7 @@ std::string drawn_text(const RunReport& report) {
                      drawn.step.count / report.step.count);
 }
 
-const char* const legend =
+const char* const lanes_legend =
     "<ul class=\"legend\"><li><i class=\"swatch forward\"></i>forward</li><li><i class=\"swatch "
     "backward\"></i>"
     "backward</li><li><i class=\"swatch weights\"></i>gradient of weights</li><li><i class=\"swatch "
@@ -241,7 +241,7 @@ std::string lanes_part(const RunReport& report) {
         "they begin.";
   if (ranks.size() > shown)
     about += fmt::format(" Shown are {} of {} ranks; a trace (--trace) has all.", shown, ranks.size());
-  return "<section id=\"lanes\">\n<h2>Timeline</h2>\n<p>" + about + "</p>\n" + legend +
+  return "<section id=\"lanes\">\n<h2>Timeline</h2>\n<p>" + about + "</p>\n" + lanes_legend +
          "<ul class=\"bars lanes\">\n" + rows + "</ul>\n</section>\n";
 }
 

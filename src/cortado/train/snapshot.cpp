@@ -17,8 +17,6 @@
 namespace cortado {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int format_version = 2;  // 1 had no checksum
 constexpr const char* metadata_key = "cortado";
 
@@ -50,13 +48,13 @@ std::string non_finite_value(const Network& network, const Snapshot& snapshot) {
 
 SafetensorsFile tensors_of(const Network& network, const Snapshot& snapshot) {
   SafetensorsFile file;
-  Json state{{"version", format_version},
-             {"iteration", snapshot.iteration},
-             {"learning_rate_step", snapshot.learning_rate_step},
-             {"solver", snapshot.solver},
-             {"seed", snapshot.seed},
-             {"positions", snapshot.positions},
-             {"net", network.name()}};
+  nlohmann::json state{{"version", format_version},
+                       {"iteration", snapshot.iteration},
+                       {"learning_rate_step", snapshot.learning_rate_step},
+                       {"solver", snapshot.solver},
+                       {"seed", snapshot.seed},
+                       {"positions", snapshot.positions},
+                       {"net", network.name()}};
   file.metadata = {{metadata_key, state.dump()}, {"format", "pt"}};
   auto add = [&](const std::string& name, const Blob& blob) {
     if (!blob.values.empty()) file.tensors.push_back({name, blob.shape, blob.values});
@@ -105,7 +103,7 @@ Blob tensor_named(const SafetensorsFile& file, const std::string& path, const st
 }
 
 // 0: none.
-int version_of(const Json& state) {
+int version_of(const nlohmann::json& state) {
   if (!state.is_object() || !state.contains("version") || !state["version"].is_number_integer()) return 0;
   return state["version"].get<int>();
 }
@@ -115,17 +113,17 @@ SafetensorsFile read_checked(const std::string& path) {
   SafetensorsFile file = read_safetensors(path);
   const auto state = file.metadata.find(metadata_key);
   if (state != file.metadata.end() && !file.metadata.contains(SafetensorsFile::checksum_key) &&
-      version_of(Json::parse(state->second, nullptr, /*allow_exceptions=*/false)) > 1)
+      version_of(nlohmann::json::parse(state->second, nullptr, /*allow_exceptions=*/false)) > 1)
     refuse_damaged(path);
   return file;
 }
 
-Json state_of(const SafetensorsFile& file, const std::string& path) {
+nlohmann::json state_of(const SafetensorsFile& file, const std::string& path) {
   auto text = file.metadata.find(metadata_key);
   if (text == file.metadata.end()) {
     throw UserError(fmt::format("{}: holds weights but no training state; give it as --weights", path));
   }
-  Json state = Json::parse(text->second, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json state = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
   const int version = version_of(state);
   if (version < 1 || version > format_version) {
     throw UserError(
@@ -144,7 +142,7 @@ void check_solver(const std::string& path, const std::string& made_by, const std
 Snapshot read_cortado(const std::string& path, const Network& network, const std::string& solver,
                       int rounds) {
   SafetensorsFile file = read_checked(path);
-  Json state = state_of(file, path);
+  nlohmann::json state = state_of(file, path);
   Snapshot snapshot;
   try {
     snapshot.iteration = state.at("iteration").get<int64_t>();
@@ -152,7 +150,7 @@ Snapshot read_cortado(const std::string& path, const Network& network, const std
     snapshot.solver = state.at("solver").get<std::string>();
     snapshot.seed = state.at("seed").get<uint64_t>();
     snapshot.positions = state.at("positions").get<std::map<std::string, int64_t>>();
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("{}: its training state is not sound: {}", path, error.what()));
   }
   check_solver(path, snapshot.solver, solver);

@@ -112,7 +112,7 @@ class Trainer {
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   double run_batch(const Optimizer::Batch& batch);
-  [[noreturn]] void refuse(int64_t iteration, const std::string& what) const;
+  [[noreturn]] void refuse(int64_t iteration, const std::string& what);
   [[noreturn]] void refuse_loss(double loss);
   [[noreturn]] void refuse_values();
   void settle();

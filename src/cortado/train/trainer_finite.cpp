@@ -37,7 +37,9 @@ void Trainer::settle() {
   if (first_of(communicator_, optimizer_->non_finite()).entry) refuse_values();
 }
 
-void Trainer::refuse(int64_t iteration, const std::string& what) const {
+// All ranks call it. The job may go on without this training, so none of its messages may be left under way.
+void Trainer::refuse(int64_t iteration, const std::string& what) {
+  train_executor_->settle();
   std::string kept = "no snapshot was made yet";
   if (!started_from_.empty()) kept = "no snapshot was made since the training went on from " + started_from_;
   if (!last_snapshot_.empty()) kept = "the last snapshot is " + last_snapshot_;

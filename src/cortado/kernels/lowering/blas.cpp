@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cblas.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <dnnl.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -127,7 +128,7 @@ std::string refusal_of(Blas blas) {
   if (blas == Blas::openblas) return loaded_openblas().refusal;
   const Blis& blis = loaded_blis();
   if (blis.sgemm != nullptr && blis.set_threads != nullptr) return "";
-  return std::string(blis_file) + " is not installed (Debian: libblis4-openmp)";
+  return fmt::format("{} is not installed (Debian: libblis4-openmp)", blis_file);
 }
 
 // All of them run on one thread inside a parallel region, whatever their number of threads, and their calls
