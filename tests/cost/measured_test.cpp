@@ -192,18 +192,18 @@ TEST_F(TaskTimesFile, ComesBackBitForBit) {
 
 TEST_F(TaskTimesFile, OfElsewhereOrBrokenIsRefused) {
   EXPECT_EQ(refusal(times_.text()), "");
-  EXPECT_THAT(refusal(TaskTimes("other", "build").text()), HasSubstr("'machine' is 'other', not 'machine'"));
-  EXPECT_THAT(refusal(TaskTimes("machine", "old").text()), HasSubstr("'build' is 'old', not 'build'"));
-  EXPECT_THAT(refusal(with("\"version\": 1", "\"version\": 2")), HasSubstr("of another 'version'"));
-  EXPECT_THAT(refusal(with("cortado-task-times", "cortado-strategy")), HasSubstr("'format'"));
-  EXPECT_THAT(refusal(with("0.1", "-0.1")), HasSubstr("no time"));
+  EXPECT_THAT(refusal(TaskTimes("other", "build").text()), HasSubstr("machine: 'other' is not 'machine'"));
+  EXPECT_THAT(refusal(TaskTimes("machine", "old").text()), HasSubstr("build: 'old' is not 'build'"));
+  EXPECT_THAT(refusal(with("\"version\": 1", "\"version\": 2")), HasSubstr("version: 2 is not supported"));
+  EXPECT_THAT(refusal(with("cortado-task-times", "cortado-strategy")), HasSubstr("is not a task times file"));
+  EXPECT_THAT(refusal(with("0.1", "-0.1")), HasSubstr("tasks[0].forward_seconds: -0.1 is negative"));
   EXPECT_THAT(refusal(with("0.1", "1e999")), Not(testing::IsEmpty()));
-  EXPECT_THAT(refusal(with("0.1", "\"0.1\"")), HasSubstr("no number 'forward_seconds'"));
-  EXPECT_THAT(refusal(with("\"task\": \"a\"", "\"task\": 1")), HasSubstr("names no task"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(with("0.1", "\"0.1\"")), HasSubstr("tasks[0].forward_seconds: \"0.1\" is not a number"));
+  EXPECT_THAT(refusal(with("\"task\": \"a\"", "\"task\": 1")), HasSubstr("tasks[0].task: 1 is not a text"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("is not a task times file"));
   const std::string text = times_.text();
   for (size_t length = 0; length + 2 < text.size(); ++length)
-    EXPECT_THAT(refusal(text.substr(0, length)), HasSubstr("not JSON, or cut off"));
+    EXPECT_THAT(refusal(text.substr(0, length)), HasSubstr("is not JSON"));
 }
 
 }  // namespace

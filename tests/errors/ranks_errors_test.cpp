@@ -91,8 +91,8 @@ TEST_F(RankErrors, AStrategyThatDoesNotFit) {
       {R"("loss": {"h": 2}, )" + all, two, {"layer 'loss'", "h"}},
       {R"("conv": {"n": 2, "devices": [0, 7]}, )" + all, two, {"layer 'conv'", "7"}},
       {R"("conv": {"n": 2, "devices": [1, 1]}, )" + all, two, {"layer 'conv'", "1"}},
-      {R"("conv": {"n": 2, "sync": "ring"}, )" + all, two, {"layer 'conv'", "sync", "'ring'", "allreduce"}},
-      {R"("conv": {"m": 2}, )" + all, two, {"layer 'conv'", "no key \"m\""}},
+      {R"("conv": {"n": 2, "sync": "ring"}, )" + all, two, {"layers.conv.sync", "'ring'", "allreduce"}},
+      {R"("conv": {"m": 2}, )" + all, two, {"layers.conv", "no key \"m\""}},
       {R"("conv": {"n": 0}, )" + all, two, {"layer 'conv'", "n"}},
       {all, R"("ranks": 2, "net": "lenet")", {"is for net 'lenet', this is net 'small'"}},
   };

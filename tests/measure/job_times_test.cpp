@@ -136,17 +136,17 @@ TEST_F(DamagedTimes, AreForgottenWhole) {
   const auto set = [&](const char* key, const Json& value) {
     return [=, this] { edit("tasks-", [&](Json& file) { file[key] = value; }); };
   };
-  expect_forgotten(set("build", "another build"), "'build' is 'another build'");
-  expect_forgotten(set("machine", "another machine"), "'machine' is 'another machine'");
-  expect_forgotten(set("version", 2), "of another 'version'");
-  expect_forgotten(set("tasks", "none"), "there is no list 'tasks'");
-  expect_forgotten([&] { overwrite("tasks-", "{\"format\": \"cort"); }, "this is not JSON, or cut off");
+  expect_forgotten(set("build", "another build"), "build: 'another build' is not");
+  expect_forgotten(set("machine", "another machine"), "machine: 'another machine' is not");
+  expect_forgotten(set("version", 2), "version: 2 is not supported");
+  expect_forgotten(set("tasks", "none"), "tasks: \"none\" is not a list");
+  expect_forgotten([&] { overwrite("tasks-", "{\"format\": \"cort"); }, "is not JSON");
   // One bad entry among good ones.
   expect_forgotten(
       [&] {
         edit("tasks-", [](Json& file) { file["tasks"].push_back({{"task", "x"}, {"forward_seconds", -1}}); });
       },
-      "no time");
+      "is negative");
 }
 
 // An update is always known: it is measured where it is not.

@@ -1,15 +1,13 @@
 #include "cortado/cost/task_times.h"
 
-#include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cortado/base/error.h"
+#include "cortado/base/json_object.h"
 
 namespace cortado {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "cortado-task-times";
 constexpr int format_version = 1;
@@ -19,30 +17,35 @@ constexpr std::pair<const char*, Seconds TaskTime::*> passes[] = {
     {"backward_weights_seconds", &TaskTime::backward_weights},
     {"backward_seconds", &TaskTime::backward}};
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw UserError(fmt::format("{}: {}; it is measured anew", where, what));
+constexpr std::string_view keys[] = {"format", "version", "build", "machine", "tasks"};
+constexpr std::string_view task_keys[] = {"task", "forward_seconds", "backward_weights_seconds",
+                                          "backward_seconds"};
+
+void check_text(const JsonObject& file, std::string_view key, const std::string& expected) {
+  const std::string value = file.text(key, expected);
+  if (value != expected) file.refuse(key, fmt::format("'{}' is not '{}'", value, expected));
 }
 
-void check_text(const Json& file, const char* key, const std::string& expected, const std::string& where) {
-  const auto found = file.find(key);
-  if (found == file.end() || !found->is_string())
-    refuse(where, fmt::format("'{}' is missing or no text", key));
-  const std::string& value = found->get_ref<const std::string&>();
-  if (value != expected) refuse(where, fmt::format("'{}' is '{}', not '{}'", key, value, expected));
-}
-
-TaskTime read_time(const Json& entry, const std::string& where) {
+TaskTime read_time(const JsonObject& entry) {
   TaskTime time;
-  for (const auto& [key, member] : passes) {
-    const auto found = entry.find(key);
-    if (found == entry.end() || !found->is_number())
-      refuse(where, fmt::format("a task has no number '{}'", key));
-    const double seconds = found->get<double>();
-    if (!std::isfinite(seconds) || seconds < 0)
-      refuse(where, fmt::format("'{}' is {}, no time", key, seconds));
-    time.*member = {seconds};
-  }
+  for (const auto& [key, member] : passes) time.*member = {entry.not_negative(key, {}, "seconds")};
   return time;
+}
+
+std::map<std::string, TaskTime> read_times(const std::string& json, const std::string& where,
+                                           const std::string& build, const std::string& machine) {
+  const Json parsed = parse_json(json, where);
+  check_format(parsed, where, "task times", format_name, format_version);
+  const JsonObject file(parsed, where, "", keys);
+  check_text(file, "build", build);
+  check_text(file, "machine", machine);
+  std::map<std::string, TaskTime> times;
+  int number = 0;
+  for (const Json& each : file.list("tasks", "the times")) {
+    const JsonObject entry(each, where, fmt::format("tasks[{}]", number++), task_keys);
+    times[entry.text("task", "the task's text")] = read_time(entry);
+  }
+  return times;
 }
 
 }  // namespace
@@ -53,6 +56,7 @@ const TaskTime* TaskTimes::find(const std::string& problem) const {
 }
 
 std::string TaskTimes::text() const {
+  using Json = nlohmann::ordered_json;
   Json list = Json::array();
   for (const auto& [problem, time] : times_) {
     Json entry{{"task", problem}};
@@ -68,20 +72,12 @@ std::string TaskTimes::text() const {
 }
 
 void TaskTimes::read(const std::string& json, const std::string& where) {
-  const Json file = Json::parse(json, nullptr, false);
-  if (!file.is_object()) refuse(where, "this is not JSON, or cut off");
-  check_text(file, "format", format_name, where);
-  if (!file.contains("version") || file["version"] != format_version) refuse(where, "of another 'version'");
-  check_text(file, "build", build_, where);
-  check_text(file, "machine", machine_, where);
-  if (!file.contains("tasks") || !file["tasks"].is_array()) refuse(where, "there is no list 'tasks'");
-  std::map<std::string, TaskTime> read;
-  for (const Json& entry : file["tasks"]) {
-    if (!entry.is_object() || !entry.contains("task") || !entry["task"].is_string())
-      refuse(where, "an entry of 'tasks' names no task");
-    read[entry["task"].get<std::string>()] = read_time(entry, where);
+  try {
+    const std::map<std::string, TaskTime> times = read_times(json, where, build_, machine_);
+    times_.insert(times.begin(), times.end());
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}; it is measured anew", error.what()));
   }
-  times_.insert(read.begin(), read.end());
 }
 
 }  // namespace cortado

@@ -283,31 +283,13 @@ void read_calibration(const JsonObject& file, Machine& machine) {
   if (object.has("allreduce")) read_collectives(object, devices, calibration.allreduce);
 }
 
-void check_format(const Json& json, const std::string& where) {
-  const Json none;
-  auto value_of = [&](const char* key) -> const Json& { return json.contains(key) ? json[key] : none; };
-  if (!json.is_object() || value_of("format") != machine_format) {
-    throw UserError(
-        fmt::format("{}: is not a machine file: \"format\" must be \"{}\"", where, machine_format));
-  }
-  if (value_of("version") != machine_version) {
-    throw UserError(fmt::format("{}: version: {} is not supported, this program reads {}", where,
-                                shown(value_of("version")), machine_version));
-  }
-}
-
 }  // namespace
 
 DeviceGraph parse_machine(const std::string& json, const std::string& where) {
   static constexpr Keys known = {"format", "version", "name",  "about",
                                  "nodes",  "network", "pairs", "calibration"};
-  Json parsed;
-  try {
-    parsed = Json::parse(json);
-  } catch (const Json::exception& error) {
-    throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
-  }
-  check_format(parsed, where);
+  const Json parsed = parse_json(json, where);
+  check_format(parsed, where, "machine", machine_format, machine_version);
   const JsonObject file(parsed, where, "", known);
   Machine machine;
   machine.name = file.text("name", "the machine's name");

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "cortado/machine/device_graph.h"
-#include "cortado/machine/json_object.h"
+#include "cortado/base/json_object.h"
 
 namespace cortado {
 

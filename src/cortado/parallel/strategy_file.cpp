@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <unordered_set>
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/json_object.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
 #include "cortado/parallel/strategy.h"
@@ -16,7 +15,6 @@
 namespace cortado {
 namespace {
 
-using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;  // finds a key only after all before it
 
 constexpr int format_version = 1;
@@ -26,88 +24,59 @@ constexpr std::pair<std::string_view, int Degrees::*> degree_keys[] = {
     {"n", &Degrees::n}, {"c", &Degrees::c}, {"d", &Degrees::d},
     {"h", &Degrees::h}, {"w", &Degrees::w}, {"r", &Degrees::r}};
 
-[[noreturn]] void refuse(const std::string& where, std::string_view key, const std::string& what) {
-  throw UserError(fmt::format("{}: \"{}\": {}", where, key, what));
-}
+constexpr int most_devices = 1 << 20;
 
-// A value in a message: lists and objects, which may nest deeply, are only named.
-std::string shown(const Json& value) {
-  if (value.is_object()) return "an object";
-  return value.is_array() ? "a list" : value.dump();
-}
-
-int whole_number(const Json& value, const std::string& where, std::string_view key) {
-  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > 1 << 20)
-    refuse(where, key, fmt::format("{} is not a whole number from 0 to 1048576", shown(value)));
-  return value.get<int>();
-}
-
-std::string text_of(const Json& value, const std::string& where, std::string_view key) {
-  if (!value.is_string()) refuse(where, key, fmt::format("{} is not a text", shown(value)));
-  return value.get<std::string>();
-}
-
-void check_keys(const Json& object, std::span<const std::string_view> known, const std::string& where) {
-  for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(known, key) != known.end()) continue;
-    throw UserError(fmt::format("{}: there is no key \"{}\"{} (known: {})", where, key,
-                                did_you_mean(key, known), joined(known)));
+// The number of devices that the degrees of `object` ask for, in double: it may be any.
+double read_degrees(const JsonObject& object, Degrees& degrees) {
+  double product = 1;
+  for (const auto& [key, member] : degree_keys) {
+    if (object.has(key)) degrees.*member = object.whole(key, 0, most_devices, "how many parts there are");
+    product *= degrees.*member;
   }
+  return product;
 }
 
-void read_list(const Json& value, const std::string& where, std::string_view key,
-               const std::function<void(const Json&)>& add) {
-  if (!value.is_array()) refuse(where, key, fmt::format("{} is not a list", shown(value)));
-  for (const Json& each : value) add(each);
+void read_devices(const JsonObject& object, ParallelConfig& config, double parts) {
+  constexpr std::string_view meaning = "the numbers of the devices";
+  if (object.has("devices")) {
+    config.devices.clear();
+    for (const Json& device : object.list("devices", meaning))
+      config.devices.push_back(object.whole(device, "devices", 0, most_devices, meaning));
+    return;
+  }
+  if (parts > most_devices) object.refuse("devices", fmt::format("{:.0f} are too many", parts));
+  config.devices.resize(static_cast<size_t>(config.degrees.product()));
+  std::iota(config.devices.begin(), config.devices.end(), 0);
 }
 
-LayerStrategy layer_of(const Json& object, const std::string& where) {
-  static constexpr std::string_view known[] = {"n",       "c",       "d",    "h",          "w",          "r",
-                                               "devices", "weights", "sync", "batch_norm", "planned_for"};
-  if (!object.is_object())
-    throw UserError(fmt::format("{}: {} is not an object such as {{\"n\": 2}}", where, shown(object)));
-  check_keys(object, known, where);
+LayerStrategy layer_of(const JsonObject& object) {
   LayerStrategy layer;
   ParallelConfig& config = layer.config;
-  for (const auto& [key, member] : degree_keys)
-    if (object.contains(key)) config.degrees.*member = whole_number(object[std::string(key)], where, key);
-  if (object.contains("devices")) {
-    config.devices.clear();
-    read_list(object["devices"], where, "devices",
-              [&](const Json& each) { config.devices.push_back(whole_number(each, where, "devices")); });
-  } else {
-    const Degrees& degrees = config.degrees;
-    double product = 1;
-    for (const auto& [key, member] : degree_keys) product *= degrees.*member;
-    if (product > 1 << 20) throw UserError(fmt::format("{}: {:.0f} devices are too many", where, product));
-    config.devices.resize(static_cast<size_t>(degrees.product()));
-    std::iota(config.devices.begin(), config.devices.end(), 0);
+  read_devices(object, config, read_degrees(object, config.degrees));
+  if (object.has("weights")) {
+    constexpr std::string_view meaning = "how much of the work each device takes";
+    for (const Json& weight : object.list("weights", meaning))
+      config.weights.push_back(object.number(weight, "weights", {}, meaning));
   }
-  if (object.contains("weights")) {
-    read_list(object["weights"], where, "weights", [&](const Json& each) {
-      if (!each.is_number()) refuse(where, "weights", fmt::format("{} is not a number", shown(each)));
-      config.weights.push_back(each.get<double>());
-    });
+  if (object.has("sync")) {
+    const std::string sync = object.text("sync", "allreduce, owner or replicate");
+    const auto known = gradient_sync_of(sync);
+    if (!known)
+      object.refuse("sync", fmt::format("'{}' is not known; use allreduce, owner or replicate", sync));
+    layer.sync = *known;
   }
-  if (object.contains("sync")) {
-    const std::string sync = text_of(object["sync"], where, "sync");
-    const auto known_sync = gradient_sync_of(sync);
-    if (!known_sync)
-      refuse(where, "sync", fmt::format("'{}' is not known; use allreduce, owner or replicate", sync));
-    layer.sync = *known_sync;
-  }
-  if (object.contains("batch_norm")) {
-    const std::string scope = text_of(object["batch_norm"], where, "batch_norm");
+  if (object.has("batch_norm")) {
+    const std::string scope = object.text("batch_norm", "whole or local");
     if (scope != "local" && scope != "whole")
-      refuse(where, "batch_norm", fmt::format("'{}' is not known; use whole or local", scope));
+      object.refuse("batch_norm", fmt::format("'{}' is not known; use whole or local", scope));
     layer.local_batch_norm = scope == "local";
   }
   return layer;
 }
 
-Strategy::Rule rule_of(const std::string& name, const Json& object, const std::string& where) {
-  Strategy::Rule rule{.pattern = name, .layer = layer_of(object, where)};
-  if (object.contains("planned_for")) rule.planned_for = text_of(object["planned_for"], where, "planned_for");
+Strategy::Rule rule_of(const std::string& name, const JsonObject& object) {
+  Strategy::Rule rule{.pattern = name, .layer = layer_of(object)};
+  if (object.has("planned_for")) rule.planned_for = object.text("planned_for", "the layer's task");
   return rule;
 }
 
@@ -129,21 +98,16 @@ OrderedJson json_of(const Strategy::Rule& rule) {
   return object;
 }
 
-Schedule schedule_of(const Json& object, const std::string& where) {
-  static constexpr std::string_view known[] = {"gradient_chunks", "late_updates", "halves"};
-  if (!object.is_object()) refuse(where, "schedule", fmt::format("{} is not an object", shown(object)));
-  check_keys(object, known, where + ": \"schedule\"");
+Schedule schedule_of(const JsonObject& object) {
   Schedule schedule;
-  if (object.contains("gradient_chunks")) {
-    const std::string text = text_of(object["gradient_chunks"], where, "gradient_chunks");
-    schedule.chunks = parse_chunks(text, where + ": \"gradient_chunks\"");
+  if (object.has("gradient_chunks")) {
+    const std::string text = object.text("gradient_chunks", "where chunks end");
+    schedule.chunks =
+        parse_chunks(text, fmt::format("{}: {}", object.file(), object.path_of("gradient_chunks")));
   }
   for (const auto& [key, value] :
        {std::pair{"late_updates", &schedule.late_updates}, {"halves", &schedule.halves}}) {
-    if (!object.contains(key)) continue;
-    const Json& given = object[key];
-    if (!given.is_boolean()) refuse(where, key, fmt::format("{} is not true or false", shown(given)));
-    *value = given.get<bool>();
+    if (object.has(key)) *value = object.truth(key, "one of them");
   }
   return schedule;
 }
@@ -197,30 +161,23 @@ std::vector<std::string> layers_in_order(const std::string& json) {
 
 Strategy parse_strategy(const std::string& json, const std::string& where) {
   static constexpr std::string_view known[] = {"format", "version", "net", "ranks", "schedule", "layers"};
-  Json file;
-  try {
-    file = Json::parse(json);
-  } catch (const Json::exception& error) {
-    throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
-  }
-  const Json none;
-  auto value_of = [&](const char* key) -> const Json& { return file.contains(key) ? file[key] : none; };
-  if (!file.is_object() || value_of("format") != format_name)
-    throw UserError(fmt::format("{}: is not a strategy file: \"format\" must be \"{}\"", where, format_name));
-  check_keys(file, known, where);
-  if (value_of("version") != format_version) {
-    refuse(where, "version",
-           fmt::format("{} is not supported, this program reads {}", shown(value_of("version")),
-                       format_version));
-  }
+  static constexpr std::string_view known_of_schedule[] = {"gradient_chunks", "late_updates", "halves"};
+  static constexpr std::string_view known_of_layer[] = {
+      "n", "c", "d", "h", "w", "r", "devices", "weights", "sync", "batch_norm", "planned_for"};
+  const Json parsed = parse_json(json, where);
+  check_format(parsed, where, "strategy", format_name, format_version);
+  const JsonObject file(parsed, where, "", known);
   Strategy strategy;
-  if (file.contains("net")) strategy.net = text_of(file["net"], where, "net");
-  if (file.contains("ranks")) strategy.ranks = whole_number(file["ranks"], where, "ranks");
-  if (file.contains("schedule")) strategy.schedule = schedule_of(file["schedule"], where);
-  if (!file.contains("layers") || !file["layers"].is_object())
-    refuse(where, "layers", "must be an object of layer names and configurations");
+  if (file.has("net")) strategy.net = file.text("net", "the net's name");
+  if (file.has("ranks")) strategy.ranks = file.whole("ranks", 0, most_devices, "how many ranks there are");
+  if (file.has("schedule"))
+    strategy.schedule = schedule_of(file.object("schedule", known_of_schedule, "an object"));
+  constexpr std::string_view meaning = "an object of layer names and configurations";
+  const Json& layers = file.get("layers", meaning);
+  if (!layers.is_object()) file.refuse("layers", fmt::format("{} is not {}", shown(layers), meaning));
   for (const std::string& name : layers_in_order(json))
-    strategy.rules.push_back(rule_of(name, file["layers"][name], fmt::format("{}: layer '{}'", where, name)));
+    strategy.rules.push_back(
+        rule_of(name, JsonObject(layers[name], where, file.path_of("layers") + "." + name, known_of_layer)));
   return strategy;
 }
 

@@ -1,4 +1,4 @@
-#include "cortado/machine/json_object.h"
+#include "cortado/base/json_object.h"
 
 #include <algorithm>
 #include <charconv>
@@ -22,6 +22,25 @@ long double to_unit(double value, JsonUnit unit) {
 }
 
 }  // namespace
+
+Json parse_json(const std::string& text, const std::string& where) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw UserError(fmt::format("{}: is not JSON: {}", where, error.what()));
+  }
+}
+
+void check_format(const Json& json, const std::string& where, std::string_view kind, std::string_view format,
+                  int version) {
+  const Json none;
+  auto value_of = [&](const char* key) -> const Json& { return json.contains(key) ? json[key] : none; };
+  if (!json.is_object() || value_of("format") != format)
+    throw UserError(fmt::format("{}: is not a {} file: \"format\" must be \"{}\"", where, kind, format));
+  if (value_of("version") != version)
+    throw UserError(fmt::format("{}: version: {} is not supported, this program reads {}", where,
+                                shown(value_of("version")), version));
+}
 
 std::string shown(const Json& value) {
   constexpr size_t longest = 60;
@@ -102,13 +121,24 @@ double JsonObject::positive(std::string_view key, JsonUnit unit, std::string_vie
 }
 
 int JsonObject::whole(std::string_view key, int least, int most, std::string_view meaning) const {
-  const Json& value = get(key, meaning);
+  return whole(get(key, meaning), key, least, most, meaning);
+}
+
+int JsonObject::whole(const Json& value, std::string_view key, int least, int most,
+                      std::string_view meaning) const {
   const bool good = value.is_number_integer() && value <= Json(most) && value >= Json(least);
   if (!good) {
     refuse(key, fmt::format("{} is not a whole number from {} to {}; give {}", shown(value), least, most,
                             meaning));
   }
   return value.get<int>();
+}
+
+bool JsonObject::truth(std::string_view key, std::string_view meaning) const {
+  const Json& value = get(key, meaning);
+  if (!value.is_boolean())
+    refuse(key, fmt::format("{} is not true or false; give {}", shown(value), meaning));
+  return value.get<bool>();
 }
 
 std::string JsonObject::text(std::string_view key, std::string_view meaning) const {
