@@ -202,7 +202,7 @@ TEST_F(TimesOfRanks, ComeFromTheFirstRanksFile) {
     tables[rank] = times.table().text();
     times.save();
   });
-  EXPECT_THAT(told[0], HasSubstr("this is not JSON"));
+  EXPECT_THAT(told[0], HasSubstr("is not JSON"));
   EXPECT_EQ(told[1], "");
   EXPECT_EQ(tables[0], tables[1]);
   EXPECT_EQ(read_file(kept_file("tasks-")), tables[0]);

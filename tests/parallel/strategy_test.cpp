@@ -138,7 +138,8 @@ TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
   EXPECT_THAT(refusal(R"({"format": "cortado-strategy", "version": 7, "layers": {}})"), HasSubstr("version"));
   // Values that nest deeply are told without going into them.
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
-  EXPECT_THAT(refusal(file(R"("*": {"n": )" + deep + "}")), HasSubstr("layers.*.n: a list is not a whole number"));
+  EXPECT_THAT(refusal(file(R"("*": {"n": )" + deep + "}")),
+              HasSubstr("layers.*.n: a list is not a whole number"));
   EXPECT_THAT(refusal(R"({"format": "cortado-strategy", "version": )" + deep + "}"),
               HasSubstr("version: a list is not supported"));
   const Network net = small_net();
@@ -162,7 +163,8 @@ TEST(Strategy, RefusesAPlanForAnotherNet) {
       "remove \"planned_for\" of all layers");
   plan.rules[0].planned_for = "";
   EXPECT_NO_THROW(resolve(plan, net, 2, "s.json"));
-  EXPECT_THAT(refusal(file(R"("*": {"planned_for": 7})")), HasSubstr("layers.*.planned_for: 7 is not a text"));
+  EXPECT_THAT(refusal(file(R"("*": {"planned_for": 7})")),
+              HasSubstr("layers.*.planned_for: 7 is not a text"));
 }
 
 TEST(Strategy, LayersThatShareAParameterAreCutAlike) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The library has no variables that two users in a process share, but those listed here, each with its reason.
 
-Looks at the variables in the archive's writable memory; those that the sources declare const are set once, by whoever comes first.
+Looks at the variables in the objects' writable memory; those that the sources declare const are set once, by whoever comes first.
 
-    tests/structure/globals.py NM ARCHIVE ROOT
+    tests/structure/globals.py NM OBJECTS ROOT      OBJECTS: the folder of the build with the rooms' objects
 """
 
 import pathlib
@@ -35,36 +35,42 @@ SHARED = {
 }
 
 
-def variables(nm, archive):
-    """(source's name, variable, whether a header may declare it) of each in writable memory that is ours."""
-    listed = subprocess.run([nm, "-C", "-f", "sysv", archive], check=True, capture_output=True, text=True).stdout
-    source = ""
+def sources_of(item):
+    """The names of the sources that an object was compiled from: one, or those of a unity build."""
+    unity = item.with_suffix("")
+    if not unity.name.startswith("unity_"):
+        return (unity.name,)
+    return tuple(re.findall(r'#include ".*/(.*\.cpp)"', unity.read_text()))
+
+
+def variables(nm, item):
+    """(sources' names, variable, whether a header may declare it) of each in writable memory that is ours."""
+    listed = subprocess.run([nm, "-C", "-f", "sysv", item], check=True, capture_output=True, text=True).stdout
     for line in listed.split("\n"):
-        if header := re.match(r".*\b([\w.-]+\.(?:cpp|cc))\.o[\]:]", line):
-            source = header[1]
         fields = [field.strip() for field in line.rsplit("|", 6)]
         if len(fields) != 7 or not re.match(r"\.t?(bss|data)(?!\.rel\.ro)", fields[6].removeprefix("*")):
             continue
         name = fields[0]
         if name.startswith(("cortado::", "(anonymous")) and fields[3] in ("OBJECT", "TLS"):
-            yield source, re.sub(r"\[abi:\w+\]", "", name).rsplit("::", 1)[-1], fields[2] in "uVW"
+            yield sources_of(item), re.sub(r"\[abi:\w+\]", "", name).rsplit("::", 1)[-1], fields[2] in "uVW"
 
 
 def main():
-    nm, archive, rooms = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]) / "src/cortado"
+    nm, objects, rooms = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]) / "src/cortado"
     texts = {file: file.read_text() for ending in ("*.cpp", "*.h") for file in rooms.rglob(ending)}
-    faults, used, found = [], set(), set(variables(nm, archive))
+    faults, used = [], set()
+    found = {variable for item in objects.glob("cortado_*.dir/**/*.o") for variable in variables(nm, item)}
     if len(found) < 20:
-        sys.exit(f"{archive}: only {len(found)} variables")
-    for source, name, in_header in sorted(found):
-        places = [f for f in texts if f.name == source or (in_header and f.suffix == ".h")]
+        sys.exit(f"{objects}: only {len(found)} variables")
+    for sources, name, in_header in sorted(found):
+        places = [f for f in texts if f.name in sources or (in_header and f.suffix == ".h")]
         constant = re.compile(rf"^(\s*(inline|static) )?(const|constexpr) ([\w:, ]|<[^;=]*>|\* ?const)+ {name}\b(\[\w*\])?( = |;|\(|{{)", re.M)
         if any(constant.search(texts[f]) for f in places):
             continue
         listed = {f"{f.relative_to(rooms)} {name}" for f in places} & set(SHARED)
         used |= listed
         if not listed:
-            faults.append(f"{source}: variable {name} is shared by all users of a process; make it a member, or say here why not")
+            faults.append(f"{', '.join(sources)}: variable {name} is shared by all users of a process; make it a member, or say here why not")
     faults += [f"tests/structure/globals.py: there is no {name}" for name in sorted(set(SHARED) - used)]
     print("\n".join(faults) or f"{len(found)} variables, {len(used)} of them shared")
     sys.exit(bool(faults))

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "cortado/machine/device_graph.h"
 #include "cortado/base/json_object.h"
+#include "cortado/machine/device_graph.h"
 
 namespace cortado {
 

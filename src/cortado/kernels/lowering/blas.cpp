@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cblas.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <dnnl.h>
+#include <fmt/format.h>
 #include <omp.h>
 #include <sys/mman.h>
 #include <vector>
