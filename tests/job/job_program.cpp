@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "cortado/base/activity.h"
+#include "cortado/base/crash_guard.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
+#include "cortado/job/crash_handlers.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/parent.h"
 #include "cortado/job/rank.h"
@@ -61,7 +63,9 @@ int run_rank(const std::string& what, int number, int milliseconds) {
   std::fflush(stdout);
   LaunchedRank launched = launched_rank().value();
   if (what == "absent" && launched.rank == number) pause();  // until a signal
+  end_process_on_guarded_crash();
   std::unique_ptr<JobRank> job = JobRank::join(launched.rank);
+  { const CrashGuard reading("a file"); }  // as the command, which has read files by now
   if (what == "idle") {  // without MPI
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     job->goodbye(0);

@@ -31,6 +31,7 @@ SHARED = {
     "terminal/log_lines.cpp log_format": "how the command prints lines; api uses no terminal",
     "terminal/terminal.cpp is_rank": "the same",
     "terminal/terminal.cpp terminal": "the same",
+    "job/crash_handlers.cpp handled": "of the process: the handlers that it had before; only the command installs others",
     "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
 }
 

@@ -9,10 +9,17 @@
 namespace cortado {
 namespace {
 
+struct Handled {
+  int signal;
+  struct sigaction before;  // whose handler a crash outside a guard is for
+};
+Handled handled[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGFPE, {}}, {SIGABRT, {}}};
+
 void end_process(int signal) {
   const std::string_view line = CrashGuard::line();
   if (line.empty()) {
-    std::signal(signal, SIG_DFL);
+    for (const Handled& one : handled)
+      if (one.signal == signal) sigaction(signal, &one.before, nullptr);
     raise(signal);
     return;
   }
@@ -21,11 +28,11 @@ void end_process(int signal) {
 }
 
 void install_handlers() {
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
+  for (Handled& one : handled) {
     struct sigaction action {};
     action.sa_handler = end_process;
     action.sa_flags = SA_NODEFER;
-    sigaction(signal, &action, nullptr);
+    sigaction(one.signal, &action, &one.before);
   }
 }
 
