@@ -115,7 +115,7 @@ def torch_changes(path, start, dtype, data, labels):
 
 
 def norm_of(values):
-    return sum(part.double().square().sum() for part in values).sqrt().item()
+    return sum(torch.linalg.vector_norm(part, dtype=torch.float64) ** 2 for part in values).sqrt().item()
 
 
 def cortado_changes(path, start, folder, arguments):
