@@ -69,13 +69,15 @@ void add_shape_option(CLI::App& command, ModelOptions& options);
 // The state of the net of `file`, the model.
 caffe::NetState net_state_of(const ModelOptions& options, const NetFile& file, Phase otherwise);
 
-// That net, built without opening its data where their shapes can be known otherwise.
+// Builds the net that net_state_of() chooses. Opens its data only where their shapes cannot be known
+// otherwise.
 LoadedNetwork load_without_data(const ModelOptions& options, Phase otherwise);
 
 // Prints what the user should know of a file, on stderr of the first rank.
 void print_warnings(const std::vector<std::string>& lines);
 
-// What the options say in place of the file: batch size and sources of the net of that state.
+// Sets in `file` what the options say in its place: precision, batch size, and sources of the net of that
+// state.
 void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& file);
 
 // --gpu and --cpu-instead. This version has no GPU support: without the latter the former is refused. Gives

@@ -235,7 +235,8 @@ void Executor::run_lanes(const std::function<bool(StepIndex step)>& compute) {
   }
 }
 
-// After a failure, which is the one to be told: the next iteration begins with an empty queue.
+// Waits for the queue after a failure, so that the next iteration begins with an empty one. Drops what the
+// queue throws: the caller rethrows the first failure.
 void Executor::drain() {
   try {
     queue_.finish();
@@ -371,7 +372,7 @@ std::span<const float> Executor::gradient(int tensor) const {
   return values(program_.whole(program_.gradient_buffer(tensor)));
 }
 
-// As the host sees them; none where the view is nowhere.
+// Returns the elements of a view as floats in memory of the host; empty where the view has no memory.
 std::span<const float> Executor::values(const View& view) const {
   if (!view) return {};
   const Buffer& of = program_.buffers[view.buffer];

@@ -117,7 +117,7 @@ void Executor::bind_messages() {
   }
 }
 
-// Of a step that sums or gathers over its group.
+// Makes the transmission of a step that sums or gathers over its group, bound to the step's memory.
 std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
   const Step& step = program_.steps[index];
   const std::vector<int>& group = step.group();

@@ -102,7 +102,8 @@ void LaneThread::abandon() {
   changed_.wait(lock, [&] { return !running_; });
 }
 
-// Of several steps under way, the one that is needed soonest.
+// Returns the step that is being started, else the one under way that is needed soonest, else the next in
+// order.
 StepIndex LaneThread::waited_for() const {
   std::lock_guard lock(mutex_);
   if (!compute_waits_) return {};

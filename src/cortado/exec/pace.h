@@ -9,8 +9,8 @@ namespace cortado {
 // Lets time pass as a processor would that takes so long for one step after the other.
 class Pace {
  public:
-  // Returns when a step of this length ends that began when this was called, or, where the step before should
-  // have ended less than 0.5 ms ago, then: sleeping ends late, and the steps after catch up.
+  // Sleeps until a step of this length ends. The step begins where the one before should have ended or, if
+  // that is more than 0.5 ms ago, now: sleeping ends late, and steps in a row make up for it.
   void take(Seconds seconds);
 
  private:

@@ -31,16 +31,16 @@ class Staging {
   // Device memory of a buffer of kind batch.
   float* batch(BufferIndex buffer) const;
 
-  // The communication lane. take_out() begins to copy what the step reads, once the steps that it waits for
-  // are done. next_out(): a step, in their order, for which that has ended; nowhere: none yet. put_in()
-  // begins to copy what the step has written, or the batch that it has loaded.
+  // For the communication lane. take_out() begins to copy what the step reads, once the compute steps that it
+  // waits for are done. next_out() returns the next step, in the order of take_out(), whose copy has ended;
+  // nowhere: none yet. put_in() begins to copy what the step has written, or the batch that it has loaded.
   void take_out(StepIndex step);
   StepIndex next_out();
   bool is_out(StepIndex step) const;
   void put_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
 
-  // The compute lane. Kernels launched from now on come after what was put in by the messages that `step`
-  // waits for, or by all but carried ones, or by all.
+  // For the compute lane. Kernels launched after wait_for() see what the messages that `step` waits for have
+  // put in; after wait_for_messages(), what all messages have put in, the carried ones only with `carried`.
   void wait_for(StepIndex step);
   void wait_for_messages(bool carried);
   void computed(StepIndex step);  // all of it is launched

@@ -16,7 +16,7 @@ std::string progress_text(const Peers& peers) {
   return last >= 0 ? fmt::format("last iteration {}", last) : "before its first iteration";
 }
 
-// By its address, or by its name with or without the domain.
+// Whether `named` is the host of `peer`: its address, or its name with or without the domain.
 bool is_host(const std::string& named, const Peer& peer) {
   const auto first = [](const std::string& name) { return name.substr(0, name.find('.')); };
   return named == peer.socket.address() || named == peer.host || first(named) == peer.host ||

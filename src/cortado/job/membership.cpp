@@ -16,7 +16,7 @@
 namespace cortado {
 namespace {
 
-// That of the membership that lives, for the observers of this process.
+// The JobRank of this process's JobMembership, for watched_rank(); null: none.
 JobRank* watched = nullptr;
 
 // Without a parent each rank prints its own message. What stops one rank often stops all: the others give

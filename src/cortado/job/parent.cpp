@@ -236,7 +236,8 @@ class Parent {
     }
   }
 
-  // Of the failure of a rank that missed others, one that does not answer is the reason.
+  // Where a rank that failed missed another one, the first rank that has not answered since then is the
+  // reason.
   void blame_the_silent() {
     for (const auto& peer : peers_) {
       if (!peer->there() || peer->answered >= peer->suspected) continue;

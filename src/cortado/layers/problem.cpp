@@ -12,7 +12,8 @@ std::string flags(const std::vector<bool>& values) {
   return text;
 }
 
-// Which samples and channels they are takes no other time; how rows and columns lie to the padding may.
+// Moves the ranges of samples and channels to 0: where they begin does not change the time. Where rows and
+// columns begin may: they can lie at the padding.
 std::string text_of(Box box) {
   for (int axis = 0; axis < std::min(box.rank(), 2); ++axis) box[axis] = {0, box[axis].size()};
   return box.text();

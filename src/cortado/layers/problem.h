@@ -12,7 +12,7 @@ std::string key_of(const Layer& layer);
 // All of a task that its time depends on, as text: keys of its layers, phase, shapes, boxes, wanted
 // gradients. Two tasks of one text are the same computation.
 std::string problem_of(const Task& task);
-// On the kernels of that name; "": those that the list of all selects.
+// The same, with the name of the kernels that run the task; "": those that the list of all selects.
 std::string problem_of(const Task& task, const std::string& kernels);
 
 }  // namespace cortado

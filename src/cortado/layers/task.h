@@ -15,7 +15,7 @@ struct Task {
   // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
   std::vector<LayerPtr> layers;
   Phase phase = Phase::train;
-  // Of elements of inputs and their gradients, and of outputs and theirs; f32 beyond a list's end.
+  // Element types of inputs and their gradients, and of outputs and theirs; f32 beyond a list's end.
   std::vector<ElementType> input_types, output_types;
   ElementType parameter_type = ElementType::f32;
   std::vector<Shape> inputs;          // global shapes
@@ -64,8 +64,8 @@ Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> sum
 // Of Task::input_gradients or Task::parameter_gradients.
 bool any_wanted(const std::vector<bool>& gradients);
 
-// Of a layer with weights: the same slice of them at work on whole samples and images. Equal for all replicas
-// of that slice.
+// Widens the task of a layer with weights to whole samples and images, with the same slice of the weights.
+// The result is equal for all replicas of that slice.
 Task of_all_replicas(const Task& task);
 
 }  // namespace cortado

@@ -19,8 +19,8 @@ struct RankFacts {
 // The ranks of the job, nothing measured. All ranks call these; every one gets the same.
 std::vector<RankFacts> facts_of_job(Communicator& job);
 
-// The node of each rank, counted from 0: ranks of one host name. Throws UserError where they are mixed, since
-// a machine's devices stand node by node.
+// The node of each rank, counted from 0: ranks of one host name. Throws UserError where a host's ranks are
+// not consecutive, since a machine lists its devices node by node.
 std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks);
 
 // The job's machine, measured in about so many seconds while nothing else runs. Measured sums

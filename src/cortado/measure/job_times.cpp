@@ -133,8 +133,9 @@ void JobTimes::find_fast_ranks() {
   alone_ = static_cast<int>(std::ranges::max_element(weights) - weights.begin());
 }
 
-// Within factors that quick measurements of one link differ by. Links within a host are what they were:
-// they differ by much more, by where the system lets ranks run, and little depends on them.
+// True when the links between hosts are as they were, within factors by which quick measurements of one link
+// differ. Links within a host are not compared: they differ by much more, by where the system lets ranks run,
+// and little depends on them.
 bool JobTimes::links_agree(const DeviceGraph& kept) const {
   constexpr double bandwidths = 1.5, latencies = 4;
   const std::vector<int> nodes = kept.node_of_devices();
@@ -232,7 +233,7 @@ TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int mos
   return slowest(digest(problem_of(task)), takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
 }
 
-// Of all ranks; of unequal ones, of those that are as fast as the fastest.
+// Returns the slowest rank's time. Where ranks are unequal, only those about as fast as the fastest count.
 TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& times) const {
   const RankTime mine{problem, times.forward.count, times.backward_weights.count, times.backward.count};
   const std::vector<RankTime> all = values_of_ranks(job_, mine);

@@ -9,8 +9,8 @@
 namespace cortado {
 namespace {
 
-// What tasks have in common that must be computed alike: replicas of the same weights, halves of a batch, and
-// a gradient that is computed apart.
+// Key of the tasks that must run on the same implementation: those of replicas of the same weights, of halves
+// of a batch, and of a gradient that is computed apart.
 std::string weights_of(const Task& task) {
   Task all = of_all_replicas(task);
   all.layers.resize(1);

@@ -44,7 +44,8 @@ class Parts {
     if (moved) add_part(in, reshape_to(joined()), layer_.bottoms[bottom], in, gradient);
     const std::string number = fmt::format("{}#{}", layer_.name, bottom + 1);
     add_part(bottom == 0 ? layer_.name : unused_(number), convolution_, in, out, gradient);
-    // That the bottom's gradient is not wanted does not mean that the weights' is not.
+    // propagate_down: false stops the gradient at the bottom alone. The weights still need the gradient that
+    // comes through the part after the convolution.
     if (!gradient.value_or(false)) gradient.reset();
     if (moved) add_part(out, reshape_to(taken_apart()), out, layer_.tops[bottom], gradient);
     if (bottom < layer_.loss_weights.size()) parts_.back().loss_weights = {layer_.loss_weights[bottom]};

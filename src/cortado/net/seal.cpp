@@ -79,7 +79,8 @@ void check_seal(std::string_view content, const std::string& path) {
            content.substr(content.size() - bytes_after - mark.size(), mark.size()) == mark;
   };
   const bool message = content.starts_with(length_mark) || has_at_end(checksum_mark, number_bytes);
-  // Of a seal that was cut, the mark stands nearer the end, or three letters of it at the end.
+  // Where a file ends within its seal, the mark lies nearer to the end, or the file ends with three or more
+  // of the mark's first letters.
   const std::string_view tail = content.substr(content.size() - std::min(content.size(), hdf5_seal_bytes));
   const bool hdf5 =
       tail.find(hdf5_mark) != tail.npos || tail.ends_with(hdf5_end) || ends_with_start_of(tail, hdf5_mark);

@@ -12,7 +12,8 @@ namespace cortado {
 
 // The parameters of one layer, in the layer's order (Caffe's blobs).
 struct LayerWeights {
-  // Of the layer's name in Caffe's HDF5, which has one place for it: the net's last layer of that name.
+  // `number` in Caffe's HDF5, which has one place for all layers of a name: the net's last layer of that
+  // name.
   static constexpr int last = -1;
 
   std::string layer;

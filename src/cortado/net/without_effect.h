@@ -4,8 +4,9 @@
 
 namespace cortado {
 
-// What a net says in vain, a line each with its remedy: fields of the data layers that Caffe once read and no
-// longer does, and so Cortado does not. Older layers' transformations are upgraded instead (upgrade_net).
+// Returns one line, with its remedy, for each field of a data layer that has no effect: Caffe once read it,
+// and neither Caffe nor Cortado does so now. Older layers' transformations are upgraded instead
+// (upgrade_net).
 std::vector<std::string> fields_without_effect(const NetFile& file);
 
 }  // namespace cortado

@@ -9,7 +9,7 @@
 
 namespace cortado {
 
-// What is said of a strategy's schedule, and of how layers sum gradients, in place of what the strategy says.
+// What a user sets in place of a strategy's own schedule, and of the way in which its layers sum gradients.
 struct ScheduleChanges {
   std::string gradient_chunks;  // as of parse_chunks(); empty: as the strategy says
   bool no_late_updates = false;

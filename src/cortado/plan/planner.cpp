@@ -67,7 +67,8 @@ class PlanMaker {
     return result;
   }
 
-  // Of a built-in strategy, or one made of them: no gradients are summed by owners.
+  // Returns the assignment of a built-in strategy, or of one made of them. Neither sums gradients by owners:
+  // a candidate that does so is counted as if it summed by allreduce.
   Assignment without_owners(std::string_view name, const std::vector<int>& candidates) const {
     Assignment result = assignment(name, candidates);
     for (size_t v = 0; v < graph_.groups.size(); ++v) {

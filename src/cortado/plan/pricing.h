@@ -41,7 +41,7 @@ class GroupPricer {
 
  private:
   class Run;
-  // Of a parameter's gradient, where devices have these slices.
+  // What it takes to sum a parameter's gradient over the devices, where these are their slices.
   struct GradientSum {
     GridLayout slices;
     Seconds allreduce{}, scatter{}, gather{};
@@ -69,7 +69,8 @@ class GroupPricer {
   std::optional<Task> summed_, after_;  // where r is cut: the first layer without bias, those after it
 };
 
-// What a candidate with this strategy costs; of it, only whether gradients are replicated is heeded.
+// Prices a group under the strategy's configuration. Of the strategy's way to sum gradients only `replicate`
+// counts; the price chooses between the others.
 Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,
              const PricingOptions& options, CostModel& costs);
 

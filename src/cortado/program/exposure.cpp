@@ -88,7 +88,7 @@ class Search {
     while (true) {
       const Message& message = messages_[static_cast<size_t>(m)];
       const int before = message.begin <= begin ? -1 : last_one(begin, message.begin, m - 1, nullptr);
-      // Where none was under way before it, the lane itself was late.
+      // Where no other message ended before this one began, the wait until then counts for this one.
       const double since = before < 0 ? begin : std::min(end, message.begin);
       if (since < end) found_.push_back({message.step, {since}, {end}});
       if (before < 0) return;

@@ -27,7 +27,8 @@ Program lower(const Network& network, const TaskOracle& oracle, const LowerOptio
 
 // Throws InternalError naming the first law that does not hold: every buffer read was written before, buffers
 // alive at one time do not overlap, waits point backward, steps of different lanes that share memory wait for
-// one another, every parameter that wants a gradient is updated exactly once and after its last use.
+// one another, every parameter that wants a gradient is updated exactly once, after its last use or (late)
+// before its first.
 void verify(const Program& program, const Network& network);
 
 // Checks the programs of all ranks together: every send has its receive of the same box, and all members of a

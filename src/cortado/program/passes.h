@@ -52,7 +52,7 @@ void find_needs(Program& program);
 // tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
 Step exchange_step(Program& program, WorkIndex work, bool backward, const View& from, const View& to);
 
-// Those that lie somewhere. (exchange.cpp)
+// Appends the views of `more` that lie in a buffer. (exchange.cpp)
 void append(std::vector<View>& views, const std::vector<View>& more);
 
 }  // namespace cortado

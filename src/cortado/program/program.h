@@ -98,8 +98,8 @@ struct Program {
   // Which samples of each source's batch this rank reads.
   std::map<std::string, Range> samples() const;
 
-  // Of a parameter's memory of so many elements, what this rank updates: all, or its share where gradients
-  // are summed at owners.
+  // Which of a parameter's `elements` in memory this rank updates: all, or its share where gradients are
+  // summed at owners.
   Range updated_elements(ParameterIndex parameter, int64_t elements) const;
 
   View add_buffer(std::string name, Buffer::Kind kind, Bytes size, ElementType type = ElementType::f32);

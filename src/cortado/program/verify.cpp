@@ -172,8 +172,8 @@ void verify_carried(const Program& program) {
           index);
 }
 
-// What carried and late steps touch has memory of its own, and no step of the next iteration changes it while
-// a carried one is at work there.
+// Buffers that carried and late steps touch live throughout. Where a carried step and a step of the next
+// iteration touch the same buffer and one of them writes it, the latter waits for the former.
 void verify_lasting(const Program& program) {
   StepsBefore before;
   for (StepIndex index : indices(program.steps)) {

@@ -180,8 +180,8 @@ std::vector<StepIndex> first_steps(const std::vector<Touch>& touches) {
 
 }  // namespace
 
-// Where a buffer takes over the memory of one that lived before, the first steps that touch it wait for the
-// steps of the other lane (or overlapping ones) that touch the former one.
+// Where a buffer takes over the memory of an earlier one, the first steps that touch it wait for the steps
+// that touch the earlier one; no compute step waits for another, since they run in order.
 void add_memory_waits(Program& program) {
   IndexedVector<BufferIndex, std::vector<Touch>> touching(program.buffers.size());
   for (StepIndex s : indices(program.steps)) {

@@ -46,8 +46,8 @@ struct RunReport {
   Seconds step;                    // from one iteration to the next; of those measured the median
   RunTotals totals;                // of rank 0, too
   std::vector<TraceSlice> slices;  // of all ranks, of one iteration
-  // Of measured iterations, `count` of them: the one that the slices are of, and between what half of them
-  // lie.
+  // Of `count` measured iterations: the number and the time of the one that the slices show, and the
+  // quartiles between which half of all times lie.
   struct Drawn {
     int number = 0, count = 0;
     Seconds step, lower, upper;

@@ -12,7 +12,7 @@
 
 namespace cortado {
 
-// What reports of measured iterations tell, of a simulated one: layers are rank 0's.
+// Returns a simulated iteration as the report of a measured one; its layers are rank 0's.
 TimeReport report_of(const SimulatedJob& simulated, const Network& network, const DeviceGraph& machine);
 
 // The steps of all ranks.

@@ -92,7 +92,7 @@ float* Optimizer::history(EntryIndex entry, int round) const {
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].history[round];
 }
 
-// Of the elements that are updated here.
+// Returns the gradient, summed over iter_size batches, of the elements that this rank updates.
 const float* Optimizer::gradient_of(const Slot& slot) const {
   return reached(slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin);
 }
@@ -129,7 +129,7 @@ void Optimizer::square_own() {
   }
 }
 
-// Of all ranks' slots together.
+// Sets `squares_` to the sums over the slots of all ranks. All ranks call it.
 void Optimizer::sum_squares() {
   device::Queue& queue = parameters_.device().queue();
   queue.launch([this] { square_own(); });

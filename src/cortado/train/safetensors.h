@@ -18,7 +18,7 @@ struct SafetensorsFile {
     std::vector<float> values;
     bool operator==(const Tensor&) const = default;
   };
-  // Under this key stands a checksum of the whole file, which writing adds.
+  // The key, in the metadata, of a checksum of the whole file, which writing adds.
   static constexpr const char* checksum_key = "cortado_checksum";
 
   std::vector<Tensor> tensors;  // in the order of the file

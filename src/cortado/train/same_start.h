@@ -9,7 +9,8 @@
 
 namespace cortado {
 
-// Something that all ranks of a job must have alike: "net lenet.prototxt" and the net's own bytes.
+// A value that must be equal on all ranks of a job, with its name: "net lenet.prototxt" and the net's own
+// bytes.
 struct StartFact {
   std::string name, value;
 };

@@ -13,7 +13,8 @@
 namespace cortado {
 namespace {
 
-// Which iteration is near the median is known at the end: some are kept, from all of the run.
+// The most timelines kept, evenly over the run: which iteration is nearest the median is known only at its
+// end.
 constexpr int most_kept = 32;
 
 RunReport::Drawn drawn_of(const std::vector<IterationTimes>& times, size_t index) {

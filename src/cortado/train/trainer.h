@@ -46,8 +46,8 @@ class Trainer {
     Notices notice{};           // what a user should know, though the work goes on; any thread
     bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
   };
-  // All ranks of a job make their trainers, and run them, alike. Throws UserError where there is nothing to
-  // learn (train/trainable.h).
+  // All ranks of a job make and call their trainers in the same order. Throws UserError where there is
+  // nothing to learn (train/trainable.h).
   Trainer(SolverOptions solver, const SolverNets& nets, const Options& options);
 
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
@@ -95,7 +95,8 @@ class Trainer {
     bool refuse = false;  // of a rank that has met what is not finite
   };
   Wishes wishes(StopFlags& flags) const;
-  // Of the training net or one beside it, whose readers read this rank's samples then.
+  // Makes the executor of the training net or of a test net; from then on the net's readers read only this
+  // rank's samples.
   std::unique_ptr<Executor> executor_of(DataNetwork& net, const Options& options, NodeStrategies strategies,
                                         const Schedule& schedule);
   ParameterCut parameter_cut() const;

@@ -9,8 +9,9 @@
 namespace cortado {
 namespace {
 
-// What any rank has met first: in the earliest iteration, in a gradient rather than elsewhere, in the
-// parameter nearest the loss. All ranks call it, and number the parameters of the training net alike.
+// Returns the first value that is not finite on any rank: of those in the earliest iteration, one in a
+// gradient before one elsewhere, then the one in the parameter nearest the loss. All ranks call it; a
+// parameter of the training net has the same number on all of them.
 Optimizer::NonFinite first_of(Communicator* communicator, const Optimizer::NonFinite& mine) {
   constexpr int64_t gradient = int64_t{1} << 24, iteration = int64_t{1} << 25, last = int64_t{1} << 32;
   int64_t rank_of = 0;  // the larger, the earlier met
@@ -31,7 +32,7 @@ void require_finite(Executor& executor, double loss, const std::string& what) {
                   where.empty() ? "the sum of the losses" : where));
 }
 
-// What is found in late updates ends the training here.
+// Does the late updates. Ends the training where an update on any rank has met what is not finite.
 void Trainer::settle() {
   train_executor_->settle();
   if (first_of(communicator_, optimizer_->non_finite()).entry) refuse_values();

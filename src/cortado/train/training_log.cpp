@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As a training leaves it that was killed while it wrote.
+// True when the last line of the file is incomplete: a training was killed while it wrote.
 bool ends_within_a_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(-1, std::ios::end);

@@ -110,7 +110,7 @@ Coefficients BatchNormKernel<E>::coefficients(const Arguments& arguments) const 
   return {statistics, statistics + x_.channels, row(2), row(3), row(4), row(5)};
 }
 
-// Of a variance beyond float32 as of an infinite one.
+// Returns 1 / sqrt(variance + eps); NaN where the variance is not finite or does not fit in float32.
 template <typename E>
 float BatchNormKernel<E>::inverse_deviation(double variance) const {
   const double inverse = 1 / std::sqrt(variance + chain_.options.eps);
