@@ -66,7 +66,7 @@ int run_rank(const std::string& what, int number, int milliseconds) {
   end_process_on_guarded_crash();
   std::unique_ptr<JobRank> job = JobRank::join(launched.rank);
   { const CrashGuard reading("a file"); }  // as the command, which has read files by now
-  if (what == "idle") {  // without MPI
+  if (what == "idle") {                    // without MPI
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     job->goodbye(0);
     return 0;

@@ -137,7 +137,7 @@ TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
   const size_t machine = foreign.find("\"machine\": \"");
   foreign.insert(machine + 12, "Another ");
   folder_.write(times, foreign);
-  planned(times + ": 'machine' is 'Another ");
+  planned(times + ": machine: 'Another ");
 }
 
 // Under cuts with halos, of weights and as planned: replicas of weights lie alike.
