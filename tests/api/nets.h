@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cmath>
-#include <functional>
 #include <string>
 
 #include "cortado/api/cortado.h"
@@ -41,16 +40,6 @@ inline void fill_bars(BatchRequest& batch) {
       }
     *label++ = static_cast<float>(kind);
   }
-}
-
-// The user's error that `action` throws; empty: none.
-inline std::string complaint_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 inline Solver small_solver(const std::string& prefix = "", const std::string& net = small_lenet()) {

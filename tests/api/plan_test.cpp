@@ -4,6 +4,7 @@
 
 #include "tests/api/nets.h"
 #include "tests/app/run_command.h"
+#include "tests/base/scratch_folder.h"
 
 namespace cortado::api {
 namespace {
@@ -56,15 +57,14 @@ TEST(Plan, RefusesAsTheCommandDoes) {
   const Network net = Network::from_file(alexnet, of_alexnet);
   const std::string options = "plan " + as_options + " --machine layer-wise-p100 --devices 2 --memory 0.25";
   const std::string text =
-      complaint_of([&] { plan(net, "layer-wise-p100", {.devices = 2, .memory_bytes = 1 << 28}); });
+      error_of([&] { plan(net, "layer-wise-p100", {.devices = 2, .memory_bytes = 1 << 28}); });
   EXPECT_NE(text.find("net 'AlexNet' on 2 devices"), std::string::npos) << text;
   EXPECT_EQ(run_cortado(folder.path(), options).output, "cortado: error: " + text + "\n");
 
-  const std::string unknown = complaint_of([] { Machine("layer-wise-p1000"); });
+  const std::string unknown = error_of([] { Machine("layer-wise-p1000"); });
   EXPECT_EQ(run_cortado(folder.path(), "plan " + as_options + " --machine layer-wise-p1000").output,
             "cortado: error: " + unknown + "\n");
-  const std::string strategy =
-      complaint_of([&] { simulate(net, "modl", Machine("layer-wise-p100").first(2)); });
+  const std::string strategy = error_of([&] { simulate(net, "modl", Machine("layer-wise-p100").first(2)); });
   EXPECT_EQ(run_cortado(folder.path(),
                         "simulate " + as_options + " --machine layer-wise-p100 --devices 2 --strategy modl")
                 .output,
@@ -131,7 +131,7 @@ TEST(Machine, TellsItsDevices) {
   EXPECT_GT(machine.device(0).peak_flops, 1e12);
   EXPECT_EQ(machine.first(2).devices(), 2);
   EXPECT_EQ(Machine::from_text(machine.text()).text(), machine.text());
-  EXPECT_NE(complaint_of([&] { machine.device(machine.devices()); }), "");
+  EXPECT_NE(error_of([&] { machine.device(machine.devices()); }), "");
 }
 
 }  // namespace

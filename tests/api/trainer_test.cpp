@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/api/nets.h"
+#include "tests/base/scratch_folder.h"
 
 namespace cortado::api {
 namespace {
@@ -100,9 +101,9 @@ TEST_F(TrainerTest, ReadsTensorsInSpokenOrder) {
   EXPECT_EQ(trainer.gradient("ip2").shape, (Shape{16, 4}));
 
   fresh.step();
-  EXPECT_NE(complaint_of([&] { fresh.tensor("conv1"); }).find("keep_tensors"), std::string::npos);
-  EXPECT_NE(complaint_of([&] { fresh.gradient("ip2"); }).find("keep_tensors"), std::string::npos);
-  EXPECT_EQ(complaint_of([&] { fresh.tensor("conv9"); }),
+  EXPECT_NE(error_of([&] { fresh.tensor("conv1"); }).find("keep_tensors"), std::string::npos);
+  EXPECT_NE(error_of([&] { fresh.gradient("ip2"); }).find("keep_tensors"), std::string::npos);
+  EXPECT_EQ(error_of([&] { fresh.tensor("conv9"); }),
             "net 'small-lenet' has no tensor 'conv9'; did you mean 'conv1'?");
   EXPECT_EQ(fresh.tensor("loss").values, std::vector<float>{static_cast<float>(fresh.loss())});
 }
@@ -113,9 +114,9 @@ TEST_F(TrainerTest, SetsParameters) {
   std::iota(bias.begin(), bias.end(), 1.F);
   trainer.set_parameter("conv1/bias", bias);
   EXPECT_EQ(trainer.parameter("conv1/bias").values, bias);
-  EXPECT_EQ(complaint_of([&] { trainer.set_parameter("conv1/bias", {1}); }),
+  EXPECT_EQ(error_of([&] { trainer.set_parameter("conv1/bias", {1}); }),
             "net 'small-lenet': parameter 'conv1/bias' has 6 values; given 1");
-  EXPECT_NE(complaint_of([&] { trainer.parameter("conv1/bios"); }).find("'conv1/bias'"), std::string::npos);
+  EXPECT_NE(error_of([&] { trainer.parameter("conv1/bios"); }).find("'conv1/bias'"), std::string::npos);
 }
 
 TEST_F(TrainerTest, GoesOnFromASnapshotBitForBit) {
@@ -206,7 +207,7 @@ TEST_F(TrainerTest, ReadsSpans) {
   by_call.step();
   EXPECT_NE(all_parameters(by_span), all_parameters(by_call));
   images.pop_back();
-  EXPECT_EQ(complaint_of([&] {
+  EXPECT_EQ(error_of([&] {
               data.spans("data", {images, labels}, {{1, 12, 12}, {}});
             }),
             "data of layer 'data': top 0 has 6911 values; give whole samples of 144 values, as many as the "
@@ -249,17 +250,17 @@ TEST_F(TrainerTest, PassesOnWhatACallbackThrows) {
 
 TEST_F(TrainerTest, RefusesWhatCannotBe) {
   const auto complaint = [&](const Solver& solver, const Data& data, const TrainerOptions& options = {}) {
-    return complaint_of([&] { Trainer trainer(solver, data, options); });
+    return error_of([&] { Trainer trainer(solver, data, options); });
   };
   EXPECT_EQ(complaint(small_solver(prefix()), Data().fill("dat", fill_bars)),
             "data of layer 'dat': no net has a source layer of that name (there are: data)");
   Solver solver = small_solver(prefix());
-  EXPECT_NE(complaint_of([&] { solver.set("base_lt", "1"); }).find("'base_lr'"), std::string::npos);
+  EXPECT_NE(error_of([&] { solver.set("base_lt", "1"); }).find("'base_lr'"), std::string::npos);
   EXPECT_NE(complaint(small_solver(prefix()).set("lr_policy", "fixd"), bars())
                 .find("solver: lr_policy: 'fixd' is unknown"),
             std::string::npos);
   EXPECT_NE(complaint(small_solver(prefix()), bars(), {.kernels = "slow"}).find("slow"), std::string::npos);
-  EXPECT_EQ(complaint_of([] { Network::from_text("layer { name: \"a\" typ: \"ReLU\" }"); }),
+  EXPECT_EQ(error_of([] { Network::from_text("layer { name: \"a\" typ: \"ReLU\" }"); }),
             "net:1:22: LayerParameter has no field 'typ'; did you mean 'type'?");
 }
 
@@ -276,7 +277,7 @@ TEST_F(TrainerTest, FeedsALayerWhoseDataAreNotAtHand) {
   trainer.step(2);
   declared.step(2);
   EXPECT_EQ(all_parameters(trainer), all_parameters(declared));
-  EXPECT_NE(complaint_of([&] { Trainer(small_solver(prefix(), net), bars()); }).find("give one for each"),
+  EXPECT_NE(error_of([&] { Trainer(small_solver(prefix(), net), bars()); }).find("give one for each"),
             std::string::npos);
 }
 

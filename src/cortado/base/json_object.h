@@ -41,8 +41,8 @@ class JsonObject {
   std::string path_of(std::string_view key) const;
   [[noreturn]] void refuse(std::string_view key, const std::string& what) const;
 
-  // `meaning` is what to give: "the peak of float32 in GFLOP/s". Where a value is given, it
-  // was found at `key`, as an element of its list. number() is finite and 0 or more.
+  // `meaning` is what to give: "the peak of float32 in GFLOP/s". Where a value is given, it was
+  // found at `key`, as an element of its list. number() is finite and 0 or more.
   double positive(std::string_view key, JsonUnit unit, std::string_view meaning) const;
   double number(const Json& value, std::string_view key, JsonUnit unit, std::string_view meaning) const;
   double not_negative(std::string_view key, JsonUnit unit, std::string_view meaning) const;

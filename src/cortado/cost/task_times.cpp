@@ -18,8 +18,7 @@ constexpr std::pair<const char*, Seconds TaskTime::*> passes[] = {
     {"backward_seconds", &TaskTime::backward}};
 
 constexpr std::string_view keys[] = {"format", "version", "build", "machine", "tasks"};
-constexpr std::string_view task_keys[] = {"task", "forward_seconds", "backward_weights_seconds",
-                                          "backward_seconds"};
+constexpr std::string_view task_keys[] = {"task", passes[0].first, passes[1].first, passes[2].first};
 
 void check_text(const JsonObject& file, std::string_view key, const std::string& expected) {
   const std::string value = file.text(key, expected);
