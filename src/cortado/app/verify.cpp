@@ -65,7 +65,7 @@ void run_verify(const VerifyArguments& a) {
 Command add_verify_command(CLI::App& app) {
   auto a = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
-      "verify", "Train a model cut by a strategy and uncut, on the same random data, and compare");
+      "verify", "Train a model cut by a strategy and uncut, on the same random data, and compare, in f32");
   add_model_options(*command, a->model);
   add_shape_option(*command, a->model);
   add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Iterations to train");
