@@ -161,14 +161,14 @@ class Run {
     kernel_.forward(arguments(false));
   }
   // What the kernel denies reading is gone.
-  void backward(bool data_first) {
+  void backward(bool input_gradients_first) {
     if (!kernel_.backward_reads().inputs) source_.scramble();
     if (!kernel_.backward_reads().outputs) target_.scramble();
     source_gradient_.scramble();
     for (TypedBuffer& each : gradients_) each.scramble();
     Arguments given = arguments(true);
-    given.data_first = data_first;
-    for (const bool data : {data_first, !data_first}) {
+    given.input_gradients_first = input_gradients_first;
+    for (const bool data : {input_gradients_first, !input_gradients_first}) {
       scratch_.scramble();
       if (data) {
         kernel_.backward(given);
@@ -270,8 +270,8 @@ AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double toleran
     for (double& value : expected.output) value = std::max(value, 0.0);
   Run run(task, kernel, given);
   const bool both = task.has_backward() && task.input_gradients[0];
-  for (const bool data_first : both ? std::vector{false, true} : std::vector{false, false}) {
-    const std::string which = data_first ? " (data first)" : "";
+  for (const bool input_gradients_first : both ? std::vector{false, true} : std::vector{false, false}) {
+    const std::string which = input_gradients_first ? " (input gradients first)" : "";
     run.give(given);
     run.forward();
     if (auto r = close("output", expected.output, run.output(), tolerance, run.output().type()); !r)
@@ -282,7 +282,7 @@ AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double toleran
       for (size_t i = 0; i < gradient.size(); ++i)
         if (relu && !(output[i] > 0)) gradient[i] = 0;
       expected.backward(gradient);
-      run.backward(data_first);
+      run.backward(input_gradients_first);
       if (auto r = gradients_equal(task, run, expected, tolerance); !r) return r << which;
     }
     if (auto r = run.intact(given); !r) return r << which;

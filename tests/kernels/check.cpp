@@ -78,10 +78,10 @@ class KernelRun {
 
   // Forward and, where the task has one, the backward pass. `shared`: output 0 uses the memory of input 0,
   // the gradient of input 0 that of output 0.
-  AssertionResult run(Results& results, bool shared = false, bool data_first = false) {
+  AssertionResult run(Results& results, bool shared = false, bool input_gradients_first = false) {
     reset();
     Arguments forward = forward_arguments(), backward = buffers_.arguments();
-    backward.data_first = data_first;
+    backward.input_gradients_first = input_gradients_first;
     if (shared) share(forward), share(backward);
     if (kernel_.passes_output_gradient()) pass_output_gradient(backward);
     kernel_.forward(forward);
@@ -90,11 +90,11 @@ class KernelRun {
     if (task_.has_backward()) {
       hide_what_backward_must_not_read(shared);
       const bool split = task_.layer().splits_backward();
-      if (split && !data_first) kernel_.backward_weights(backward);
+      if (split && !input_gradients_first) kernel_.backward_weights(backward);
       buffers_.scratch.scramble();
       kernel_.backward(backward);
       buffers_.scratch.scramble();
-      if (split && data_first) kernel_.backward_weights(backward);
+      if (split && input_gradients_first) kernel_.backward_weights(backward);
       if (auto result = output_gradients_intact(shared); !result) return result;
       if (auto result = collect_gradients(results, backward); !result) return result;
     }

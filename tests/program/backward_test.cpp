@@ -18,7 +18,7 @@ using testing::with_backward;
 
 std::vector<std::string> backward_of(const Network& net, const Program& program) {
   auto texts = texts_of(net, program);
-  texts.erase(texts.begin(), texts.begin() + program.forward_steps);
+  texts.erase(texts.begin(), texts.begin() + program.forward_end);
   return texts;
 }
 
@@ -73,7 +73,7 @@ TEST(PlaceBackward, InputGradientsThatAreExchangedComeBeforeWeightGradients) {
     EXPECT_LT(place("backward-weights a"), std::ssize(texts));
     for (const Work& work : program.works) {
       const std::string name = name_of(work, net);
-      EXPECT_EQ(work.data_first, name == "b" || name == "c") << name;
+      EXPECT_EQ(work.input_gradients_first, name == "b" || name == "c") << name;
     }
   }
 }

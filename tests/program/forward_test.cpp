@@ -21,7 +21,7 @@ TEST(PlaceForward, MakesAStepOfEveryWorkInOrder) {
   const Program program = with_forward(net, whole(net));
   EXPECT_THAT(texts_of(net, program),
               ElementsAre("load data", "forward a+relu_a2", "forward b", "forward loss"));
-  EXPECT_EQ(program.forward_steps, 4);
+  EXPECT_EQ(program.forward_end, 4);
   EXPECT_EQ(program.steps[StepIndex(0)].lane, Lane::communication);
   EXPECT_EQ(program.buffers[program.steps[StepIndex(0)].writes[0].buffer].kind, Buffer::Kind::batch);
 }
@@ -178,7 +178,7 @@ class ForwardRun {
 TEST(PlaceForward, OverwritesNothingThatIsStillReadOfRandomNets) {
   testing::for_random_programs(100, [](const Network& net, const Program& program, uint32_t) {
     Program forward = program;
-    forward.steps.resize(static_cast<size_t>(program.forward_steps));
+    forward.steps.resize(static_cast<size_t>(program.forward_end));
     ForwardRun(forward).run();
     if (::testing::Test::HasFailure()) FAIL() << forward.text(net);
   });

@@ -99,7 +99,7 @@ TEST(HalveHalos, LeavesWholeWhatHasNoHalves) {
 // Bytes of each buffer that forward steps write, in the order of memory.
 std::map<BufferIndex, std::vector<std::pair<int64_t, int64_t>>> written(const Program& program) {
   std::map<BufferIndex, std::vector<std::pair<int64_t, int64_t>>> runs;
-  for (StepIndex s(0); s.value() < program.forward_steps; ++s) {
+  for (StepIndex s(0); s.value() < program.forward_end; ++s) {
     for (const View& view : program.steps[s].writes) {
       const auto kind = program.buffers[view.buffer].kind;
       if (kind == Buffer::Kind::scratch || kind == Buffer::Kind::staging) continue;
@@ -136,8 +136,8 @@ TEST(HalveHalos, HalvesAreAllOfTheWhole) {
     }
     for (const auto& [index, sum] : samples) EXPECT_EQ(sum, 2) << name_of(program.works[index], net);
     const auto before = texts_of(net, whole), after = texts_of(net, program);
-    EXPECT_EQ(std::vector(after.begin() + program.forward_steps, after.end()),
-              std::vector(before.begin() + whole.forward_steps, before.end()));
+    EXPECT_EQ(std::vector(after.begin() + program.forward_end, after.end()),
+              std::vector(before.begin() + whole.forward_end, before.end()));
   });
   EXPECT_GT(halves, 20);
 }

@@ -107,13 +107,13 @@ TEST(DelayUpdates, ComeRightBeforeTheFirstUseInRandomJobs) {
       ++late;
       EXPECT_EQ(uses_before(program, s, update->parameter), 0);
       StepIndex next = s;
-      while (next.value() < program.forward_steps && program.steps[next].late) ++next;
+      while (next.value() < program.forward_end && program.steps[next].late) ++next;
       const bool used_next =
-          next.value() == program.forward_steps || uses(program, program.steps[next], update->parameter);
+          next.value() == program.forward_end || uses(program, program.steps[next], update->parameter);
       EXPECT_TRUE(used_next || computed_late(program, update->parameter)) << text_of(net, program, step);
     }
     EXPECT_EQ(program.steps.size() - punctual.size(),
-              static_cast<size_t>(program.forward_steps - whole.forward_steps));
+              static_cast<size_t>(program.forward_end - whole.forward_end));
     auto kept = whole.steps.begin();
     for (const Step& step : punctual) {
       while (kept != whole.steps.end() && kept->action.index() != step.action.index()) ++kept;

@@ -80,7 +80,7 @@ TEST(Lower, UpdatesASharedParameterOnce) {
 TEST(Lower, TestNetsHaveNoBackwardPass) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build(Phase::test);
   Program program = lower(net, facts_of);
-  EXPECT_EQ(program.forward_steps, static_cast<int>(program.steps.size()));
+  EXPECT_EQ(program.forward_end, static_cast<int>(program.steps.size()));
   EXPECT_EQ(count<steps::Barrier>(program), 0);
 }
 
@@ -89,7 +89,7 @@ TEST(Lower, ABarrierStandsBetweenThePasses) {
   Network net = NetBuilder().conv("a", "data").relu("a").loss("a", "data").build();
   const Program program = lower(net, facts_of);
   ASSERT_EQ(count<steps::Barrier>(program), 1);
-  const StepIndex forward_end(program.forward_steps);
+  const StepIndex forward_end(program.forward_end);
   const Step& barrier = program.steps[forward_end];
   EXPECT_TRUE(barrier.is<steps::Barrier>());
   for (StepIndex s(0); s < forward_end; ++s) {

@@ -125,7 +125,7 @@ class HandMade {
   }
   // What came before is the forward pass.
   void barrier() {
-    program.forward_steps = static_cast<int>(program.steps.size());
+    program.forward_end = static_cast<int>(program.steps.size());
     add({.action = steps::Barrier{}});
   }
 

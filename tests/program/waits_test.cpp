@@ -34,7 +34,7 @@ TEST(AddWaits, ReadersWaitForTheWriterAndWritersForReaders) {
   made.compute({}, {a});  // the message has read it
   made.message({}, {b});  // the message has written, the compute step has read it
   made.compute({c}, {});  // its own lane
-  made.program.forward_steps = 6;
+  made.program.forward_end = 6;
   add_waits(made.program);
   EXPECT_EQ(waits_of(made.program), (std::vector<std::vector<int>>{{}, {0}, {1}, {1}, {1, 2}, {}}));
 }
@@ -47,7 +47,7 @@ TEST(AddWaits, PartsOfABufferThatDoNotOverlapWaitForNothing) {
   made.compute({}, {high});
   made.compute({low}, {});
   made.message({middle}, {});
-  made.program.forward_steps = 4;
+  made.program.forward_end = 4;
   add_waits(made.program);
   EXPECT_EQ(waits_of(made.program), (std::vector<std::vector<int>>{{}, {}, {0}, {0, 1}}));
 }
@@ -71,7 +71,7 @@ TEST(AddWaits, CarriedStepsAreWaitedForInTheNextIteration) {
   made.compute({b}, {});
   made.message({b}, {a}).carried = true;
   made.message({}, {b});
-  made.program.forward_steps = 4;
+  made.program.forward_end = 4;
   add_waits(made.program);
   const auto& steps = made.program.steps;
   EXPECT_THAT(values_of(steps[StepIndex(0)].waits_before), ElementsAre(2));  // reads a, writes b

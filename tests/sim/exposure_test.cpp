@@ -91,7 +91,7 @@ TEST(Exposure, FindsWhatTheIterationBeforeLeft) {
   program.steps = {Step{.action = steps::Update{}, .waits_before = {StepIndex(2)}},
                    Step{.action = steps::Compute{}},
                    Step{.action = steps::SumGradient{}, .lane = Lane::communication, .carried = true}};
-  program.forward_steps = 2;
+  program.forward_end = 2;
   const auto at = [](int step, Lane lane, double begin, double end) {
     return TimelineEntry{0, lane, StepIndex(step), {begin}, {end}};
   };

@@ -28,7 +28,7 @@ void run_machine(const MachineArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.options);
   CommandFiles files;
   files.writes("--out", a.out);
-  check(files, *job);
+  check_command_files(files, *job);
   check_same_start(a.options.cut, *job, {{"--seconds", std::to_string(a.seconds)}});
   const DeviceGraph graph(measure_machine(*job, a.seconds));
   if (job->rank() > 0) return;

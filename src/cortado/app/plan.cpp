@@ -61,7 +61,7 @@ CommandFiles files_of(const PlanArguments& a) {
 // For the ranks of this job, by costs measured on them.
 void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
-  check(files_of(a), *job);
+  check_command_files(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "", print_notice);
   const plan::Plan plan =

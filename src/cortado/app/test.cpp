@@ -41,7 +41,7 @@ void run_test(const TestArguments& a) {
   const caffe::NetState state = net_state_of(a.model, file, Phase::test);
   apply(a.model, state, file);
   add_files(files, file);
-  check(files, *job);
+  check_command_files(files, *job);
   check_same_start(a.machine.cut, *job,
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
   DataNetwork data(file, state,

@@ -125,7 +125,7 @@ void run_time(const TimeArguments& a) {
   files.writes("--trace", a.trace);
   files.writes("--predict-out", a.predict_out);
   files.writes_page("--report", a.report);
-  check(files, *job);
+  check_command_files(files, *job);
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   check_same_start(a.machine.cut, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},

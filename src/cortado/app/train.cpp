@@ -165,7 +165,7 @@ void run_train(const TrainArguments& a) {
   print_warnings(fields_without_effect(message, a.solver));
   print_warnings(warnings_of(nets));
   const CommandFiles files = files_of(a, options, nets);
-  check(files, *job);
+  check_command_files(files, *job);
   check_same_training(a, message, nets, *job);
   Trainer trainer(options, nets, trainer_options(a, options, *job));
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));

@@ -32,7 +32,7 @@ void run_verify(const VerifyArguments& a) {
   add_inputs(files, a.model);
   add_inputs(files, a.machine);
   files.writes("--json", a.json);
-  check(files, *job);
+  check_command_files(files, *job);
   if (a.model.precision != Precision::f32)
     throw UserError("--precision bf16: a cut rounds otherwise, which hides a fault; verify in f32");
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);

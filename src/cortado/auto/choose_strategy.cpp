@@ -134,7 +134,7 @@ std::string obstacle(Communicator& job) {
 }  // namespace
 
 AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
-                           const Notices& tell) {
+                           const Notices& notify) {
   AutoChoice made;
   if (job.size() == 1) {
     made.strategy = built_in_strategy("single", network, 1);
@@ -146,7 +146,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
     return made;
   }
   const auto begin = std::chrono::steady_clock::now();
-  JobCosts costs(job, kernels, tell);
+  JobCosts costs(job, kernels, notify);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
   pricing.history = history;
   pricing.replicate = round_alike(job);

@@ -31,6 +31,6 @@ struct AutoChoice {
 // (measure/job_costs.h), or the best built-in one where that is nearly as good. All ranks call it and get the
 // same. `kernels`: as JobCosts has them. `history`: tensors of a parameter's size that the solver keeps.
 AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
-                           const Notices& tell = nullptr);
+                           const Notices& notify = nullptr);
 
 }  // namespace cortado

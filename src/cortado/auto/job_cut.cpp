@@ -23,7 +23,7 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
   Strategy strategy;
   if (name == "auto") {
     AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, words.notice);
-    if (words.told) words.told(choice);
+    if (words.on_choice) words.on_choice(choice);
     strategy = std::move(choice.strategy);
   } else {
     strategy = load_strategy(name, network, job.size());

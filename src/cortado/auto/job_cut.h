@@ -22,8 +22,8 @@ struct JobCut {
 
 // What looks for a strategy or for kernels says while it does.
 struct JobCutWords {
-  Notices notice;                               // what a user should know though the work goes on
-  std::function<void(const AutoChoice&)> told;  // what `auto` chose
+  Notices notice;                                    // what a user should know though the work goes on
+  std::function<void(const AutoChoice&)> on_choice;  // what `auto` chose
 };
 
 std::string strategy_name(const JobCut& cut, int ranks);

@@ -142,7 +142,7 @@ void Executor::bind_work(const Work& work, Arguments& arguments) const {
     float* gradient = partial ? pointer(partial) : device_.for_kernels(entry.gradient);
     arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
   }
-  arguments.data_first = work.data_first;
+  arguments.input_gradients_first = work.input_gradients_first;
   arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved.buffer));
   if (arguments.saved) arguments.saved += work.saved.bytes.begin;
   arguments.random = {options_.seed, 0, RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
@@ -260,7 +260,7 @@ void Executor::run_step(StepIndex index, const Update& update) {
   TimelineEntry& entry = timeline_[static_cast<size_t>(index.value())];
   entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
   if (!compiled_.modelled.empty()) {
-    pace_.take(compiled_.modelled[index]);
+    modelled_clock_.take(compiled_.modelled[index]);
     entry.end = since(iteration_start_);
     return;
   }

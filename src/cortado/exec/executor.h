@@ -14,7 +14,7 @@
 #include "cortado/comm/communicator.h"
 #include "cortado/compile/compile.h"
 #include "cortado/device/memory.h"
-#include "cortado/exec/pace.h"
+#include "cortado/exec/modelled_clock.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/program/timeline.h"
@@ -171,8 +171,8 @@ class Executor {
   IndexedVector<StepIndex, bool> due_;  // late, and still to be done
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
-  Pace pace_;                 // of modelled computing
-  bool keeps_batch_ = false;  // run again over the batch in hand
+  ModelledClock modelled_clock_;  // of modelled computing
+  bool keeps_batch_ = false;      // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
   // The last member: its thread, which ends first, touches the others.

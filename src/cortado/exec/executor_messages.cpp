@@ -155,7 +155,7 @@ int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
 void Executor::start_message(StepIndex index) {
   log_->begun[index] = std::chrono::steady_clock::now();
   if (staging_)
-    staging_->take_out(index);
+    staging_->begin_copy_out(index);
   else
     begin_message(index);
 }
@@ -179,7 +179,7 @@ bool Executor::message_arrived(StepIndex index, bool first) {
     if (!staging_->is_out(index)) return false;
   }
   if (!message_done(index, first)) return false;
-  if (staging_) staging_->put_in(index, batches_);
+  if (staging_) staging_->begin_copy_in(index, batches_);
   count_progress();
   std::lock_guard lock(log_->mutex);
   log_->last[index] = {log_->begun[index], std::chrono::steady_clock::now()};

@@ -77,7 +77,7 @@ std::byte* Staging::host(const View& view) const {
 float* Staging::host_parameters(StepIndex step) const { return messages_[step].parameters.floats(); }
 float* Staging::batch(BufferIndex buffer) const { return batches_.at(buffer).floats(); }
 
-void Staging::take_out(StepIndex step) {
+void Staging::begin_copy_out(StepIndex step) {
   const Message& message = messages_[step];
   for (StepIndex other : program_.steps[step].waits)
     if (computed_[other]) copies_->wait(*computed_[other]);
@@ -95,7 +95,7 @@ StepIndex Staging::next_out() {
 
 bool Staging::is_out(StepIndex step) const { return std::ranges::find(going_out_, step) == going_out_.end(); }
 
-void Staging::put_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches) {
+void Staging::begin_copy_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches) {
   const Step& step = program_.steps[index];
   if (const auto* load = step.as<steps::Load>()) {
     for (const View& view : program_.works[load->work].outputs) {

@@ -31,13 +31,14 @@ class Staging {
   // Device memory of a buffer of kind batch.
   float* batch(BufferIndex buffer) const;
 
-  // For the communication lane. take_out() begins to copy what the step reads, once the compute steps that it
-  // waits for are done. next_out() returns the next step, in the order of take_out(), whose copy has ended;
-  // nowhere: none yet. put_in() begins to copy what the step has written, or the batch that it has loaded.
-  void take_out(StepIndex step);
+  // For the communication lane. begin_copy_out() begins to copy what the step reads, once the compute steps
+  // that it waits for are done. next_out() returns the next step, in the order of begin_copy_out(), whose
+  // copy has ended; nowhere: none yet. begin_copy_in() begins to copy what the step has written, or the batch
+  // that it has loaded.
+  void begin_copy_out(StepIndex step);
   StepIndex next_out();
   bool is_out(StepIndex step) const;
-  void put_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
+  void begin_copy_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
 
   // For the compute lane. Kernels launched after wait_for() see what the messages that `step` waits for have
   // put in; after wait_for_messages(), what all messages have put in, the carried ones only with `carried`.

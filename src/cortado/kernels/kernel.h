@@ -28,8 +28,8 @@ struct ArgumentsOf {
   std::byte* saved = nullptr;           // saved_bytes(), kept from forward to backward (argmax, dropout mask)
   std::byte* scratch = nullptr;         // scratch_bytes(), contents undefined between calls
   double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
-  RandomStream random;      // owner = layer name; draw per *global* element index (see Task boxes)
-  bool data_first = false;  // backward() runs before backward_weights()
+  RandomStream random;                 // owner = layer name; draw per *global* element index (see Task boxes)
+  bool input_gradients_first = false;  // backward() runs before backward_weights()
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
@@ -63,7 +63,7 @@ class KernelOf {
   // those of the parameters.
   virtual void backward(const ArgumentsOf<T>& arguments) = 0;
   // Gradients of the parameters, for layers whose backward pass is split. Runs before backward() or, with
-  // arguments.data_first, after it.
+  // arguments.input_gradients_first, after it.
   virtual void backward_weights(const ArgumentsOf<T>&) {}
 
   // Sums over a cut dimension (statistics of batch normalization, labels counted by a loss): where several

@@ -26,19 +26,19 @@ std::string cache_folder() {
   return "";
 }
 
-std::optional<std::string> read_cached(const std::string& name, const Notices& tell) {
+std::optional<std::string> read_cached(const std::string& name, const Notices& notify) {
   const std::string folder = cache_folder(), path = folder + "/" + name;
   std::error_code error;
   if (folder.empty() || !std::filesystem::exists(path, error)) return std::nullopt;
   try {
     return read_file(path);
   } catch (const UserError& problem) {
-    if (tell) tell(problem.what());
+    if (notify) notify(problem.what());
     return std::nullopt;
   }
 }
 
-void write_cached(const std::string& name, const std::string& content, const Notices& tell) {
+void write_cached(const std::string& name, const std::string& content, const Notices& notify) {
   const std::string folder = cache_folder();
   if (folder.empty()) return;
   std::error_code error;
@@ -46,7 +46,7 @@ void write_cached(const std::string& name, const std::string& content, const Not
   try {
     write_file_atomically(folder + "/" + name, content);
   } catch (const UserError& problem) {
-    if (tell) tell(fmt::format("measurements are not kept: {}", problem.what()));
+    if (notify) notify(fmt::format("measurements are not kept: {}", problem.what()));
   }
 }
 

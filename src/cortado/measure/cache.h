@@ -13,7 +13,7 @@ std::string cache_folder();
 
 // Reads a file of that folder; nothing where it is not there. A lost file costs only time, so a failure is a
 // notice, not an error.
-std::optional<std::string> read_cached(const std::string& name, const Notices& tell);
-void write_cached(const std::string& name, const std::string& content, const Notices& tell);
+std::optional<std::string> read_cached(const std::string& name, const Notices& notify);
+void write_cached(const std::string& name, const std::string& content, const Notices& notify);
 
 }  // namespace cortado

@@ -17,9 +17,9 @@ KernelProfile profile_of(const JobTimes& times, const std::string& kernels) {
 
 }  // namespace
 
-JobCosts::JobCosts(Communicator& job, std::string kernels, Notices tell)
+JobCosts::JobCosts(Communicator& job, std::string kernels, Notices notify)
     : kernels_(std::move(kernels)),
-      times_(job, std::move(tell)),
+      times_(job, std::move(notify)),
       profile_(profile_of(times_, kernels_)),
       algorithms_(times_),
       costs_(
@@ -27,8 +27,8 @@ JobCosts::JobCosts(Communicator& job, std::string kernels, Notices tell)
 
 TaskTime JobCosts::measure(const Task& task) {
   if (!std::exchange(told_, true))
-    times_.tell(fmt::format("measuring what layers take on this machine; kept in {}",
-                            cache_folder().empty() ? "no place: there is no $HOME" : cache_folder()));
+    times_.notify(fmt::format("measuring what layers take on this machine; kept in {}",
+                              cache_folder().empty() ? "no place: there is no $HOME" : cache_folder()));
   if (kernels_ != measured_kernels) return times_.measure(task, kernels_);
   return is_convolution(task) ? algorithms_.fastest(task) : times_.measure(task, "");
 }

@@ -16,7 +16,7 @@ class JobCosts {
  public:
   // `kernels`: what tasks run on: "" (the list of all), fast_math, one implementation, or measured_kernels.
   // With the last a convolution costs what the fastest of its implementations takes.
-  JobCosts(Communicator& job, std::string kernels, Notices tell = nullptr);
+  JobCosts(Communicator& job, std::string kernels, Notices notify = nullptr);
 
   CostModel& costs() { return costs_; }
   JobTimes& times() { return times_; }

@@ -3,8 +3,8 @@
 namespace cortado {
 
 JobPrediction predict_on_job(const Network& network, const CompileOptions& options, Communicator& job,
-                             const Notices& tell) {
-  JobCosts costs(job, options.kernels.only, tell);
+                             const Notices& notify) {
+  JobCosts costs(job, options.kernels.only, notify);
   const std::vector<int> nodes = costs.machine().node_of_devices();
   JobPrediction predicted{predict(network, options, costs.costs(), nodes),
                           simulate_job(network, options.strategies, options.schedule, costs.simulated()),

@@ -18,6 +18,6 @@ struct JobPrediction {
 
 // All ranks call it.
 JobPrediction predict_on_job(const Network& network, const CompileOptions& options, Communicator& job,
-                             const Notices& tell = nullptr);
+                             const Notices& notify = nullptr);
 
 }  // namespace cortado

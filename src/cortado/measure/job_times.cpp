@@ -105,7 +105,7 @@ struct RankTime {
 
 }  // namespace
 
-JobTimes::JobTimes(Communicator& job, Notices tell) : job_(job), tell_(std::move(tell)) {
+JobTimes::JobTimes(Communicator& job, Notices notify) : job_(job), notify_(std::move(notify)) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   const std::vector<int> nodes = nodes_of_ranks(ranks);
   equal_processors_ = std::ranges::all_of(
@@ -119,8 +119,8 @@ JobTimes::JobTimes(Communicator& job, Notices tell) : job_(job), tell_(std::move
   find_times();
 }
 
-void JobTimes::tell(const std::string& line) const {
-  if (tell_ && job_.rank() == 0) tell_(line);
+void JobTimes::notify(const std::string& line) const {
+  if (notify_ && job_.rank() == 0) notify_(line);
 }
 
 void JobTimes::find_fast_ranks() {
@@ -192,7 +192,7 @@ std::string JobTimes::on_machine(const std::string& what) const {
 void JobTimes::find_machine() {
   // Rank 0's file decides for all.
   const std::string kept =
-      from_first_rank(job_, job_.rank() == 0 ? read_cached(machine_file_, tell_).value_or("") : "");
+      from_first_rank(job_, job_.rank() == 0 ? read_cached(machine_file_, notify_).value_or("") : "");
   if (!kept.empty()) {
     try {
       DeviceGraph graph = parse_machine(kept, cache_folder() + "/" + machine_file_);
@@ -201,19 +201,19 @@ void JobTimes::find_machine() {
         return;
       }
     } catch (const UserError& problem) {
-      tell(fmt::format("{}; it is measured anew", problem.what()));
+      notify(fmt::format("{}; it is measured anew", problem.what()));
     }
   }
   const std::string text = machine_text(DeviceGraph(measure_machine(job_, machine_seconds)));
   machine_ = std::make_unique<DeviceGraph>(parse_machine(from_first_rank(job_, text), "the machine"));
   machine_measured_ = true;
-  if (job_.rank() == 0) write_cached(machine_file_, machine_text(*machine_), tell_);
+  if (job_.rank() == 0) write_cached(machine_file_, machine_text(*machine_), notify_);
 }
 
 void JobTimes::find_times() {
   times_ = std::make_unique<TaskTimes>(about_, build_id());
   const std::string kept =
-      from_first_rank(job_, job_.rank() == 0 ? read_cached(times_file_, tell_).value_or("") : "");
+      from_first_rank(job_, job_.rank() == 0 ? read_cached(times_file_, notify_).value_or("") : "");
   const std::string build = from_first_rank(job_, build_id());
   if (!kept.empty()) {
     try {
@@ -221,7 +221,7 @@ void JobTimes::find_times() {
       read.read(kept, cache_folder() + "/" + times_file_);
       *times_ = std::move(read);
     } catch (const UserError& problem) {
-      tell(problem.what());
+      notify(problem.what());
     }
   }
   if (times_->find(MeasuredCosts::update_problem) == nullptr) measure_update();
@@ -275,7 +275,7 @@ void JobTimes::measure_update() {
 
 void JobTimes::save() {
   const std::string text = times_->text();
-  if (job_.rank() == 0 && text != kept_) write_cached(times_file_, text, tell_);
+  if (job_.rank() == 0 && text != kept_) write_cached(times_file_, text, notify_);
   kept_ = text;
 }
 

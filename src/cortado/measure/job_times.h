@@ -21,11 +21,11 @@ namespace cortado {
 // measurement is far from what is kept, the machine is measured anew.
 class JobTimes {
  public:
-  // `tell`: called on the first rank.
-  explicit JobTimes(Communicator& job, Notices tell = nullptr);
+  // `notify`: called on the first rank.
+  explicit JobTimes(Communicator& job, Notices notify = nullptr);
 
   Communicator& job() const { return job_; }
-  void tell(const std::string& line) const;
+  void notify(const std::string& line) const;
   const DeviceGraph& machine() const { return *machine_; }
   bool equal_processors() const { return equal_processors_; }
   bool machine_measured() const { return machine_measured_; }
@@ -57,7 +57,7 @@ class JobTimes {
   void measure_update();
 
   Communicator& job_;
-  Notices tell_;
+  Notices notify_;
   std::string about_;                      // the machine, as far as times of tasks depend on it
   std::string machine_file_, times_file_;  // in the cache
   std::unique_ptr<DeviceGraph> machine_;

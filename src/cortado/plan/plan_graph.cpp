@@ -6,7 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
-#include "cortado/plan/alike.h"
+#include "cortado/plan/cost_the_same.h"
 #include "cortado/plan/threads.h"
 
 namespace cortado::plan {
@@ -114,7 +114,7 @@ class GraphMaker {
       const auto has = [&](const ParallelConfig& config) {
         return std::ranges::find(kinds_[k].configs, config) != kinds_[k].configs.end();
       };
-      if (alike(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
+      if (cost_the_same(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
     }
     Kind kind{group, configs_of(group), {}, {}, {}};
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);

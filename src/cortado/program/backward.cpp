@@ -158,16 +158,16 @@ class BackwardBuilder {
     ensure(!work.backward_only || work.facts.saved.count == 0, "the forward pass saves nothing for it");
     steps::Compute compute{.pass = pass, .work = index};
     Step step;
-    append(step.reads, work.output_gradients);
-    if (work.facts.backward_reads_inputs) append(step.reads, work.inputs);
-    if (work.facts.backward_reads_outputs) append(step.reads, work.outputs);
+    append_located(step.reads, work.output_gradients);
+    if (work.facts.backward_reads_inputs) append_located(step.reads, work.inputs);
+    if (work.facts.backward_reads_outputs) append_located(step.reads, work.outputs);
     if (work.saved) step.reads.push_back(work.saved);
     if (work.facts.scratch.count > 0) {
       compute.scratch = program_.add_buffer(name_of(work, network_) + " scratch", Buffer::Kind::scratch,
                                             work.facts.scratch);
       step.writes.push_back(compute.scratch);
     }
-    if (work.facts.overwrites_output_gradients) append(step.writes, work.output_gradients);
+    if (work.facts.overwrites_output_gradients) append_located(step.writes, work.output_gradients);
     step.action = compute;
     return step;
   }
@@ -196,7 +196,8 @@ class BackwardBuilder {
     Step partial = backward_step(work, index, Pass::backward_partial);
     partial.as<steps::Compute>()->sums = sums;
     partial.writes.push_back(sums);
-    append(partial.writes, work.partial_gradients);  // a chain's kernel may write gradients here already
+    append_located(partial.writes,
+                   work.partial_gradients);  // a chain's kernel may write gradients here already
     program_.steps.push_back(std::move(partial));
     const auto group = first_of(work).group(program_.rank);
     program_.steps.push_back(
@@ -223,7 +224,7 @@ class BackwardBuilder {
   void place_weights(WorkIndex index) {
     const Work& work = program_.works[index];
     Step step = backward_step(work, index, Pass::backward_weights);
-    append(step.writes, work.partial_gradients);
+    append_located(step.writes, work.partial_gradients);
     // Nobody waits for a gradient that replicas compute; and what they gather for it has until then to
     // arrive.
     if (work.backward_only)
@@ -264,8 +265,8 @@ class BackwardBuilder {
       Step step = backward_step(work, index, Pass::backward);
       step.as<steps::Compute>()->sums = sums;
       if (sums) step.reads.push_back(sums);
-      append(step.writes, work.input_gradients);
-      if (!split) append(step.writes, work.partial_gradients);
+      append_located(step.writes, work.input_gradients);
+      if (!split) append_located(step.writes, work.partial_gradients);
       program_.steps.push_back(std::move(step));
       if (!split) place_gradient_sums(work);
     }
@@ -310,7 +311,7 @@ class BackwardBuilder {
   void place_compute(WorkIndex index) {
     Work& work = program_.works[index];
     const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
-    work.data_first = weights_last && any_wanted(work.task.input_gradients);
+    work.input_gradients_first = weights_last && any_wanted(work.task.input_gradients);
     for (int output : last_of(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)

@@ -5,7 +5,7 @@
 
 namespace cortado {
 
-void append(std::vector<View>& views, const std::vector<View>& more) {
+void append_located(std::vector<View>& views, const std::vector<View>& more) {
   std::ranges::copy_if(more, std::back_inserter(views),
                        [](const View& view) { return static_cast<bool>(view); });
 }

@@ -30,7 +30,7 @@ class ForwardBuilder {
           place_movement(index);
       }
     }
-    program_.forward_steps = static_cast<int>(program_.steps.size());
+    program_.forward_end = static_cast<int>(program_.steps.size());
   }
 
  private:
@@ -59,7 +59,7 @@ class ForwardBuilder {
     for (int value : first_of(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
     Step step{.action = steps::Load{index}, .lane = Lane::communication};
-    append(step.writes, work.outputs);
+    append_located(step.writes, work.outputs);
     program_.steps.push_back(std::move(step));
   }
 
@@ -155,7 +155,7 @@ class ForwardBuilder {
     place_outputs(index);
     const View sums = work.facts.forward_sums > 0 ? place_sums(index, reads) : View{};
     Step step{.reads = reads};
-    append(step.writes, work.outputs);
+    append_located(step.writes, work.outputs);
     if (sums) step.reads.push_back(sums);
     if (work.facts.saved.count > 0) {
       work.saved =

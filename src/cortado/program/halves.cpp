@@ -82,7 +82,7 @@ class Halver {
       : program_(program), oracle_(oracle), halves_(program.steps.size()) {}
 
   void run() {
-    for (StepIndex s(0); s.value() < program_.forward_steps; ++s) {
+    for (StepIndex s(0); s.value() < program_.forward_end; ++s) {
       const Step& step = program_.steps[s];
       if (!step.is<steps::Exchange>() || !step.group().empty()) continue;
       const Work& work = program_.works[step.work()];
@@ -138,7 +138,7 @@ class Halver {
 
   // The first step that reads what `exchange` writes: half of it is computed while the other half travels.
   void halve_readers(StepIndex exchange) {
-    for (StepIndex s = exchange; s.value() < program_.forward_steps; ++s) {
+    for (StepIndex s = exchange; s.value() < program_.forward_end; ++s) {
       const Step& step = program_.steps[s];
       if (step.lane != Lane::compute || !reads_of(step, exchange)) continue;
       halve_computing(s);
@@ -222,11 +222,11 @@ class Halver {
         for (StepIndex s : together) steps.push_back(halves_[s][which]);
       together.clear();
     };
-    int forward_steps = 0;
+    int forward_end = 0;
     for (StepIndex s : indices(program_.steps)) {
-      if (s.value() == program_.forward_steps) {
+      if (s.value() == program_.forward_end) {
         flush();
-        forward_steps = static_cast<int>(steps.size());
+        forward_end = static_cast<int>(steps.size());
       }
       Step& step = program_.steps[s];
       const bool computes_after_a_message = step.lane == Lane::compute && !together.empty() &&
@@ -239,10 +239,10 @@ class Halver {
       }
     }
     flush();
-    if (program_.forward_steps == static_cast<int>(program_.steps.size()))
-      forward_steps = static_cast<int>(steps.size());
+    if (program_.forward_end == static_cast<int>(program_.steps.size()))
+      forward_end = static_cast<int>(steps.size());
     program_.steps = std::move(steps);
-    program_.forward_steps = forward_steps;
+    program_.forward_end = forward_end;
   }
 
   Program& program_;

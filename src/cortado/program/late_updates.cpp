@@ -90,7 +90,7 @@ class Delayer {
   // The step of the forward pass before which a late one goes: the first that uses its parameters or writes
   // what it reads.
   StepIndex place_of(const Step& late) const {
-    const StepIndex end(program_.forward_steps);
+    const StepIndex end(program_.forward_end);
     for (StepIndex s(0); s < end; ++s) {
       const Step& step = program_.steps[s];
       if (common(step.writes, late.reads)) return s;
@@ -127,7 +127,7 @@ class Delayer {
       for (auto one = begin; one != end; ++one) program_.steps.push_back(std::move(one->second));
       program_.steps.push_back(std::move(others[s]));
     }
-    program_.forward_steps += static_cast<int>(late.size());
+    program_.forward_end += static_cast<int>(late.size());
   }
 
   Program& program_;

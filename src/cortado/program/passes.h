@@ -53,6 +53,6 @@ void find_needs(Program& program);
 Step exchange_step(Program& program, WorkIndex work, bool backward, const View& from, const View& to);
 
 // Appends the views of `more` that lie in a buffer. (exchange.cpp)
-void append(std::vector<View>& views, const std::vector<View>& more);
+void append_located(std::vector<View>& views, const std::vector<View>& more);
 
 }  // namespace cortado

@@ -54,7 +54,8 @@ struct Work {
   // own gradient. Nowhere: the parameter's own, or no gradient is wanted.
   std::vector<View> partial_gradients{};
   View saved{};
-  bool data_first = false;  // the gradients of the inputs are computed before those of the parameters
+  bool input_gradients_first =
+      false;  // the gradients of the inputs are computed before those of the parameters
   // copy, sum
   Movement movement{};
   // Another work's forward pass may be done in parts, of some of each rank's samples, in the same buffers
@@ -78,7 +79,7 @@ struct Program {
   IndexedVector<BufferIndex, Buffer> buffers;
   std::vector<BufferIndex> value_buffers;  // per placement value: this rank's part; nowhere: in a chain, too
   std::vector<BufferIndex> value_gradient_buffers;  // per placement value: its complete gradient
-  int forward_steps = 0;  // steps[0, forward_steps) are the forward pass; a barrier follows, if anything does
+  int forward_end = 0;  // steps[0, forward_end) are the forward pass; a barrier follows, if anything does
   Bytes arena;
 
   // This rank's part of a tensor and of its gradient, if any; the whole where it is reported.

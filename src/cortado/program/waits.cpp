@@ -135,8 +135,8 @@ void add_buffer_waits(Program& program) {
 
 // Communication starts in order: what comes later waits with the first message.
 void add_barrier_waits(Program& program) {
-  if (program.forward_steps == static_cast<int>(program.steps.size())) return;
-  const StepIndex barrier(program.forward_steps);
+  if (program.forward_end == static_cast<int>(program.steps.size())) return;
+  const StepIndex barrier(program.forward_end);
   std::vector<StepIndex>& waits = program.steps[barrier].waits;
   for (StepIndex s(0); s < barrier; ++s)
     if (program.steps[s].lane == Lane::communication && !program.steps[s].carried) waits.push_back(s);

@@ -145,7 +145,7 @@ int64_t count_over_ranks(Communicator* communicator, std::span<const std::pair<i
   return static_cast<int64_t>(different.size());
 }
 
-void check(const CommandFiles& files, Communicator& job) {
+void check_command_files(const CommandFiles& files, Communicator& job) {
   at_first_rank(&job, [&] {
     files.check();
     return std::string();

@@ -36,6 +36,6 @@ std::vector<int64_t> largest_of_ranks(Communicator* communicator, std::vector<in
 int64_t count_over_ranks(Communicator* communicator, std::span<const std::pair<int64_t, int64_t>> own);
 
 // Rank 0 checks what a command reads and writes, since it alone writes; all ranks learn what is wrong.
-void check(const CommandFiles& files, Communicator& job);
+void check_command_files(const CommandFiles& files, Communicator& job);
 
 }  // namespace cortado

@@ -135,7 +135,7 @@ Trainer::Wishes Trainer::wishes(StopFlags& flags) const {
   return {std::fmod(all, many) > 0, std::fmod(all, many * many) >= many, all >= many * many};
 }
 
-void Trainer::tell(const std::function<void(TrainingObserver&)>& event) const {
+void Trainer::notify_observers(const std::function<void(TrainingObserver&)>& event) const {
   for (TrainingObserver* observer : observers_) event(*observer);
 }
 
@@ -164,7 +164,7 @@ bool Trainer::step(int64_t iterations, StopFlags& flags) {
     const IterationReport report = train_iteration();
     const Wishes later = wishes(flags);
     if (later.refuse) refuse_values();
-    tell([&](TrainingObserver& o) { o.iteration(report); });
+    notify_observers([&](TrainingObserver& o) { o.iteration(report); });
     ++iteration_;
     wished = {later.stop, wished.snapshot || later.snapshot};
     if (wished.snapshot || due(solver_.snapshot)) save();
@@ -237,7 +237,7 @@ void Trainer::closing_look() {
   report.display = true;
   report.updated = false;
   report.outputs = output_values(*train_executor_);
-  tell([&](TrainingObserver& o) { o.iteration(report); });
+  notify_observers([&](TrainingObserver& o) { o.iteration(report); });
 }
 
 std::vector<TestReport> Trainer::test() {
@@ -262,7 +262,7 @@ std::optional<TestReport> Trainer::test(size_t net, StopFlags& flags) {
   auto start = Clock::now();
   TestNet& test = tests_[net];
   TestReport report{.iteration = iteration_, .net = static_cast<int>(net)};
-  tell([&](TrainingObserver& o) { o.test_begins(iteration_, report.net); });
+  notify_observers([&](TrainingObserver& o) { o.test_begins(iteration_, report.net); });
   double loss = 0;
   int count = solver_.test_iterations[net];
   for (int batch = 0; batch < count; ++batch) {
@@ -277,7 +277,7 @@ std::optional<TestReport> Trainer::test(size_t net, StopFlags& flags) {
   for (OutputValue& output : report.outputs) output.value /= count;
   if (solver_.test_compute_loss && count > 0) report.loss = loss / count;
   report.duration = since(start);
-  tell([&](TrainingObserver& o) { o.test(report); });
+  notify_observers([&](TrainingObserver& o) { o.test(report); });
   return report;
 }
 
@@ -342,7 +342,8 @@ std::string Trainer::write(const std::string& prefix, const std::function<void()
   return at_first_rank(communicator_, [&] {
     lock();
     std::string path = write_snapshot(prefix, solver_.snapshot_format, train_->loaded(), whole);
-    tell([&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
+    notify_observers(
+        [&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
     return path;
   });
 }

@@ -117,7 +117,7 @@ class Trainer {
   [[noreturn]] void refuse_loss(double loss);
   [[noreturn]] void refuse_values();
   void settle();
-  void tell(const std::function<void(TrainingObserver&)>& event) const;
+  void notify_observers(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
   Notices notice_;

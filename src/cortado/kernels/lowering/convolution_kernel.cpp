@@ -69,14 +69,14 @@ class ConvolutionKernel : public ConvolutionBase {
 
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    if (!weights_step_ || a.data_first) mask(a);
+    if (!weights_step_ || a.input_gradients_first) mask(a);
     products_.spread->run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
   }
 
   void backward_weights(const Arguments& a) override {
     if (!weights_step_) return;
     WeightProduct::Operands operands{first_input(a), a.output_gradients[0]};
-    if (tail_.rectify && !a.data_first) {
+    if (tail_.rectify && !a.input_gradients_first) {
       operands.rectified = a.outputs[0];
       operands.slope = tail_.slope;
       operands.masked = keeps_masked_ ? a.output_gradients[0] : nullptr;
@@ -104,13 +104,13 @@ class DeconvolutionKernel : public ConvolutionBase {
 
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    if (!weights_step_ || a.data_first) mask(a);
+    if (!weights_step_ || a.input_gradients_first) mask(a);
     products_.gather->run(a.output_gradients[0], weight(a), a.input_gradients[0], {}, rest(a));
   }
 
   void backward_weights(const Arguments& a) override {
     if (!weights_step_) return;
-    if (!a.data_first) mask(a);
+    if (!a.input_gradients_first) mask(a);
     if (float* bias = second(a.parameter_gradients))
       sum_rows(a.output_gradients[0], outputs_ / channels_, channels_, bias);
     if (!a.parameter_gradients[0]) return;

@@ -150,14 +150,14 @@ class InnerProductKernel : public Kernel {
 
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    if (!weights_step_ || a.data_first) mask(a);
+    if (!weights_step_ || a.input_gradients_first) mask(a);
     input_gradient_.run(weight_.read(a.parameters[0], a.scratch), a.output_gradients[0], a.input_gradients[0],
                         rest(a));
   }
 
   void backward_weights(const Arguments& a) override {
     if (!weights_step_) return;
-    if (!a.data_first) mask(a);
+    if (!a.input_gradients_first) mask(a);
     float* bias = a.parameter_gradients.size() > 1 ? a.parameter_gradients[1] : nullptr;
     weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
       weight_gradient_.run({a.inputs[0], a.output_gradients[0]}, gradient, bias, rest(a));

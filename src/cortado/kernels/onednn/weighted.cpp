@@ -204,7 +204,7 @@ bool WeightedKernel::hides_infinity(const std::unordered_map<int, dnnl::memory>&
 void WeightedKernel::backward(const Arguments& arguments) {
   if (!passes_.backward_data) return;
   const WeightedPass& pass = *passes_.backward_data;
-  const bool first = !problem_.parameter_gradient() || arguments.data_first;
+  const bool first = !problem_.parameter_gradient() || arguments.input_gradients_first;
   float* const dx = arguments.input_gradients[0];
   auto* const narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.source_at());
   run("backward-data pass", pass.primitive,
@@ -224,7 +224,7 @@ void WeightedKernel::backward_weights(const Arguments& arguments) {
   float* gradient = gradient_in_copy() ? reinterpret_cast<float*>(arguments.scratch) : target;
   std::unordered_map<int, dnnl::memory> memory{
       {DNNL_ARG_SRC, source(arguments)},
-      {DNNL_ARG_DIFF_DST, target_gradient(arguments, !arguments.data_first)},
+      {DNNL_ARG_DIFF_DST, target_gradient(arguments, !arguments.input_gradients_first)},
       {DNNL_ARG_DIFF_WEIGHTS, view(pass.weights, gradient)},
       {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias_gradient) {

@@ -1,4 +1,4 @@
-#include "cortado/plan/alike.h"
+#include "cortado/plan/cost_the_same.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ bool layers_alike(LayerPtr one, LayerPtr other, std::pair<Shape, Shape> shapes =
   const Network network = build_network("net", Phase::test, layers, [&](const LayerDeclaration&) {
     return std::vector<Shape>{shapes.first, shapes.second};
   });
-  return plan::alike(network, {{network.node("one")}}, {{network.node("two")}});
+  return plan::cost_the_same(network, {{network.node("one")}}, {{network.node("two")}});
 }
 
 TEST(Alike, AreLayersOfOneTypeWithEqualFields) {

@@ -1,10 +1,10 @@
-#include "cortado/exec/pace.h"
+#include "cortado/exec/modelled_clock.h"
 
 #include <thread>
 
 namespace cortado {
 
-void Pace::take(Seconds seconds) {
+void ModelledClock::take(Seconds seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds late{500};
   const auto now = Clock::now();

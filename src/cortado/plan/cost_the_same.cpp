@@ -1,4 +1,4 @@
-#include "cortado/plan/alike.h"
+#include "cortado/plan/cost_the_same.h"
 
 #include <algorithm>
 
@@ -33,7 +33,7 @@ bool same_samples(const Network& network, const Network::Node& a, const Network:
 
 }  // namespace
 
-bool alike(const Network& network, const Group& a, const Group& b) {
+bool cost_the_same(const Network& network, const Group& a, const Group& b) {
   return std::ranges::equal(a.nodes, b.nodes, [&](int i, int k) {
     const Network::Node &one = network.nodes()[static_cast<size_t>(i)],
                         &other = network.nodes()[static_cast<size_t>(k)];

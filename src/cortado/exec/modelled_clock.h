@@ -7,7 +7,7 @@
 namespace cortado {
 
 // Lets time pass as a processor would that takes so long for one step after the other.
-class Pace {
+class ModelledClock {
  public:
   // Sleeps until a step of this length ends. The step begins where the one before should have ended or, if
   // that is more than 0.5 ms ago, now: sleeping ends late, and steps in a row make up for it.
