@@ -82,9 +82,11 @@ function(cortado_finish target no_hot_loops)
   endif()
 endfunction()
 
-# cortado_test(NAME SOURCES FILE... ROOMS ROOM...): one GoogleTest program, run by ctest case by case.
+# cortado_test(NAME SOURCES FILE... ROOMS ROOM... [SHARDS NUMBER] [ENVIRONMENT VARIABLE=VALUE...])
+# makes one GoogleTest program, and one test of it: with SHARDS, that many tests NAME_0... that share its cases.
+# A folder has one program: each program reads the same headers anew.
 function(cortado_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(TEST "" "SHARDS" "SOURCES;ROOMS;LIBRARIES;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE cortado_flags GTest::gtest_main ${TEST_LIBRARIES})
   # The tests' own code needs no speed, builds in half the time, and g++ 12 warns falsely about it at -O3.
@@ -95,6 +97,21 @@ function(cortado_test name)
   endforeach()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE CORTADO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  cortado_run_test(${name} ${name} SHARDS ${TEST_SHARDS} ENVIRONMENT ${TEST_ENVIRONMENT})
+endfunction()
+
+# cortado_run_test(NAME PROGRAM [SHARDS NUMBER] [ENVIRONMENT VARIABLE=VALUE...]): another test of a program.
+function(cortado_run_test name program)
+  cmake_parse_arguments(TEST "" "SHARDS" "ENVIRONMENT" ${ARGN})
+  if(NOT TEST_SHARDS)
+    add_test(NAME ${name} COMMAND ${program})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${TEST_ENVIRONMENT}")
+    return()
+  endif()
+  math(EXPR last "${TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}_${shard} COMMAND ${program})
+    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 600 ENVIRONMENT
+      "${TEST_ENVIRONMENT};GTEST_TOTAL_SHARDS=${TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()

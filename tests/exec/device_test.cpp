@@ -22,12 +22,12 @@ const Shape images{2, 4, 6, 6};  // of NetBuilder
 
 Network net() { return NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build(); }
 
-struct Trained {
+struct TrainedOnce {
   std::vector<double> losses;
   std::vector<float> weights;
 };
 
-Trained train(device::Device& device) {
+TrainedOnce train(device::Device& device) {
   const Network network = net();
   std::vector<float> batch(static_cast<size_t>(images.size()));
   uint64_t iteration = 0;
@@ -38,7 +38,7 @@ Trained train(device::Device& device) {
   };
   ParameterStore store(device);
   Executor executor(network, compile(network), store, {{"data", source}});
-  Trained trained;
+  TrainedOnce trained;
   for (uint64_t i = 0; i < 4; ++i)
     trained.losses.push_back(
         executor.run(i, [&](EntryIndex entry) { testing::descend(store, entry, 1e-3f); }));
@@ -48,7 +48,7 @@ Trained train(device::Device& device) {
 
 TEST(OnDevices, TrainingGivesTheBitsOfTheHost) {
   const auto emulated = device::make_emulated();
-  const Trained there = train(*emulated), here = train(device::host());
+  const TrainedOnce there = train(*emulated), here = train(device::host());
   EXPECT_EQ(there.losses, here.losses);
   EXPECT_EQ(there.weights, here.weights);
   EXPECT_NE(there.losses[0], there.losses[1]);

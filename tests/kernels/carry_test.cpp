@@ -26,6 +26,7 @@
 #include "cortado/layers/softmax_loss.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/make_layer.h"
 #include "tests/kernels/native_task.h"
 #include "tests/kernels/pointwise_functions.h"
 
@@ -34,8 +35,6 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-const LayerPtr relu = std::make_shared<Pointwise>(ReluOptions{});
 
 Task task_of(LayerPtr layer, std::vector<Shape> inputs, int outputs = 1, Phase phase = Phase::train) {
   return whole_task(std::move(layer), phase, inputs, outputs);
@@ -50,7 +49,7 @@ void expect_carried(const Task& task, const std::string& name, const CheckOption
 
 // Every implementation of a chain that begins with a product, with and without the ReLU.
 void expect_all_carry(const LayerPtr& product, const Shape& input) {
-  for (const std::vector<LayerPtr>& layers : {std::vector{product}, std::vector{product, relu}}) {
+  for (const std::vector<LayerPtr>& layers : {std::vector{product}, std::vector{product, relu()}}) {
     for (const Phase phase : {Phase::train, Phase::test}) {
       const Task task = chain_task(layers, input, phase);
       for (const Implementation& implementation : implementations_of(task, fast_math)) {
@@ -77,7 +76,7 @@ TEST(Carry, Convolutions) {
   expect_all_carry(convolution(32, 3), {1, 32, 16, 16});
   expect_all_carry(convolution(32, 5), {1, 32, 20, 20});
   expect_all_carry(convolution(4, 3), {2, 3, 4, 5, 4});
-  expect_carried(chain_task({convolution(5, 3), relu}, {2, 3, 6, 5}), "caffe");
+  expect_carried(chain_task({convolution(5, 3), relu()}, {2, 3, 6, 5}), "caffe");
 }
 
 TEST(Carry, DeconvolutionsAndInnerProducts) {
@@ -135,7 +134,7 @@ TEST(Carry, Normalizations) {
     const LayerPtr norm = std::make_shared<BatchNorm>(BatchNormOptions{});
     const LayerPtr scale = std::make_shared<Scale>(ScaleOptions{.bias_term = true});
     for (const auto& layers : std::vector<std::vector<LayerPtr>>{
-             {norm}, {norm, relu}, {norm, scale}, {norm, scale, relu}, {scale}})
+             {norm}, {norm, relu()}, {norm, scale}, {norm, scale, relu()}, {scale}})
       for (Phase phase : {Phase::train, Phase::test})
         expect_carried(chain_task(layers, {4, 9, 3, 2}, phase), name);
     for (double beta : {0.75, 0.5})
@@ -154,7 +153,7 @@ TEST(Carry, Eltwise) {
       const LayerPtr eltwise = std::make_shared<Eltwise>(options);
       expect_carried(task_of(eltwise, inputs), name);
       if (options.operation != Operation::sum) continue;
-      expect_carried(cortado::chain_task({eltwise, relu}, Phase::train, inputs), name);
+      expect_carried(cortado::chain_task({eltwise, relu()}, Phase::train, inputs), name);
     }
   }
 }

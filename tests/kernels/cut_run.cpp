@@ -181,8 +181,8 @@ void run_all(std::vector<Device>& devices) {
 
 // `floor`: of what counts as typical, for the data are numbers about 1, whose sums and differences may
 // cancel.
-AssertionResult close(const std::string& what, const std::vector<float>& expected,
-                      const std::vector<double>& actual, double tolerance, double floor = 0.01) {
+AssertionResult sums_close(const std::string& what, const std::vector<float>& expected,
+                           const std::vector<double>& actual, double tolerance, double floor = 0.01) {
   double squares = 0;
   for (float value : expected) squares += static_cast<double>(value) * value;
   const double typical = expected.empty() ? 0 : std::max(floor, std::sqrt(squares / expected.size()));
@@ -214,7 +214,7 @@ AssertionResult outputs_equal(const CutCase& cut, const Device& whole, std::vect
     auto sum = sum_of(
         devices, place, [&](Device& device) { return device.output(k); }, place_of);
     std::vector<float> expected(whole.output(k), whole.output(k) + place.size());
-    if (auto r = close(fmt::format("output {}", k), expected, sum, cut.tolerance); !r) return r;
+    if (auto r = sums_close(fmt::format("output {}", k), expected, sum, cut.tolerance); !r) return r;
     std::vector<float> ones(place.size(), 1.0f);
     auto count = sum_of(
         devices, place, [&](Device&) { return ones; }, place_of);
@@ -234,8 +234,8 @@ AssertionResult parameters_equal(const CutCase& cut, Device& whole, std::vector<
     const std::vector<float> expected = whole.parameter(p);
     for (Device& device : devices) {
       const std::vector<float> values = device.parameter(p);
-      auto r = close(what, part_of(expected, whole.place(p), device.place(p)), {values.begin(), values.end()},
-                     cut.tolerance);
+      auto r = sums_close(what, part_of(expected, whole.place(p), device.place(p)),
+                          {values.begin(), values.end()}, cut.tolerance);
       if (!r) return r;
       const std::string slice = what + device.place(p).box().text();
       const std::string& format = formats.try_emplace(slice, device.format(p)).first->second;
@@ -246,7 +246,7 @@ AssertionResult parameters_equal(const CutCase& cut, Device& whole, std::vector<
     auto sum = sum_of(
         devices, whole.place(p), [&](Device& device) { return device.parameter_gradient(p); },
         [&](Device& device) { return device.place(p); });
-    if (auto r = close("gradient of " + what, whole.parameter_gradient(p), sum, cut.tolerance, 0.1); !r)
+    if (auto r = sums_close("gradient of " + what, whole.parameter_gradient(p), sum, cut.tolerance, 0.1); !r)
       return r;
   }
   return AssertionSuccess();
@@ -260,7 +260,8 @@ AssertionResult input_gradients_equal(const CutCase& cut, const Device& whole, s
         devices, place, [&](Device& device) { return device.input_gradient(i); },
         [&](Device& device) { return tensor_place(device.task().input_boxes[i]); });
     std::vector<float> expected(whole.input_gradient(i), whole.input_gradient(i) + place.size());
-    if (auto r = close(fmt::format("gradient of input {}", i), expected, sum, cut.tolerance); !r) return r;
+    if (auto r = sums_close(fmt::format("gradient of input {}", i), expected, sum, cut.tolerance); !r)
+      return r;
   }
   return AssertionSuccess();
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <random>
 
-namespace cortado::testing {
+namespace cortado::check {
 
 // Random numbers of a test's cases.
 class Draw {
@@ -18,4 +18,4 @@ class Draw {
   std::mt19937 engine_;
 };
 
-}  // namespace cortado::testing
+}  // namespace cortado::check

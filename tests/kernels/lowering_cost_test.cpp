@@ -11,7 +11,7 @@
 namespace cortado::lowering {
 namespace {
 
-using ::cortado::testing::Draw;
+using ::cortado::check::Draw;
 
 constexpr LoweringType types[] = {LoweringType::one, LoweringType::two, LoweringType::three};
 

@@ -37,7 +37,7 @@ struct Case {
   std::string text;
 };
 
-using testing::Draw;
+using check::Draw;
 
 std::string list(const std::vector<int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 

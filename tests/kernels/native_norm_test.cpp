@@ -8,14 +8,15 @@
 #include "cortado/layers/scale.h"
 
 #include "tests/kernels/check.h"
+#include "tests/kernels/make_layer.h"
 #include "tests/kernels/native_task.h"
 
 namespace cortado::check {
 namespace {
 
 // Odd channel counts, one image, more rows than a block of a sum, matrices, 1-D and 3-D.
-const std::vector<Shape> shapes = {{4, 3},        {1, 1, 1, 5}, {1, 5, 7, 3},    {2, 17, 9, 11},
-                                   {3, 64, 6, 7}, {2, 8, 150},  {2, 6, 3, 4, 5}, {70, 16}};
+const std::vector<Shape> norm_shapes = {{4, 3},        {1, 1, 1, 5}, {1, 5, 7, 3},    {2, 17, 9, 11},
+                                        {3, 64, 6, 7}, {2, 8, 150},  {2, 6, 3, 4, 5}, {70, 16}};
 
 LayerPtr batch_norm(BatchNormOptions options = {}) { return std::make_shared<BatchNorm>(options); }
 LayerPtr scale(bool bias) {
@@ -23,7 +24,6 @@ LayerPtr scale(bool bias) {
   options.bias_term = bias;
   return std::make_shared<Scale>(options);
 }
-LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
 
 void expect_equal(const Task& task, KernelOffer (*make)(const Task&), const CheckOptions& options = {}) {
   KernelOffer offer = make(task);
@@ -32,14 +32,14 @@ void expect_equal(const Task& task, KernelOffer (*make)(const Task&), const Chec
 }
 
 TEST(NativeBatchNorm, Trains) {
-  for (const Shape& shape : shapes) {
+  for (const Shape& shape : norm_shapes) {
     expect_equal(chain_task({batch_norm()}, shape), make_native_batch_norm);
     expect_equal(chain_task({batch_norm({.eps = 0.1})}, shape), make_native_batch_norm);
   }
 }
 
 TEST(NativeBatchNorm, FusesScaleAndRelu) {
-  for (const Shape& shape : shapes) {
+  for (const Shape& shape : norm_shapes) {
     for (bool bias : {false, true}) {
       expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias)}, shape), make_native_batch_norm);
       expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias), relu()}, shape),
@@ -50,7 +50,7 @@ TEST(NativeBatchNorm, FusesScaleAndRelu) {
 }
 
 TEST(NativeBatchNorm, UsesGlobalStatistics) {
-  for (const Shape& shape : shapes) {
+  for (const Shape& shape : norm_shapes) {
     expect_equal(chain_task({batch_norm(), scale(true), relu()}, shape, Phase::test), make_native_batch_norm);
     expect_equal(chain_task({batch_norm({.use_global_stats = true}), scale(true), relu()}, shape),
                  make_native_batch_norm);
@@ -75,7 +75,7 @@ TEST(NativeBatchNorm, Refuses) {
 }
 
 TEST(NativeScale, EqualsReference) {
-  for (const Shape& shape : shapes) {
+  for (const Shape& shape : norm_shapes) {
     for (bool bias : {false, true}) {
       Task task = chain_task({scale(bias)}, shape);
       expect_equal(task, make_native_scale);
@@ -94,7 +94,7 @@ TEST(NativeScale, RefusesOtherOperands) {
 }
 
 TEST(NativePRelu, EqualsReference) {
-  for (const Shape& shape : shapes) {
+  for (const Shape& shape : norm_shapes) {
     for (bool shared : {false, true}) {
       PReluOptions options;
       options.channel_shared = shared;

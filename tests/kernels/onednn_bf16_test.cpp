@@ -125,7 +125,7 @@ TEST_F(OnednnBf16, InnerProductEqualsReference) {
 }
 
 // A random layer of products on one to three spatial axes.
-Task random_task(testing::Draw& draw) {
+Task random_task(check::Draw& draw) {
   const int axes = static_cast<int>(draw(1, 3));
   const int64_t group = draw.chance(40) ? draw(2, 5) : 1;
   const bool depthwise = group > 1 && draw.chance(40);
@@ -157,7 +157,7 @@ Task random_task(testing::Draw& draw) {
 }
 
 // The part of it that one device computes.
-Task random_part(testing::Draw& draw, const Task& whole) {
+Task random_part(check::Draw& draw, const Task& whole) {
   Task task = whole;
   const bool images = whole.layer().type() == "Convolution";
   Box box = whole.domain_box;
@@ -176,7 +176,7 @@ TEST_F(OnednnBf16, RandomPartsEqualReference) {
   const int cases = text ? std::atoi(text) : 300;
   int made = 0;
   for (int number = 0; number < cases && !HasFailure(); ++number) {
-    testing::Draw draw(static_cast<unsigned>(number));
+    check::Draw draw(static_cast<unsigned>(number));
     const Task whole = random_task(draw), part = random_part(draw, whole);
     SCOPED_TRACE("case " + std::to_string(number));
     if (part.input_boxes[0].empty()) continue;

@@ -10,6 +10,7 @@
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
 
+#include "tests/kernels/make_layer.h"
 #include "tests/kernels/native_task.h"
 
 namespace cortado::check {
@@ -17,7 +18,6 @@ namespace {
 
 const LayerPtr convolution =
     std::make_shared<Convolution>(ConvolutionOptions{.num_output = 4, .kernel = {3}});
-const LayerPtr relu = std::make_shared<Pointwise>(ReluOptions{});
 const Shape image{2, 3, 6, 5};
 
 std::string selected(const LayerPtr& layer, const std::string& only = "") {
@@ -26,7 +26,7 @@ std::string selected(const LayerPtr& layer, const std::string& only = "") {
 
 TEST(Select, TakesTheReferenceLast) {
   EXPECT_NE(selected(convolution), "reference");
-  EXPECT_EQ(selected(relu), "native");
+  EXPECT_EQ(selected(relu()), "native");
   EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
 }
 
@@ -48,7 +48,7 @@ TEST(Select, TakesFastMathWhereItIsAskedFor) {
   EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20}), fast_math).implementation, "winograd-5x5");
   EXPECT_NE(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation, "winograd-5x5");
   EXPECT_EQ(selected(convolution, fast_math), selected(convolution));
-  EXPECT_EQ(selected(relu, fast_math), selected(relu));
+  EXPECT_EQ(selected(relu(), fast_math), selected(relu()));
   const auto offers = [&](const std::string& only) {
     return std::ranges::any_of(implementations_of(task, only), [](const Implementation& implementation) {
       return implementation.name == "winograd-4x4";
@@ -63,8 +63,8 @@ TEST(Select, RestrictsTheLayersThatTheImplementationKnows) {
        {"implicit-gemm", "onednn", "lowering-1", "lowering-2", "lowering-3", "reference"}) {
     EXPECT_EQ(selected(convolution, name), name);
   }
-  EXPECT_EQ(selected(relu, "lowering-1"), "native");
-  EXPECT_EQ(selected(relu, "reference"), "reference");
+  EXPECT_EQ(selected(relu(), "lowering-1"), "native");
+  EXPECT_EQ(selected(relu(), "reference"), "reference");
 }
 
 TEST(Select, TellsWhyOthersRefused) {
@@ -77,7 +77,7 @@ TEST(Select, TellsWhyOthersRefused) {
 
 TEST(Select, RefusesUnknownNames) {
   try {
-    select_kernel(chain_task({relu}, image), "onednnn");
+    select_kernel(chain_task({relu()}, image), "onednnn");
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'onednn'"), std::string::npos) << error.what();

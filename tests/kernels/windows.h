@@ -5,6 +5,8 @@
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 
+#include "tests/kernels/make_layer.h"
+
 namespace cortado::check {
 
 // A convolution's window; values for one axis or for each.
@@ -31,7 +33,5 @@ inline const std::vector<Window> windows = {{},
                                             {{2}, {3}, {0}, {1}},
                                             {{3}, {1}, {2}, {2}},
                                             {{5}, {1}, {0}, {1}}};
-
-inline LayerPtr relu() { return std::make_shared<Pointwise>(ReluOptions{}); }
 
 }  // namespace cortado::check

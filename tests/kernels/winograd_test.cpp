@@ -22,7 +22,7 @@ using check::matches_reference;
 using check::TaskBuffers;
 using check::TaskData;
 
-using testing::Draw;
+using check::Draw;
 
 std::string text_of(const Task& task) {
   const auto& options = dynamic_cast<const Convolution&>(task.layer()).options();
