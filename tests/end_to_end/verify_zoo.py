@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--strategy", help="only under this strategy")
     parser.add_argument("--iterations", type=int)
     options = parser.parse_args()
-    options.iterations = options.iterations or (10 if options.all else 3)
+    options.iterations = options.iterations or (10 if options.all else 2)
     print("net           ranks  strategy             loss 1    loss n     diff 1    diff n  activ'ns     "
           "grads  w. grads   weights", flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -193,7 +193,7 @@ std::string describe(const Network& net, const Strategy& strategy, int ranks) {
 Strategy alone(const Network& net) { return built_in_strategy("single", net, 1); }
 
 TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
-  for (int seed = first_case(); seed < first_case() + cases(40); ++seed) {
+  for (int seed = first_case(); seed < first_case() + cases(25); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
     const Trained single = train(net, alone(net), 1, false, 1e-3, "");
     for (int ranks : {2, 3, 4, 6, 8}) {
@@ -235,7 +235,7 @@ TEST(CutTraining, RandomNetsInBf16TrainAsOnOneRankAndAsInF32) {
 
 // Sums of integers are exact, so the order in which ranks add cannot show: any difference is a wrong element.
 TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
-  for (int seed = first_case(); seed < first_case() + cases(60); ++seed) {
+  for (int seed = first_case(); seed < first_case() + cases(30); ++seed) {
     const Network net = testing::random_exact_net(static_cast<uint32_t>(seed));
     const Trained single = train(net, alone(net), 1, true, 1, "", 1);
     for (const auto& [name, weights] : single.weights) {

@@ -166,8 +166,8 @@ class Lowering : public ::testing::TestWithParam<LoweringType> {
   int threads_ = compute_threads();
 };
 
-TEST_P(Lowering, ConvolutionMatchesReference) { expect_matches(120, random_case<Convolution>, make); }
-TEST_P(Lowering, DeconvolutionMatchesReference) { expect_matches(60, random_case<Deconvolution>, make); }
+TEST_P(Lowering, ConvolutionMatchesReference) { expect_matches(50, random_case<Convolution>, make); }
+TEST_P(Lowering, DeconvolutionMatchesReference) { expect_matches(25, random_case<Deconvolution>, make); }
 
 TEST_P(Lowering, WorksThroughABatchInBoundedMemory) {
   const Shape input{9, 64, 30, 30};

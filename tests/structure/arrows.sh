@@ -41,10 +41,11 @@ for folder in "$root"/*/; do
     bad=1
     continue
   fi
-  while IFS=: read -r file line include; do
-    target=$(sed -E 's|.*"cortado/([a-z]+)/.*|\1|' <<<"$include")
+  while IFS= read -r line; do
+    target=${line#*'#include "cortado/'}
+    target=${target%%/*}
     [[ $target == "$room" || " ${uses[$room]} " == *" $target "* ]] && continue
-    echo "$file:$line: room '$room' must not include '$target'"
+    echo "${line%%:#*}: room '$room' must not include '$target'"
     bad=1
   done < <(grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/[a-z]+/' "$folder" || true)
 done

@@ -66,16 +66,33 @@ void verify_waits(const Program& program) {
   }
 }
 
+// A set of steps, a bit each: programs have thousands of steps, and sets of them are united for every wait.
+class StepSet {
+ public:
+  explicit StepSet(size_t steps) : words_((steps + 63) / 64) {}
+  void add(StepIndex step) { words_[word(step)] |= bit(step); }
+  void add(const StepSet& steps) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= steps.words_[i];
+  }
+  bool has(StepIndex step) const { return (words_[word(step)] & bit(step)) != 0; }
+
+ private:
+  static size_t word(StepIndex step) { return static_cast<size_t>(step.value()) / 64; }
+  static uint64_t bit(StepIndex step) { return uint64_t{1} << (step.value() % 64); }
+
+  std::vector<uint64_t> words_;
+};
+
 // For each step, the steps known to have ended when it starts.
-using StepsBefore = IndexedVector<StepIndex, IndexedVector<StepIndex, bool>>;
+using StepsBefore = IndexedVector<StepIndex, StepSet>;
 StepsBefore steps_before(const Program& program) {
   const size_t count = program.steps.size();
-  StepsBefore before(count, IndexedVector<StepIndex, bool>(count, false));
+  StepsBefore before(count, StepSet(count));
   StepIndex last_compute;
   for (StepIndex s : indices(program.steps)) {
     auto add = [&](StepIndex other) {
-      before[s][other] = true;
-      for (StepIndex i(0); i < other; ++i) before[s][i] = before[s][i] || before[other][i];
+      before[s].add(other);
+      before[s].add(before[other]);
     };
     for (StepIndex other : program.steps[s].waits) add(other);
     if (program.steps[s].lane != Lane::compute) continue;
@@ -106,7 +123,7 @@ void verify_races(const Program& program) {
     for (StepIndex e(0); e < s; ++e) {
       const Step &step = program.steps[s], &earlier = program.steps[e];
       const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
-      if (!together || before[s][e]) continue;
+      if (!together || before[s].has(e)) continue;
       const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
                          clash(earlier.writes, step.reads);
       check(!races, "steps {} ({}) and {} ({}) touch the same memory and may run together", e,
@@ -199,7 +216,7 @@ void verify_lasting(const Program& program) {
       bool waits = false;
       for (StepIndex t(0); t <= s; ++t) {
         const auto& awaited = program.steps[t].waits_before;
-        waits |= (t == s || before[s][t]) && std::ranges::find(awaited, index) != awaited.end();
+        waits |= (t == s || before[s].has(t)) && std::ranges::find(awaited, index) != awaited.end();
       }
       check(waits, "step {} does not wait for step {} of the iteration before", s, index);
     }
