@@ -40,7 +40,7 @@ CHANNEL_AND_FILTER = {
     },
 }
 
-FEW = [("alexnet", 2, "model"), ("alexnet", 4, "owt"), ("vgg-a", 4, "spatial"), ("u-net-3d", 2, "spatial"),
+FEW = [("alexnet", 2, "owt"), ("vgg-a", 4, "spatial"), ("u-net-3d", 2, "spatial"),
        ("densenet-121", 2, "random:1"), ("resnet-50", 4, "channel-and-filter")]
 
 
