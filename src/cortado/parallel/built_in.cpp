@@ -181,8 +181,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     constexpr GradientSync syncs[] = {GradientSync::allreduce, GradientSync::allreduce, GradientSync::owner,
                                       GradientSync::replicate};
     rule.layer.sync = syncs[dice.below(4)];
-    if (rule.layer.sync == GradientSync::replicate &&
-        !replicate_refusal(network, network.node(rule.pattern)).empty())
+    if (!sync_refusal(network, network.node(rule.pattern), rule.layer.sync).empty())
       rule.layer.sync = GradientSync::allreduce;
   }
   for (const auto& parameter : network.parameters()) {

@@ -59,10 +59,10 @@ LayerStrategy layer_of(const JsonObject& object) {
       config.weights.push_back(object.number(weight, "weights", {}, meaning));
   }
   if (object.has("sync")) {
-    const std::string sync = object.text("sync", "allreduce, owner or replicate");
+    const std::string sync = object.text("sync", gradient_sync_choices());
     const auto known = gradient_sync_of(sync);
     if (!known)
-      object.refuse("sync", fmt::format("'{}' is not known; use allreduce, owner or replicate", sync));
+      object.refuse("sync", fmt::format("'{}' is not known; use {}", sync, gradient_sync_choices()));
     layer.sync = *known;
   }
   if (object.has("batch_norm")) {

@@ -26,9 +26,8 @@ struct StepFacts {
   Use gradients = Use::none, values = Use::none;
 };
 
-// What a step does. A group is of ranks. Each kind has its facts, belongs to one of the sets below, and is in
-// Step::Action. Then the compiler names what else must know it: the visits of an action, none of which takes
-// any kind.
+// What a step does. A group is of ranks. A new kind gets facts, a place in the sets below, and one in
+// Step::Action. The compiler then names each visit of an action that must handle it.
 namespace steps {
 
 struct Load {  // brings in the next batch of a source
