@@ -164,8 +164,7 @@ Schedule drawn_schedule(Dice& dice) {
   GradientChunks& chunks = schedule.chunks = {.kind = kinds[dice.below(5)]};
   if (chunks.kind == GradientChunks::Kind::first) chunks.layers = 1 + static_cast<int>(dice.below(3));
   if (chunks.kind == GradientChunks::Kind::bytes) chunks.bytes = {int64_t{256} << dice.below(4)};
-  schedule.late_updates = dice.below(2) == 0;
-  schedule.halves = dice.below(2) == 0;
+  for (const ScheduleSwitch& one : schedule_switches) schedule.*one.member = dice.below(2) == 0;
   return schedule;
 }
 
