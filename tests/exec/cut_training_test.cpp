@@ -317,7 +317,7 @@ TEST(CutTraining, ReplicatedGradientsTrainAsOnOneRank) {
         Strategy strategy = by_sample ? built_in_strategy("data", net, ranks)
                                       : random_strategy(static_cast<uint64_t>(seed), net, ranks);
         for (auto& rule : strategy.rules) {
-          const bool can = replicate_refusal(net, net.node(rule.pattern)).empty();
+          const bool can = sync_refusal(net, net.node(rule.pattern), GradientSync::replicate).empty();
           rule.layer.sync = can ? GradientSync::replicate : GradientSync::allreduce;
         }
         SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
@@ -339,7 +339,8 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
     bool replicated = false;
     for (auto& rule : strategy.rules) {
       const int node = net.node(rule.pattern);
-      if (!replicate_refusal(net, node).empty() || net.nodes()[node].parameters.empty()) continue;
+      if (!sync_refusal(net, node, GradientSync::replicate).empty() || net.nodes()[node].parameters.empty())
+        continue;
       rule.layer.sync = GradientSync::replicate;
       replicated = true;
     }

@@ -20,8 +20,7 @@ Network network_of(NetFile file, const NetworkOptions& options) {
   if (options.batch < 0)
     throw UserError(
         fmt::format("{}: batch {}: give 1 or more; 0: as the file says", file.path, options.batch));
-  if (options.batch > 0) override_batch(file.net, static_cast<int>(options.batch));
-  for (const std::string& source : options.sources) override_source(file, state, source, "--source");
+  change_net(file, state, {.batch = static_cast<int>(options.batch), .sources = options.sources});
   return Network(std::make_shared<const Network::Impl>(std::move(file), std::move(state), options));
 }
 

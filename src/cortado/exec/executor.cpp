@@ -269,17 +269,22 @@ void Executor::run_step(StepIndex index, const Update& update) {
     entry.end = since(iteration_start_);
     return;
   }
-  if (const auto* seed = step.as<steps::Seed>()) {
-    const View& view = step.writes[0];
-    queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
-                static_cast<float>(seed->weight), elements_of(view));
-  } else if (const auto* done = step.as<steps::Update>()) {
-    if (update) update(entries_[done->parameter]);
-  } else if (step.is<steps::Accumulate>() || step.is<steps::AccumulateParameter>()) {
-    queue_.launch([this, &step] { accumulate(step); });
-  } else if (step.is<steps::Compute>()) {
-    run_work(index);
-  }
+  std::visit(Overloaded{[&](const steps::Seed& seed) {
+                          const View& view = step.writes[0];
+                          queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+                                      static_cast<float>(seed.weight), elements_of(view));
+                        },
+                        [&](const steps::Update& done) {
+                          if (update) update(entries_[done.parameter]);
+                        },
+                        [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) {
+                          queue_.launch([this, &step] { accumulate(step); });
+                        },
+                        [&](const steps::Compute&) { run_work(index); },
+                        [](const steps::Barrier&) {},  // run() looks at the loss
+                        [](const steps::Load&) {},     // the other lane's, as are messages
+                        [](const steps::Communicates auto&) {}},
+             step.action);
   entry.end = since(iteration_start_);
 }
 

@@ -111,9 +111,10 @@ class Executor {
   void bind();
   void meet_groups();
   std::vector<ParameterIndex> gradient_order() const;
-  int64_t chunk_elements(const steps::SumGradient& sum) const;
+  int64_t chunk_elements(const Step& sum) const;
   std::unique_ptr<Transmission> transmission_of(StepIndex step);
   void bind_messages();
+  void bind_exchange(StepIndex step, const steps::Exchange& exchange);
   void start_lane();
   void run_step(StepIndex index, const Update& update);
   void bind_work(const Work& work, Arguments& arguments) const;

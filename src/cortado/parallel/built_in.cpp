@@ -164,8 +164,7 @@ Schedule drawn_schedule(Dice& dice) {
   GradientChunks& chunks = schedule.chunks = {.kind = kinds[dice.below(5)]};
   if (chunks.kind == GradientChunks::Kind::first) chunks.layers = 1 + static_cast<int>(dice.below(3));
   if (chunks.kind == GradientChunks::Kind::bytes) chunks.bytes = {int64_t{256} << dice.below(4)};
-  schedule.late_updates = dice.below(2) == 0;
-  schedule.halves = dice.below(2) == 0;
+  for (const ScheduleSwitch& one : schedule_switches) schedule.*one.member = dice.below(2) == 0;
   return schedule;
 }
 
@@ -181,8 +180,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     constexpr GradientSync syncs[] = {GradientSync::allreduce, GradientSync::allreduce, GradientSync::owner,
                                       GradientSync::replicate};
     rule.layer.sync = syncs[dice.below(4)];
-    if (rule.layer.sync == GradientSync::replicate &&
-        !replicate_refusal(network, network.node(rule.pattern)).empty())
+    if (!sync_refusal(network, network.node(rule.pattern), rule.layer.sync).empty())
       rule.layer.sync = GradientSync::allreduce;
   }
   for (const auto& parameter : network.parameters()) {

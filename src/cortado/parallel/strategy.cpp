@@ -55,8 +55,7 @@ void check_node(const Network& network, int index, const LayerStrategy& strategy
   const Network::Node& node = network.nodes()[index];
   try {
     const NodeShapes shapes = shapes_of(network, node);
-    const std::string refusal =
-        strategy.sync == GradientSync::replicate ? replicate_refusal(network, index) : "";
+    const std::string refusal = sync_refusal(network, index, strategy.sync);
     if (refusal != "") throw UserError(fmt::format("sync = replicate: {}; use allreduce or owner", refusal));
     check_config(strategy.config, *node.layer, shapes.inputs, shapes.outputs, ranks);
     if (strategy.config.degrees.c * strategy.config.degrees.r > 1 && !has_slices(network, node)) {
@@ -123,24 +122,6 @@ void check_planned_for(const Strategy& strategy, const Network& network, const s
 
 }  // namespace
 
-namespace {
-
-constexpr std::pair<GradientSync, std::string_view> sync_names[] = {{GradientSync::allreduce, "allreduce"},
-                                                                    {GradientSync::owner, "owner"},
-                                                                    {GradientSync::replicate, "replicate"}};
-
-}  // namespace
-
-std::string_view name_of(GradientSync sync) {
-  return std::ranges::find(sync_names, sync, &std::pair<GradientSync, std::string_view>::first)->second;
-}
-
-std::optional<GradientSync> gradient_sync_of(std::string_view name) {
-  for (const auto& [sync, known] : sync_names)
-    if (known == name) return sync;
-  return std::nullopt;
-}
-
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync) {
   bool found = false;
   const Strategy before = strategy;
@@ -159,9 +140,9 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
   if (!found) throw UserError(fmt::format("'{}' fits no layer of net '{}'", pattern, network.name()));
 }
 
-std::string replicate_refusal(const Network& network, int node) {
+std::string sync_refusal(const Network& network, int node, GradientSync sync) {
   const Network::Node& of = network.nodes()[node];
-  if (of.parameters.empty()) return "";
+  if (!facts_of(sync).replicates || of.parameters.empty()) return "";
   if (!of.layer->splits_backward())
     return fmt::format("the gradients of a {} layer's parameters are not computed apart", of.layer->type());
   for (ParameterIndex parameter : of.parameters) {
@@ -173,13 +154,17 @@ std::string replicate_refusal(const Network& network, int node) {
   return "";
 }
 
+bool sums_gradients(const Network& network, int node, const Degrees& degrees) {
+  return degrees.replicas() > 1 &&
+         std::ranges::any_of(network.nodes()[node].parameters, [&](ParameterIndex parameter) {
+           return network.parameters()[parameter].wants_gradient;
+         });
+}
+
 std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees) {
   const Network::Node& of = network.nodes()[node];
-  const bool wanted = std::ranges::any_of(of.parameters, [&](ParameterIndex parameter) {
-    return network.parameters()[parameter].wants_gradient;
-  });
-  if (!wanted || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
-      !replicate_refusal(network, node).empty())
+  if (!sums_gradients(network, node, degrees) ||
+      !sync_refusal(network, node, GradientSync::replicate).empty())
     return std::nullopt;
   const int64_t size = size_of(network.tensors()[of.inputs[0]].type);
   int64_t parameters = 0;

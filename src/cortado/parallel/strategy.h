@@ -9,20 +9,10 @@
 
 #include "cortado/net/network.h"
 #include "cortado/parallel/config.h"
+#include "cortado/parallel/gradient_sync.h"
 #include "cortado/parallel/schedule.h"
 
 namespace cortado {
-
-// How the gradients of a layer's parameters are summed over the devices that hold the same slice.
-//   allreduce  every device gets the sum and updates its copy
-//   owner      each device gets the sum of its share, updates it there and sends the result back: a parameter
-//              server spread over the devices (DeePa, section 5)
-//   replicate  nothing is summed: each device gathers the inputs and output gradients of all and computes the
-//              whole gradient (Lee et al. 2017, section III.C.2)
-enum class GradientSync { allreduce, owner, replicate };
-
-std::string_view name_of(GradientSync sync);
-std::optional<GradientSync> gradient_sync_of(std::string_view name);  // none: there is none of that name
 
 // How one layer is cut.
 struct LayerStrategy {
@@ -69,8 +59,12 @@ class RuleFinder {
 // Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
 
-// Why the layer's gradients cannot be computed by every device; "" where they can (GradientSync::replicate).
-std::string replicate_refusal(const Network& network, int node);
+// Why the gradients of the layer's parameters cannot be summed that way; "": they can.
+std::string sync_refusal(const Network& network, int node, GradientSync sync);
+
+// Whether gradients of the layer's parameters are summed over replicas under such degrees, where `sync` does
+// not spare it.
+bool sums_gradients(const Network& network, int node, const Degrees& degrees);
 
 // The gradients that a replica of a layer sums under such degrees, and what it would gather to compute them
 // whole (GradientSync::replicate). Nothing where there is no other replica, where that is impossible, or

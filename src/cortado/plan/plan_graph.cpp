@@ -266,7 +266,7 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
 }
 
 int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {
-  const auto replicates = [](const LayerStrategy& one) { return one.sync == GradientSync::replicate; };
+  const auto replicates = [](const LayerStrategy& one) { return facts_of(one.sync).replicates; };
   const auto& list = candidates[static_cast<size_t>(vertex)];
   const auto found = std::ranges::find_if(list, [&](const Priced& candidate) {
     return candidate.strategy.config == strategy.config &&

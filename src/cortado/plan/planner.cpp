@@ -205,7 +205,7 @@ class PlanMaker {
       for (int node : graph_.groups[v].nodes) {
         strategy.rules.push_back({network_.nodes()[node].name, layer, identity_of(network_, node)});
         layer.config = following(layer.config);
-        if (layer.sync == GradientSync::replicate) layer.sync = GradientSync::allreduce;
+        if (facts_of(layer.sync).replicates) layer.sync = GradientSync::allreduce;
       }
     }
     return strategy;

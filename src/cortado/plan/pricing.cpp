@@ -329,7 +329,7 @@ std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config
 Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,
              const PricingOptions& options, CostModel& costs) {
   GroupPricer pricer(network, group, options, costs);
-  if (strategy.sync != GradientSync::replicate) return pricer.price(strategy.config);
+  if (!facts_of(strategy.sync).replicates) return pricer.price(strategy.config);
   std::optional<Priced> replicated = pricer.price_replicated(strategy.config);
   ensure(replicated.has_value(), "a layer that replicates gradients can");
   return std::move(*replicated);

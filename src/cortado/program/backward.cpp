@@ -290,14 +290,21 @@ class BackwardBuilder {
         updates_.push_back({.action = steps::Update{parameter}});
         continue;
       }
-      const bool owner = first_of(work).strategy.sync == GradientSync::owner;
       const auto together = [](Step::Action action) {
         return Step{.action = std::move(action), .lane = Lane::communication};
       };
-      program_.steps.push_back(owner ? together(steps::ScatterGradient{parameter, group})
-                                     : together(steps::SumGradient{{parameter}, group}));
-      updates_.push_back({.action = steps::Update{parameter}});
-      if (owner) updates_.push_back(together(steps::GatherParameter{parameter, group}));
+      switch (first_of(work).strategy.sync) {
+        case GradientSync::allreduce:
+        case GradientSync::replicate:
+          program_.steps.push_back(together(steps::SumGradient{{parameter}, group}));
+          updates_.push_back({.action = steps::Update{parameter}});
+          break;
+        case GradientSync::owner:
+          program_.steps.push_back(together(steps::ScatterGradient{parameter, group}));
+          updates_.push_back({.action = steps::Update{parameter}});
+          updates_.push_back(together(steps::GatherParameter{parameter, group}));
+          break;
+      }
     }
   }
 

@@ -170,13 +170,8 @@ class Placer {
 
   // True where every replica of the layer's parameters computes their whole gradients.
   bool replicates(int index) const {
-    const auto& node = network_.nodes()[index];
-    const Degrees& degrees = strategies_[index].config.degrees;
-    const bool wanted = std::ranges::any_of(node.parameters, [&](ParameterIndex parameter) {
-      return network_.parameters()[parameter].wants_gradient;
-    });
-    return strategies_[index].sync == GradientSync::replicate && wanted && network_.learns() &&
-           degrees.n * degrees.d * degrees.h * degrees.w > 1;
+    return facts_of(strategies_[index].sync).replicates && network_.learns() &&
+           sums_gradients(network_, index, strategies_[index].config.degrees);
   }
 
   // Lets every replica compute the whole gradients of a layer's parameters. The inputs of all replicas are

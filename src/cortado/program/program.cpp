@@ -14,6 +14,11 @@ Movement Program::movement_of(const Step& step) const {
   return step.as<steps::Exchange>()->backward ? adjoint(movement) : movement;
 }
 
+Collective Program::collective_of(const Step& step) const {
+  if (const auto collective = step.facts().collective) return *collective;
+  return movement_of(step).sums ? Collective::reduce_scatter : Collective::allgather;
+}
+
 WorkIndex Program::whole_of(WorkIndex work) const {
   return work && works[work].part.whole ? works[work].part.whole : work;
 }

@@ -95,6 +95,8 @@ struct Program {
 
   // What an exchange step moves: the movement of its work, or the adjoint.
   Movement movement_of(const Step& step) const;
+  // What the group of a step does together.
+  Collective collective_of(const Step& step) const;
 
   // Which samples of each source's batch this rank reads.
   std::map<std::string, Range> samples() const;

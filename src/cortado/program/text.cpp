@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "cortado/base/overloaded.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
@@ -71,19 +70,17 @@ std::string spoken(const Program& program, const Network& network, const Step& s
   return std::visit(
       Overloaded{
           [&](const steps::Load&) { return fmt::format("the batch of layer '{}'", of); },
-          [&](const steps::Compute& compute) {
-            return computing(compute.pass == Pass::forward || compute.pass == Pass::forward_partial);
-          },
+          [&](const steps::Compute& compute) { return computing(is_forward(compute.pass)); },
           [&](const steps::Barrier&) { return std::string("the end of the forward pass"); },
           [&](const steps::Seed&) { return std::string("the gradient of the loss"); },
-          [&](const steps::Accumulate&) { return computing(false); },
-          [&](const steps::AccumulateParameter&) { return computing(false); },
+          [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) { return computing(false); },
           [&](const steps::Exchange& exchange) {
             return fmt::format("the {} exchange '{}'", exchange.backward ? "backward" : "forward", of);
           },
           [&](const steps::SumStatistics&) { return fmt::format("the sum of statistics of layer '{}'", of); },
-          [&](const steps::SumGradient&) { return of_layers("the sum of gradients"); },
-          [&](const steps::ScatterGradient&) { return of_layers("the sum of gradients"); },
+          [&](const OneOf<steps::SumGradient, steps::ScatterGradient> auto&) {
+            return of_layers("the sum of gradients");
+          },
           [&](const steps::Update&) { return of_layers("the update"); },
           [&](const steps::GatherParameter&) { return of_layers("the gathering of parameters"); }},
       step.action);
