@@ -98,7 +98,7 @@ std::string_view sync_text(GradientSync sync) {
 
 std::string name_of(const Network& network, const PlannedGroup& group) {
   std::string name;
-  for (int node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
+  for (NodeIndex node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
   return name;
 }
 
