@@ -369,11 +369,11 @@ double Executor::loss() const {
   return total;
 }
 
-std::span<const float> Executor::tensor(int tensor) const {
+std::span<const float> Executor::tensor(TensorIndex tensor) const {
   return values(program_.whole(program_.tensor_buffer(tensor)));
 }
 
-std::span<const float> Executor::gradient(int tensor) const {
+std::span<const float> Executor::gradient(TensorIndex tensor) const {
   return values(program_.whole(program_.gradient_buffer(tensor)));
 }
 
@@ -394,16 +394,16 @@ std::span<const float> Executor::values(const View& view) const {
   return floats;
 }
 
-std::optional<Box> Executor::gradient_box(int tensor) const {
+std::optional<Box> Executor::gradient_box(TensorIndex tensor) const {
   if (!program_.gradient_buffer(tensor)) return std::nullopt;
   return program_.placement->values[program_.placement->tensor_values[tensor]].layout[communicator_.rank()];
 }
 
-std::vector<float> Executor::canonical_tensor(int index) const {
-  std::span<const float> own = tensor(index);
+std::vector<float> Executor::canonical_tensor(TensorIndex tensor) const {
+  const std::span<const float> own = this->tensor(tensor);
   if (own.empty()) return {};
   std::vector<float> values(own.size());
-  to_spoken(tensor_box(index)->shape(), own.data(), values.data());
+  to_spoken(tensor_box(tensor)->shape(), own.data(), values.data());
   return values;
 }
 

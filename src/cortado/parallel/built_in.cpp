@@ -19,8 +19,8 @@ namespace {
 struct Cuttable {
   Cuttable(const Network& of, const Network::Node& layer, int job_ranks)
       : network(of), node(layer), ranks(job_ranks) {
-    for (int tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
-    for (int tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
+    for (TensorIndex tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
+    for (TensorIndex tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
   }
   const Network& network;
   const Network::Node& node;
@@ -82,7 +82,7 @@ const std::map<std::string_view, Rule>& rules() {
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
-  std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors after one
+  IndexedVector<NodeIndex, bool> carries;  // an inner product, or a layer of flat tensors after one
   for (const auto& node : network.nodes()) {
     Cuttable layer(network, node, ranks);
     layer.after_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];
@@ -185,7 +185,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
   }
   for (const auto& parameter : network.parameters()) {
     if (parameter.users.size() < 2) continue;
-    for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
+    for (NodeIndex user : parameter.users) *by_name[network.nodes()[user].name] = {};
   }
   strategy.schedule = drawn_schedule(dice);
   // Some blocks follow weights.
@@ -193,7 +193,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     ParallelConfig config = rule.layer.config;
     if (!can_weigh(config.degrees) || dice.below(4) > 0) continue;
     for (size_t i = 0; i < config.devices.size(); ++i) config.weights.push_back(1 + dice.below(4));
-    const auto& node = network.nodes()[static_cast<size_t>(network.node(rule.pattern))];
+    const auto& node = network.nodes()[network.node(rule.pattern)];
     if (Cuttable(network, node, ranks).reads(config)) rule.layer.config = std::move(config);
   }
   return strategy;

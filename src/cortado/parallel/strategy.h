@@ -60,11 +60,11 @@ class RuleFinder {
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
 
 // Why the gradients of the layer's parameters cannot be summed that way; "": they can.
-std::string sync_refusal(const Network& network, int node, GradientSync sync);
+std::string sync_refusal(const Network& network, NodeIndex node, GradientSync sync);
 
 // Whether gradients of the layer's parameters are summed over replicas under such degrees, where `sync` does
 // not spare it.
-bool sums_gradients(const Network& network, int node, const Degrees& degrees);
+bool sums_gradients(const Network& network, NodeIndex node, const Degrees& degrees);
 
 // The gradients that a replica of a layer sums under such degrees, and what it would gather to compute them
 // whole (GradientSync::replicate). Nothing where there is no other replica, where that is impossible, or
@@ -73,7 +73,7 @@ struct ReplicateBytes {
   Bytes summed, gathered;
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
 };
-std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees);
+std::optional<ReplicateBytes> replicate_bytes(const Network& network, NodeIndex node, const Degrees& degrees);
 
 // False where the layer and others see a parameter in several shapes (share_mode: PERMISSIVE): they cannot be
 // cut along c or r.
@@ -81,10 +81,10 @@ bool has_slices(const Network& network, const Network::Node& node);
 
 // By what a plan recognizes a layer: its type and the shapes of its outputs and parameters, "Convolution
 // 8x64x55x55, weight 64x3x11x11, bias 64".
-std::string identity_of(const Network& network, int node);
+std::string identity_of(const Network& network, NodeIndex node);
 
 // A strategy per node of a network; meaningless for source layers.
-using NodeStrategies = std::vector<LayerStrategy>;
+using NodeStrategies = IndexedVector<NodeIndex, LayerStrategy>;
 
 // The configuration of each node. Throws UserError naming strategy, layer, reason and remedy: a layer without
 // a rule, a rule that fits no layer or was planned for another one, a configuration that the layer or the job

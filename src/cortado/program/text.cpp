@@ -17,7 +17,7 @@ std::string layers_of(const Work& work, const Network& network) {
   if (work.backward_only)
     return (name.empty() ? "" : "to ") + network.nodes()[work.nodes[0]].name + " of all";
   if (name.empty()) {
-    for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
+    for (NodeIndex node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
   } else {
     name += network.nodes()[work.nodes[0]].name;
   }
@@ -49,9 +49,9 @@ namespace {
 
 // "layer 'conv1'", and how many more have parameters in it.
 std::string layers_text(const Network& network, const Step& step) {
-  std::set<int> owners;
+  std::set<NodeIndex> owners;
   for (ParameterIndex parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
-  const int first = network.parameters()[step.parameters()[0]].owner;
+  const NodeIndex first = network.parameters()[step.parameters()[0]].owner;
   std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
   if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);
   return text;

@@ -93,7 +93,7 @@ Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const Planned
 
 std::string name_of(const Network& network, const PlannedGroup& group) {
   std::string name;
-  for (int node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
+  for (NodeIndex node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
   return name;
 }
 

@@ -80,7 +80,7 @@ Bytes StepSeconds::share_of(const Step& update) const {
 
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[step.work()];
-  const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
+  const auto& operation = program_.placement->operations[work.operations[0]];
   const Layout from = program_.layout_of(operation.inputs[0], work),
                to = program_.layout_of(operation.outputs[0], work);
   const ElementType type = program_.movement_of(step).type();
