@@ -69,7 +69,7 @@ class LineSocket {
   bool receive();
   std::optional<std::string> take_line();
   bool timed_out() const { return error_ == ETIMEDOUT || error_ == EHOSTUNREACH || error_ == ENETUNREACH; }
-  // Of the other side, as numbers.
+  // Address of the other side, in numbers.
   std::string address() const;
 
  private:

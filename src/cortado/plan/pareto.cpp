@@ -136,7 +136,7 @@ class ParetoSearch {
     }
   }
 
-  // Of the message that came from `child`, at the current assignment, under the multiplier.
+  // Least value of the message that came from `child`, at the current assignment, under the multiplier.
   double least_of(int child) const {
     const Table& message = elimination_.buckets()[child].message;
     return (*message.values)[message.index(assignment_)];

@@ -28,7 +28,7 @@ struct Priced {
   Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
   std::vector<ElementType> read_types{}, own_types{};
-  // Where owners sum the gradients: what allreduce would take more.
+  // What allreduce would take more, where owners sum the gradients.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }
