@@ -169,7 +169,7 @@ class ParetoSearch {
     return sums;
   }
 
-  // At most `set_limit` pairs: of as many ranges of bytes, each the best under the multiplier.
+  // Keeps at most `set_limit` pairs: of as many ranges of bytes, each the best under the multiplier.
   void thin(Set& set) {
     const size_t most = problem_.set_limit, count = set.size();
     if (most == 0 || count <= most) return;

@@ -22,8 +22,8 @@ struct Priced {
   Seconds sync;    // of the gradients
   Seconds update;  // of the parameters
   int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  // On the device that holds most: with their gradients, the solver's history, and what is gathered for whole
-  // gradients, which lies there until the next iteration.
+  // Bytes of parameters on the device that holds most: with their gradients, the solver's history, and what
+  // is gathered for whole gradients, which lies there until the next iteration.
   Bytes parameters;
   Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
