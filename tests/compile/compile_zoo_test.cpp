@@ -56,7 +56,7 @@ void expect_same(const Network& net, const std::string& strategy, int ranks, Ker
   }
 }
 
-// On 2 to 8 ranks; of large nets each strategy on one of these numbers.
+// Runs on 2 to 8 ranks; of large nets each strategy on one of these numbers.
 TEST_P(CompileZoo, WhatIsSimulatedIsWhatRuns) {
   constexpr size_t large = 60;  // layers
   const auto& [name, sample, labels] = GetParam();

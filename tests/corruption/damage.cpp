@@ -148,7 +148,7 @@ Verdicts read_damaged(const FileKind& kind, int cases, int first) {
   Folder folder;
   std::string made;
   int status = 0;
-  // In processes of their own, also what makes and reads the sound file: threads do not outlive a fork.
+  // What makes and reads the sound file also runs in a process of its own: threads do not outlive a fork.
   const bool sound_is_read = in_process(
       [&](int out) {
         try {

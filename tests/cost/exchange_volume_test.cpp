@@ -80,7 +80,7 @@ ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vec
   volume.node_across = most(node_in, node_out);
   volume.node_inside = *std::ranges::max_element(node_near);
   volume.messages = *std::ranges::max_element(senders);
-  // As many as a ring has steps, also where only some of its ranks had parts.
+  // There are as many as a ring has steps, also where only some of its ranks had parts.
   if (!round_rings(moves, needed).empty())
     volume.messages =
         static_cast<int>(std::ranges::count(

@@ -50,7 +50,7 @@ std::string corrupted(std::string bytes, uint32_t which, size_t block) {
 
 namespace {
 
-// In the child: what it got to lies in `progress`.
+// Runs in the child; `progress` says what it got to.
 [[noreturn]] void run_cases(std::atomic<int>* progress, int cases, const std::function<void(int)>& read) {
   for (; *progress < cases; ++*progress) {
     alarm(60);

@@ -48,7 +48,7 @@ class Running {
   std::vector<float> tensor(const std::string& name) const {
     return executor_->canonical_tensor(net().tensor(name));
   }
-  // Of the store's first parameter, in its memory order.
+  // Gradient of the store's first parameter, in its memory order.
   std::vector<float> first_gradient() {
     const auto& entry = store_.entries()[EntryIndex(0)];
     const device::HostView view(store_.device(), entry.gradient, entry.elements);

@@ -45,8 +45,8 @@ Case pooling(std::string name, int64_t kernel, int64_t stride, int64_t pad) {
   return c;
 }
 
-// Which indices of an axis a part of the output reads: from the first tap of its first window to the last of
-// its last.
+// Says which indices of an axis a part of the output reads: from the first tap of its first window to the
+// last of its last.
 std::vector<bool> read_by(const Case& c, int axis, int64_t extent, int64_t begin, int64_t end) {
   std::vector<bool> read(static_cast<size_t>(extent), false);
   const int64_t first = begin * c.stride[axis] - c.pad[axis];

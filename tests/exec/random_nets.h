@@ -68,7 +68,7 @@ class RandomLayersNet {
     blobs_.push_back({name, shape});
   }
 
-  // Of the last few, so that nets are deep.
+  // Picks one of the last few, so that nets are deep.
   Blob any() {
     const int count = static_cast<int>(blobs_.size());
     return blobs_[static_cast<size_t>(pick(std::max(0, count - 3), count - 1))];
@@ -269,7 +269,7 @@ class RandomExactNet {
     add(name, std::move(layer), std::move(bottoms), {name});
     return name;
   }
-  // Of one shape, so that any two may be summed.
+  // Adds one whose output has the same shape as all others, so that any two may be summed.
   std::string convolution(const std::string& bottom) {
     ConvolutionOptions options;
     options.num_output = 4;

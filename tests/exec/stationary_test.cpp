@@ -167,7 +167,7 @@ TEST(Stationary, VolumesOfAConv5BlockAreThePapers) {
   expect_formulas({2048, 512, 7}, {.n = 2, .c = 2, .r = 2});
 }
 
-// Of the program's steps, by the names that its text gives them.
+// Looks at the program's steps, by the names that its text gives them.
 TEST(Stationary, TheProgramNamesItsCollectives) {
   const Residual residual({512, 128, 28}, {.c = 2, .r = 2});
   const Network network = residual.net().build();

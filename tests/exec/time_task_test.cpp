@@ -14,7 +14,7 @@
 namespace cortado {
 namespace {
 
-// Which passes took time.
+// Names the passes that took time.
 std::string passes(const PassTimes& times) {
   return std::string(times.forward.count > 0 ? "f" : "") + (times.backward_weights.count > 0 ? "w" : "") +
          (times.backward.count > 0 ? "b" : "");

@@ -189,7 +189,7 @@ class Run {
     }
     return canonical;
   }
-  // That the order's padding, too, is written, with zeros.
+  // Checks that the order's padding, too, is written, with zeros.
   AssertionResult padding_is_zero(size_t p, const TypedBuffer& canonical) const {
     if (!formats_[p].from_canonical) return AssertionSuccess();
     TypedBuffer again(gradients_[p].size());

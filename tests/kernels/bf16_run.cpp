@@ -27,7 +27,7 @@ void round_all(Numbers& values, ElementType type) {
 
 using TypedBuffers = std::vector<TypedBuffer>;
 
-// By `tolerance` and, in bf16, one rounding; `floor` as in cut_run.cpp.
+// Compares by `tolerance` and, in bf16, one rounding; `floor` as in cut_run.cpp.
 AssertionResult close(const std::string& what, const Numbers& expected, const Numbers& actual,
                       ElementType type, double tolerance, double floor = 0.01) {
   const double squares = std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0);

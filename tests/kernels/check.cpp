@@ -161,8 +161,8 @@ class KernelRun {
     return arguments;
   }
 
-  // As the executor shares: an input that the backward pass reads keeps its memory, gradients share all the
-  // same.
+  // Shares as the executor does: an input that the backward pass reads keeps its memory, gradients share all
+  // the same.
   void share(Arguments& arguments) {
     if (!task_.has_backward() || !kernel_.backward_reads().inputs) {
       arguments.outputs[0] = buffers_.inputs[0].data();

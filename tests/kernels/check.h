@@ -37,10 +37,10 @@ inline testing::AssertionResult matches_reference(const Task& task, Kernel& kern
   return matches_reference(task, kernel, tolerance, CheckOptions{.data = data});
 }
 
-// That what is not finite is carried on: with one element of an input or a parameter replaced by `value`,
-// some output is not finite; with one of output gradient 0, some gradient. A few elements of each tensor are
-// tried; inputs of integers (labels) and, in training, parameters that are not learned (running statistics)
-// are left alone.
+// Checks that what is not finite is carried on: with one element of an input or a parameter replaced by
+// `value`, some output is not finite; with one of output gradient 0, some gradient. A few elements of each
+// tensor are tried; inputs of integers (labels) and, in training, parameters that are not learned (running
+// statistics) are left alone.
 testing::AssertionResult carries(const Task& task, Kernel& kernel, float value,
                                  const CheckOptions& options = {});
 

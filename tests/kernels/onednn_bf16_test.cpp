@@ -21,7 +21,7 @@ namespace cortado::check {
 namespace {
 
 constexpr ElementType narrow = ElementType::bf16, wide = ElementType::f32;
-// Of sums in float, as for kernels in f32.
+// Tolerance of sums in float, as for kernels in f32.
 constexpr double tolerance = 1e-5;
 
 KernelOffer make(const Task& task) {

@@ -22,7 +22,7 @@ void expect_equal(const Task& task, Make make) {
   EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers)) << offer.kernel->name();
 }
 
-// With and without ReLU, bias, gradients of the input and of each parameter, and canonical weights.
+// Tries with and without ReLU, bias, gradients of the input and of each parameter, and canonical weights.
 template <typename Layer>
 void expect_all_variants_equal(ConvolutionOptions options, const Shape& shape, Make make) {
   for (bool bias : {true, false}) {

@@ -1,4 +1,4 @@
-// Which implementation a task gets.
+// Tests which implementation a task gets.
 #include "cortado/kernels/select.h"
 
 #include <algorithm>

@@ -164,7 +164,7 @@ TEST_F(JobTimesTest, MeasuresAnUpdateOnce) {
   EXPECT_GT(update(third), Seconds{});
 }
 
-// On ranks that are threads: figures mean little, but all ranks get the same.
+// Measures on ranks that are threads: figures mean little, but all ranks get the same.
 class TimesOfRanks : public testing::KeptCache {
  protected:
   TimesOfRanks() : KeptCache(2) {}

@@ -37,7 +37,7 @@ std::map<std::string, std::vector<Task>> convolutions(const Network& net, const 
   return tasks;
 }
 
-// Among all implementations, the one whose made-up times are least for the layer's tasks together.
+// Returns, among all implementations, the one whose made-up times are least for the layer's tasks together.
 std::string least(const std::vector<Task>& tasks, JobTimes& times) {
   std::string best;
   double best_seconds = 0;

@@ -236,7 +236,7 @@ TEST_F(Ranks, OnlyRank0PrintsAndItsLinesAreThoseOfOneRank) {
   }
 }
 
-// As OpenMPI's: a rank's output is a terminal, the job's is none.
+// A rank's output is a terminal, the job's is none, as OpenMPI's are.
 TEST_F(Ranks, PrintLinesWhereOnlyTheLauncherGivesThemATerminal) {
   folder_.write("typed.sh", "exec script -qec \"$*\" /dev/null\n");
   folder_.write("launch.sh", "#!/bin/sh\nranks=$2\nshift 2\nexec " CORTADO_RANK_LAUNCHER

@@ -235,7 +235,7 @@ void RandomPrototxt::add_v0_layer(caffe::V1LayerParameter& layer) {
   connect(layer, type);
 }
 
-// As many bottoms and tops as layers of that type mostly have.
+// Adds as many bottoms and tops as layers of that type mostly have.
 template <typename Layer>
 void RandomPrototxt::connect(Layer& layer, const std::string& type) {
   const std::string kind = plain(type);

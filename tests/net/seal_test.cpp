@@ -49,7 +49,7 @@ TEST(Seal, AnHdf5FileShowsEveryFlippedBit) {
   expect_every_fault_found(sealed_hdf5("\x89HDF\r\n\x1a\n and what follows"));
 }
 
-// As Caffe does: fields that its message lacks are passed over.
+// Fields that the message lacks are passed over, as Caffe does.
 TEST(Seal, AMessageIsReadByWhoDoesNotKnowIt) {
   caffe::SolverState read;
   ASSERT_TRUE(read.ParseFromString(sealed_message(small_state().SerializeAsString())));

@@ -85,7 +85,7 @@ class AllMeasured : public MeasuredCosts {
   TaskTime task(const Task& task, int device) override { return measure(task, device); }
 };
 
-// Of all candidates measured: the optimum by trying everything.
+// The optimum of all candidates measured, by trying everything.
 struct Truth {
   double seconds = 0;
   int tasks = 0;

@@ -84,7 +84,7 @@ void for_boxes(Visit&& visit) {
       }
 }
 
-// Of all boxes within all boxes of up to 3x3x3 elements.
+// Tries all boxes within all boxes of up to 3x3x3 elements.
 TEST(Movement, APartIsContiguousWhereItsElementsAreOneRunOfMemory) {
   for_boxes([](const Box& held) {
     for_boxes([&](const Box& part) {

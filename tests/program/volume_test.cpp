@@ -54,9 +54,9 @@ class Ring {
  public:
   Ring(const std::vector<int>& group, std::map<int, Volume>& volumes) : group_(group), volumes_(volumes) {}
 
-  // From its owner on.
+  // Goes round from the owner on.
   void gather(size_t owner, int64_t bytes) { go_round(owner, bytes); }
-  // To its owner: the rank after it begins.
+  // Goes round to the owner: the rank after it begins.
   void scatter(size_t owner, int64_t bytes) { go_round(owner + 1, bytes); }
 
  private:

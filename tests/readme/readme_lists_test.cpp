@@ -13,7 +13,7 @@ namespace {
 
 std::string readme() { return read_file(CORTADO_SOURCE_DIR "/README.md"); }
 
-// From `begin` to the first `end` after it.
+// The text from `begin` to the first `end` after it.
 std::string part(const std::string& text, const std::string& begin, const std::string& end) {
   const size_t from = text.find(begin);
   EXPECT_NE(from, std::string::npos) << begin;

@@ -34,7 +34,7 @@ TEST(Simulator, OneRankTakesTheSumOfItsSteps) {
   }
 }
 
-// Law 3 (docs/explanation/design.md, "Laws"): where nothing can overlap, an iteration takes Eq. 1's sum.
+// Where nothing can overlap, an iteration takes Eq. 1's sum (docs/explanation/simulation.md).
 TEST(Simulator, ASerialChainTakesWhatThePlannerAddsUp) {
   testing::NetBuilder builder;
   const Network net =

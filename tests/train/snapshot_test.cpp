@@ -75,7 +75,7 @@ class Snapshots : public ::testing::Test {
   LoadedNetwork net_ = load(snapshot_net);
 };
 
-// Of each format, each file: flips one byte at 200 random places. CORTADO_SNAPSHOT_SEED=5 draws other ones.
+// Flips one byte at 200 random places of each file of each format. CORTADO_SNAPSHOT_SEED=5 draws other ones.
 TEST_F(Snapshots, AFlippedByteIsFoundWhereverItIs) {
   const char* given = std::getenv("CORTADO_SNAPSHOT_SEED");
   const unsigned seed = given ? static_cast<unsigned>(std::atoi(given)) : 1;

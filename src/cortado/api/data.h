@@ -32,8 +32,8 @@ struct BatchRequest {
 // for one batch at a time, while step(), run() or test() runs. What it throws, those throw.
 using FillBatch = std::function<void(BatchRequest&)>;
 
-// Where source layers read from in place of what the net's file names: by layer and phase. Layers that are
-// not named read what the file names.
+// Says what source layers read in place of what the net's file names: by layer and phase. Layers that are not
+// named read what the file names.
 class Data {
  public:
   // `sample_shapes`: a top's shape without N ({1, 28, 28}, then {} for a label), which Data, ImageData and

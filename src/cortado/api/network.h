@@ -10,7 +10,7 @@ namespace cortado::api {
 
 enum class Phase { train, test };
 
-// Which network of a model file, and what replaces what the file says.
+// Says which network of a model file to make, and what replaces what the file says.
 struct NetworkOptions {
   Phase phase = Phase::train;
   int level = 0;

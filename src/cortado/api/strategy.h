@@ -20,7 +20,7 @@ struct Schedule {
 // with a network and a number of devices, or rule by rule. It changes speed, never results. A value.
 class Strategy {
  public:
-  // By default, `auto` on several devices and `single` on one.
+  // Makes the default: `auto` on several devices and `single` on one.
   Strategy();
   // auto, a built-in one (single, data, model, owt, spatial, replicated), random:SEED, or a file (.json).
   Strategy(const std::string& name_or_file);

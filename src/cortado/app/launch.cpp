@@ -27,7 +27,7 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
-// In seconds; the command's parser refuses what is no such number.
+// Returns seconds; the command's parser refuses what is no such number.
 int time_limit(const std::vector<std::string>& words, const std::string& option) {
   const int seconds = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
   return seconds < 0 ? default_time_limit : std::min(seconds, longest_time_limit);

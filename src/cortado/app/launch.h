@@ -9,9 +9,9 @@
 
 namespace cortado {
 
-// For a command line with --ranks N above 1, outside a job of MPI: starts N ranks of this very command,
-// watches them and returns the exit code. Nothing where this process shall do the work itself, as a rank or
-// alone.
+// Starts N ranks of this very command for a command line with --ranks N above 1, outside a job of MPI;
+// watches them and returns the exit code. Returns nothing where this process shall do the work itself, as a
+// rank or alone.
 std::optional<int> start_job(int count, const char* const* words);
 
 // Tells the parent how far the training is, and which snapshot to resume from. Does nothing without a parent.

@@ -59,7 +59,7 @@ CommandFiles files_of(const PlanArguments& a) {
   return files;
 }
 
-// For the ranks of this job, by costs measured on them.
+// Plans for the ranks of this job, by costs measured on them.
 void plan_here(const PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);

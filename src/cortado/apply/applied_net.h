@@ -26,7 +26,7 @@ class AppliedNet {
   AppliedNet(const TrainedNet& net, const PartOfNet& part, int reader_threads,
              const std::map<std::string, BatchSource>& given);
 
-  // Of output `output` of the part, samples first.
+  // Shape of output `output` of the part, samples first.
   const Shape& shape(size_t output) const { return data_.network().tensors()[tensors_[output]].shape; }
   // Samples of a batch: the first extent of the first source layer.
   int64_t batch_size() const { return data_.batch_size(); }
@@ -35,7 +35,7 @@ class AppliedNet {
 
   // Computes the next batch.
   void run();
-  // Of that batch, in spoken (row-major) order.
+  // Values of that batch, in spoken (row-major) order.
   std::vector<float> values(size_t output) const { return executor_.canonical_tensor(tensors_[output]); }
   // Executor::first_non_finite
   std::string first_non_finite() { return executor_.first_non_finite(); }

@@ -9,7 +9,7 @@
 
 namespace cortado {
 
-// Where the values of arrays lie in a file, and what stands before them.
+// Where the values of arrays lie in a file, and what comes before them.
 struct ArrayLayout {
   std::string head;             // the file's first bytes; empty: they are written
   std::vector<int64_t> begins;  // per array

@@ -16,8 +16,8 @@ enum class FeatureFormat { lmdb, hdf5, npy };
 // lmdb for any other name than "hdf5" and "npy".
 FeatureFormat feature_format_named(std::string_view name);
 
-// Where features go, sample by sample. Nothing has its name before finish(); without it the destructor
-// removes what was written.
+// Takes features, sample by sample. Nothing has its name before finish(); without it the destructor removes
+// what was written.
 class FeatureStore {
  public:
   virtual ~FeatureStore() = default;

@@ -33,7 +33,7 @@ class ImageBatches {
   int64_t images() const { return static_cast<int64_t>(notes_->size()); }
   // The next batch, valid until the next call. Throws UserError naming a broken image.
   std::vector<const float*> next() { return reader_->next().tensors; }
-  // Of an image of a batch that next() has given.
+  // Note of an image of a batch that next() has given.
   const ReadImage& note(int64_t image) const { return (*notes_)[static_cast<size_t>(image)]; }
 
  private:

@@ -34,7 +34,7 @@ class NetOnImages {
   int64_t next_images() const;
   // Computes them. Returns the first one's number.
   int64_t run();
-  // Of an image that was computed.
+  // Note of an image that was computed.
   const ReadImage& note(int64_t image) const { return batches_->note(image); }
 
  private:

@@ -37,7 +37,7 @@ void check_blob(const NetFile& net, const std::string& blob) {
                               did_you_mean(blob, known)));
 }
 
-// From the last layer to the first: each that makes something needed makes what it reads needed.
+// Goes from the last layer to the first: a layer that makes something needed makes what it reads needed.
 std::vector<bool> needed_layers(const caffe::NetParameter& net, const std::vector<std::string>& blobs) {
   std::set<std::string> needed(blobs.begin(), blobs.end());
   std::vector<bool> keeps(static_cast<size_t>(net.layer_size()), false);

@@ -50,8 +50,8 @@ struct Trial {
   int fresh = 0;  // not kept from before
 };
 Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
-  // Who else uses the machine only ever makes an iteration longer, so that those about as fast as the
-  // fastest run twice, in turns, and the least counts.
+  // Other load only lengthens an iteration. So strategies tried anew within 10 % of the fastest run again;
+  // the smaller time counts.
   constexpr double about = 1.1;
   Trial trial;
   if (choice.candidates.size() < 2 || writes(network)) return trial;

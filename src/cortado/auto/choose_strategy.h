@@ -23,7 +23,7 @@ struct AutoChoice {
   bool cached = false;   // nothing was measured or tried anew
   Seconds planning;
 
-  // Of what is planned: "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt".
+  // Says what was chosen: "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt".
   std::string text() const;
 };
 

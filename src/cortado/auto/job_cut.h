@@ -27,7 +27,7 @@ struct JobCutWords {
 };
 
 std::string strategy_name(const JobCut& cut, int ranks);
-// For KernelChoice::only; empty: the list of all.
+// The value for KernelChoice::only; empty: the list of all.
 std::string kernels_of(const JobCut& cut);
 
 // The following are called by all ranks of the job.

@@ -7,7 +7,7 @@
 namespace cortado {
 namespace {
 
-// Of the innermost guard, as plain memory: handlers must not call anything that allocates.
+// Facts of the innermost guard, as plain memory: handlers must not call anything that allocates.
 thread_local const char* line_at = nullptr;
 thread_local size_t line_bytes = 0;
 thread_local const CrashGuard* innermost = nullptr;

@@ -150,7 +150,7 @@ std::string words_of(const Struct& options, Words which = Words::all) {
   });
   return text;
 }
-// Of one of several structs, whose name is said elsewhere.
+// Words of one of several structs, whose name is said elsewhere.
 template <typename... Structs>
 std::string words_of(const std::variant<Structs...>& options, Words which = Words::all) {
   return std::visit([&](const auto& one) { return words_of(one, which); }, options);

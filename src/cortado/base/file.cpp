@@ -44,7 +44,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Where links lead; `path` itself where nothing is there.
+// Returns where links lead; `path` itself where nothing is there.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), std::free);
   return real ? real.get() : path;
@@ -95,7 +95,7 @@ FileWriter::FileWriter(const std::string& path) : path_(path), target_(resolved(
   if (file_ < 0) fail();
 }
 
-// With the permissions that the replaced file has; 0: those of a new one.
+// Opens it with the permissions that the replaced file has; 0: those of a new one.
 void FileWriter::open_temporary(unsigned mode) {
   do {
     temporary_ = temporary_name(target_);

@@ -112,7 +112,7 @@ class IndexedVector : private std::vector<T> {
   }
 };
 
-// Of all elements: `for (EntryIndex entry : indices(entries))`.
+// The indices of all elements: `for (EntryIndex entry : indices(entries))`.
 template <class I, class T>
 IndexRange<I> indices(const IndexedVector<I, T>& vector) {
   return {I(0), vector.end_index()};

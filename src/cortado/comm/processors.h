@@ -21,7 +21,7 @@ struct ProcessorShare {
 // Cores, caches and sockets of a machine, as hwloc sees them.
 class Topology {
  public:
-  // Of this machine, as far as this process may use it by its affinity mask.
+  // The processors of this machine, as far as this process may use it by its affinity mask.
   static Topology of_process();
   // "socket:2 core:4 pu:2" (hwloc's synthetic topologies), for tests.
   static Topology synthetic(const std::string& description);

@@ -8,7 +8,7 @@
 
 namespace cortado {
 
-// Which halves of a sum over a ring are run; both make an allreduce.
+// The halves of a sum over a ring that are run; both make an allreduce.
 struct RingPhases {
   bool reduce_scatter = true, allgather = true;
 };

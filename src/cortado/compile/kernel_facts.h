@@ -11,7 +11,7 @@
 
 namespace cortado {
 
-// Which kernels run the tasks of a network.
+// Says which kernels run the tasks of a network.
 struct KernelChoice {
   std::string only{};  // as in select_kernel
   // Per task, what it is restricted to ("": nothing), in place of `only`; null: `only`.
@@ -29,10 +29,11 @@ class KernelProfile {
  public:
   // This process's own, for its kind of processor; they are not kept.
   static KernelProfile here(KernelChoice choice = {});
-  // Of a machine whose kernels nobody here knows: reference kernels, which take every chain as one. A guess.
+  // Profile of a machine whose kernels nobody here knows: reference kernels, which take every chain as one. A
+  // guess.
   static KernelProfile unknown();
-  // Of a machine for whose instruction set kernels are compiled (kernels/instruction_set.h): this process's
-  // own where it is the same, else a guess.
+  // Profile of a machine for whose instruction set kernels are compiled (kernels/instruction_set.h): this
+  // process's own where it is the same, else a guess.
   static KernelProfile compiled_for(const std::string& instruction_set);
   bool guess() const { return guess_; }
 

@@ -155,8 +155,8 @@ void ExchangeVolumes::fill(const GridLayout::Axis& owned, const GridLayout::Axis
   }
 }
 
-// Who takes part: 1 where it does. What a rank sends is that times the number of readers, for the axes hold
-// means over them.
+// Writes 1 for each rank that takes part. What a rank sends is that times the number of readers, for the axes
+// hold means over them.
 void ExchangeVolumes::fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const {
   for (size_t rank = 0; rank < ranks_; ++rank) {
     const int r = static_cast<int>(rank);
@@ -178,7 +178,7 @@ ExchangeVolumes::Room ExchangeVolumes::room() const {
   return {std::vector<std::vector<double>>(blocks_.size() + 1, product)};
 }
 
-// Of axis - 1, or of the holders.
+// Returns the block of axis - 1; for axis 0 that of the holders.
 const double* ExchangeVolumes::block(size_t axis, int from_kind, int to_kind) const {
   const size_t columns = axis == 0 ? needed_.holders.size() : needed_.axes[axis - 1].size();
   return blocks_[axis].data() +

@@ -40,7 +40,7 @@ class ExchangeVolumes {
   };
   Room room() const;
   double operations() const { return static_cast<double>(arrays_ * ranks_); }  // for a volume, about
-  // From one owned layout to each needed one.
+  // Volumes from one owned layout to each needed one.
   std::vector<ExchangeVolume> row(size_t owned, Room& room) const;
 
  private:

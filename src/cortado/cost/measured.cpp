@@ -12,7 +12,8 @@ namespace {
 // Winograd's algorithm for 3x3 windows: in tiles of 2x2 16 multiplications in place of 36; in tiles of 4x4,
 // which only runs where it is asked for, 36 in place of 144.
 double winograd_saving(const std::string& kernels) { return kernels.empty() ? 2.25 : 4; }
-constexpr double lowered = 0.8;  // of a bound that was passed, so that the next one is not
+// A bound that a measurement beat is lowered to this share of the measurement.
+constexpr double lowered = 0.8;
 
 // A measured sum of that many bytes: between two measured ones in proportion, beyond the last one by its
 // rate.

@@ -31,7 +31,7 @@ class MeasuredCosts : public AnalyticCosts {
 
   TaskTime task(const Task& task, int device) override;
   TaskTime measure(const Task& task, int device) override;
-  // In proportion to a measured update, where `times` has one.
+  // Counts in proportion to a measured update, where `times` has one.
   Seconds update(Bytes parameters, int device) override;
   static constexpr Bytes measured_update{int64_t{16} << 20};
   static constexpr const char* update_problem = "update of 16 MiB of parameters, with momentum";

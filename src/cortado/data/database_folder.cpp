@@ -138,7 +138,7 @@ void DatabaseFolder::finish() {
 }
 
 // The old database, where there is one, leaves its place in the same moment where the file system can do so.
-// Of it those files are removed that are known: what came meanwhile stays.
+// Removes only known files of it; files added since stay.
 void DatabaseFolder::take_place() {
   std::error_code error;
   if (!fs::exists(target_, error)) return rename_or_throw(growing_, target_, path_);

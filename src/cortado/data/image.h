@@ -38,7 +38,7 @@ inline bool is_one_image(int64_t values, int64_t channels, int64_t height, int64
   return values % (height * width) == 0 && values / (height * width) == channels;
 }
 
-// Which channels a decoder gives: those of the file (1 grey, 3 colour, 4 colour and alpha), always 3, or
+// The channels that a decoder gives: those of the file (1 grey, 3 colour, 4 colour and alpha), always 3, or
 // always 1.
 enum class ColorMode { native, color, gray };
 

@@ -25,9 +25,9 @@ class ImageSet {
   virtual std::string name(int64_t index) = 0;
   // Where it is read from: the image's own file, or that of all of them.
   virtual std::string file(int64_t index) = 0;
-  // For messages: file and key.
+  // Name for messages: file and key.
   virtual std::string place(int64_t index) = 0;
-  // With the channels it has. Throws BrokenRecord with the reason alone.
+  // Loads an image with the channels that it has. Throws BrokenRecord with the reason alone.
   virtual void load(int64_t index, LoadedImage& image) = 0;
 };
 

@@ -191,7 +191,7 @@ int64_t import_folders(const std::string& folder, const std::string& database, c
 
 namespace {
 
-// Of records of `record_bytes`, with the label at byte `at` of each.
+// Checks the labels of records of `record_bytes`, at byte `at` of each.
 void check_labels(const std::string& path, std::span<const uint8_t> file, int64_t record_bytes, int64_t at,
                   int classes) {
   for (int64_t record = 0; record * record_bytes < std::ssize(file); ++record) {

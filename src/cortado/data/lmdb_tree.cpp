@@ -17,7 +17,7 @@ const LmdbNode& LmdbTree::find(int64_t index) {
   return levels_.back().page.nodes[index - first_];
 }
 
-// To the first or the last leaf, where that is nearer than the leaf where it stands.
+// Goes to the first or the last leaf, where that is nearer than the present one.
 void LmdbTree::go_near(int64_t index) {
   const int64_t here = levels_.empty()       ? size_
                        : index < first_      ? first_ - index
@@ -37,7 +37,7 @@ void LmdbTree::go_to(End end) {
   check_position();
 }
 
-// To the next leaf (1) or the one before (-1).
+// Goes to the next leaf (1) or the one before (-1).
 void LmdbTree::step(int direction) {
   const int64_t left = leaf_size();
   auto at_end = [&](const Level& level) {
@@ -54,7 +54,7 @@ void LmdbTree::step(int direction) {
   check_position();
 }
 
-// To the first or last leaf below the deepest level's child.
+// Goes to the first or last leaf below the deepest level's child.
 void LmdbTree::descend(End end) {
   while (std::ssize(levels_) < file_.depth()) {
     const Level& parent = levels_.back();

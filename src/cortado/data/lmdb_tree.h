@@ -7,7 +7,7 @@
 namespace cortado {
 
 // The records of an LMDB file in the order of their keys. It stands at one leaf, and walks from leaf to leaf.
-// For one thread.
+// Only one thread may use it.
 //
 // A branch's keys bound those below it, and a child must keep to its bounds; so no page can be met twice, and
 // what was walked over was in order.

@@ -13,7 +13,7 @@ struct PngErrors {
   char message[256] = "";
 };
 
-// As with libjpeg: between setjmp and the last library call no C++ object is made.
+// Between setjmp and the last library call no C++ object is made, as with libjpeg.
 [[noreturn]] void leave_png(png_structp png, png_const_charp message) {
   auto* errors = static_cast<PngErrors*>(png_get_error_ptr(png));
   std::strncpy(errors->message, message, sizeof(errors->message) - 1);

@@ -43,7 +43,7 @@ void PrefetchReader::restrict_to(Range samples) {
   range_ = samples;
 }
 
-// With the lock held.
+// Runs with the lock held.
 void PrefetchReader::start() {
   chunk_size_ = std::clamp<int64_t>(range_.size() / (4 * thread_count_), 1, 32);
   ring_.resize(batches_ahead_ + 1);

@@ -21,7 +21,7 @@ class SampleSource {
   virtual int64_t records() const = 0;
   // The record at a stream position.
   virtual int64_t record_at(int64_t position) = 0;
-  // For messages: "list.txt line 7: cat.jpg".
+  // Name for messages: "list.txt line 7: cat.jpg".
   virtual std::string record_name(int64_t record) = 0;
   // Writes the record as sample `position` (which keys its randomness): tops[t] is where that sample of top t
   // begins. Throws BrokenRecord, or UserError when the data set as a whole does not fit; both with the reason
@@ -36,8 +36,7 @@ class SampleSource {
 };
 
 // Loads samples on background threads into a ring of batches. A sample with a value that is infinite or not a
-// number counts as broken. The threads start with the first next(),
-// so that asking for shapes costs nothing.
+// number counts as broken. The threads start with the first next(), so that asking for shapes costs nothing.
 class PrefetchReader : public Reader {
  public:
   PrefetchReader(std::unique_ptr<SampleSource> source, int batch_size, bool skip_corrupt,

@@ -25,9 +25,10 @@ class Reader {
   virtual ~Reader() = default;
   // Shapes of all tops, batch_size first: of the whole batch, restricted or not.
   virtual std::vector<Shape> shapes() const = 0;
-  // For a rank that needs samples [begin, end) of every batch, perhaps none: only they are loaded and held,
-  // and tops with a row a sample (elements_of) hold only their rows. They are bitwise those of the whole
-  // batch, and Batch::first_sample stays that of its sample 0. To be called before the first next().
+  // Restricts the reader to the samples [begin, end) of every batch that a rank needs, perhaps none: only
+  // they are loaded and held, and tops with a row a sample (elements_of) hold only their rows. They are
+  // bitwise those of the whole batch, and Batch::first_sample stays that of its sample 0. Call it before the
+  // first next().
   virtual void restrict_to(Range samples) = 0;
   // The next batch; waits when it is not ready. The previous batch's memory is taken back.
   virtual Batch next() = 0;

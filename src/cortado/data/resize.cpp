@@ -9,7 +9,7 @@ namespace cortado {
 
 namespace {
 
-// For each output index the inputs that it weighs: `count` from `first`, weights summing to 1.
+// The inputs that each output index weighs: `count` from `first`, with weights that sum to 1.
 struct Taps {
   int count = 0;
   std::vector<int> first;

@@ -97,7 +97,7 @@ class Executor {
   Seconds exposed_communication() const { return exposed_; }  // waiting for other ranks, last run
   Bytes arena() const { return program_.arena; }
 
-  // For --verbose: one line per task: kernel and why faster ones refused.
+  // Lines for --verbose, one per task: its kernel, and why faster ones refused.
   std::vector<std::string> kernel_report() const;
 
  private:

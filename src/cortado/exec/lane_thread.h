@@ -19,7 +19,7 @@ class LaneThread {
  public:
   struct Steps {
     std::vector<StepIndex> order;  // this lane's steps
-    // Of each step of the program: Step::waits, Step::waits_before, Step::carried, Step::needed.
+    // Step::waits, Step::waits_before, Step::carried and Step::needed of each step of the program.
     IndexedVector<StepIndex, std::vector<StepIndex>> waits, waits_before;
     IndexedVector<StepIndex, bool> carried;
     IndexedVector<StepIndex, int> needed;

@@ -14,8 +14,8 @@
 
 namespace cortado {
 
-// Between the Executor and a device whose memory the host cannot touch: communication steps work in memory of
-// the host, which has the arena's offsets, and in copies of parameters and gradients. What a step reads is
+// Stands between the Executor and a device whose memory the host cannot touch. Communication steps use a host
+// mirror of the arena with equal offsets, and host copies of parameters and gradients. What a step reads is
 // copied out before it starts, what it writes is copied in once it has ended, in a queue that goes on beside
 // the kernels. Batches are copied in once they are loaded.
 class Staging {
@@ -31,17 +31,18 @@ class Staging {
   // Device memory of a buffer of kind batch.
   float* batch(BufferIndex buffer) const;
 
-  // For the communication lane. begin_copy_out() begins to copy what the step reads, once the compute steps
-  // that it waits for are done. next_out() returns the next step, in the order of begin_copy_out(), whose
-  // copy has ended; nowhere: none yet. begin_copy_in() begins to copy what the step has written, or the batch
-  // that it has loaded.
+  // The communication lane calls these. begin_copy_out() begins to copy what the step reads, once the compute
+  // steps that it waits for are done. next_out() returns the next step, in the order of begin_copy_out(),
+  // whose copy has ended; nowhere: none yet. begin_copy_in() begins to copy what the step has written, or the
+  // batch that it has loaded.
   void begin_copy_out(StepIndex step);
   StepIndex next_out();
   bool is_out(StepIndex step) const;
   void begin_copy_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
 
-  // For the compute lane. Kernels launched after wait_for() see what the messages that `step` waits for have
-  // put in; after wait_for_messages(), what all messages have put in, the carried ones only with `carried`.
+  // The compute lane calls these. Kernels launched after wait_for() see what the messages that `step` waits
+  // for have put in; after wait_for_messages(), what all messages have put in, the carried ones only with
+  // `carried`.
   void wait_for(StepIndex step);
   void wait_for_messages(bool carried);
   void computed(StepIndex step);  // all of it is launched

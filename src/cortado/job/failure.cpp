@@ -9,7 +9,7 @@
 namespace cortado {
 namespace {
 
-// Of the job: what one rank has ended, all have.
+// Says how far the job is: an iteration that one rank has ended, all have.
 std::string progress_text(const Peers& peers) {
   int64_t last = -1;
   for (const auto& peer : peers) last = std::max(last, peer->iteration);

@@ -25,7 +25,7 @@ struct Pipe {
   Socket read, write;
 };
 
-// In the child. Tells the errno of a failed exec through `failure`, which exec closes.
+// Runs in the child. Writes the errno of a failed exec to `failure`, which exec closes.
 [[noreturn]] void become(char* const* words, const sigset_t& signals, int output, int errors, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

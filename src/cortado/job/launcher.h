@@ -24,8 +24,8 @@ class Launcher {
   void signal(int number);
   // Its exit code (128 + n for signal n) once it has ended.
   std::optional<int> ended();
-  // The signal that ended it, if one did, before it got any by signal(). SIGPIPE is none: so ends a launcher
-  // that writes to a process of its own that was lost before.
+  // The signal that ended it, if one did, before it got any by signal(). SIGPIPE does not count: a launcher
+  // dies of it when writing to a lost process.
   int killed_by_others() const { return signalled_ || killed_by_ == SIGPIPE ? 0 : killed_by_; }
   // The ends of the pipes, to be taken once.
   Socket output() { return std::move(output_); }

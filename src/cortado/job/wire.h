@@ -69,7 +69,7 @@ class LineSocket {
   bool receive();
   std::optional<std::string> take_line();
   bool timed_out() const { return error_ == ETIMEDOUT || error_ == EHOSTUNREACH || error_ == ENETUNREACH; }
-  // Of the other side, as numbers.
+  // Address of the other side, in numbers.
   std::string address() const;
 
  private:
@@ -89,7 +89,7 @@ std::vector<std::string> own_addresses();
 Socket connect_to(const std::string& host, int port, int seconds);
 
 std::string host_name();
-// At most so many bytes of the text, with "..." in place of what is cut.
+// Returns at most so many bytes of the text, with "..." in place of what is cut.
 std::string shortened(std::string_view text, size_t bytes);
 
 }  // namespace cortado

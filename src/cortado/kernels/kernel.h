@@ -42,7 +42,7 @@ struct ParameterFormat {
   bool operator==(const ParameterFormat& other) const { return name == other.name; }
 };
 
-// Which tensors the backward pass reads besides output gradients and parameters: all others may be freed
+// The tensors that the backward pass reads besides output gradients and parameters. All others may be freed
 // or overwritten as soon as the forward pass has used them.
 struct BackwardReads {
   bool inputs = true;
@@ -55,8 +55,8 @@ template <typename T>
 class KernelOf {
  public:
   virtual ~KernelOf() = default;
-  virtual std::string name()
-      const = 0;  // for --verbose: "reference", "onednn jit:avx2", "implicit-gemm avx2"
+  // Name for --verbose: "reference", "onednn jit:avx2", "implicit-gemm avx2".
+  virtual std::string name() const = 0;
 
   virtual void forward(const ArgumentsOf<T>& arguments) = 0;
   // Gradients of the inputs; for a layer whose backward pass is not split (Layer::splits_backward), also

@@ -17,7 +17,7 @@ class LabelClasses {
  public:
   LabelClasses(const Task& task, int axis, std::optional<int> ignored);
   Range own() const { return own_; }
-  // As above, and nothing where another device answers for the label.
+  // The class of a label; nothing if it is ignored, or another device answers for it.
   std::optional<int64_t> of_label(double label) const;
 
  private:

@@ -59,7 +59,7 @@ Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
           {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
 }
 
-// For tensors of both types: each reads and writes them once.
+// A native implementation, for tensors of both types: it reads and writes each tensor once.
 Candidate native(std::vector<std::string_view> types, KernelOffer (*make)(const Task&)) {
   return {.types = std::move(types), .implementation = {"native", make}, .bf16 = true};
 }

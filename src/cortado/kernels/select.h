@@ -8,8 +8,8 @@
 
 namespace cortado {
 
-// In place of an implementation's name: the list of all, and those, too, whose rounding errors are larger
-// than those of sums in float32. These run only so, or where they are named.
+// A word in place of an implementation's name: the list of all, and those, too, whose rounding errors are
+// larger than those of sums in float32. These run only so, or where they are named.
 inline constexpr const char* fast_math = "fast-math";
 
 // Those that may take tasks like this one, by the type of its first layer: fastest first, without the

@@ -44,7 +44,7 @@ Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes) {
 
 namespace {
 
-// For each axis of the scores the axis of the labels along which its positions lie; -1: none.
+// Returns, for each axis of the scores, the axis of the labels along which its positions lie; -1: none.
 std::vector<int> label_axes(const Shape& scores, int axis, const Shape& labels) {
   axis = scores.canonical_axis(axis);
   std::vector<int> axes(scores.rank(), -1);

@@ -18,11 +18,12 @@ void check_labels(const Shape& scores, int axis, const Shape& labels);
 // Throws UserError unless both have equally many samples, which hold equally many elements.
 void check_same_samples(const Shape& a, const Shape& b);
 
-// For a layer that computes each part of the output from the same part of the input along all axes but
-// `axis`, of which it reads everything.
+// Returns the input's box for a layer that computes each part of the output from the same part of the input
+// along all axes but `axis`, of which it reads everything.
 Box box_with_whole_axis(const Shape& input, const Box& output_box, int axis);
 
-// For a layer whose output has the input's leading `axes` axes: those of the output box, the others whole.
+// Returns the input's box for a layer whose output has the input's leading `axes` axes: those of the output
+// box, the others whole.
 Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes);
 
 // Labels: one for every position of the scores outside the class axis. The part of the labels that belongs to

@@ -46,7 +46,7 @@ std::vector<Shape> Crop::output_shapes(std::span<const Shape> inputs, int output
   return {output};
 }
 
-// Of the reference only the shape matters, so that no part of it is read.
+// Only the shape of the reference matters, so no part of it is read.
 Box Crop::input_box(std::span<const Shape> inputs, int input, int, const Box& output_box) const {
   if (input == 1) return Box::whole(Shape(std::vector<int64_t>(inputs[1].rank(), 0)));
   std::vector<int64_t> offset = offsets(inputs[0]);

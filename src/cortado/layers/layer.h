@@ -84,8 +84,8 @@ class Layer {
 
   // The part of input `input` that computing `output_box` of output `output` reads, clipped to the tensor;
   // for output 0 the box is one of the domain. A later output that is a sum (sums()) adds nothing to what
-  // output 0 reads. This one function yields halos for every kernel, stride,
-  // padding, dilation and group. Default: the whole input.
+  // output 0 reads. This one function yields halos for every kernel, stride, padding, dilation and group.
+  // Default: the whole input.
   virtual Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const;
 
   // Along which dimensions of its domain this layer may be cut. Default: none.
@@ -98,8 +98,8 @@ class Layer {
   virtual Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                             const Box& input_box) const;
 
-  // For layers that may be cut along r: this layer without its bias, which is added once after the partial
-  // sums are. Null where there is no bias.
+  // This layer without its bias, for layers that may be cut along r: it is added once, after the partial sums
+  // are. Null where there is no bias.
   virtual std::shared_ptr<const Layer> without_bias() const;
 
   // Multiply-adds and the like of the forward pass of the whole layer. Default: one per output element.

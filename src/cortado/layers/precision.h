@@ -7,10 +7,10 @@
 
 namespace cortado {
 
-// In what a network computes. f32: all in float. bf16: activations, their gradients and the weights that
-// kernels read are bfloat16; all that is summed over many samples or iterations stays f32: parameters,
-// their gradients and histories, statistics, losses (Micikevicius et al., Mixed Precision Training, 2018;
-// Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 2019).
+// The types in which a network computes. f32: all in float. bf16: activations, their gradients and the
+// weights that kernels read are bfloat16; all that is summed over many samples or iterations stays f32:
+// parameters, their gradients and histories, statistics, losses (Micikevicius et al., Mixed Precision
+// Training, 2018; Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 2019).
 enum class Precision { f32, bf16 };
 
 std::string_view name_of(Precision precision);

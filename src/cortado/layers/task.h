@@ -61,7 +61,7 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
 // dimension r is cut, `summed` is this device's block of input 0's channels; the layer is then without bias.
 Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed = {});
 
-// Of Task::input_gradients or Task::parameter_gradients.
+// Says whether any of Task::input_gradients or Task::parameter_gradients is wanted.
 bool any_wanted(const std::vector<bool>& gradients);
 
 // Widens the task of a layer with weights to whole samples and images, with the same slice of the weights.

@@ -20,7 +20,7 @@ struct Link {
 // What runs one rank: a GPU, or a rank's share of a node's processors.
 struct Device {
   std::string name;  // "V100"; may be empty
-  FlopRate peak;     // of float32: what no kernel passes
+  FlopRate peak;     // of float32: upper bound on the operations that any kernel carries out
   Bandwidth memory_bandwidth;
   Bytes memory;
   Seconds task_overhead;  // what a task takes beside its work: the launch of a kernel, the start of threads

@@ -12,7 +12,8 @@
 
 namespace cortado {
 
-// In place of an implementation's name: for each convolution the fastest measured, for others the list.
+// A word in place of an implementation's name: for each convolution the fastest measured, for others the
+// list.
 inline constexpr const char* measured_kernels = "measured";
 
 // Whether a task has algorithms to choose from.

@@ -249,7 +249,7 @@ TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& times) const {
   return slowest;
 }
 
-// On all ranks at the same time, the median of a few.
+// Measures on all ranks at the same time, and takes the median of a few.
 void JobTimes::measure_update() {
   constexpr int runs = 5;
   constexpr int64_t size = MeasuredCosts::measured_update.count;

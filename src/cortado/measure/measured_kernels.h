@@ -6,9 +6,9 @@
 
 namespace cortado {
 
-// For each convolution of a network that is compiled so, the implementation whose slowest rank is fastest
-// (algorithms.h). Replicas of a layer's weights get the same one, so that weights lie alike. All ranks call
-// it.
+// Chooses, for each convolution of a network that is compiled so, the implementation whose slowest rank is
+// fastest (algorithms.h). Replicas of a layer's weights get the same one, so that weights have the same
+// order. All ranks call it.
 KernelChoice choose_measured(const Network& network, const CompileOptions& options, JobTimes& times,
                              Algorithms::Effort effort = Algorithms::Effort::thorough);
 

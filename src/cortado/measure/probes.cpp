@@ -40,7 +40,7 @@ int times_in(double duration, double once, int least, int most) {
   return static_cast<int>(std::clamp(duration / std::max(once, 1e-9), double(least), double(most)));
 }
 
-// As the Executor's communication lane moves its messages.
+// Moves a message as the Executor's communication lane does.
 void finish(Transmission& transmission) {
   transmission.start();
   while (!transmission.test()) std::this_thread::yield();

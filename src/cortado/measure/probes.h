@@ -27,7 +27,7 @@ std::vector<std::vector<RankPair>> rounds_of_pairs(std::span<const int> nodes);
 std::vector<Link> measure_pairs(Communicator& job, std::span<const int> nodes, Seconds duration);
 
 // What each node sends or receives, whichever is more, when all of its ranks send to the next node at a time.
-// At every rank. `pairs`: as measured.
+// All ranks get it. `pairs`: as measured.
 std::vector<Bandwidth> measure_nics(Communicator& job, std::span<const int> nodes,
                                     const std::vector<Link>& pairs);
 
@@ -38,7 +38,7 @@ MessageOverhead measure_message_overhead(Communicator& job, std::span<const int>
                                          const std::vector<Link>& pairs, Seconds duration);
 
 // Sums over the first 2, 4, 8, ... and all ranks, of sizes from 1 KiB to 16 MiB as far as time allows.
-// At rank 0.
+// Rank 0 gets them.
 std::vector<CollectiveTime> measure_allreduce(Communicator& job, Seconds duration);
 
 }  // namespace cortado

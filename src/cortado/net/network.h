@@ -88,7 +88,7 @@ class Network {
   // Shapes of what a source layer brings in, which only its file or database knows.
   using SourceShapes = std::function<std::vector<Shape>(const LayerDeclaration&)>;
 
-  // Of parts that fit together: build_network() makes them.
+  // The parts must fit together: build_network() makes them.
   Network(std::string name, bool learns, IndexedVector<NodeIndex, Node> nodes,
           IndexedVector<TensorIndex, Tensor> tensors, IndexedVector<ParameterIndex, Parameter> parameters);
 

@@ -45,7 +45,7 @@ struct WeightMatch {
   std::vector<std::string> unmatched_layers;  // layers of the network with parameters that the file lacks
   std::vector<std::string> unused_layers;     // layers of the file that the network lacks
 };
-// Which of the net's layers of one name a file's layer of that name belongs to.
+// Says which of the net's layers of one name a file's layer of that name belongs to.
 enum class SameName {
   first,  // the first, whatever its number: Caffe's rule for weights to start from
   each    // the one of its number: what was written by a net of the same layers

@@ -29,7 +29,7 @@ struct Cuttable {
   bool after_product = false;  // its only input comes from an inner product, through layers of flat tensors
 
   Cuts cuts() const { return node.layer->cuts(inputs); }
-  // As many devices as `wanted` asks for and the shapes allow; nothing when that is one.
+  // Cuts over as many devices as `wanted` asks for and the shapes allow; nothing when that is one.
   std::optional<ParallelConfig> over(Degrees wanted) const {
     if (wanted.c * wanted.r > 1 && !has_slices(network, node)) return std::nullopt;
     ParallelConfig config{.degrees = wanted, .devices = {}, .weights = {}};
@@ -96,7 +96,7 @@ Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   return strategy;
 }
 
-// With whole gradients computed by every replica wherever that spares bytes.
+// Lets every replica compute whole gradients wherever that spares bytes.
 void replicate_gradients(Strategy& strategy, const Network& network) {
   for (Strategy::Rule& rule : strategy.rules) {
     const auto bytes = replicate_bytes(network, network.node(rule.pattern), rule.layer.config.degrees);

@@ -57,8 +57,8 @@ DimensionAxes dimension_axes(int rank);
 // The box of the domain that device `index` computes; with r > 1 it computes addends of it.
 Box domain_block(const Shape& domain, const ParallelConfig& config, int index);
 
-// With r > 1: the box that device `index` owns of the sum, the r-th part of its block's channels, as if the
-// channels were cut c*r times.
+// Returns the box that device `index` owns of the sum where r > 1: the r-th part of its block's channels, as
+// if the channels were cut c*r times.
 Box summed_block(const Shape& domain, const ParallelConfig& config, int index);
 
 }  // namespace cortado

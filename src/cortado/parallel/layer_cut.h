@@ -9,13 +9,13 @@
 
 namespace cortado {
 
-// Which boxes of a layer's tensors the ranks read, compute and own under a configuration
+// The boxes of a layer's tensors that the ranks read, compute and own under a configuration
 // (docs/explanation/cutting.md); none where a rank has no part in the layer. Lowering and planner share it.
 struct LayerCut {
   Layout domain;              // its share of the layer's domain
   std::vector<Layout> reads;  // per input: what computing that share reads
-  std::vector<Layout>
-      computes;                // per output: the part computed; addends where r is cut or the output is a sum
+  // Per output: the part computed; addends where r is cut or the output is a sum.
+  std::vector<Layout> computes;
   std::vector<Layout> owns;    // per output: who holds it once addends are summed; no element twice
   std::vector<Layout> slices;  // per parameter
   // What all devices with its slices of the parameters compute together, and what they read of input 0.

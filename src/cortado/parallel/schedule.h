@@ -7,8 +7,8 @@
 
 namespace cortado {
 
-// Which gradients are summed together, in backward order, as one message: a gradient chunk (Lee et al. 2017,
-// section III.C). Gradients that are summed over unlike groups of devices never share a chunk.
+// Says which gradients are summed together, in backward order, as one message: a gradient chunk (Lee et al.
+// 2017, section III.C). Gradients that are summed over unlike groups of devices never share a chunk.
 //   parameter  each one alone
 //   layer      those of a layer
 //   first      those of the first `layers` layers, then all others (Algorithm 2: two chunks)

@@ -44,7 +44,7 @@ NodeShapes shapes_of(const Network& network, const Network::Node& node) {
   return shapes;
 }
 
-// To what the layer's shapes allow.
+// Clamps the configuration to what the layer's shapes allow.
 void clamp(const Network& network, const Network::Node& node, ParallelConfig& config) {
   const NodeShapes shapes = shapes_of(network, node);
   config = clamped(config, *node.layer, shapes.inputs, shapes.outputs);

@@ -79,8 +79,8 @@ std::optional<ReplicateBytes> replicate_bytes(const Network& network, NodeIndex 
 // cut along c or r.
 bool has_slices(const Network& network, const Network::Node& node);
 
-// By what a plan recognizes a layer: its type and the shapes of its outputs and parameters, "Convolution
-// 8x64x55x55, weight 64x3x11x11, bias 64".
+// The text by which a plan recognizes a layer: its type and the shapes of its outputs and parameters,
+// "Convolution 8x64x55x55, weight 64x3x11x11, bias 64".
 std::string identity_of(const Network& network, NodeIndex node);
 
 // A strategy per node of a network; meaningless for source layers.

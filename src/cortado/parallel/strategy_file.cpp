@@ -198,7 +198,7 @@ std::string strategy_text(const Strategy& strategy) {
 
 namespace {
 
-// Of "random:SEED"; nothing for other names.
+// Returns the seed of "random:SEED"; nothing for other names.
 std::optional<uint64_t> random_seed(const std::string& name) {
   constexpr std::string_view prefix = "random:";
   if (!name.starts_with(prefix)) return std::nullopt;

@@ -51,7 +51,7 @@ class CostGraph {
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<Edge>& edges() const { return edges_; }
 
-  // Of an assignment: the sum in the order of vertices, then edges.
+  // Cost of an assignment: the sum in the order of vertices, then edges.
   double seconds(std::span<const int> assignment) const;
   Bytes bytes(std::span<const int> assignment) const;
 

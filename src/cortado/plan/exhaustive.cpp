@@ -69,7 +69,7 @@ class DepthFirst {
     }
   }
 
-  // By a vertex and its edges to those before it.
+  // Seconds that a vertex adds, with its edges to those before it.
   double added(int vertex, int candidate) const {
     double seconds = graph_.vertices()[static_cast<size_t>(vertex)].seconds[static_cast<size_t>(candidate)];
     for (const CostGraph::Edge* edge : before_[static_cast<size_t>(vertex)]) {

@@ -37,7 +37,7 @@ std::vector<int> divisors(int number) {
   return divisors;
 }
 
-// In the order of all_dimensions.
+// The degrees in the order of all_dimensions.
 constexpr int Degrees::*dimensions[] = {&Degrees::n, &Degrees::c, &Degrees::d,
                                         &Degrees::h, &Degrees::w, &Degrees::r};
 

@@ -66,7 +66,7 @@ class LayerGrid {
   GridLayout slices(int parameter, const ParallelConfig& config) {
     return of(slices_, parameter).layout(config);
   }
-  // Of layers with parameters (LayerCut).
+  // Only layers with parameters have these (LayerCut).
   GridLayout replicas_domain(const ParallelConfig& config) { return replicas_domain_->layout(config); }
   GridLayout replicas_reads(const ParallelConfig& config) { return replicas_reads_->layout(config); }
 

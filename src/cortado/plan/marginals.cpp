@@ -15,7 +15,7 @@ bool among(const std::vector<int>& vertices, int vertex) {
   return std::ranges::find(vertices, vertex) != vertices.end();
 }
 
-// Of the vertices that must go, the one whose tables together have the fewest entries.
+// Returns, of the vertices that must go, the one whose tables together have the fewest entries.
 int next_to_go(const std::vector<Table>& tables, const std::vector<int>& scope) {
   int best = -1;
   double least = 0;
@@ -50,7 +50,7 @@ Table minimized_to(std::vector<Table> tables, const std::vector<int>& scope, con
   return summed(tables, scope, sizes);
 }
 
-// What is outside of a message, from the least cost of everything. Where the message is infinite, so is all.
+// Returns the least total cost less the message; infinite if the message is.
 Table without(const Table& everything, const Table& message) {
   Table result = everything;
   auto values = std::make_shared<std::vector<double>>(*everything.values);
@@ -104,8 +104,8 @@ class MarginalWalk {
              .values;
   }
 
-  // Of a bucket whose message is a number, the cost of all other parts of the graph, as a table over its
-  // vertex.
+  // Returns, for a bucket whose message is a number, the cost of all other parts of the graph, as a table
+  // over its vertex.
   Table constant(const Elimination::Bucket& bucket) const {
     const int size = bucket.tables[0].size_of(bucket.vertex);
     const double rest = elimination_.optimum() - bucket.message.values->at(0);

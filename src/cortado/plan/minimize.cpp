@@ -103,7 +103,7 @@ Product product_of(std::span<Table> tables, int vertex) {
   return product;
 }
 
-// Where the part of `table` begins that the index-th choice of candidates of `vertices` chooses.
+// Offset of the part of `table` that the index-th choice of candidates of `vertices` chooses.
 int64_t offset_of(const Table& table, const std::vector<int>& vertices, const std::vector<int>& sizes,
                   int64_t index) {
   int64_t offset = 0;

@@ -7,7 +7,7 @@
 
 namespace cortado::plan {
 
-// In which order vertices are eliminated, and what that takes.
+// The order in which vertices are eliminated, and what that takes.
 struct EliminationOrder {
   std::vector<int> vertices;
   double products = 0;     // additions of the min-plus products

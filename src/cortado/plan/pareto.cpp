@@ -136,7 +136,7 @@ class ParetoSearch {
     }
   }
 
-  // Of the message that came from `child`, at the current assignment, under the multiplier.
+  // Least value of the message that came from `child`, at the current assignment, under the multiplier.
   double least_of(int child) const {
     const Table& message = elimination_.buckets()[child].message;
     return (*message.values)[message.index(assignment_)];
@@ -169,7 +169,7 @@ class ParetoSearch {
     return sums;
   }
 
-  // At most `set_limit` pairs: of as many ranges of bytes, each the best under the multiplier.
+  // Keeps at most `set_limit` pairs: of as many ranges of bytes, each the best under the multiplier.
   void thin(Set& set) {
     const size_t most = problem_.set_limit, count = set.size();
     if (most == 0 || count <= most) return;

@@ -58,8 +58,8 @@ struct Plan : Assignment {
   Bytes memory_limit;    // of a device; 0: none was given
   bool limited = false;  // the cheapest plan of all does not fit
   Seconds unlimited;     // what that one takes
-  // Per group. Where memory limits the plan these are bounds from below: what the others choose anew is not
-  // held to it.
+  // Per group. Where memory limits the plan these are bounds from below: the other groups are chosen anew
+  // without the memory limit.
   std::vector<Alternative> runners_up, by_sample;
   std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
   std::vector<Tradeoff> frontier;     // by memory, where it was asked for

@@ -22,13 +22,13 @@ struct Priced {
   Seconds sync;    // of the gradients
   Seconds update;  // of the parameters
   int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
-  // On the device that holds most: with their gradients, the solver's history, and what is gathered for whole
-  // gradients, which lies there until the next iteration.
+  // Bytes of parameters on the device that holds most: with their gradients, the solver's history, and what
+  // is gathered for whole gradients, which lies there until the next iteration.
   Bytes parameters;
   Bytes memory;                             // what the search counts for it (memory.h)
   std::vector<GridLayout> reads{}, owns{};  // inputs of the first layer, outputs of the last one
   std::vector<ElementType> read_types{}, own_types{};
-  // Where owners sum the gradients: what allreduce would take more.
+  // What allreduce would take more, where owners sum the gradients.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }

@@ -83,8 +83,8 @@ class GroupPricer::Run {
     return costs_.collective(kind, groups, bytes);
   }
 
-  // Of all parameters: what one way to sum gradients takes with the updates, and what parameters, gradients
-  // and the solver's history take of the device that holds most.
+  // Totals of all parameters: what one way to sum gradients takes with the updates, and what parameters,
+  // gradients and the solver's history take of the device that holds most.
   struct Gradients {
     Seconds sync, update;
     Bytes parameters;
@@ -142,8 +142,8 @@ class GroupPricer::Run {
                                      [&](int device) { return weights[static_cast<size_t>(device)]; });
   }
 
-  // The segmented allreduce of channel and filter parallelism, section 3.2; many configurations have the
-  // same.
+  // Returns the segmented allreduce of channel and filter parallelism (Dryden et al. 2019, section 3.2). Many
+  // configurations have the same.
   const GradientSum& sum_of(std::vector<GradientSum>& known, const GridLayout& slices, Bytes slice) {
     const auto same = std::ranges::find(known, slices, &GradientSum::slices);
     if (same != known.end()) return *same;

@@ -42,9 +42,9 @@ struct Optimum {
 // is possible.
 Optimum search(const CostGraph& graph, const SearchOptions& options = {});
 
-// For each vertex and candidate the least seconds of all assignments in which the vertex takes the candidate;
-// infinity: there is none. What a vertex loses by its second-best candidate is the second-lowest of its
-// values less the lowest. Costs about three searches. Throws as search does.
+// Returns, for each vertex and candidate, the least seconds of all assignments in which the vertex takes the
+// candidate; infinity: there is none. What a vertex loses by its second-best candidate is the second-lowest
+// of its values less the lowest. Costs about three searches. Throws as search does.
 std::vector<std::vector<double>> min_marginals(const CostGraph& graph, const SearchOptions& options = {});
 
 // Lazy measurement. Costs of vertices that are not measured are bounds from below. Measures what the optimum

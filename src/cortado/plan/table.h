@@ -18,7 +18,8 @@ struct Table {
   bool has(int vertex) const;
   int size_of(int vertex) const;
   int64_t stride_of(int vertex) const;  // 0: not in scope
-  // Of the entry that `assignment` (of all vertices of the graph; others are not looked at) chooses.
+  // Index of the entry that `assignment` chooses. It is of all vertices of the graph; those out of scope do
+  // not matter.
   int64_t index(std::span<const int> assignment) const;
 };
 

@@ -24,7 +24,7 @@ class Tradeoffs {
   Point fewest_bytes() const { return point(search(bytes_).assignment); }
   Point at(double multiplier) const;
 
-  // At most `most` corners, the ends among them, by bytes; those first that stand out furthest.
+  // Returns at most `most` corners, the ends among them, by bytes; those first that stand out furthest.
   std::vector<Point> corners(int most) const;
 
  private:

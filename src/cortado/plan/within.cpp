@@ -55,7 +55,7 @@ class WithinSearch {
       if (cost >= known - 1e-11 * std::abs(known)) return;
       (middle.bytes <= limit_ ? fitting : larger) = middle;
     }
-    // As fast as the fastest, and it fits.
+    // An assignment that fits is as fast as the fastest of all.
     result_.proven = true;
   }
 

@@ -340,8 +340,8 @@ class BackwardBuilder {
   IndexedVector<ParameterIndex, int> users_left_;
   IndexedVector<ParameterIndex, bool> parameter_written_;
   std::vector<Step> replicated_, updates_;  // for the end of the pass
-  WorkIndex
-      weights_due_{};  // work whose weights' gradient is computed next, after what exchanges its inputs'
+  // Work whose weights' gradient is computed next, after what exchanges its inputs'.
+  WorkIndex weights_due_{};
 };
 
 }  // namespace

@@ -35,8 +35,7 @@ void verify(const Program& program, const Network& network);
 // group meet in the same order.
 void verify_job(std::span<const Program> programs);
 
-// For each group of a rank, what the rank does together with it, in order. Equal at every member of the
-// group.
+// What a rank does together with each of its groups, in order. It is equal at every member of the group.
 using Meetings = std::map<std::vector<int>, std::vector<std::string>>;
 Meetings meetings_of(const Program& program);
 

@@ -39,8 +39,9 @@ struct Placement {
       sum    // addends are summed at the owner (r cuts, losses); backward: copies to those who added
     };
     Kind kind = Kind::compute;
-    // Who computes the gradients of the parameters: the operation itself, or (GradientSync::replicate)
-    // another one, which runs only backward and computes nothing but them, over what all replicas have.
+    // The operation that computes the gradients of the parameters: this one itself, or
+    // (GradientSync::replicate) another one, which runs only backward and computes nothing but them, over
+    // what all replicas have.
     enum class Gradients { own, elsewhere, only };
     NodeIndex node{};  // the layer, or the one that the movement is for; nowhere: for the report
     LayerPtr layer{};
@@ -67,7 +68,7 @@ struct Placement {
   std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
 
   // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented
-  // allreduce of channel and filter parallelism, section 3.2).
+  // allreduce of channel and filter parallelism; Dryden et al. 2019, section 3.2).
   std::vector<int> replicas(ParameterIndex parameter, int rank) const;
 };
 

@@ -54,8 +54,8 @@ struct Work {
   // own gradient. Nowhere: the parameter's own, or no gradient is wanted.
   std::vector<View> partial_gradients{};
   View saved{};
-  bool input_gradients_first =
-      false;  // the gradients of the inputs are computed before those of the parameters
+  // The gradients of the inputs are computed before those of the parameters.
+  bool input_gradients_first = false;
   // copy, sum
   Movement movement{};
   // Another work's forward pass may be done in parts, of some of each rank's samples, in the same buffers
@@ -85,7 +85,7 @@ struct Program {
   // This rank's part of a tensor and of its gradient, if any; the whole where it is reported.
   BufferIndex tensor_buffer(TensorIndex tensor) const;
   BufferIndex gradient_buffer(TensorIndex tensor) const;
-  // Which part that is.
+  // The box of that part.
   std::optional<Box> tensor_box(TensorIndex tensor) const;
 
   // The work itself; for a part, the work that it is part of.
@@ -98,10 +98,10 @@ struct Program {
   // What the group of a step does together.
   Collective collective_of(const Step& step) const;
 
-  // Which samples of each source's batch this rank reads.
+  // Samples of each source's batch that this rank reads.
   std::map<std::string, Range> samples() const;
 
-  // Which of a parameter's `elements` in memory this rank updates: all, or its share where gradients are
+  // Those of a parameter's `elements` in memory that this rank updates: all, or its share where gradients are
   // summed at owners.
   Range updated_elements(ParameterIndex parameter, int64_t elements) const;
 
@@ -117,7 +117,7 @@ std::string_view name_of(const Program& program, const Step& step);  // exchange
 std::string name_of(const Work& work, const Network& network);       // "conv1+relu1", "to conv2", "conv3 1/2"
 std::string layers_of(const Work& work, const Network& network);     // the same without "1/2"
 std::string parameters_text(const Network& network, const Step& step);  // "fc8/weight and 5 more"
-// For messages: "the sum of gradients of layer 'conv1' and 2 more", "layer 'conv1' forward".
+// Name for messages: "the sum of gradients of layer 'conv1' and 2 more", "layer 'conv1' forward".
 std::string spoken(const Program& program, const Network& network, const Step& step);
 
 }  // namespace cortado

@@ -13,10 +13,11 @@
 
 namespace cortado {
 
-// Of a work's kernel. The partial ones compute addends of sums over ranks that the pass after them needs.
+// A pass of a work's kernel. The partial ones compute addends of sums over ranks that the pass after them
+// needs.
 enum class Pass { forward_partial, forward, backward_partial, backward_weights, backward };
 
-// Of the gradients, or the values, of a step's parameters.
+// How a step uses the gradients, or the values, of its parameters.
 enum class Use { none, reads, writes };
 
 // What is the same for all steps of a kind. What follows from it need not ask for the kind.

@@ -83,7 +83,7 @@ class StepSet {
   std::vector<uint64_t> words_;
 };
 
-// For each step, the steps known to have ended when it starts.
+// The steps known to have ended when a step starts, for each step.
 using StepsBefore = IndexedVector<StepIndex, StepSet>;
 StepsBefore steps_before(const Program& program) {
   const size_t count = program.steps.size();

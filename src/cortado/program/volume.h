@@ -25,8 +25,8 @@ struct Volumes {
   Volume total() const;
 };
 
-// Of the program of a rank. Parameters count as their slices, without the padding that a kernel's order may
-// add.
+// Counts what the program of a rank moves. Parameters count as their slices, without the padding that a
+// kernel's order may add.
 Volumes volumes_of(const Program& program);
 
 }  // namespace cortado

@@ -130,7 +130,8 @@ void add_buffer_waits(Program& program) {
   }
 }
 
-// Communication starts in order: what comes later waits with the first message.
+// The barrier, the first step after the forward pass, waits for all of that pass's messages. Communication
+// starts in order, so only the first message need wait for the barrier.
 void add_barrier_waits(Program& program) {
   if (program.forward_end == static_cast<int>(program.steps.size())) return;
   const StepIndex barrier(program.forward_end);

@@ -52,7 +52,7 @@ std::string beside_samples(const Plan& plan, Seconds seconds) {
   return faster_than(data->seconds.count / seconds.count) + " cutting by samples alone";
 }
 
-// With a way to train that takes so many times less than the one it would replace.
+// Advises a way to train that is `times` times as fast as the one it would replace.
 std::string advice_to_take(int devices, const std::string& strategy, double times, const std::string& why) {
   const bool clear = times >= plan::clearly_less;
   return fmt::format("{} --ranks {} --strategy {}: {}{}.", clear ? "Train with" : "Try", devices, strategy,

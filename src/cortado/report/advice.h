@@ -19,7 +19,7 @@ std::string plan_advice(const plan::Plan& plan, int devices, const std::string& 
 inline constexpr double idle_share = 0.01, unequal_share = 0.1, waiting_share = 0.1, between_share = 0.2;
 // Less waiting for messages than this is next to none.
 inline constexpr double slight_share = 0.03;
-// Of the iteration that is drawn, on the mean of the ranks.
+// Advises from the iteration that is drawn and the mean of the ranks.
 std::string run_advice(const RunReport& report);
 
 }  // namespace cortado

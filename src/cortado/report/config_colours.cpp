@@ -13,8 +13,8 @@ using Rgb = std::array<double, 3>;
 
 constexpr Rgb white{255, 255, 255}, night{27, 30, 36};
 
-// By what is cut: 1 samples, 2 channels, 4 space, 8 the summed dimension. Told apart also by colour-blind
-// eyes where a net is likely to use them together.
+// Returns a hue for what is cut: 1 samples, 2 channels, 4 space, 8 the summed dimension. Colour-blind eyes,
+// too, tell those hues apart that a net is likely to use together.
 Rgb hue_of(unsigned cut) {
   static const std::map<unsigned, Rgb> hues = {
       {0, {130, 137, 148}}, {1, {47, 116, 208}}, {2, {226, 122, 20}},  {4, {38, 152, 94}},

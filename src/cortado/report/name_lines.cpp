@@ -56,7 +56,7 @@ std::vector<std::string> name_lines(const std::string& name, size_t most_letters
     lines.front() = ending(lines.front(), most_letters);
     return lines;
   }
-  // As many lines, of lengths as even as can be.
+  // Keeps the number of lines, and makes their lengths as even as can be.
   for (size_t letters = most_letters; letters > 1; --letters) {
     std::vector<std::string> narrower = lines_of(pieces, letters - 1);
     if (narrower.size() > lines.size()) break;

@@ -13,24 +13,24 @@ extern const char* const page_style;
 extern const char* const plan_page_style;
 extern const char* const run_page_style;
 
-// Where a page comes from: its maker, when (UTC), and the command as it was typed.
+// The origin of a page: its maker's version, its date (UTC), and the command as it was typed.
 struct PageOrigin {
   std::string version, date, command;
 };
 
-// Of a page made now by that command.
+// Returns the origin of a page that this command makes now.
 PageOrigin page_origin(const std::string& command_line);
 
 // Writes index.html into a folder, which is made where it is missing. Throws UserError naming `option`.
 void write_page(const std::string& option, const std::string& folder, const std::string& page);
 
-// Up to <body>. `style` follows page_style.
+// The page up to <body>. `style` follows page_style.
 std::string page_head(const std::string& title, const std::string& style);
 
 // The title, and below it what to do.
 std::string page_title(const std::string& title, const std::string& advice);
 
-// From the footer to the end: `meaning`, of HTML, says what the figures are and how sure.
+// The page from its footer to its end. `meaning`, in HTML, says what the figures are and how sure.
 std::string page_foot(const std::string& meaning, const PageOrigin& origin);
 
 // A figure among others: "12.3 ms", and below what it is.

@@ -8,7 +8,7 @@
 namespace cortado {
 namespace {
 
-// In the picture's own units, which are about pixels.
+// Lengths in the picture's own units, which are about pixels.
 constexpr double picture_width = 340, box_height = 36, between_rows = 14, margin = 14, side = 4, between = 4,
                  padding = 2.5, most_width = 184;
 constexpr double name_size = 9.5, cut_size = 11, line_height = 11.5;  // of texts
@@ -115,7 +115,7 @@ class Drawing {
         picture_width, height, which, lines, boxes);
   }
 
-  // From the box above to the box below, or as far as the piece goes.
+  // Draws a link from the box above to the box below, or as far as the piece goes.
   std::string line(const LayeredGraph::Link& link, int first, int last, double height) const {
     const auto &from = item(link.from), &to = item(link.to);
     const bool begins = from.row >= first && from.row < last, ends = to.row >= first && to.row < last;

@@ -19,7 +19,7 @@ struct PlanReport {
   PageOrigin origin = {};          // of the page
 };
 
-// For a terminal: a table of the layers, the baselines, and how the plan was found.
+// Text for a terminal: a table of the layers, the baselines, and how the plan was found.
 std::string plan_text(const PlanReport& report);
 
 // All figures, with the units in the keys (docs/reference/output.md).

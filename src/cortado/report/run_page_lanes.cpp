@@ -115,7 +115,7 @@ class Lanes {
     return std::min(most_height, messages_height / static_cast<double>(messages_.size()));
   }
 
-  // In the first lane that is free.
+  // Puts the piece into the first lane that is free; if none is and no more fit, into the last one.
   void place(Piece piece) {
     if (piece.end <= piece.begin) return;
     auto lane = std::ranges::find_if(
@@ -127,7 +127,8 @@ class Lanes {
     add(*lane, std::move(piece));
   }
 
-  // With its label where that fits: on any page (wide0), on all but phones (wide1), on wide ones (wide2).
+  // Draws the piece, with its label where that fits: on any page (wide0), on all but phones (wide1), on wide
+  // ones (wide2).
   static std::string drawn(const Piece& piece, double y, double height) {
     const double share = piece.end - piece.begin;
     const std::string title = fmt::format("<title>{}</title>", escaped(piece.title));
@@ -135,7 +136,7 @@ class Lanes {
       const double needs = label_letter * static_cast<double>(letters_of(label)) + 7;
       return share * 325 >= needs ? 0 : share * 590 >= needs ? 1 : share * 990 >= needs ? 2 : 3;
     };
-    // Of a chain of layers the first may have to do.
+    // If a chain's label does not fit, show its first layer.
     std::string label = piece.label;
     if (width_for(label) == 3) label = label.substr(0, label.find('+'));
     const int wide = width_for(label);
@@ -154,7 +155,7 @@ class Lanes {
   std::vector<std::vector<Piece>> messages_;
 };
 
-// Where ticks lie, as shares.
+// Positions of the ticks, as shares of the axis.
 std::vector<double> ticks_of(const Axis& axis) {
   std::vector<double> ticks;
   for (double tick : round_ticks(0, 1e3 * axis.length, 6))
@@ -190,7 +191,7 @@ std::string rank_row(const std::string& name, const char* kind, const Lanes& lan
                      lanes.picture(label, ticks));
 }
 
-// Which iteration it is.
+// Says which iteration is drawn.
 std::string drawn_text(const RunReport& report) {
   if (!report.drawn) return "The iteration of the figures above.";
   const RunReport::Drawn& drawn = *report.drawn;

@@ -19,7 +19,7 @@ struct RunTotals {
 };
 RunTotals totals_of(std::span<const TraceSlice> slices);  // of one rank
 
-// Of a layer, in the order of Eq. 1's terms.
+// Times of a layer, in the order of Eq. 1's terms.
 struct LayerParts {
   Seconds compute, sync, transfer;  // with its update; sums of its gradients; what else moves
   Seconds total() const { return compute + sync + transfer; }
@@ -46,7 +46,7 @@ struct RunReport {
   Seconds step;                    // from one iteration to the next; of those measured the median
   RunTotals totals;                // of rank 0, too
   std::vector<TraceSlice> slices;  // of all ranks, of one iteration
-  // Of `count` measured iterations: the number and the time of the one that the slices show, and the
+  // The iteration that the slices show: its number among `count` measured ones, and its time; and the
   // quartiles between which half of all times lie.
   struct Drawn {
     int number = 0, count = 0;
@@ -57,7 +57,7 @@ struct RunReport {
   PageOrigin origin;
 };
 
-// Of an iteration that took these times, whose `slices` are those of all ranks.
+// Returns the report of an iteration that took these times. `slices`: those of all ranks.
 RunReport run_report_of(const TimeReport& times, const Network& network, std::string about,
                         std::vector<TraceSlice> slices);
 

@@ -22,7 +22,8 @@ std::vector<TraceSlice> slices_of_job(const SimulatedJob& job, const Network& ne
 RunPrediction run_prediction_of(const SimulatedJob& simulated, const std::vector<PredictedLayer>& layers,
                                 const Network& network);
 
-// Of an iteration simulated with a strategy of that name, for the page; `times`: report_of() that.
+// Returns, for the page, an iteration simulated with a strategy of that name. `times`: what report_of()
+// returns for it.
 RunReport run_report_of(const SimulatedJob& simulated, const TimeReport& times, const Network& network,
                         const DeviceGraph& machine, const std::string& strategy);
 

@@ -23,7 +23,7 @@ std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * s
 
 double gflops(FlopRate rate) { return rate.per_second / 1e9; }
 
-// Of this rank's share.
+// Counts this rank's share.
 Flops forward_flops(const Network& network, const Program& program, const Work& work) {
   Flops flops;
   for (OperationIndex operation : work.operations) {

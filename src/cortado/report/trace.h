@@ -33,8 +33,8 @@ struct TraceSlice {
 std::vector<TraceSlice> trace_slices(const Timeline& timeline, const Program& program, const Network& network,
                                      Seconds iteration = {});
 
-// As an array of JSON, for ranks that send theirs to one that writes all; and back. Throws InternalError
-// where the text is no such array.
+// Writes slices as an array of JSON, for ranks that send theirs to one that writes all. parse_slices() reads
+// it; it throws InternalError where the text is no such array.
 std::string slices_text(std::span<const TraceSlice> slices);
 std::vector<TraceSlice> parse_slices(const std::string& text);
 

@@ -6,7 +6,7 @@
 namespace cortado {
 namespace {
 
-// Of a node: its network interface there and back, and its bus.
+// Ports of a node: its network interface there and back, and its bus.
 enum { nic_out, nic_in, bus };
 
 // Loads of one port add up to at most all of it.

@@ -73,7 +73,7 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
   const auto least = StepSeconds(program, limits, node_of_rank).of_all();
-  // By kind and phase of tasks; then exchanges, then collectives: at the limit, and measured.
+  // Sums by kind and phase of tasks, then of exchanges, then of collectives: at the limit, and measured.
   constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
   Seconds at_limit[tasks + 2], took[tasks + 2];
   for (StepIndex s : indices(program.steps)) {

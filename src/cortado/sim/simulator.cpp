@@ -28,7 +28,7 @@ constexpr int settled_iterations = 4;
 
 using Meeting = std::vector<Participant>;  // those who came
 
-// Of computing: less than what is worth an event of its own.
+// Less computing than this is not worth an event of its own.
 constexpr double negligible = 1e-9;  // seconds
 
 class Simulator {
@@ -119,7 +119,7 @@ class Simulator {
 
   Rank& rank(int number) { return ranks_[static_cast<size_t>(number)]; }
 
-  // To the next event: steps or transfers that end.
+  // Goes to the next event: steps or transfers that end.
   void go_on() {
     // Flows go on by their own time, as the difference of two late times is less exact.
     double passes = flows_.next_end(), next = now_ + passes;
@@ -269,7 +269,7 @@ class Simulator {
     });
   }
 
-  // In iterations: programs of unlike ranks have unlike many steps.
+  // Counts in iterations: programs of different ranks have different numbers of steps.
   static double needed(const Rank& of, StepIndex step) {
     const double needed = of.program.steps[step].needed;
     return needed > 0 ? of.iteration + needed / static_cast<double>(of.program.steps.size()) : 0;

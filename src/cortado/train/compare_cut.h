@@ -26,9 +26,9 @@ struct ComparedTraining {
 // layers that one kernel runs do not exist). What is not finite differs infinitely.
 struct LayerDifference {
   std::string layer;
-  // At iteration 1, where the weights are still equal.
+  // Compared at iteration 1, where the weights are still equal.
   std::optional<double> activation, gradient, weight_gradient;
-  // After the last iteration: weights and running statistics.
+  // Compared after the last iteration: weights and running statistics.
   std::optional<double> weight;
 };
 

@@ -42,7 +42,7 @@ class TrainingObserver {
   virtual void iteration(const IterationReport&) {}
   virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
   virtual void test(const TestReport&) {}
-  // At the first rank alone, once the files stand.
+  // Called at the first rank alone, once the files are complete.
   virtual void snapshot(int64_t /*iteration*/, const std::string& /*path*/) {}
 };
 

@@ -22,14 +22,14 @@ class Optimizer {
   // All ranks make it. Throws UserError when the solver is LARS and a parameter has several owners.
   Optimizer(const SolverOptions& options, ParameterStore& parameters, ParameterCut cut);
 
-  // Which gradient: of a batch (0 to iter_size - 1) of an iteration with its learning rate.
+  // Says which gradient it is: of a batch (0 to iter_size - 1) of an iteration with its learning rate.
   struct Batch {
     int64_t iteration = 0;
     double rate = 0;
     int number = 0;
   };
-  // In an iteration, for each of its batches gradient() once per parameter that wants one and is held here;
-  // then end() with the last, at the same time on all ranks.
+  // Call gradient(), for each batch of an iteration, once per parameter that wants one and is held here; then
+  // end() with the last batch, at the same time on all ranks.
   void gradient(EntryIndex entry, const Batch& batch);
   void end(const Batch& batch);
   // True when weights change in end() alone, once all gradients are there. Else gradient() changes them, and

@@ -10,9 +10,9 @@
 
 namespace cortado {
 
-// Which ranks hold which slice of each parameter of the train net, and which elements of its memory each of
-// them updates; the same at every rank. Ranks that hold the same slice are its replicas. Either each of them
-// updates all of it, or (the parameter server, spread over devices) each its own range.
+// Says which ranks hold which slice of each parameter of the train net, and which elements of its memory each
+// of them updates; the same at every rank. Ranks that hold the same slice are its replicas. Either each of
+// them updates all of it, or (the parameter server, spread over devices) each its own range.
 class ParameterCut {
  public:
   struct Holder {

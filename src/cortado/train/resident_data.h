@@ -14,7 +14,7 @@ namespace cortado {
 class ResidentData {
  public:
   explicit ResidentData(const Network& network);
-  // As DataNetwork::sources.
+  // The same as DataNetwork::sources().
   std::map<std::string, BatchSource> sources(const std::map<std::string, Range>& samples = {});
 
  private:
@@ -33,8 +33,8 @@ class ResidentData {
   std::map<std::string, LayerBatch> layers_;
 };
 
-// For ComparedTraining::data: drawn anew, and the same, for each training of the network, which must outlive
-// it.
+// Makes a value for ComparedTraining::data: batches drawn anew, and the same, for each training of the
+// network, which must outlive it.
 std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> drawn_anew(
     const Network& network);
 

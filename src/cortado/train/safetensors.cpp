@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t largest_header = 100'000'000;  // the limit of the format's own library
 
-// With this the header of a file begins that has a checksum. Its digits come next; they count as zeros in the
+// The header of a file that has a checksum begins with this. Its digits come next; they count as zeros in the
 // digest of all the file's bytes.
 constexpr std::string_view checksum_mark = R"({"__metadata__":{"cortado_checksum":"xxh64:)";
 constexpr std::string_view no_digits = "0000000000000000";

@@ -59,7 +59,7 @@ std::vector<std::string> earlier_snapshots(const std::string& path) {
   std::vector<SnapshotName> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_of(path), error)) {
-    // As the user wrote it: with the folder in front where he did.
+    // The name as the user wrote it: with the folder in front where he did.
     const std::string beside = (fs::path(path).parent_path() / entry.path().filename()).string();
     const std::optional<SnapshotName> name = parse_snapshot_name(beside);
     if (name && fs::path(name->prefix).filename() == fs::path(own->prefix).filename() &&

@@ -109,7 +109,7 @@ UpdateOptions update_options(const caffe::SolverParameter& s, const SolverChecke
   return o;
 }
 
-// In a folder, or where none is given: by the solver file's name.
+// Names snapshots by the solver file where the prefix is a folder, or none is given.
 std::string snapshot_prefix_of(const caffe::SolverParameter& s, const std::string& file) {
   const std::filesystem::path given = s.snapshot_prefix(), solver = file;
   if (given.empty()) return std::filesystem::path(solver).replace_extension().string();

@@ -9,7 +9,9 @@
 
 namespace cortado {
 
-// Where a training does not do what Caffe does by the same files, a line each with its remedy.
+// These return a line, with its remedy, for each thing that a training does not do as Caffe does by the same
+// files.
+
 // Fields of the solver file that are read in vain; `file` is its path.
 std::vector<std::string> fields_without_effect(const caffe::SolverParameter& solver, const std::string& file);
 // Parameters without a gradient, which weight decay alone would change.

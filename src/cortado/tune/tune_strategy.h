@@ -26,13 +26,13 @@ std::vector<TunedLayer> tuned_layers(const Network& network, const Strategy& bef
 
 struct TuneOptions {
   bool cuts = true;               // also try how layers are cut
-  bool replicate = true;          // also try gradients whole on every replica: all ranks round alike
+  bool replicate = true;          // also try GradientSync::replicate; needs ranks that round equally
   std::function<bool()> go_on{};  // asked before each trial; null: to the end
 };
 
 // Local search from `start` for a strategy under which an iteration takes less, as `seconds` says (a
 // Simulation of the job, which knows, unlike the planner's Eq. 1, what communication hides under computing).
-// In turns, until nothing is better:
+// Tries in turns, until nothing is better:
 //   the schedule   all of schedules(); with the best of them, halos by halves
 //   the sums       layers whose gradients every replica might compute (Lee et al. 2017, their f), those first
 //                  that this spares most bytes

@@ -13,7 +13,7 @@ struct Strategy::Impl {
   std::vector<Schedule> schedules;          // what replaces the strategy's own, in order
 
   std::string name_on(int ranks) const;  // "auto" or "single" where none was given
-  // For any name but `auto`.
+  // Loads a strategy of any name but `auto`.
   cortado::Strategy load(const cortado::Network& network, int ranks) const;
   void apply_schedules(const cortado::Network& network, cortado::Strategy& strategy) const;
 };

@@ -101,7 +101,7 @@ class MpiRing : public Transmission {
     return sent_ > receiving_ - schedule_.summed;
   }
 
-  // As far as this ring's own state goes.
+  // Whether this ring's own state allows to send.
   bool can_send() const {
     const size_t under_way = sending_ - sent_;
     if (sending_ == schedule_.sends.size() || under_way >= (gives_way_ ? kept : window)) return false;

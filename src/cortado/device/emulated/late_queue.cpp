@@ -69,7 +69,7 @@ void LateQueue::finish() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// With as many compute threads as the thread has that gives the work.
+// Launches the work with as many compute threads as the calling thread has.
 void LateQueue::launch_later(std::function<void()> work) {
   add({[work = std::move(work), threads = compute_threads()] {
     set_compute_threads(threads);

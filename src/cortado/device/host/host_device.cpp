@@ -48,7 +48,8 @@ class HostDevice : public Device {
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
 
  private:
-  // On a boundary of 2 MiB. The system is asked for huge pages, and gives them when they are touched.
+  // Allocates on a boundary of 2 MiB. The system is asked for huge pages, and gives them when they are
+  // touched.
   std::byte* allocate(Bytes size) override {
     // Map one page more than needed and give the unaligned ends back.
     const size_t length = rounded(size);

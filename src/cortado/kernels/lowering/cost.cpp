@@ -39,7 +39,7 @@ AxisSizes sizes_of(const ConvolutionAxis& axis, bool lowered) {
   return sizes;
 }
 
-// Of a direct product: each window, all taps.
+// Counts the operations of a direct product: each window, all taps.
 Flops multiplications(const ConvolutionProblem& problem) {
   double flops = 2.0 * static_cast<double>(problem.batch * problem.groups) *
                  static_cast<double>(problem.image_channels * problem.window_channels * problem.taps());

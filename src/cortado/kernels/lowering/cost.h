@@ -40,14 +40,15 @@ LoweringCost lowering_cost(const ConvolutionProblem& problem, LoweringType type)
 // the memory. What is copied is written once and read once. It holds forward and backward alike: backward
 // lowers what forward lifts. Caches make passes faster than this, borders of matrices slower: it ranks.
 Seconds predicted_time(const LoweringCost& cost, FlopRate peak, Bandwidth memory);
-// Of a product that copies nothing: implicit-gemm, or a library's direct convolution.
+// The same for a product that copies nothing: implicit-gemm, or a library's direct convolution.
 Seconds predicted_direct_time(const ConvolutionProblem& problem, FlopRate peak, Bandwidth memory);
 // Winograd's F(m x m, r x r) in tiles of `side` m: of m^2 windows each with (m + r - 1)^2 multiplications in
 // place of r^2 m^2, and as many numbers for m^2 of each tensor, written and read.
 Seconds predicted_winograd_time(const ConvolutionProblem& problem, int64_t side, FlopRate peak,
                                 Bandwidth memory);
 
-// Of a pass of a Convolution or Deconvolution task by the implementation of that name; nothing for others.
+// Predicts a pass of a Convolution or Deconvolution task by the implementation of that name; nothing for
+// others.
 std::optional<Seconds> predicted_pass(const Task& task, const std::string& implementation, FlopRate peak,
                                       Bandwidth memory);
 

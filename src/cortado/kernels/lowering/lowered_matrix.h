@@ -35,7 +35,7 @@ class LoweredMatrix {
   struct Hit {
     int64_t row, tap;
   };
-  // Of one axis: the rows and taps that read position p, hits[begin[p]] to hits[begin[p + 1] - 1].
+  // The rows and taps of one axis that read position p are hits[begin[p]] to hits[begin[p + 1] - 1].
   struct Readers {
     std::vector<int64_t> begin;
     std::vector<Hit> hits;

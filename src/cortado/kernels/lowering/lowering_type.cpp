@@ -15,8 +15,8 @@ struct AxisClass {
   int64_t residue = 0;
 };
 
-// In the order of k * dilation modulo the stride, which no padding changes: the weight's order is the same
-// for all parts of a tensor.
+// Returns the classes in the order of k * dilation modulo the stride, which no padding changes: the weight's
+// order is the same for all parts of a tensor.
 std::vector<AxisClass> classes_of(const ConvolutionAxis& axis, bool lowered) {
   std::vector<AxisClass> classes;
   if (lowered) {

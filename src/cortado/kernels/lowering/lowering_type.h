@@ -47,7 +47,7 @@ class Lowering {
   int64_t group_weight() const {
     return problem_.image_channels * problem_.window_channels * problem_.taps();
   }
-  // Of the class that needs most: elements a sample takes in memory beside the tensors.
+  // Elements that a sample takes in memory beside the tensors, in the class that needs most.
   int64_t data_elements() const;
   int64_t product_elements() const;
 

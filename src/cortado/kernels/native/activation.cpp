@@ -225,7 +225,7 @@ class PointwiseKernel : public Kernel {
   std::string type_;
 };
 
-// Which function object computes which options.
+// Return the function object that computes these options.
 Relu native_function(const ReluOptions& options) { return Relu(options); }
 Elu native_function(const EluOptions& options) { return Elu(options); }
 Sigmoid native_function(const SigmoidOptions& options) { return Sigmoid(options); }

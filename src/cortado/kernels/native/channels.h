@@ -46,7 +46,7 @@ inline void add_rows(float* sums, int64_t channels, int64_t first, int64_t row, 
 
 }  // namespace detail
 
-// For each channel c and t in [0, terms): the sum over all rows of term t, returned as terms x channels
+// Returns, for each channel c and t in [0, terms), the sum over all rows of term t, as terms x channels
 // doubles in `scratch`. term.template operator()<V>(first, row, c) gives the std::array<V, terms> of the
 // lanes from c on, `first` being the first row of the block of rows; fold(first, rows, block sums in float,
 // sums in double) adds a block to the sums. The result depends on the number of threads only by its rounding

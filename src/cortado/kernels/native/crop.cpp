@@ -56,7 +56,7 @@ class CropKernel : public Kernel {
     int64_t extent, step;  // of the output; elements of the input between neighbours
   };
 
-  // Where a run of the output begins in the input.
+  // Returns where a run of the output begins in the input.
   int64_t place(int64_t run) const {
     int64_t offset = first_;
     for (const Axis& axis : outer_) {

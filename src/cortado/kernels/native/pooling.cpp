@@ -87,7 +87,8 @@ struct PoolingLink {
 };
 using PoolingLinks = std::vector<PoolingLink>;
 
-// Which of a window's links a list has: a window of a whole image has more positions than a list shall hold.
+// Says which of a window's links a list has. A window of a whole image has more positions than a list shall
+// hold.
 struct PoolingBlock {
   bool first = true, last = true;
 };

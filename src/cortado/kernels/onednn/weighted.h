@@ -64,7 +64,7 @@ struct WeightedPasses {
 dnnl::primitive_attr forward_attributes(const WeightedProblem& problem);
 dnnl::primitive_attr backward_attributes();
 
-// In which order the weights and their gradient lie in memory, given those of the passes.
+// The order in which the weights and their gradient lie in memory, given those of the passes.
 dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
                                 const std::optional<dnnl::memory::desc>& gradient);
 

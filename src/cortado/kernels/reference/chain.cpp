@@ -93,7 +93,7 @@ class ChainReference : public KernelOf<T> {
     std::vector<std::byte> saved, scratch;
   };
 
-  // At the first run: programs that are simulated alone ask kernels what they need, and run none.
+  // Called at the first run: programs that are simulated alone ask kernels what they need, and run none.
   void allocate() {
     for (Stage& stage : stages_) {
       stage.output.resize(stage.link.task.local_output(0).size());

@@ -42,7 +42,7 @@ class EltwiseReference : public KernelOf<T> {
     return result;
   }
 
-  // Of equal inputs 0 and 1 the second; later inputs only when larger.
+  // Returns the largest input: of equal inputs 0 and 1 the second; later inputs only when larger.
   size_t largest(const std::vector<const T*>& x, int64_t i) const {
     size_t best = x[0][i] > x[1][i] ? 0 : 1;
     for (size_t input = 2; input < x.size(); ++input) {

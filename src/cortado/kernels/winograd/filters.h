@@ -20,7 +20,7 @@ struct FilterPanels {
     return {weight.columns, weight.depth};
   }
 
-  // From a weight, as it stands and turned by 180 degrees with its channels exchanged.
+  // Transform a weight: as it is, and turned by 180 degrees with its channels exchanged.
   static void transform(const lowering::WeightPanels& panels, const float* weight, float* to);
   static void transform_turned(const lowering::WeightPanels& panels, const float* weight, float* to);
 

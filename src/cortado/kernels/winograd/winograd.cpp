@@ -37,11 +37,11 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
   return std::nullopt;
 }
 
-// Where it beats implicit-gemm in every pass (docs/results/winograd.md), and F(4x4, 3x3) F(2x2, 3x3). Between
-// fewer channels the transforms cost as much as the products; tiles that hang over the windows, as half of 3
-// x 3 windows' do, waste what is saved; and few tiles do not pay for the transformed filters. 5x5 windows
-// keep the limits of 3x3 ones. (Forward, 16 to 16 channels of 28x28, oneDNN with AVX-512 is 1.5 times as
-// fast, to 32 channels and more slower.)
+// Takes problems where it beats implicit-gemm in every pass (docs/results/winograd.md), and F(4x4, 3x3) only
+// where it beats F(2x2, 3x3). Between fewer channels the transforms cost as much as the products; tiles that
+// hang over the windows, as half of 3 x 3 windows' do, waste what is saved; and few tiles do not pay for the
+// transformed filters. 5x5 windows keep the limits of 3x3 ones. (Forward, 16 to 16 channels of 28x28, oneDNN
+// with AVX-512 is 1.5 times as fast, to 32 channels and more slower.)
 template <typename F>
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
   constexpr int64_t least_channels = 16, least_tiles = 32;
