@@ -49,7 +49,7 @@ struct Trial {
   std::vector<Seconds> seconds;
   int fresh = 0;  // not kept from before
 };
-Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
+Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
   // Who else uses the machine only ever makes an iteration longer, so that those about as fast as the
   // fastest run twice, in turns, and the least counts.
   constexpr double about = 1.1;
@@ -99,8 +99,8 @@ struct Tuned {
   Strategy strategy;
   double gained = 1;  // times faster
 };
-Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs,
-            const plan::PricingOptions& pricing) {
+Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& costs,
+                    const plan::PricingOptions& pricing) {
   constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
@@ -153,12 +153,12 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                    costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
-  const Trial trial = tried(choice, network, job, costs);
+  const Trial trial = try_candidates(choice, network, job, costs);
   const size_t taken =
       trial.seconds.empty()
           ? 0
           : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
-  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing);
+  const Tuned refined = tune_schedule(choice.candidates[taken].strategy, network, costs, pricing);
   costs.save();
   made.planned = true;
   made.built_in = choice.candidates[taken].built_in;
