@@ -116,7 +116,7 @@ Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& 
 }
 
 // Whether replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
-bool round_alike(Communicator& job) {
+bool round_the_same(Communicator& job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
 }
@@ -149,7 +149,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   JobCosts costs(job, kernels, notify);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
   pricing.history = history;
-  pricing.replicate = round_alike(job);
+  pricing.replicate = round_the_same(job);
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                    costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
