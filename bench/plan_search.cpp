@@ -13,8 +13,8 @@
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/plan/frontier.h"
+#include "cortado/plan/limited_search.h"
 #include "cortado/plan/search.h"
-#include "cortado/plan/within.h"
 
 namespace {
 
@@ -159,7 +159,7 @@ void measure_limits(const Topology& topology, int candidates) {
   fmt::print("{:<16} {:>4} {:>8} {:>17}", topology.name, candidates, corners.size(), frontier_seconds);
   for (int quarter : {1, 2, 3}) {
     const int64_t fewest = corners.front().bytes.count, most = corners.back().bytes.count;
-    Within found;
+    LimitedOptimum found;
     const std::string seconds =
         timed([&] { found = search_within(graph, {fewest + (most - fewest) / 4 * quarter}); });
     fmt::print("  {:>17} {:>9} {}", seconds, found.points,

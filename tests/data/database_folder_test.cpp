@@ -52,7 +52,7 @@ TEST_F(DatabaseFolderTest, ReplacesADatabaseAndNothingElse) {
   EXPECT_FALSE(is_kept("db"));
 }
 
-TEST_F(DatabaseFolderTest, FoldersThatOnlyLookAlikeStay) {
+TEST_F(DatabaseFolderTest, FoldersThatOnlyLookTheSameStay) {
   fs::create_directories(folder_ / "lists");
   write_bytes(folder_ / "lists/list.txt", "mine");
   EXPECT_TRUE(is_kept("lists"));

@@ -209,8 +209,8 @@ TEST(CaffeNets, GradientsPassAConvolutionOnAnotherAxis) {
 }
 
 // Three iterations on two ranks give the parameters of `alone`, wherever a rank holds them whole.
-void expect_trains_alike(const std::string& net, Running& alone, const std::string& strategy,
-                         const std::vector<std::string>& parameters) {
+void expect_trains_the_same(const std::string& net, Running& alone, const std::string& strategy,
+                            const std::vector<std::string>& parameters) {
   LocalJob(2).run([&](Communicator& ranks) {
     Running run(net, &ranks, strategy);
     for (int i = 0; i < 3; ++i) run.step(1e-3f);
@@ -266,7 +266,7 @@ TEST(CaffeNets, SeveralShapesOfAParameterAreCutBySampleAlone) {
   for (int i = 0; i < 3; ++i) alone.step(1e-3f);
   for (const std::string strategy : {"data", "model", "random:3"}) {
     SCOPED_TRACE(strategy);
-    expect_trains_alike(tied, alone, strategy, {"w"});
+    expect_trains_the_same(tied, alone, strategy, {"w"});
   }
   const Network net = load(tied).network;
   EXPECT_NE(error_of([&] {
@@ -298,9 +298,9 @@ TEST(CaffeNets, PartsOfAConvolutionAreCutWithIt) {
   for (const std::string strategy :
        {"data", "model", "spatial", "random:1", "random:2", "random:4", "random:5"}) {
     SCOPED_TRACE(strategy);
-    expect_trains_alike(net, alone, strategy, {"c/weight", "c/bias", "d/weight"});
+    expect_trains_the_same(net, alone, strategy, {"c/weight", "c/bias", "d/weight"});
   }
-  expect_trains_alike(net, alone, folder.file("s.json"), {"c/weight", "c/bias"});
+  expect_trains_the_same(net, alone, folder.file("s.json"), {"c/weight", "c/bias"});
 }
 
 // Layers of one name have each their own random numbers.

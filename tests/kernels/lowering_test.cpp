@@ -206,7 +206,7 @@ TEST_P(Lowering, ExpandsWhatItsTypeSays) {
 }
 
 // All parts of a cut tensor have the weight in one order, whatever their padding.
-TEST_P(Lowering, WeightLiesAlikeForAllPartsOfATensor) {
+TEST_P(Lowering, WeightLiesTheSameWayForAllPartsOfATensor) {
   const Shape input{1, 4, 23, 23};
   const Task whole = whole_task(
       std::make_shared<Convolution>(ConvolutionOptions{.num_output = 3, .kernel = {5}, .stride = {3}}),

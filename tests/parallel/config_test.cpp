@@ -58,8 +58,8 @@ TEST(Weighed, TakesTheWeightsOfItsDevicesWhereOneDimensionIsCut) {
   EXPECT_EQ(weighed(rows, ranks).weights, (std::vector<double>{1, 4}));
   EXPECT_EQ(weighed(rows, ranks).text(), "h2 by 1:4 on 2,0");
   EXPECT_EQ(weighed(rows, {}), rows);
-  const ParallelConfig alike{.degrees = {.c = 2}, .devices = {1, 3}, .weights = {}};
-  EXPECT_EQ(weighed(alike, ranks), alike);
+  const ParallelConfig channels{.degrees = {.c = 2}, .devices = {1, 3}, .weights = {}};
+  EXPECT_EQ(weighed(channels, ranks), channels);
   const ParallelConfig one{.degrees = {}, .devices = {1}, .weights = {}};
   EXPECT_EQ(weighed(one, ranks), one);
   for (const Degrees& degrees : {Degrees{.n = 2, .c = 2}, Degrees{.n = 2, .r = 2}, Degrees{.r = 4}}) {

@@ -169,7 +169,7 @@ TEST(Strategy, RefusesAPlanForAnotherNet) {
               HasSubstr("layers.*.planned_for: 7 is not a text"));
 }
 
-TEST(Strategy, LayersThatShareAParameterAreCutAlike) {
+TEST(Strategy, LayersThatShareAParameterAreCutTheSameWay) {
   const Network net = NetBuilder().conv("a", "data", "s").conv("b", "a", "s").loss("b", "data").build();
   EXPECT_THAT(refusal_of([&] {
                 resolve(parse_strategy(file(R"("a": {"c": 2}, "*": {})"), "s.json"), net, 2, "s.json");

@@ -35,7 +35,7 @@ class ScratchLayer : public LayerOf<ScratchOptions> {
 };
 
 // Whether two layers, each of its own input of that shape, are alike.
-bool layers_alike(LayerPtr one, LayerPtr other, std::pair<Shape, Shape> shapes = {{2, 3}, {2, 3}}) {
+bool layers_cost_the_same(LayerPtr one, LayerPtr other, std::pair<Shape, Shape> shapes = {{2, 3}, {2, 3}}) {
   std::vector<LayerDeclaration> layers(3);
   layers[0].name = "in";
   layers[0].layer = std::make_shared<Source>(SourceOptions{.kind = SourceOptions::Kind::input});
@@ -49,14 +49,14 @@ bool layers_alike(LayerPtr one, LayerPtr other, std::pair<Shape, Shape> shapes =
   return plan::cost_the_same(network, {{network.node("one")}}, {{network.node("two")}});
 }
 
-TEST(Alike, AreLayersOfOneTypeWithEqualFields) {
+TEST(CostTheSame, LayersOfOneTypeWithEqualFields) {
   const ScratchOptions options;
   const auto layer = [&](const ScratchOptions& of) { return std::make_shared<ScratchLayer>(of); };
-  EXPECT_TRUE(layers_alike(layer(options), layer(options)));
-  EXPECT_FALSE(layers_alike(layer(options), layer(options), {{2, 3}, {2, 4}}));
-  EXPECT_FALSE(layers_alike(layer(options), std::make_shared<ScratchLayer>(options, "Other")));
+  EXPECT_TRUE(layers_cost_the_same(layer(options), layer(options)));
+  EXPECT_FALSE(layers_cost_the_same(layer(options), layer(options), {{2, 3}, {2, 4}}));
+  EXPECT_FALSE(layers_cost_the_same(layer(options), std::make_shared<ScratchLayer>(options, "Other")));
   testing::with_each_field_changed(options, [&](auto name, bool in_key, const ScratchOptions& changed) {
-    EXPECT_EQ(layers_alike(layer(options), layer(changed)), !in_key) << name;
+    EXPECT_EQ(layers_cost_the_same(layer(options), layer(changed)), !in_key) << name;
   });
 }
 

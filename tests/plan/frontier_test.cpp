@@ -6,7 +6,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/plan/exhaustive.h"
-#include "cortado/plan/within.h"
+#include "cortado/plan/limited_search.h"
 
 #include "tests/plan/graphs.h"
 
@@ -44,7 +44,7 @@ std::vector<std::pair<int64_t, double>> corners_of(const std::vector<std::pair<i
 const std::vector<GraphShape> frontier_shapes = {
     {.most_vertices = 6}, {.most_vertices = 6, .ties = true}, {.most_vertices = 6, .infinite = true}};
 
-TEST(Within, EqualsExhaustiveSearchUnderAnyLimit) {
+TEST(LimitedSearch, EqualsExhaustiveSearchUnderAnyLimit) {
   const Cases cases(200);
   for (int i = 0; i < cases.count; ++i) {
     SCOPED_TRACE("CORTADO_PLAN_SEED=" + std::to_string(cases.first + i) + " CORTADO_PLAN_CASES=1");
@@ -59,7 +59,7 @@ TEST(Within, EqualsExhaustiveSearchUnderAnyLimit) {
         // Exactly as much as the point needs, and one byte less than the next one does.
         const int64_t more = p + 1 < points.size() ? points[p + 1].first - 1 : points[p].first + 1000;
         for (int64_t limit : {points[p].first, more}) {
-          const Within found = search_within(graph, {limit});
+          const LimitedOptimum found = search_within(graph, {limit});
           ASSERT_TRUE(found.fits);
           EXPECT_TRUE(found.proven);
           EXPECT_EQ(found.seconds, points[p].second);
@@ -68,22 +68,22 @@ TEST(Within, EqualsExhaustiveSearchUnderAnyLimit) {
           EXPECT_EQ(found.gap(), 0);
         }
       }
-      const Within none = search_within(graph, {points[0].first - 1});
+      const LimitedOptimum none = search_within(graph, {points[0].first - 1});
       EXPECT_FALSE(none.fits);
       EXPECT_EQ(none.bytes.count, points[0].first);
     }
   }
 }
 
-TEST(Within, GivesWhatItHasWhenItMayNotLookAtEnough) {
+TEST(LimitedSearch, GivesWhatItHasWhenItMayNotLookAtEnough) {
   std::vector<std::pair<int, int>> edges;
   for (int v = 0; v + 1 < 40; ++v) edges.push_back({v, v + 1});
   const CostGraph graph = graph_of(3, 40, 12, edges);
   const std::vector<FrontierPoint> points = frontier(graph);
   const Bytes limit{(points[points.size() / 2].bytes.count + points[points.size() / 2 + 1].bytes.count) / 2};
-  const Within proven = search_within(graph, limit);
+  const LimitedOptimum proven = search_within(graph, limit);
   EXPECT_TRUE(proven.proven);
-  const Within guess = search_within(graph, limit, {.most_points = 100});
+  const LimitedOptimum guess = search_within(graph, limit, {.most_points = 100});
   EXPECT_FALSE(guess.proven);
   EXPECT_TRUE(guess.fits);
   EXPECT_LE(guess.bytes, limit);

@@ -11,6 +11,7 @@
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/plan_graph.h"
 #include "cortado/program/lower.h"
+#include "cortado/program/verify.h"
 #include "cortado/program/volume.h"
 
 #include "tests/plan/fake_costs.h"

@@ -6,6 +6,7 @@
 #include "cortado/plan/plan_graph.h"
 #include "cortado/plan/planner.h"
 #include "cortado/program/lower.h"
+#include "cortado/program/verify.h"
 
 #include "tests/program/nets.h"
 

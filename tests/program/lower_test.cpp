@@ -23,7 +23,7 @@ int count(const Program& program, Pass pass) {
   return static_cast<int>(std::ranges::count_if(program.steps, [&](const Step& s) { return s.runs(pass); }));
 }
 
-TEST(Lower, FusesActivationsBehindConvolutions) {
+TEST(Lower, FusesActivationsAfterConvolutions) {
   Network net = NetBuilder().conv("a", "data").relu("a").conv("b", "a").loss("b", "data").build();
   Program program = lower(net, facts_of);
   ASSERT_EQ(program.works.size(), 4u);  // data, a + relu, b, loss

@@ -8,6 +8,7 @@
 #include "cortado/base/error.h"
 #include "cortado/program/lower.h"
 #include "cortado/program/passes.h"
+#include "cortado/program/verify.h"
 
 #include "tests/program/nets.h"
 

@@ -118,7 +118,7 @@ Network convolutions_and_product() {
 }
 
 // The long sum of the last layer goes on while the next iteration's first layers are computed.
-TEST(Simulator, LateUpdatesHideSumsBehindTheNextForwardPass) {
+TEST(Simulator, LateUpdatesHideSumsUnderTheNextForwardPass) {
   const Network net = convolutions_and_product();
   const DeviceGraph machine = machine_of(2, 1);
   AnalyticCosts costs(machine);

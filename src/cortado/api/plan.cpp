@@ -46,7 +46,7 @@ double Plan::seconds() const { return impl_->plan.seconds.count; }
 double Plan::lower_bound_seconds() const { return impl_->plan.lower_bound.count; }
 bool Plan::optimal() const { return impl_->plan.proven; }
 bool Plan::limited_by_memory() const { return impl_->plan.limited; }
-int64_t Plan::bytes() const { return impl_->plan.bytes; }
+int64_t Plan::bytes() const { return impl_->plan.bytes.count; }
 int64_t Plan::memory_bytes() const { return impl_->plan.memory.count; }
 
 std::vector<Plan::Layer> Plan::layers() const {
@@ -60,7 +60,7 @@ std::vector<Plan::Layer> Plan::layers() const {
                 .compute_seconds = compute_of(group).count,
                 .sync_seconds = sync_of(group).count,
                 .transfer_seconds = transfer_of(group).count,
-                .bytes = group.bytes,
+                .bytes = group.bytes.count,
                 .memory_bytes = group.memory.count,
                 .runner_up = alternative_of(impl_->plan.runners_up[g]),
                 .by_sample = alternative_of(impl_->plan.by_sample[g])};
@@ -73,7 +73,7 @@ std::vector<Plan::Layer> Plan::layers() const {
 std::vector<Plan::Baseline> Plan::baselines() const {
   std::vector<Baseline> baselines;
   for (const plan::Assignment& baseline : impl_->plan.baselines)
-    baselines.push_back({baseline.name, baseline.seconds.count, baseline.bytes, baseline.memory.count,
+    baselines.push_back({baseline.name, baseline.seconds.count, baseline.bytes.count, baseline.memory.count,
                          impl_->plan.fits(baseline.memory)});
   return baselines;
 }

@@ -39,8 +39,8 @@ plan::PlanOptions plan_options(const PlanArguments& a, const DeviceGraph& machin
           .frontier_points = a.frontier ? frontier_points : 0};
 }
 
-void tell(const PlanArguments& a, const Network& network, const DeviceGraph& machine,
-          const plan::Plan& plan) {
+void report_plan(const PlanArguments& a, const Network& network, const DeviceGraph& machine,
+                 const plan::Plan& plan) {
   const PlanReport report{network, machine, plan, a.out.empty() ? "" : shell_word(a.out),
                           page_origin(a.command_line)};
   if (!a.report.empty()) write_page("--report", a.report, plan_page(report));
@@ -69,7 +69,7 @@ void plan_here(const PlanArguments& a) {
       plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions, a.history),
                       costs.costs(), costs.machine().node_of_devices(), plan_options(a, costs.machine()));
   costs.save();
-  if (job->rank() == 0) tell(a, loaded.network, costs.machine(), plan);
+  if (job->rank() == 0) report_plan(a, loaded.network, costs.machine(), plan);
 }
 
 void run_plan(const PlanArguments& a) {
@@ -90,7 +90,7 @@ void run_plan(const PlanArguments& a) {
                                   .history = a.history,
                                   .options = plan_options(a, machine)};
   const plan::Plan plan = plan::plan_on_machine(request, whole, machine.devices());
-  tell(a, loaded.network, machine, plan);
+  report_plan(a, loaded.network, machine, plan);
 }
 
 }  // namespace

@@ -80,8 +80,8 @@ void time_algorithms(const TimeArguments& a, const Network& network, CompileOpti
 }
 
 // Prints what was predicted and writes the machine; adds it to the JSON and the page.
-void tell_prediction(const TimeArguments& a, const JobPrediction& predicted, const Network& network,
-                     const TimedRun& run, Json& json, RunReport& page) {
+void report_prediction(const TimeArguments& a, const JobPrediction& predicted, const Network& network,
+                       const TimedRun& run, Json& json, RunReport& page) {
   const auto measured = step_medians(run.times);
   ensure(measured.size() == predicted.prediction.steps.size(), "the predicted program is the one that ran");
   const auto layers = compare(predicted.prediction, network, measured);
@@ -95,8 +95,8 @@ void tell_prediction(const TimeArguments& a, const JobPrediction& predicted, con
 }
 
 // Prints and writes what was asked for: rank 0 alone.
-void tell(const TimeArguments& a, const TimedRun& run, const std::optional<JobPrediction>& predicted,
-          const Network& network, const Communicator& job) {
+void report_times(const TimeArguments& a, const TimedRun& run, const std::optional<JobPrediction>& predicted,
+                  const Network& network, const Communicator& job) {
   fmt::print("{}", times_text(run.report));
   const Bytes largest = std::ranges::max(run.memory);
   fmt::print("{:.1f} MiB resident at most{}\n", static_cast<double>(largest.count) / (1 << 20),
@@ -108,7 +108,7 @@ void tell(const TimeArguments& a, const TimedRun& run, const std::optional<JobPr
   RunReport page = run_report_of(run.report, network, about(a, job, run.report), run.slices);
   page.drawn = run.drawn;
   page.origin = page_origin(a.command_line);
-  if (predicted) tell_prediction(a, *predicted, network, run, json, page);
+  if (predicted) report_prediction(a, *predicted, network, run, json, page);
   if (!a.report.empty()) write_page("--report", a.report, run_page(page));
   if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(run.slices));
   if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
@@ -158,7 +158,7 @@ void run_time(const TimeArguments& a) {
       time_iterations(executor, optimizer, *job, a.iterations, !a.trace.empty() || !a.report.empty(),
                       [&](const IterationTimes& times) { lines.iteration(times); });
   lines.end(executor.network(), executor.program(), run.times);
-  if (job->rank() == 0) tell(a, run, predicted, loaded.network, *job);
+  if (job->rank() == 0) report_times(a, run, predicted, loaded.network, *job);
 }
 
 }  // namespace

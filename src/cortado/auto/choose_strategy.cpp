@@ -49,7 +49,7 @@ struct Trial {
   std::vector<Seconds> seconds;
   int fresh = 0;  // not kept from before
 };
-Trial tried(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
+Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
   // Other load only lengthens an iteration. So strategies tried anew within 10 % of the fastest run again;
   // the smaller time counts.
   constexpr double about = 1.1;
@@ -99,8 +99,8 @@ struct Tuned {
   Strategy strategy;
   double gained = 1;  // times faster
 };
-Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs,
-            const plan::PricingOptions& pricing) {
+Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& costs,
+                    const plan::PricingOptions& pricing) {
   constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
@@ -116,7 +116,7 @@ Tuned tuned(const Strategy& strategy, const Network& network, JobCosts& costs,
 }
 
 // Whether replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
-bool round_alike(Communicator& job) {
+bool round_the_same(Communicator& job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
 }
@@ -149,16 +149,16 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   JobCosts costs(job, kernels, notify);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
   pricing.history = history;
-  pricing.replicate = round_alike(job);
+  pricing.replicate = round_the_same(job);
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                    costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
-  const Trial trial = tried(choice, network, job, costs);
+  const Trial trial = try_candidates(choice, network, job, costs);
   const size_t taken =
       trial.seconds.empty()
           ? 0
           : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
-  const Tuned refined = tuned(choice.candidates[taken].strategy, network, costs, pricing);
+  const Tuned refined = tune_schedule(choice.candidates[taken].strategy, network, costs, pricing);
   costs.save();
   made.planned = true;
   made.built_in = choice.candidates[taken].built_in;

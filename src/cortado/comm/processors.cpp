@@ -113,7 +113,7 @@ ProcessorShare Topology::share(int index, int ranks) const {
 ProcessorShare processors_of_rank(Communicator& communicator) {
   const Place mine = own_place();
   int sharing = 0, before = 0;
-  bool alike = true;
+  bool same = true;
   const auto places = communicator.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)));
   for (size_t rank = 0; rank < places.size(); ++rank) {
     Place theirs;
@@ -123,10 +123,10 @@ ProcessorShare processors_of_rank(Communicator& communicator) {
     if (std::strcmp(mine.machine, theirs.machine) != 0 || CPU_COUNT(&both) == 0) continue;
     ++sharing;
     if (static_cast<int>(rank) < communicator.rank()) ++before;
-    alike = alike && CPU_EQUAL(&mine.processors, &theirs.processors);
+    same = same && CPU_EQUAL(&mine.processors, &theirs.processors);
   }
   const Topology topology = Topology::of_process();
-  if (alike) return topology.share(before, sharing);
+  if (same) return topology.share(before, sharing);
   return {.threads = std::max(1, topology.cores() / sharing)};  // partly shared: not ours to divide
 }
 

@@ -27,7 +27,7 @@ int number_of(std::vector<GridLayout::AxisPtr>& axes, const GridLayout::AxisPtr&
   return static_cast<int>(found - axes.begin());
 }
 
-bool hold_alike(const GridLayout& a, const GridLayout& b) {
+bool hold_the_same(const GridLayout& a, const GridLayout& b) {
   if (a.holders() != b.holders()) return false;
   for (int rank = 0; rank < a.ranks(); ++rank)
     if (a.holds(rank) != b.holds(rank)) return false;
@@ -86,7 +86,7 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
   side.axes.resize(axes);
   for (const GridLayout& layout : layouts) {
     auto known = std::ranges::find_if(side.holders,
-                                      [&](const GridLayout& other) { return hold_alike(layout, other); });
+                                      [&](const GridLayout& other) { return hold_the_same(layout, other); });
     if (known == side.holders.end()) known = side.holders.insert(known, layout);
     std::vector<int>& kinds = side.kinds.emplace_back(1 + axes);
     kinds[0] = static_cast<int>(known - side.holders.begin());

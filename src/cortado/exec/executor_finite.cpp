@@ -7,7 +7,6 @@
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/program/lower.h"
 
 namespace cortado {
 namespace {

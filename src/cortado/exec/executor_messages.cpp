@@ -16,7 +16,7 @@
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/program/lower.h"
+#include "cortado/program/verify.h"
 
 namespace cortado {
 

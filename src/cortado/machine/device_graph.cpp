@@ -45,14 +45,14 @@ std::string DeviceGraph::instruction_set() const {
 }
 
 std::vector<double> DeviceGraph::weights() const {
-  constexpr double alike = 1.1, giga = 1e9;
+  constexpr double about_equal = 1.1, giga = 1e9;
   std::vector<double> weights;
   for (int i = 0; i < devices(); ++i) {
     const Device& one = device(i);
     weights.push_back(one.weight > 0 ? one.weight : one.peak.per_second / giga);
   }
   const auto [least, most] = std::ranges::minmax(weights);
-  if (most <= alike * least) weights.clear();
+  if (most <= about_equal * least) weights.clear();
   return weights;
 }
 

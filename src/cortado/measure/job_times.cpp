@@ -63,11 +63,11 @@ std::string described(const std::vector<RankFacts>& ranks, const std::vector<int
   std::string text;
   for (size_t i = 0; i < ranks.size();) {
     size_t end = i + 1;
-    auto alike = [&](const RankFacts& a, const RankFacts& b) {
+    auto equal = [&](const RankFacts& a, const RankFacts& b) {
       return std::strcmp(a.host, b.host) == 0 && std::strcmp(a.processor, b.processor) == 0 &&
              a.cores == b.cores && a.threads == b.threads;
     };
-    while (end < ranks.size() && nodes[end] == nodes[i] && alike(ranks[end], ranks[i])) ++end;
+    while (end < ranks.size() && nodes[end] == nodes[i] && equal(ranks[end], ranks[i])) ++end;
     const RankFacts& facts = ranks[i];
     text += fmt::format("{}{}{} x {}, {} cores, {} threads", text.empty() ? "" : "; ",
                         hosts ? fmt::format("{}: ", facts.host) : "", end - i,

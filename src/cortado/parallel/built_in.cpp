@@ -68,17 +68,19 @@ std::optional<ParallelConfig> one_weird_trick(const Cuttable& layer) {
   return product || layer.after_product ? by_channel(layer) : by_sample(layer);
 }
 
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> rules = {
-      {"single", [](const Cuttable&) { return std::optional<ParallelConfig>(); }},
-      {"data", by_sample},
-      {"model", by_channel},
-      {"owt", one_weird_trick},
-      {"spatial", by_space},
-      {"replicated", by_sample},
-  };
-  return rules;
-}
+std::optional<ParallelConfig> on_one_device(const Cuttable&) { return std::nullopt; }
+
+struct BuiltIn {
+  std::string_view name;
+  std::optional<ParallelConfig> (*rule)(const Cuttable&);
+  bool replicates = false;  // gradients are computed whole by every replica wherever that spares bytes
+};
+
+// In the order in which they are listed and tried.
+constexpr BuiltIn built_ins[] = {
+    {"single", on_one_device}, {"data", by_sample},   {"model", by_channel},
+    {"owt", one_weird_trick},  {"spatial", by_space}, {"replicated", by_sample, true},
+};
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
@@ -143,14 +145,16 @@ std::optional<ParallelConfig> drawn(Dice& dice, const Cuttable& layer) {
 }  // namespace
 
 std::vector<std::string_view> built_in_strategies() {
-  return {"single", "data", "model", "owt", "spatial", "replicated"};
+  std::vector<std::string_view> names;
+  for (const BuiltIn& built_in : built_ins) names.push_back(built_in.name);
+  return names;
 }
 
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks) {
-  auto rule = rules().find(name);
-  ensure(rule != rules().end(), "there is no built-in strategy of that name");
-  Strategy strategy = strategy_by(network, ranks, rule->second);
-  if (name == "replicated") replicate_gradients(strategy, network);
+  const auto built_in = std::ranges::find(built_ins, name, &BuiltIn::name);
+  ensure(built_in != std::end(built_ins), "there is no built-in strategy of that name");
+  Strategy strategy = strategy_by(network, ranks, built_in->rule);
+  if (built_in->replicates) replicate_gradients(strategy, network);
   return strategy;
 }
 

@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include "cortado/plan/frontier.h"
+#include "cortado/plan/limited_search.h"
 #include "cortado/plan/tradeoff.h"
-#include "cortado/plan/within.h"
 
 namespace cortado::plan {
 namespace {
 
-class LimitedSearch {
+class CheapestSearch {
  public:
-  explicit LimitedSearch(const LimitedProblem& problem)
+  explicit CheapestSearch(const LimitedProblem& problem)
       : problem_(problem), tradeoffs_(problem.graph, problem.held) {}
 
   Cheapest run() {
@@ -50,9 +50,10 @@ class LimitedSearch {
   void search_exactly() {
     best_.proven = false;
     constexpr int64_t most_points = 2'000'000;
-    const Within within = search_within(problem_.graph, problem_.limit, {.most_points = most_points});
-    if (within.fits) best_.lower_bound = within.lower_bound;
-    best_.proven = see(within.assignment, within.seconds) && within.proven;
+    const LimitedOptimum optimum =
+        search_within(problem_.graph, problem_.limit, {.most_points = most_points});
+    if (optimum.fits) best_.lower_bound = optimum.lower_bound;
+    best_.proven = see(optimum.assignment, optimum.seconds) && optimum.proven;
   }
 
   void narrow(Tradeoffs::Point larger) {
@@ -91,6 +92,6 @@ NothingFits::NothingFits(Bytes needs, Bytes limit)
     : UserError(fmt::format("needs {} on a device that has {}", gibibytes(needs), gibibytes(limit))),
       needs_(needs) {}
 
-Cheapest cheapest_within(const LimitedProblem& problem) { return LimitedSearch(problem).run(); }
+Cheapest cheapest_within(const LimitedProblem& problem) { return CheapestSearch(problem).run(); }
 
 }  // namespace cortado::plan

@@ -126,7 +126,7 @@ Marginals marginals_of(const Elimination& elimination) {
 }
 
 std::vector<std::vector<double>> min_marginals(const CostGraph& graph, const SearchOptions& options) {
-  const Prepared start = prepared(graph, Keep::optimum, false);
+  const Prepared start = prepare(graph, Keep::optimum, false);
   // Each message has a table of its own, and one of what is outside of it.
   const EliminationOrder order = checked_order(start.exact, {options.table_limit.count / 3});
   const Elimination elimination(start.exact, order.vertices, true);

@@ -51,7 +51,7 @@ CostGraph with_multiplier(const CostGraph& exact, double quantum, double multipl
 
 Multipliers::Multipliers(const CostGraph& graph, const SearchOptions& options)
     : graph_(graph),
-      start_(prepared(graph, Keep::frontier, options.prune != PruneFirst::never)),
+      start_(prepare(graph, Keep::frontier, options.prune != PruneFirst::never)),
       order_(checked_order(start_.pruned.graph, options.table_limit)) {}
 
 std::vector<int> Multipliers::optimum(const CostGraph& graph) {

@@ -14,12 +14,12 @@ struct PlannedGroup {
   LayerStrategy strategy;  // of the first; the others follow
   TaskTime compute;
   Seconds sums, sync, update, transfer;
-  int64_t bytes = 0;           // that all devices send for it in an iteration
+  Bytes bytes;                 // that all devices send for it in an iteration
   Bytes memory;                // of the device that holds most
   std::vector<double> shares;  // per device: of the layer, relative to the largest share
   struct Input {
-    int from = 0;       // the group that makes it
-    int64_t bytes = 0;  // that all devices send for it, there and back
+    int from = 0;  // the group that makes it
+    Bytes bytes;   // that all devices send for it, there and back
   };
   std::vector<Input> inputs;
   Seconds total() const { return compute.total() + sums + sync + update + transfer; }
@@ -38,8 +38,8 @@ struct Assignment {
   std::string name;
   Seconds seconds;  // of an iteration; infinite: it cannot be
   std::vector<PlannedGroup> groups;
-  int64_t bytes = 0;  // that all devices send in an iteration
-  Bytes memory;       // most that is held at a time, of the device that holds most (memory.h)
+  Bytes bytes;   // that all devices send in an iteration
+  Bytes memory;  // most that is held at a time, of the device that holds most (memory.h)
 };
 
 // A point of the time-memory frontier.

@@ -28,7 +28,7 @@ std::string described(const CostGraph& graph, const std::vector<int>& scope) {
 
 }  // namespace
 
-Prepared prepared(const CostGraph& graph, Keep keep, bool prune) {
+Prepared prepare(const CostGraph& graph, Keep keep, bool prune) {
   Prepared result;
   result.quantum = quantum_of(graph);
   result.exact = without_parallel_edges(rounded(graph, result.quantum), &result.merged_edges);

@@ -12,7 +12,7 @@ struct Prepared {
   Pruned pruned;  // all of `exact` without pruning
   int merged_edges = 0;
 };
-Prepared prepared(const CostGraph& graph, Keep keep, bool prune);
+Prepared prepare(const CostGraph& graph, Keep keep, bool prune);
 
 // Throws UserError when an order's tables exceed the limit.
 void check_order(const CostGraph& graph, const EliminationOrder& order, Bytes limit);

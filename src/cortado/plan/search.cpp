@@ -23,7 +23,7 @@ bool pays_to_prune(const CostGraph& graph, const EliminationOrder& order, Bytes 
 
 Optimum search(const CostGraph& graph, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  Prepared start = prepared(graph, Keep::optimum, options.prune == PruneFirst::always);
+  Prepared start = prepare(graph, Keep::optimum, options.prune == PruneFirst::always);
   EliminationOrder order = elimination_order(start.pruned.graph, options.table_limit);
   if (options.prune == PruneFirst::where_it_pays && pays_to_prune(start.exact, order, options.table_limit)) {
     start.pruned = pruned(start.exact, Keep::optimum);

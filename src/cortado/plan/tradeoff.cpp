@@ -29,10 +29,10 @@ CostGraph combined(const CostGraph& graph, const CostGraph& other, double multip
 }
 
 // Two corners between which there may be more, and the area in which they would lie.
-struct Side {
+struct CornerPair {
   double area = 0;
   size_t left = 0, right = 0;
-  bool operator<(const Side& other) const { return area < other.area; }
+  bool operator<(const CornerPair& other) const { return area < other.area; }
 };
 
 }  // namespace
@@ -57,7 +57,7 @@ Tradeoffs::Point Tradeoffs::at(double multiplier) const {
 
 std::vector<Tradeoffs::Point> Tradeoffs::corners(int most) const {
   std::vector<Point> found{fewest_bytes(), least_seconds()};
-  std::priority_queue<Side> open;
+  std::priority_queue<CornerPair> open;
   const auto push = [&](size_t left, size_t right) {
     const Point &a = found[left], &b = found[right];
     if (is_tradeoff(a, b)) open.push({(a.seconds - b.seconds) * (b.bytes - a.bytes), left, right});

@@ -207,9 +207,9 @@ class Halver {
   // True when the halves leave memory as the whole would: weights in the same order, the same layers in
   // place, and the same bytes saved for the backward pass.
   static bool fits(const TaskFacts& half, const TaskFacts& whole, int64_t samples, int64_t of) {
-    const bool saves_alike = whole.saved.count == 0 || (whole.saved_by_samples && half.saved_by_samples);
-    return half.parameter_order == whole.parameter_order && half.in_place == whole.in_place && saves_alike &&
-           half.saved.count * of == whole.saved.count * samples;
+    const bool saves_the_same = whole.saved.count == 0 || (whole.saved_by_samples && half.saved_by_samples);
+    return half.parameter_order == whole.parameter_order && half.in_place == whole.in_place &&
+           saves_the_same && half.saved.count * of == whole.saved.count * samples;
   }
 
   // Puts the halved steps of one run into order: the first halves of all, then the second. A run ends with

@@ -1,6 +1,7 @@
 #include "cortado/program/lower.h"
 
 #include "cortado/program/passes.h"
+#include "cortado/program/verify.h"
 
 namespace cortado {
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "cortado/parallel/schedule.h"
 #include "cortado/program/program.h"
 
@@ -24,19 +22,5 @@ Program lower(const Network& network, Placement placement, const TaskOracle& ora
               const LowerOptions& options = {});
 // The same for the only rank of a job.
 Program lower(const Network& network, const TaskOracle& oracle, const LowerOptions& options = {});
-
-// Throws InternalError naming the first law that does not hold: every buffer read was written before, buffers
-// alive at one time do not overlap, waits point backward, steps of different lanes that share memory wait for
-// one another, every parameter that wants a gradient is updated exactly once, after its last use or (late)
-// before its first.
-void verify(const Program& program, const Network& network);
-
-// Checks the programs of all ranks together: every send has its receive of the same box, and all members of a
-// group meet in the same order.
-void verify_job(std::span<const Program> programs);
-
-// What a rank does together with each of its groups, in order. It is equal at every member of the group.
-using Meetings = std::map<std::vector<int>, std::vector<std::string>>;
-Meetings meetings_of(const Program& program);
 
 }  // namespace cortado

@@ -1,9 +1,10 @@
+#include "cortado/program/verify.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
 #include "cortado/base/error.h"
-#include "cortado/program/lower.h"
 
 namespace cortado {
 namespace {

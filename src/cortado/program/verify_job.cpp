@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cortado/base/error.h"
-#include "cortado/program/lower.h"
+#include "cortado/program/verify.h"
 
 namespace cortado {
 namespace {

@@ -41,7 +41,7 @@ Json layer_json(const PlanReport& report, size_t g) {
             {"compute_seconds", compute_of(group).count},
             {"sync_seconds", sync_of(group).count},
             {"transfer_seconds", transfer_of(group).count},
-            {"bytes", group.bytes},
+            {"bytes", group.bytes.count},
             {"memory_bytes", group.memory.count},
             {"runner_up", alternative_json(report.plan.runners_up[g])},
             {"by_sample", alternative_json(report.plan.by_sample[g])}};
@@ -57,7 +57,7 @@ std::string plan_json(const PlanReport& report) {
   for (size_t g = 0; g < plan.groups.size(); ++g) layers.push_back(layer_json(report, g));
   for (const plan::Assignment& baseline : plan.baselines)
     baselines[baseline.name] = {{"cost_seconds", number_or_null(baseline.seconds.count)},
-                                {"bytes_per_iteration", baseline.bytes},
+                                {"bytes_per_iteration", baseline.bytes.count},
                                 {"memory_bytes", baseline.memory.count},
                                 {"fits", plan.fits(baseline.memory)}};
   Json json{{"net", report.network.name()},
@@ -72,7 +72,7 @@ std::string plan_json(const PlanReport& report) {
             {"limited_by_memory", plan.limited},
             {"layers", layers},
             {"baselines", baselines},
-            {"bytes_per_iteration", plan.bytes},
+            {"bytes_per_iteration", plan.bytes.count},
             {"memory_bytes", plan.memory.count},
             {"memory_limit_bytes", plan.memory_limit.count > 0 ? Json(plan.memory_limit.count) : Json()}};
   for (const plan::Tradeoff& point : plan.frontier)

@@ -33,7 +33,7 @@ std::string head(const PlanPage& page) {
   if (batch > 0)
     text += page_tile(short_number(static_cast<double>(batch) / plan.seconds.count), "/ s", "samples");
   text += speedup_tile(plan);
-  text += page_tile(short_bytes(static_cast<double>(plan.bytes)), "", "sent in an iteration, by all");
+  text += page_tile(short_bytes(static_cast<double>(plan.bytes.count)), "", "sent in an iteration, by all");
   text +=
       page_tile(short_bytes(static_cast<double>(plan.memory.count)), "",
                 plan.memory_limit.count > 0
@@ -79,7 +79,7 @@ std::vector<PageUnit> units_of(const PlanReport& report) {
   for (size_t g = 0; g < groups.size(); ++g) {
     const auto& node = report.network.nodes()[groups[g].nodes[0]];
     const auto shape = [&](TensorIndex tensor) { return report.network.tensors()[tensor].shape; };
-    const bool follows = groups[g].inputs.size() == 1 && groups[g].inputs[0].bytes == 0 &&
+    const bool follows = groups[g].inputs.size() == 1 && groups[g].inputs[0].bytes.count == 0 &&
                          node.inputs.size() == 1 && node.outputs.size() == 1 &&
                          shape(node.inputs[0]) == shape(node.outputs[0]) && !node.layer->splits_backward() &&
                          node.layer->type() != "Pooling";

@@ -13,7 +13,7 @@ struct Row {
   int first = 0, last = 0;
 };
 
-bool alike(const plan::Plan& plan, size_t a, size_t b) {
+bool compute_the_same(const plan::Plan& plan, size_t a, size_t b) {
   for (const plan::PlannedGroup& group : plan.groups)
     if (std::abs(group.shares[a] - group.shares[b]) > 0.005) return false;
   return true;
@@ -22,7 +22,8 @@ bool alike(const plan::Plan& plan, size_t a, size_t b) {
 std::vector<Row> rows_of(const plan::Plan& plan, int devices) {
   std::vector<Row> rows;
   for (int device = 0; device < devices; ++device) {
-    if (!rows.empty() && alike(plan, static_cast<size_t>(rows.back().first), static_cast<size_t>(device))) {
+    if (!rows.empty() &&
+        compute_the_same(plan, static_cast<size_t>(rows.back().first), static_cast<size_t>(device))) {
       rows.back().last = device;
     } else {
       rows.push_back({device, device});

@@ -120,8 +120,8 @@ class Drawing {
     const auto &from = item(link.from), &to = item(link.to);
     const bool begins = from.row >= first && from.row < last, ends = to.row >= first && to.row < last;
     if (!begins && !ends) return "";
-    const bool moves =
-        std::ranges::any_of(link.edges, [&](int edge) { return bytes_[static_cast<size_t>(edge)] > 0; });
+    const bool moves = std::ranges::any_of(
+        link.edges, [&](int edge) { return bytes_[static_cast<size_t>(edge)].count > 0; });
     const double x1 = begins ? x(from) : x(to), x2 = ends ? x(to) : x(from);
     const double shift = margin - row(first).top;
     const double y1 = begins ? row(from.row).bottom() + shift : 0;
@@ -169,7 +169,7 @@ class Drawing {
 
   const PlanPage& page_;
   std::vector<std::pair<int, int>> edges_;
-  std::vector<int64_t> bytes_;
+  std::vector<Bytes> bytes_;
   LayeredGraph graph_;
   std::vector<Row> rows_;
 };

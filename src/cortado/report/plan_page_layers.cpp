@@ -33,7 +33,7 @@ std::string row(const PlanPage& page, size_t g) {
          table_cell("computing, ms", short_milliseconds(compute_of(group))) +
          table_cell("sums, ms", short_milliseconds(sync_of(group))) +
          table_cell("transfers, ms", short_milliseconds(transfer_of(group))) +
-         table_cell("sent", short_bytes(static_cast<double>(group.bytes))) +
+         table_cell("sent", short_bytes(static_cast<double>(group.bytes.count))) +
          table_cell("held", short_bytes(static_cast<double>(group.memory.count))) +
          table_cell("next best", next_best(plan, plan.runners_up[g])) +
          table_cell("by samples", by_sample(plan, group, plan.by_sample[g])) + "</tr>\n";
@@ -64,7 +64,7 @@ std::string layers_part(const PlanPage& page) {
          table_cell("cut", "") + table_cell("computing, ms", short_milliseconds(sum_of(plan, compute_of))) +
          table_cell("sums, ms", short_milliseconds(sum_of(plan, sync_of))) +
          table_cell("transfers, ms", short_milliseconds(sum_of(plan, transfer_of))) +
-         table_cell("sent", short_bytes(static_cast<double>(plan.bytes))) +
+         table_cell("sent", short_bytes(static_cast<double>(plan.bytes.count))) +
          table_cell("held", short_bytes(static_cast<double>(plan.memory.count))) +
          table_cell("next best", "") + table_cell("by samples", "") + "</tr></tfoot>\n</table>\n</section>\n";
 }

@@ -12,7 +12,9 @@ using plan::PlannedGroup;
 
 std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
 
-std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
+std::string mebibytes(Bytes bytes) {
+  return fmt::format("{:.3f}", static_cast<double>(bytes.count) / (1 << 20));
+}
 
 std::string cut_text(const LayerStrategy& strategy) {
   return fmt::format("{}{}", strategy.config.text(), facts_of(strategy.sync).after_cut);
@@ -35,13 +37,13 @@ std::string layers_text(const Network& network, const Plan& plan) {
     const bool any = std::isfinite(other.adds.count);
     table.add({name_of(network, group), cut_text(group.strategy), milliseconds(compute_of(group)),
                milliseconds(sync_of(group)), milliseconds(transfer_of(group)), mebibytes(group.bytes),
-               mebibytes(group.memory.count), any ? cut_text(other.strategy) : "",
+               mebibytes(group.memory), any ? cut_text(other.strategy) : "",
                any ? (other.bound ? "at least " : "") + milliseconds(other.adds) : ""});
   }
   table.add_rule();
   table.add({"iteration: " + milliseconds(plan.seconds) + " ms", "", milliseconds(sum_of(plan, compute_of)),
              milliseconds(sum_of(plan, sync_of)), milliseconds(sum_of(plan, transfer_of)),
-             mebibytes(plan.bytes), mebibytes(plan.memory.count), "", ""});
+             mebibytes(plan.bytes), mebibytes(plan.memory), "", ""});
   return table.text();
 }
 

@@ -53,8 +53,8 @@ void add(std::vector<Piece>& lane, Piece piece) {
   if (piece.end <= piece.begin) return;
   if (!lane.empty()) {
     Piece& last = lane.back();
-    const bool alike = std::string_view(last.css_class) == piece.css_class;
-    if (alike && piece.end - piece.begin < thin && last.end - last.begin < 4 * thin &&
+    const bool same_class = std::string_view(last.css_class) == piece.css_class;
+    if (same_class && piece.end - piece.begin < thin && last.end - last.begin < 4 * thin &&
         piece.begin - last.end < thin) {
       last.end = std::max(last.end, piece.end);
       last.title += "; " + piece.title;

@@ -1,4 +1,4 @@
-#include "cortado/plan/within.h"
+#include "cortado/plan/limited_search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,12 @@
 namespace cortado::plan {
 namespace {
 
-class WithinSearch {
+class LimitedSearch {
  public:
-  WithinSearch(const CostGraph& graph, Bytes limit, const WithinOptions& options)
+  LimitedSearch(const CostGraph& graph, Bytes limit, const LimitedSearchOptions& options)
       : limit_(limit), options_(options), search_(graph, options.search) {}
 
-  Within run() {
+  LimitedOptimum run() {
     best_ = search_.fewest_bytes();
     result_.fits = best_.bytes <= limit_;
     result_.proven = !result_.fits;  // nothing fits: nothing is faster
@@ -96,17 +96,17 @@ class WithinSearch {
   }
 
   Bytes limit_;
-  const WithinOptions& options_;
+  const LimitedSearchOptions& options_;
   Multipliers search_;
   FrontierPoint best_;
   double multiplier_ = 0;
-  Within result_;
+  LimitedOptimum result_;
 };
 
 }  // namespace
 
-Within search_within(const CostGraph& graph, Bytes limit, const WithinOptions& options) {
-  return WithinSearch(graph, limit, options).run();
+LimitedOptimum search_within(const CostGraph& graph, Bytes limit, const LimitedSearchOptions& options) {
+  return LimitedSearch(graph, limit, options).run();
 }
 
 }  // namespace cortado::plan

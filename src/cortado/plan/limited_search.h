@@ -7,13 +7,13 @@
 
 namespace cortado::plan {
 
-struct WithinOptions {
+struct LimitedSearchOptions {
   SearchOptions search;
   int64_t most_points = 20'000'000;  // pairs of seconds and bytes made before a proof is given up
 };
 
 // What search_within found.
-struct Within {
+struct LimitedOptimum {
   bool fits = false;            // some assignment is within the limit
   std::vector<int> assignment;  // the best one that fits; when nothing fits, one of fewest bytes
   double seconds = 0;
@@ -34,6 +34,6 @@ struct Within {
 // other pair beats in both, and that under m, with the least that everything outside can cost, could still
 // improve on what is known. So the result is exact. When that takes more pairs than the options allow, the
 // best assignment met is given with `proven` false and the gap. Throws as search does.
-Within search_within(const CostGraph& graph, Bytes limit, const WithinOptions& options = {});
+LimitedOptimum search_within(const CostGraph& graph, Bytes limit, const LimitedSearchOptions& options = {});
 
 }  // namespace cortado::plan
