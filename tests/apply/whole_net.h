@@ -49,7 +49,7 @@ class WholeNet {
     std::vector<float> all;
     for (first_ = 0; first_ < count; first_ += 3) {
       executor_.run(0);
-      const int tensor = loaded_.network.tensor(blob);
+      const TensorIndex tensor = loaded_.network.tensor(blob);
       const std::vector<float> batch = executor_.canonical_tensor(tensor);
       const int64_t row = loaded_.network.tensors()[tensor].shape.count(1);
       all.insert(all.end(), batch.begin(), batch.begin() + std::min(3, count - first_) * row);

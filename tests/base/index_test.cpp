@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <type_traits>
 #include <unordered_set>
 
@@ -62,6 +63,8 @@ TEST(IndexedVector, IsWalkedByItsIndices) {
   apples.push_back(8);
   EXPECT_EQ(apples[AppleIndex(3)], 8);
   EXPECT_EQ(apples, (Apples{1, 2, 4, 8}));
+  EXPECT_EQ(apples.at(AppleIndex(3)), 8);
+  EXPECT_THROW(apples.at(AppleIndex()), std::out_of_range);
   for (AppleIndex apple : indices(Apples())) FAIL() << apple.value();
 }
 

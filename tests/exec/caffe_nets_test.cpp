@@ -62,11 +62,11 @@ class Running {
     for (const auto& node : net().nodes()) {
       if (!node.layer->is_source()) continue;
       const size_t first = batches_.size();
-      for (int tensor : node.outputs) {
+      for (TensorIndex tensor : node.outputs) {
         const Shape& shape = net().tensors()[tensor].shape;
         batches_.emplace_back(static_cast<size_t>(shape.size()));
-        fill({.type = Filler::Type::gaussian}, shape, {.seed = 5, .owner = static_cast<uint32_t>(tensor)},
-             batches_.back().data());
+        fill({.type = Filler::Type::gaussian}, shape,
+             {.seed = 5, .owner = static_cast<uint32_t>(tensor.value())}, batches_.back().data());
       }
       sources[node.name] = [this, first, node] { return pointers(node, first); };
     }

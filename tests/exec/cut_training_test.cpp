@@ -180,11 +180,11 @@ int first_case() {
 std::string describe(const Network& net, const Strategy& strategy, int ranks) {
   const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
   std::string text = schedule_text(strategy.schedule) + "\n";
-  for (size_t n = 0; n < net.nodes().size(); ++n) {
+  for (NodeIndex n : indices(net.nodes())) {
     const auto& node = net.nodes()[n];
     text += fmt::format("{} {}: {} {}", node.name, node.layer->type(), strategies[n].config.text(),
                         name_of(strategies[n].sync));
-    for (int tensor : node.inputs) text += fmt::format(" {}", net.tensors()[tensor].shape.text());
+    for (TensorIndex tensor : node.inputs) text += fmt::format(" {}", net.tensors()[tensor].shape.text());
     text += "\n";
   }
   return text;
@@ -317,7 +317,7 @@ TEST(CutTraining, ReplicatedGradientsTrainAsOnOneRank) {
         Strategy strategy = by_sample ? built_in_strategy("data", net, ranks)
                                       : random_strategy(static_cast<uint64_t>(seed), net, ranks);
         for (auto& rule : strategy.rules) {
-          const bool can = replicate_refusal(net, net.node(rule.pattern)).empty();
+          const bool can = sync_refusal(net, net.node(rule.pattern), GradientSync::replicate).empty();
           rule.layer.sync = can ? GradientSync::replicate : GradientSync::allreduce;
         }
         SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
@@ -338,8 +338,9 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
     Strategy strategy = built_in_strategy("data", net, 2);
     bool replicated = false;
     for (auto& rule : strategy.rules) {
-      const int node = net.node(rule.pattern);
-      if (!replicate_refusal(net, node).empty() || net.nodes()[node].parameters.empty()) continue;
+      const NodeIndex node = net.node(rule.pattern);
+      if (!sync_refusal(net, node, GradientSync::replicate).empty() || net.nodes()[node].parameters.empty())
+        continue;
       rule.layer.sync = GradientSync::replicate;
       replicated = true;
     }

@@ -107,7 +107,8 @@ void expect_found(const Way& way, const Plant& plant) {
 
 std::vector<std::string> all_kernels() {
   const Network net = hiding_net(Phase::train);
-  const Task task = whole_task(net.nodes()[1].layer, Phase::train, std::vector<Shape>{finite_images}, 1);
+  const Task task =
+      whole_task(net.nodes()[NodeIndex(1)].layer, Phase::train, std::vector<Shape>{finite_images}, 1);
   std::vector<std::string> names{"", "reference", "native", "caffe", fast_math};
   for (const Implementation& implementation : implementations_of(task))
     if (implementation.make(task).kernel) names.push_back(implementation.name);

@@ -85,7 +85,7 @@ inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::str
     ParameterStore store(device);
     std::map<std::string, BatchSource> sources;
     std::vector<std::vector<float>> data;
-    for (int tensor : network.nodes()[0].outputs)
+    for (TensorIndex tensor : network.nodes().front().outputs)
       data.emplace_back(static_cast<size_t>(network.tensors()[tensor].shape.size()), 0.5f);
     sources["data"] = [&] {
       std::vector<const float*> batch;

@@ -27,17 +27,15 @@ bool is_small(const Network& network) {
   for (const auto& tensor : network.tensors()) elements += tensor.shape.size();
   for (const auto& parameter : network.parameters()) elements += parameter.spec.shape.size();
   Flops flops;
-  for (size_t node = 0; node < network.nodes().size(); ++node)
-    flops += network.forward_flops(static_cast<int>(node));
+  for (NodeIndex node : indices(network.nodes())) flops += network.forward_flops(node);
   return elements < 200'000 && flops.count < 1e8;
 }
 
 // Small numbers that may also be labels.
 BatchSource numbers_for(const Network& network, const Network::Node& node) {
   std::vector<std::vector<float>> batches;
-  for (int output : node.outputs) {
-    std::vector<float> values(
-        static_cast<size_t>(network.tensors()[static_cast<size_t>(output)].shape.size()));
+  for (TensorIndex output : node.outputs) {
+    std::vector<float> values(static_cast<size_t>(network.tensors()[output].shape.size()));
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 2);
     batches.push_back(std::move(values));
   }

@@ -21,8 +21,7 @@ inline void build_both_phases(const NetFile& file) {
   for (Phase phase : {Phase::train, Phase::test}) {
     try {
       LoadedNetwork loaded = load_network(file, net_state(phase), shapes);
-      for (size_t n = 0; n < loaded.network.nodes().size(); ++n)
-        loaded.network.forward_flops(static_cast<int>(n));
+      for (NodeIndex n : indices(loaded.network.nodes())) loaded.network.forward_flops(n);
       loaded.network.parameter_count();
     } catch (const UserError&) {
     }

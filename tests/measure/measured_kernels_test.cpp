@@ -31,7 +31,7 @@ std::map<std::string, std::vector<Task>> convolutions(const Network& net, const 
       const std::string problem = problem_of(work.task);
       if (std::ranges::find(problems, problem) != problems.end()) continue;
       problems.push_back(problem);
-      tasks[net.nodes()[static_cast<size_t>(work.nodes[0])].name].push_back(work.task);
+      tasks[net.nodes()[work.nodes[0]].name].push_back(work.task);
     }
   }
   return tasks;
@@ -104,7 +104,7 @@ TEST_F(MeasuredKernelsOfRanks, AreTheSameOnAllRanksAndForHalvesOfABatch) {
     for (const Work& work : compile(net_, options).program.works) {
       if (work.kind != Work::Kind::compute || !is_convolution(work.task)) continue;
       chosen[static_cast<size_t>(job.rank())] +=
-          std::to_string(work.nodes[0]) + " " + options.kernels.of_task(work.task) + "\n";
+          net_.nodes()[work.nodes[0]].name + " " + options.kernels.of_task(work.task) + "\n";
       EXPECT_NE(options.kernels.of_task(work.task), "");
     }
   });

@@ -64,7 +64,7 @@ TEST(NetworkBuild, InPlaceTopsMakeNewTensors) {
   EXPECT_NE(r.outputs, a.outputs);
   EXPECT_EQ(l.inputs[0], r.outputs[0]);
   EXPECT_EQ(n.tensor("a"), r.outputs[0]);
-  EXPECT_EQ(n.tensor("nowhere"), -1);
+  EXPECT_FALSE(n.tensor("nowhere"));
 }
 
 TEST(NetworkBuild, ALayerBeforeAnInPlaceOneReadsTheOlderTensor) {
@@ -74,7 +74,7 @@ TEST(NetworkBuild, ALayerBeforeAnInPlaceOneReadsTheOlderTensor) {
   EXPECT_EQ(node(n, "b").inputs[0], node(n, "a").outputs[0]);
   EXPECT_EQ(node(n, "c").inputs[0], node(n, "r").outputs[0]);
   const Network::Tensor& shared = n.tensors()[node(n, "a").outputs[0]];
-  EXPECT_EQ(shared.consumers, (std::vector<int>{n.node("b"), n.node("r")}));
+  EXPECT_EQ(shared.consumers, (std::vector{n.node("b"), n.node("r")}));
 }
 
 TEST(NetworkBuild, GradientsGoOnlyWhereLearnableParametersAre) {
@@ -104,7 +104,7 @@ TEST(NetworkBuild, BranchesWithoutALossHaveNoBackward) {
   Network n = load(input + ip("a", "x") + ip("side", "a") + ip("b", "a") + loss("b")).network;
   EXPECT_FALSE(node(n, "side").has_backward);
   EXPECT_TRUE(node(n, "a").has_backward);
-  EXPECT_EQ(n.outputs(), (std::vector<int>{n.tensor("loss"), n.tensor("side")}));
+  EXPECT_EQ(n.outputs(), (std::vector{n.tensor("loss"), n.tensor("side")}));
 }
 
 // Caffe's: the blobs that are left in a set of names.
@@ -112,7 +112,7 @@ TEST(NetworkBuild, OutputsStandInOrderOfTheirNames) {
   auto names = [](const std::string& text) {
     const Network network = load(text).network;
     std::vector<std::string> names;
-    for (int output : network.outputs()) names.push_back(network.tensors()[static_cast<size_t>(output)].name);
+    for (TensorIndex output : network.outputs()) names.push_back(network.tensors()[output].name);
     return names;
   };
   EXPECT_EQ(names(input + ip("b", "x") + ip("a", "x") + ip("C", "x") + ip("a10", "x") + ip("a9", "x")),
@@ -160,9 +160,9 @@ TEST(NetworkBuild, ALayerKeepsThePhaseItNames) {
   for (Phase phase : {Phase::train, Phase::test}) {
     const LoadedNetwork loaded = load(net, phase);
     const auto& nodes = loaded.network.nodes();
-    EXPECT_EQ(nodes[1].phase, phase);
-    EXPECT_EQ(nodes[2].phase, Phase::test);
-    EXPECT_EQ(nodes[3].phase, Phase::train);
+    EXPECT_EQ(nodes[NodeIndex(1)].phase, phase);
+    EXPECT_EQ(nodes[NodeIndex(2)].phase, Phase::test);
+    EXPECT_EQ(nodes[NodeIndex(3)].phase, Phase::train);
     EXPECT_EQ(loaded.net.layer(1).phase(), phase == Phase::train ? caffe::TRAIN : caffe::TEST);
     EXPECT_EQ(loaded.net.layer(3).phase(), caffe::TRAIN);
   }
@@ -200,7 +200,7 @@ TEST(NetworkBuild, SharedParameters) {
               w2 = "param { name: 'w' } param { name: 'b' }";
   Network n = load(input + ip("a", "x", w) + ip("b", "a", w2) + loss("b")).network;
   ASSERT_EQ(n.parameters().size(), 2u);
-  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector<int>{n.node("a"), n.node("b")}));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector{n.node("a"), n.node("b")}));
   EXPECT_EQ(n.parameters()[ParameterIndex(0)].owner, n.node("a"));
   EXPECT_EQ(n.parameters()[ParameterIndex(0)].lr_mult, 2);
   EXPECT_EQ(n.parameter_count(), 12);
@@ -286,12 +286,12 @@ TEST(NetworkBuild, PartsOfAConvolutionHaveItsParameters) {
                   "layer { name: 'c#2' type: 'ReLU' bottom: 'b' top: 'r' }\n")
                   .network;
   ASSERT_EQ(n.nodes().size(), 4u);
-  const Network::Node &first = n.nodes()[1], &second = n.nodes()[2];
+  const Network::Node &first = n.nodes()[NodeIndex(1)], &second = n.nodes()[NodeIndex(2)];
   EXPECT_EQ(first.name, "c");
   EXPECT_EQ(second.name, "c#2'");
   EXPECT_EQ(second.part_of, "c");
   EXPECT_EQ(second.parameters, first.parameters);
-  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector<int>{1, 2}));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector{NodeIndex(1), NodeIndex(2)}));
 }
 
 TEST(NetworkErrors, ConvolutionsOfSeveralBottoms) {

@@ -109,7 +109,9 @@ TEST(Strategy, RefusesToReplicateGradientsThatAreNotComputedApart) {
                           .tanh("scale", "t")
                           .loss("t", "data")
                           .build();
-  auto reason = [&](const char* layer) { return replicate_refusal(net, net.node(layer)); };
+  auto reason = [&](const char* layer) {
+    return sync_refusal(net, net.node(layer), GradientSync::replicate);
+  };
   EXPECT_THAT(reason("a"), HasSubstr("parameter 's_w' is shared"));
   EXPECT_THAT(reason("scale"), HasSubstr("of a Scale layer's parameters are not computed apart"));
   EXPECT_EQ(reason("c"), "");

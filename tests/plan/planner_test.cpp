@@ -200,7 +200,7 @@ TEST(Planner, CountsTheBytesThatProgramsSend) {
       }
       std::vector<int> assignment;
       for (size_t v = 0; v < graph.groups.size(); ++v) {
-        const auto& first = net.nodes()[static_cast<size_t>(graph.groups[v].nodes[0])];
+        const auto& first = net.nodes()[graph.groups[v].nodes[0]];
         assignment.push_back(graph.candidate(static_cast<int>(v), *strategy.find(first.name)));
         const plan::Priced& priced = graph.candidates[v][static_cast<size_t>(assignment.back())];
         predicted += priced.sums_bytes + priced.sync_bytes;

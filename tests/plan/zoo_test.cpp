@@ -19,7 +19,7 @@ using plan::PlanGraph;
 void expect_layouts(const Network& network, const plan::Group& group, int devices) {
   const std::vector<ParallelConfig> configs = plan::candidates_of(network, group, devices);
   for (size_t i = 0; i < group.nodes.size(); ++i) {
-    const auto& node = network.nodes()[static_cast<size_t>(group.nodes[i])];
+    const auto& node = network.nodes()[group.nodes[i]];
     const auto inputs = plan::shapes(network, node.inputs), outputs = plan::shapes(network, node.outputs);
     plan::LayerGrid grid(*node.layer, inputs, outputs, devices);
     for (const ParallelConfig& first : configs) {

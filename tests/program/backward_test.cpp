@@ -125,23 +125,23 @@ class CountedPaths {
     WorkIndex masked_by{};
   };
 
-  int64_t paths_from(int tensor) {
+  int64_t paths_from(TensorIndex tensor) {
     if (const auto known = paths_.find(tensor); known != paths_.end()) return known->second;
-    const int producer = net_.tensors()[static_cast<size_t>(tensor)].producer;
-    int64_t paths = net_.nodes()[static_cast<size_t>(producer)].layer->type() == "EuclideanLoss" ? 1 : 0;
-    for (size_t n = 0; n < net_.nodes().size(); ++n) {
+    const NodeIndex producer = net_.tensors()[tensor].producer;
+    int64_t paths = net_.nodes()[producer].layer->type() == "EuclideanLoss" ? 1 : 0;
+    for (NodeIndex n : indices(net_.nodes())) {
       const auto& node = net_.nodes()[n];
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (node.inputs[i] == tensor && node.propagate_down[i]) paths += paths_through(static_cast<int>(n));
+        if (node.inputs[i] == tensor && node.propagate_down[i]) paths += paths_through(n);
     }
     return paths_[tensor] = paths;
   }
-  int64_t paths_through(int node) {
-    return paths_from(net_.nodes()[static_cast<size_t>(node)].outputs[0]) * (masks_.contains(node) ? 3 : 1);
+  int64_t paths_through(NodeIndex node) {
+    return paths_from(net_.nodes()[node].outputs[0]) * (masks_.contains(node) ? 3 : 1);
   }
   int64_t paths_of_parameter(ParameterIndex parameter) {
     int64_t paths = 0;
-    for (int user : net_.parameters()[parameter].users) paths += paths_through(user);
+    for (NodeIndex user : net_.parameters()[parameter].users) paths += paths_through(user);
     return paths;
   }
   int64_t sum_of(const std::vector<View>& views) const {
@@ -188,8 +188,8 @@ class CountedPaths {
   }
   const Network& net_;
   const Program& program_;
-  std::set<int> masks_;           // nodes whose output's gradient a kernel masks where it lies
-  std::map<int, int64_t> paths_;  // per tensor
+  std::set<NodeIndex> masks_;  // whose output's gradient a kernel masks where it lies
+  std::map<TensorIndex, int64_t> paths_;
   std::map<BufferIndex, Content> held_;
   std::map<ParameterIndex, int64_t> gradients_;
   std::map<ParameterIndex, int> updated_;  // how often

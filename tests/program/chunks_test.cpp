@@ -34,7 +34,7 @@ TEST(ChunkGradients, PutsSumsTogetherAsTheScheduleSays) {
   EXPECT_EQ(chunks_of(net, strategies, "1KiB"), "4 5 2 | 3 0 1");
   EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 2 3 0 1");
   // A layer whose gradient nobody else has parts neither the chunks before nor those after it.
-  strategies[net.node("b")] = all(net, {.c = 2})[0];
+  strategies[net.node("b")] = testing::cut_by({.c = 2});
   EXPECT_EQ(chunks_of(net, strategies, "one"), "4 5 0 1");
 }
 
@@ -81,13 +81,13 @@ class NaiveChunks {
  private:
   struct Walk {
     Summed at;
-    int layer = -1;
+    NodeIndex layer;
     int64_t bytes = 0;
   };
   int64_t next(const std::vector<int>& group, ParameterIndex parameter) {
     const auto known = walks_.find(group);
     Walk& walk = walks_[group];
-    const int layer = net_.parameters()[parameter].users[0];
+    const NodeIndex layer = net_.parameters()[parameter].users[0];
     const bool begins = known == walks_.end();
     walk.at.place += begins ? 0 : 1;
     walk.at.layers_before += begins || layer == walk.layer ? 0 : 1;

@@ -131,10 +131,10 @@ class ForwardRun {
 
  private:
   const Placement::Operation& first_of(const Work& work) const {
-    return program_.placement->operations[static_cast<size_t>(work.operations.front())];
+    return program_.placement->operations[work.operations.front()];
   }
   const Placement::Operation& last_of(const Work& work) const {
-    return program_.placement->operations[static_cast<size_t>(work.operations.back())];
+    return program_.placement->operations[work.operations.back()];
   }
 
   void take(const Step& step) {
@@ -151,19 +151,19 @@ class ForwardRun {
       if (work.outputs[i] == view && view) held_[view.buffer].insert(outputs[i]);
   }
   // What stays where it is moves without a step.
-  bool holds(const View& view, int value) const {
+  bool holds(const View& view, ValueIndex value) const {
     const auto found = held_.find(view.buffer);
     if (found == held_.end()) return false;
     if (found->second.contains(value)) return true;
-    const auto& made = program_.placement->values[static_cast<size_t>(value)];
-    const auto& producer = program_.placement->operations[static_cast<size_t>(made.producer)];
+    const auto& made = program_.placement->values[value];
+    const auto& producer = program_.placement->operations[made.producer];
     const bool moved = producer.kind == Work::Kind::copy || producer.kind == Work::Kind::sum;
     return moved && holds(view, producer.inputs[0]);
   }
-  void expect_held(const std::vector<View>& views, const std::vector<int>& values) {
+  void expect_held(const std::vector<View>& views, const std::vector<ValueIndex>& values) {
     for (size_t i = 0; i < views.size(); ++i) {
       if (!views[i]) continue;
-      const auto& value = program_.placement->values[static_cast<size_t>(values[i])];
+      const auto& value = program_.placement->values[values[i]];
       EXPECT_TRUE(holds(views[i], values[i]))
           << value.name << " is not in buffer " << views[i].buffer.value();
       EXPECT_EQ(views[i].bytes.size(),
@@ -172,7 +172,7 @@ class ForwardRun {
   }
 
   const Program& program_;
-  std::map<BufferIndex, std::set<int>> held_;  // values
+  std::map<BufferIndex, std::set<ValueIndex>> held_;
 };
 
 TEST(PlaceForward, OverwritesNothingThatIsStillReadOfRandomNets) {

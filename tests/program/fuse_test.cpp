@@ -137,16 +137,16 @@ TEST(PlaceWorks, WholeGradientsAreAWorkThatRunsOnlyBackward) {
 // Each operation that the rank computes a part of is in one work, and nobody else reads within a chain.
 TEST(PlaceWorks, PlacesEveryOperationOnce) {
   testing::for_random_programs(60, [](const Network&, const Program& program, uint32_t) {
-    std::vector<int> times(program.placement->operations.size(), 0);
+    IndexedVector<OperationIndex, int> times(program.placement->operations.size(), 0);
     for (const Work& work : program.works) {
-      for (int operation : work.operations) ++times[static_cast<size_t>(operation)];
+      for (OperationIndex operation : work.operations) ++times[operation];
       for (size_t i = 0; i + 1 < work.operations.size(); ++i) {
-        const auto& last = program.placement->operations[static_cast<size_t>(work.operations[i])];
-        const auto& between = program.placement->values[static_cast<size_t>(last.outputs.at(0))];
+        const auto& last = program.placement->operations[work.operations[i]];
+        const auto& between = program.placement->values[last.outputs.at(0)];
         EXPECT_EQ(between.consumers, std::vector{work.operations[i + 1]});
       }
     }
-    for (size_t o = 0; o < times.size(); ++o) {
+    for (OperationIndex o : indices(times)) {
       const auto& operation = program.placement->operations[o];
       if (operation.kind != Placement::Operation::Kind::compute) continue;
       const bool here = operation.domain[static_cast<size_t>(program.rank)].has_value();

@@ -17,7 +17,7 @@ using testing::step_of;
 TEST(FindNeeds, GradientsAreNeededByTheirUpdatesInTheNextIteration) {
   const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "b").loss("c", "data").build();
   NodeStrategies strategies = all(net, {.n = 2});
-  strategies[net.node("b")] = all(net, {.c = 2})[0];
+  strategies[net.node("b")] = testing::cut_by({.c = 2});
   const Program program = lower_job(net, strategies, 2, false, {.chunks = parse_chunks("layer", "test")})[0];
   const int end = static_cast<int>(program.steps.size());
   const auto place = [&](const char* text) { return step_of(net, program, text).value(); };

@@ -18,7 +18,7 @@ using Kind = Placement::Operation::Kind;
 std::vector<std::string> operations_of(const Network& net, const Placement& placement) {
   std::vector<std::string> texts;
   for (const auto& operation : placement.operations) {
-    const std::string node = operation.node < 0 ? "report" : net.nodes()[operation.node].name;
+    const std::string node = operation.node ? net.nodes()[operation.node].name : "report";
     switch (operation.kind) {
       case Kind::source:
         texts.push_back("source " + node);
@@ -57,7 +57,7 @@ TEST(Place, ASummedDimensionIsSummedBeforeTheBias) {
   EXPECT_THAT(operations_of(net, placement),
               ElementsAre("source data", "copy for a", "Convolution a", "sum for a", "Bias a",
                           "copy for loss", "EuclideanLoss loss", "copy for report"));
-  const auto& partial = placement.values[placement.operations[2].outputs[0]];
+  const auto& partial = placement.values[placement.operations[OperationIndex(2)].outputs[0]];
   EXPECT_TRUE(partial.partial);
   EXPECT_EQ(text(partial.layout), "0 [0,2)x[0,4)x[0,6)x[0,6), 1 [0,2)x[0,4)x[0,6)x[0,6)");
   const auto& owned = placement.values[placement.tensor_values[net.tensor("a")]];
@@ -74,12 +74,12 @@ TEST(Place, EqualNeedsShareACopy) {
   const auto copies_of_a = [&] {
     int copies = 0;
     for (const auto& operation : place(net, strategies, 2).operations)
-      if (operation.kind == Kind::copy && operation.node >= 0)
+      if (operation.kind == Kind::copy && operation.node)
         copies += std::string("bc").find(net.nodes()[operation.node].name) != std::string::npos ? 1 : 0;
     return copies;
   };
   EXPECT_EQ(copies_of_a(), 1);
-  strategies[net.node("c")] = all(net, {.w = 2})[0];
+  strategies[net.node("c")] = testing::cut_by({.w = 2});
   EXPECT_EQ(copies_of_a(), 2);
 }
 
@@ -87,8 +87,8 @@ TEST(Place, EveryRankHasTheLossesAndTheFirstTheOtherOutputs) {
   const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("a", "data").build();
   const Placement placement = place(net, all(net, {.n = 2}), 2);
   const auto reported = [&](const char* tensor) {
-    const int value = placement.report_values[net.tensor(tensor)];
-    return value < 0 ? "" : text(placement.values[value].layout);
+    const ValueIndex value = placement.report_values[net.tensor(tensor)];
+    return value ? text(placement.values[value].layout) : "";
   };
   EXPECT_EQ(reported("loss"), "0 , 1 ");  // scalars
   EXPECT_EQ(reported("b"), "0 [0,2)x[0,4)x[0,6)x[0,6)");
@@ -124,7 +124,7 @@ bool apart(const std::optional<Box>& one, const std::optional<Box>& other) {
 
 // Every element of a tensor that a layer makes has one owner.
 void expect_owned_once(const Network& net, const Placement& placement) {
-  for (size_t t = 0; t < net.tensors().size(); ++t) {
+  for (TensorIndex t : indices(net.tensors())) {
     const auto& value = placement.values[placement.tensor_values[t]];
     if (placement.operations[value.producer].kind == Kind::source) continue;
     int64_t elements = 0;
@@ -175,9 +175,9 @@ TEST(Place, LawsHoldOnRandomNetsUnderRandomStrategies) {
     expect_owned_once(net, placement);
     expect_at_hand(placement);
     expect_whole_parameters(net, placement);
-    for (size_t v = 0; v < placement.values.size(); ++v)
-      for (int consumer : placement.values[v].consumers)
-        EXPECT_THAT(placement.operations[consumer].inputs, ::testing::Contains(static_cast<int>(v)));
+    for (ValueIndex v : indices(placement.values))
+      for (OperationIndex consumer : placement.values[v].consumers)
+        EXPECT_THAT(placement.operations[consumer].inputs, ::testing::Contains(v));
   }
 }
 

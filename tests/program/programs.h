@@ -106,8 +106,8 @@ class HandMade {
  public:
   HandMade() {
     auto placement = std::make_shared<Placement>();
-    placement->tensor_values.assign(net.tensors().size(), -1);
-    placement->report_values.assign(net.tensors().size(), -1);
+    placement->tensor_values.assign(net.tensors().size(), ValueIndex());
+    placement->report_values.assign(net.tensors().size(), ValueIndex());
     program.placement = std::move(placement);
   }
 

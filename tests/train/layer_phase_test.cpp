@@ -69,7 +69,7 @@ TEST(LayerPhase, TheUseOfANetworkDecidesOnGradients) {
       executor.run(0, [&](EntryIndex) { ++gradients; });
       EXPECT_EQ(data.network().learns(), learns);
       EXPECT_EQ(gradients, learns ? 2 : 0);
-      EXPECT_EQ(data.network().nodes()[2].phase, phase);
+      EXPECT_EQ(data.network().nodes()[NodeIndex(2)].phase, phase);
     }
   }
 }

@@ -20,8 +20,7 @@ Network network_of(NetFile file, const NetworkOptions& options) {
   if (options.batch < 0)
     throw UserError(
         fmt::format("{}: batch {}: give 1 or more; 0: as the file says", file.path, options.batch));
-  if (options.batch > 0) override_batch(file.net, static_cast<int>(options.batch));
-  for (const std::string& source : options.sources) override_source(file, state, source, "--source");
+  change_net(file, state, {.batch = static_cast<int>(options.batch), .sources = options.sources});
   return Network(std::make_shared<const Network::Impl>(std::move(file), std::move(state), options));
 }
 
@@ -33,9 +32,9 @@ const LoadedNetwork& Network::Impl::loaded() const {
   return *built_;
 }
 
-int tensor_named(const cortado::Network& network, const std::string& name) {
-  const int index = network.tensor(name);
-  if (index >= 0) return index;
+TensorIndex tensor_named(const cortado::Network& network, const std::string& name) {
+  const TensorIndex index = network.tensor(name);
+  if (index) return index;
   std::vector<std::string_view> known;
   for (const auto& tensor : network.tensors()) known.push_back(tensor.name);
   throw UserError(
@@ -61,18 +60,17 @@ std::string Network::name() const { return impl_->network().name(); }
 std::vector<Network::Layer> Network::layers() const {
   const cortado::Network& network = impl_->network();
   std::vector<Layer> layers;
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  for (NodeIndex n : indices(network.nodes())) {
     const cortado::Network::Node& node = network.nodes()[n];
     Layer layer{.name = node.name,
                 .type = std::string(node.layer->type()),
                 .inputs = {},
                 .outputs = {},
                 .parameters = {}};
-    for (int input : node.inputs) layer.inputs.push_back(network.tensors()[static_cast<size_t>(input)].name);
-    for (int output : node.outputs)
-      layer.outputs.push_back(network.tensors()[static_cast<size_t>(output)].name);
+    for (TensorIndex input : node.inputs) layer.inputs.push_back(network.tensors()[input].name);
+    for (TensorIndex output : node.outputs) layer.outputs.push_back(network.tensors()[output].name);
     for (ParameterIndex p : node.parameters) layer.parameters.push_back(network.parameters()[p].name);
-    layer.forward_flops = network.forward_flops(static_cast<int>(n)).count;
+    layer.forward_flops = network.forward_flops(n).count;
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -94,7 +92,7 @@ std::vector<NamedShape> Network::parameters() const {
 
 Shape Network::tensor(const std::string& name) const {
   const cortado::Network& network = impl_->network();
-  return shape_of(network.tensors()[static_cast<size_t>(tensor_named(network, name))].shape);
+  return shape_of(network.tensors()[tensor_named(network, name)].shape);
 }
 
 int64_t Network::parameter_count() const { return impl_->network().parameter_count(); }

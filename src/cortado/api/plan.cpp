@@ -50,9 +50,7 @@ int64_t Plan::bytes() const { return impl_->plan.bytes; }
 int64_t Plan::memory_bytes() const { return impl_->plan.memory.count; }
 
 std::vector<Plan::Layer> Plan::layers() const {
-  const auto name = [&](int node) {
-    return impl_->network.impl().network().nodes()[static_cast<size_t>(node)].name;
-  };
+  const auto name = [&](NodeIndex node) { return impl_->network.impl().network().nodes()[node].name; };
   std::vector<Layer> layers;
   for (size_t g = 0; g < impl_->plan.groups.size(); ++g) {
     const plan::PlannedGroup& group = impl_->plan.groups[g];

@@ -175,7 +175,7 @@ KernelChoice Trainer::Impl::kernels_for(const cortado::Network& net, const Compi
 Tensor Trainer::Impl::whole(const std::string& name, std::span<const float> own,
                             const std::optional<Box>& box) const {
   const cortado::Network& net = trainer->train_net().network();
-  const cortado::Shape& shape = net.tensors()[static_cast<size_t>(tensor_named(net, name))].shape;
+  const cortado::Shape& shape = net.tensors()[tensor_named(net, name)].shape;
   std::string mine;
   if (!own.empty() && box && !box->empty()) {
     std::vector<float> spoken(own.size());
@@ -231,15 +231,15 @@ const Network& Trainer::network() const { return impl_->network; }
 
 Tensor Trainer::tensor(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
-  const int index = tensor_named(executor.network(), name);
-  const bool reported = executor.program().placement->report_values[static_cast<size_t>(index)] >= 0;
+  const TensorIndex index = tensor_named(executor.network(), name);
+  const bool reported = static_cast<bool>(executor.program().placement->report_values[index]);
   if (!reported && !impl_->options.keep_tensors) impl_->refuse(name);
   return impl_->whole(name, executor.tensor(index), executor.tensor_box(index));
 }
 
 Tensor Trainer::gradient(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
-  const int index = tensor_named(executor.network(), name);
+  const TensorIndex index = tensor_named(executor.network(), name);
   if (!impl_->options.keep_tensors) impl_->refuse(name);
   return impl_->whole(name, executor.gradient(index), executor.gradient_box(index));
 }

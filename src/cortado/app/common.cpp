@@ -15,7 +15,6 @@
 #include "cortado/kernels/names.h"
 #include "cortado/measure/algorithms.h"
 #include "cortado/net/read_net.h"
-#include "cortado/net/source_override.h"
 #include "cortado/terminal/log_lines.h"
 #include "cortado/train/load_without_data.h"
 
@@ -180,17 +179,11 @@ void print_warnings(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print(stderr, "warning: {}\n", line);
 }
 
-void apply(const ModelOptions& o, const caffe::NetState& state, NetFile& file) {
-  file.precision = o.precision;
-  if (o.batch > 0) override_batch(file.net, o.batch);
-  for (const std::string& source : o.sources) override_source(file, state, source, "--source");
-}
-
 LoadedNetwork load_without_data(const ModelOptions& o, Phase otherwise) {
   NetFile file = read_net(o.model);
   print_warnings(file.warnings);
   const caffe::NetState state = net_state_of(o, file, otherwise);
-  apply(o, state, file);
+  change_net(file, state, o);
   return load_without_data(std::move(file), state, o.input_shape, o.batch);
 }
 

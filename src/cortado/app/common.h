@@ -13,7 +13,7 @@
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
 #include "cortado/net/declare_net.h"
-#include "cortado/net/net_file.h"
+#include "cortado/net/source_override.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
@@ -49,15 +49,12 @@ void print_choice(const AutoChoice& choice);
 JobCutWords printed_words();
 
 // Options that say which network of a model file.
-struct ModelOptions {
+struct ModelOptions : NetChanges {
   std::string model;
   std::string phase;
   int level = 0;
-  std::string stages;                // "a,b"
-  int batch = 0;                     // 0: as the file says
-  std::string input_shape;           // "3x227x227", where the data are not at hand
-  std::vector<std::string> sources;  // PATH or LAYER=PATH
-  Precision precision = Precision::f32;
+  std::string stages;       // "a,b"
+  std::string input_shape;  // "3x227x227", where the data are not at hand
 };
 void add_model_options(CLI::App& command, ModelOptions& options);
 void add_precision_option(CLI::App& command, Precision& precision);
@@ -75,10 +72,6 @@ LoadedNetwork load_without_data(const ModelOptions& options, Phase otherwise);
 
 // Prints what the user should know of a file, on stderr of the first rank.
 void print_warnings(const std::vector<std::string>& lines);
-
-// Sets in `file` what the options say in its place: precision, batch size, and sources of the net of that
-// state.
-void apply(const ModelOptions& options, const caffe::NetState& state, NetFile& file);
 
 // --gpu and --cpu-instead. This version has no GPU support: without the latter the former is refused. Gives
 // the line that says so; empty without --gpu.

@@ -39,7 +39,7 @@ void run_test(const TestArguments& a) {
   files.writes("--json", a.json);
   print_warnings(file.warnings);
   const caffe::NetState state = net_state_of(a.model, file, Phase::test);
-  apply(a.model, state, file);
+  change_net(file, state, a.model);
   add_files(files, file);
   check_command_files(files, *job);
   check_same_start(a.machine.cut, *job,

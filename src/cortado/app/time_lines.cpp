@@ -44,7 +44,7 @@ void TimeLines::end(const Network& network, const Program& program,
   const auto backward = means_of_nodes(network, program, times, &IterationTimes::backward);
   double forward_sum = 0, backward_sum = 0, total = 0;
   log_line("caffe.cpp:401", "Average time per layer: ");
-  for (size_t i = 0; i < network.nodes().size(); ++i) {
+  for (NodeIndex i : indices(network.nodes())) {
     const std::string& name = network.nodes()[i].name;
     log_line("caffe.cpp:404", fmt::format("{:>10}\tforward: {:.6g} ms.", name, forward[i]));
     log_line("caffe.cpp:407", fmt::format("{:>10}\tbackward: {:.6g} ms.", name, backward[i]));

@@ -50,7 +50,7 @@ class AppliedNet {
   DataNetwork data_;
   ParameterStore parameters_;
   Executor executor_;
-  std::vector<int> tensors_;  // per output
+  std::vector<TensorIndex> tensors_;  // per output
   uint64_t batches_ = 0;
 };
 

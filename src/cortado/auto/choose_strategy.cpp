@@ -28,11 +28,11 @@ size_t not_by_sample(const plan::Plan& plan, int ranks) {
 // What identifies a trial.
 std::string trial_of(const Network& network, const Strategy& strategy, const std::string& kernels) {
   std::string net = network.learns() ? "train\n" : "test\n";
-  for (int index = 0; index < static_cast<int>(network.nodes().size()); ++index) {
-    const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
+  for (NodeIndex index : indices(network.nodes())) {
+    const Network::Node& node = network.nodes()[index];
     net += fmt::format("{} {}{}\n", node.name, identity_of(network, index),
                        network.learns() == (node.phase == Phase::train) ? "" : " in the other phase");
-    for (int output : node.outputs) net += name_of(network.tensors()[static_cast<size_t>(output)].type);
+    for (TensorIndex output : node.outputs) net += name_of(network.tensors()[output].type);
   }
   return fmt::format("iteration of net '{}' {:016x} under strategy {:016x} by {} kernels", network.name(),
                      digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);

@@ -100,6 +100,8 @@ class IndexedVector : private std::vector<T> {
   reference operator[](I index) { return Base::operator[](static_cast<size_t>(index.value())); }
   const_reference operator[](I index) const { return Base::operator[](static_cast<size_t>(index.value())); }
 
+  const_reference at(I index) const { return Base::at(static_cast<size_t>(index.value())); }  // throws
+
   I end_index() const { return I(this->size()); }  // of the next element that is added
   template <class Predicate>
   friend void erase_if(IndexedVector& vector, Predicate predicate) {

@@ -6,6 +6,7 @@
 #include "cortado/base/units.h"
 #include "cortado/cost/exchange_volume.h"
 #include "cortado/layers/task.h"
+#include "cortado/parallel/collectives.h"
 
 namespace cortado {
 
@@ -16,8 +17,6 @@ struct TaskTime {
   bool bound = false;
   Seconds total() const { return forward + backward_weights + backward; }
 };
-
-enum class Collective { allreduce, reduce_scatter, allgather };
 
 // How long things take that run alone: all that a planner or simulator asks about a machine.
 class CostModel {

@@ -269,17 +269,22 @@ void Executor::run_step(StepIndex index, const Update& update) {
     entry.end = since(iteration_start_);
     return;
   }
-  if (const auto* seed = step.as<steps::Seed>()) {
-    const View& view = step.writes[0];
-    queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
-                static_cast<float>(seed->weight), elements_of(view));
-  } else if (const auto* done = step.as<steps::Update>()) {
-    if (update) update(entries_[done->parameter]);
-  } else if (step.is<steps::Accumulate>() || step.is<steps::AccumulateParameter>()) {
-    queue_.launch([this, &step] { accumulate(step); });
-  } else if (step.is<steps::Compute>()) {
-    run_work(index);
-  }
+  std::visit(Overloaded{[&](const steps::Seed& seed) {
+                          const View& view = step.writes[0];
+                          queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+                                      static_cast<float>(seed.weight), elements_of(view));
+                        },
+                        [&](const steps::Update& done) {
+                          if (update) update(entries_[done.parameter]);
+                        },
+                        [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) {
+                          queue_.launch([this, &step] { accumulate(step); });
+                        },
+                        [&](const steps::Compute&) { run_work(index); },
+                        [](const steps::Barrier&) {},  // run() looks at the loss
+                        [](const steps::Load&) {},     // the other lane's, as are messages
+                        [](const steps::Communicates auto&) {}},
+             step.action);
   entry.end = since(iteration_start_);
 }
 
@@ -364,11 +369,11 @@ double Executor::loss() const {
   return total;
 }
 
-std::span<const float> Executor::tensor(int tensor) const {
+std::span<const float> Executor::tensor(TensorIndex tensor) const {
   return values(program_.whole(program_.tensor_buffer(tensor)));
 }
 
-std::span<const float> Executor::gradient(int tensor) const {
+std::span<const float> Executor::gradient(TensorIndex tensor) const {
   return values(program_.whole(program_.gradient_buffer(tensor)));
 }
 
@@ -389,16 +394,16 @@ std::span<const float> Executor::values(const View& view) const {
   return floats;
 }
 
-std::optional<Box> Executor::gradient_box(int tensor) const {
+std::optional<Box> Executor::gradient_box(TensorIndex tensor) const {
   if (!program_.gradient_buffer(tensor)) return std::nullopt;
   return program_.placement->values[program_.placement->tensor_values[tensor]].layout[communicator_.rank()];
 }
 
-std::vector<float> Executor::canonical_tensor(int index) const {
-  std::span<const float> own = tensor(index);
+std::vector<float> Executor::canonical_tensor(TensorIndex tensor) const {
+  const std::span<const float> own = this->tensor(tensor);
   if (own.empty()) return {};
   std::vector<float> values(own.size());
-  to_spoken(tensor_box(index)->shape(), own.data(), values.data());
+  to_spoken(tensor_box(tensor)->shape(), own.data(), values.data());
   return values;
 }
 

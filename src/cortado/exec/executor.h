@@ -81,12 +81,12 @@ class Executor {
   // This rank's part (tensor_box) of a tensor after run(), channels last. Without keep_tensors only outputs
   // and losses are there. Losses are whole on every rank, outputs on rank 0. From another device than the
   // host, and of another type than f32, it is a copy, which the next call for the same tensor makes anew.
-  std::span<const float> tensor(int tensor) const;
-  std::span<const float> gradient(int tensor) const;  // of the part that is this rank's own
-  std::optional<Box> tensor_box(int tensor) const { return program_.tensor_box(tensor); }
-  std::optional<Box> gradient_box(int tensor) const;
+  std::span<const float> tensor(TensorIndex tensor) const;
+  std::span<const float> gradient(TensorIndex tensor) const;  // of the part that is this rank's own
+  std::optional<Box> tensor_box(TensorIndex tensor) const { return program_.tensor_box(tensor); }
+  std::optional<Box> gradient_box(TensorIndex tensor) const;
   // A tensor in spoken (row-major) order.
-  std::vector<float> canonical_tensor(int tensor) const;
+  std::vector<float> canonical_tensor(TensorIndex tensor) const;
 
   // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
   // at owners.
@@ -111,9 +111,10 @@ class Executor {
   void bind();
   void meet_groups();
   std::vector<ParameterIndex> gradient_order() const;
-  int64_t chunk_elements(const steps::SumGradient& sum) const;
+  int64_t chunk_elements(const Step& sum) const;
   std::unique_ptr<Transmission> transmission_of(StepIndex step);
   void bind_messages();
+  void bind_exchange(StepIndex step, const steps::Exchange& exchange);
   void start_lane();
   void run_step(StepIndex index, const Update& update);
   void bind_work(const Work& work, Arguments& arguments) const;

@@ -23,13 +23,13 @@ int64_t Executor::first_in(const ParameterStore::Entry& entry) const {
 }
 
 struct Executor::Finding {
-  int place = std::numeric_limits<int>::max();  // an operation of the placement; -1: before all
+  OperationIndex place{std::numeric_limits<int>::max()};  // nowhere: before all
   std::string what;
 };
 
 bool Executor::results_finite() const {
   if (communicator_.rank() == 0) {
-    for (int output : network_.outputs())
+    for (TensorIndex output : network_.outputs())
       if (cortado::first_in(tensor(output)) >= 0) return false;
   }
   if (!network_.learns()) return true;
@@ -53,7 +53,7 @@ Executor::Finding Executor::non_finite_parameter() const {
   for (EntryIndex index : entries_) {
     const auto& entry = parameters_.entries()[index];
     const bool written = network_.learns() && !entry.spec.learnable;
-    const int place = written ? std::numeric_limits<int>::max() - 1 : -1;
+    const OperationIndex place(written ? std::numeric_limits<int>::max() - 1 : -1);
     if (!entry.held || place >= first.place) continue;
     if (first_in(entry) >= 0) first = {place, fmt::format("parameter '{}'", entry.name)};
   }
@@ -101,7 +101,7 @@ std::string Executor::first_non_finite() {
   const auto texts = texts_of_all(communicator_, fmt::format("{:012} {}", first.place, first.what));
   first = {};
   for (const std::string& text : texts) {
-    const int place = std::stoi(text.substr(0, 12));
+    const OperationIndex place(std::stoi(text.substr(0, 12)));
     if (place < first.place) first = {place, text.substr(13)};
   }
   return first.what;

@@ -99,22 +99,22 @@ void Executor::meet_groups() {
 void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
   for (StepIndex s : indices(program_.steps)) {
-    const Step& step = program_.steps[s];
-    if (step.lane != Lane::communication || step.is<steps::Load>()) continue;
-    if (const auto* exchange = step.as<steps::Exchange>()) {
-      // Its source may lie in a reader's memory, which is known only when a batch is there.
-      if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) continue;
-      std::byte* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
-      std::byte* to = step.writes.empty() || step.writes[0] == exchange->staging
-                          ? nullptr
-                          : message_pointer(step.writes[0]);
-      messages_[s].exchange =
-          std::make_unique<BoundExchange>(program_.movement_of(step), from, to,
-                                          message_pointer(exchange->staging), communicator_, exchange->tag);
-    } else {
-      messages_[s].transmission = transmission_of(s);
-    }
+    std::visit(Overloaded{[&](const steps::Exchange& exchange) { bind_exchange(s, exchange); },
+                          [&](const steps::OfGroup auto&) { messages_[s].transmission = transmission_of(s); },
+                          [](const steps::Local auto&) {}},
+               program_.steps[s].action);
   }
+}
+
+// Not where the source lies in a reader's memory, which is known only when a batch is there.
+void Executor::bind_exchange(StepIndex index, const steps::Exchange& exchange) {
+  const Step& step = program_.steps[index];
+  if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) return;
+  std::byte* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
+  std::byte* to =
+      step.writes.empty() || step.writes[0] == exchange.staging ? nullptr : message_pointer(step.writes[0]);
+  messages_[index].exchange = std::make_unique<BoundExchange>(
+      program_.movement_of(step), from, to, message_pointer(exchange.staging), communicator_, exchange.tag);
 }
 
 // Makes the transmission of a step that sums or gathers over its group, bound to the step's memory.
@@ -127,27 +127,31 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
                                    count);
   }
   const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
-  float* const gradient = staging_ ? staging_->host_parameters(index) : entry.gradient;
-  if (const auto* sum = step.as<steps::SumGradient>())
-    return communicator_.allreduce(group, gradient, chunk_elements(*sum));
+  float* const own = step.facts().values != Use::none ? entry.value : entry.gradient;
+  float* const data = staging_ ? staging_->host_parameters(index) : own;
   std::vector<int64_t> shares;
   const int members = static_cast<int>(group.size());
   for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
-  if (step.is<steps::ScatterGradient>())
-    return communicator_.reduce_scatter(group, gradient, std::move(shares));
-  float* const value = staging_ ? staging_->host_parameters(index) : entry.value;
-  return communicator_.allgather(group, value, std::move(shares));
+  switch (program_.collective_of(step)) {
+    case Collective::allreduce:
+      return communicator_.allreduce(group, data, chunk_elements(step));
+    case Collective::reduce_scatter:
+      return communicator_.reduce_scatter(group, data, std::move(shares));
+    case Collective::allgather:
+      return communicator_.allgather(group, data, std::move(shares));
+  }
+  throw InternalError("a group does something that is no collective");
 }
 
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).
-int64_t Executor::chunk_elements(const steps::SumGradient& sum) const {
-  const auto& first = parameters_.entries()[entries_[sum.parameters.front()]];
-  const auto& last = parameters_.entries()[entries_[sum.parameters.back()]];
+int64_t Executor::chunk_elements(const Step& sum) const {
+  const auto chunk = sum.parameters();
+  const auto& first = parameters_.entries()[entries_[chunk.front()]];
+  const auto& last = parameters_.entries()[entries_[chunk.back()]];
   const int64_t elements = last.gradient + last.elements - first.gradient;
   int64_t least = 0;
-  for (ParameterIndex parameter : sum.parameters)
-    least += parameters_.entries()[entries_[parameter]].elements;
-  ensure(elements >= least && elements <= least + 16 * std::ssize(sum.parameters),
+  for (ParameterIndex parameter : chunk) least += parameters_.entries()[entries_[parameter]].elements;
+  ensure(elements >= least && elements <= least + 16 * std::ssize(chunk),
          "gradients of a chunk lie together");
   return elements;
 }
@@ -163,14 +167,17 @@ void Executor::start_message(StepIndex index) {
 void Executor::begin_message(StepIndex index) {
   const Step& step = program_.steps[index];
   BoundMessage& message = messages_[index];
-  if (const auto* batch = step.as<steps::Load>()) {
-    if (!keeps_batch_) load(program_.works[batch->work]);
-  } else if (step.is<steps::Exchange>()) {
-    if (!message.exchange || program_.works[step.work()].kind == Work::Kind::copy) bind_batch(index);
-    message.exchange->start();
-  } else {
-    message.transmission->start();
-  }
+  std::visit(Overloaded{[&](const steps::Load& batch) {
+                          if (!keeps_batch_) load(program_.works[batch.work]);
+                        },
+                        [&](const steps::Exchange& exchange) {
+                          if (!message.exchange || program_.works[exchange.work].kind == Work::Kind::copy)
+                            bind_batch(index);
+                          message.exchange->start();
+                        },
+                        [&](const steps::OfGroup auto&) { message.transmission->start(); },
+                        [](const steps::Local auto&) {}},
+             step.action);
 }
 
 bool Executor::message_arrived(StepIndex index, bool first) {
@@ -200,7 +207,7 @@ Activity Executor::activity() const {
   if (!waited_for)
     return {.text = "computing " + spoken(program_, network_, program_.steps[computing_.load()])};
   const Step& step = program_.steps[waited_for];
-  Activity activity{.waits = !step.is<steps::Load>(), .text = spoken(program_, network_, step)};
+  Activity activity{.waits = step.communicates(), .text = spoken(program_, network_, step)};
   if (step.is<steps::Exchange>() && step.group().empty()) {
     const Movement movement = program_.movement_of(step);
     for (const auto* parts : {&movement.receives, &movement.sends})

@@ -65,7 +65,7 @@ ParameterEntries ParameterStore::add(const Network& network,
 // The entry of an earlier net that the layers of their names have for a parameter, if any.
 EntryIndex ParameterStore::original_of(const Network& network, ParameterIndex parameter) const {
   EntryIndex original;
-  for (int user : network.parameters()[parameter].users) {
+  for (NodeIndex user : network.parameters()[parameter].users) {
     const Network::Node& node = network.nodes()[user];
     auto known = layers_.find(node.name);
     if (known == layers_.end()) continue;

@@ -35,13 +35,13 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
     for (StepIndex other : step.waits)
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
-    if (step.is<steps::Exchange>()) {
-      plan_exchange(step, message);
-    } else if (const auto* statistics = step.as<steps::SumStatistics>()) {
-      message.reads = message.writes = {copy_of(statistics->sums)};
-    } else if (!step.is<steps::Load>()) {
-      plan_parameters(step, message);
-    }
+    std::visit(Overloaded{[&](const steps::Exchange&) { plan_exchange(step, message); },
+                          [&](const steps::SumStatistics& sum) {
+                            message.reads = message.writes = {copy_of(sum.sums)};
+                          },
+                          [&](const steps::MovesParameters auto&) { plan_parameters(step, message); },
+                          [](const steps::Local auto&) {}},
+               step.action);
   }
 }
 
@@ -63,7 +63,7 @@ void Staging::plan_exchange(const Step& step, Message& message) const {
 void Staging::plan_parameters(const Step& step, Message& message) const {
   const auto& first = parameters_.entries()[entries_[step.parameters().front()]];
   const auto& last = parameters_.entries()[entries_[step.parameters().back()]];
-  const bool values = step.is<steps::GatherParameter>();
+  const bool values = step.facts().values != Use::none;
   float* const begin = values ? first.value : first.gradient;
   float* const end = (values ? last.value : last.gradient) + last.elements;
   const Bytes size{bytes(end) - bytes(begin)};

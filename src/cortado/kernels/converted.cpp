@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "cortado/kernels/forwarding_kernel.h"
 #include "cortado/kernels/native/convert.h"
 
 namespace cortado {
 namespace {
-
-constexpr int64_t alignment = 64;
-int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 // A tensor that is not f32, and where its f32 copy lies in scratch memory; -1: it is f32 itself.
 struct Copy {
@@ -16,10 +14,11 @@ struct Copy {
 };
 
 // Scratch: the inner kernel's, then a copy of each tensor, and of each gradient, that is not f32.
-class ConvertedKernel : public Kernel {
+class ConvertedKernel : public ForwardingKernel {
  public:
-  ConvertedKernel(std::unique_ptr<Kernel> inner, const Task& task) : inner_(std::move(inner)) {
-    bytes_ = aligned(inner_->scratch_bytes().count);
+  ConvertedKernel(std::unique_ptr<Kernel> inner_kernel, const Task& task)
+      : ForwardingKernel(std::move(inner_kernel)) {
+    bytes_ = aligned(inner().scratch_bytes().count);
     const bool learns = task.has_backward();
     for (int i = 0; i < std::ssize(task.input_boxes); ++i) {
       const int64_t elements = task.local_input(i).size();
@@ -34,41 +33,37 @@ class ConvertedKernel : public Kernel {
     }
   }
 
-  std::string name() const override { return inner_->name() + ", converted"; }
-  Bytes saved_bytes() const override { return inner_->saved_bytes(); }
-  bool saves_by_samples() const override { return inner_->saves_by_samples(); }
+  std::string name() const override { return inner().name() + ", converted"; }
   Bytes scratch_bytes() const override { return {bytes_}; }
-  BackwardReads backward_reads() const override { return inner_->backward_reads(); }
-  bool overwrites_output_gradients() const override { return inner_->overwrites_output_gradients(); }
-  int64_t forward_sums() const override { return inner_->forward_sums(); }
-  int64_t backward_sums() const override { return inner_->backward_sums(); }
-  ParameterFormat parameter_format(int p) const override { return inner_->parameter_format(p); }
+  // The inner kernel works on copies, and what it passes on is copied.
+  bool in_place() const override { return false; }
+  bool passes_output_gradient() const override { return false; }
 
   void forward_partial(const Arguments& arguments) override {
-    inner_->forward_partial(forward_arguments(arguments));
+    inner().forward_partial(forward_arguments(arguments));
   }
   void forward(const Arguments& arguments) override {
     Arguments f32 = forward_arguments(arguments);
-    inner_->forward(f32);
+    inner().forward(f32);
     narrow(f32.outputs, outputs_, arguments.outputs);
   }
   void backward_partial(const Arguments& arguments) override {
     Arguments f32 = backward_arguments(arguments);
-    inner_->backward_partial(f32);
+    inner().backward_partial(f32);
     keep_output_gradients(f32, arguments);
   }
   void backward_weights(const Arguments& arguments) override {
     Arguments f32 = backward_arguments(arguments);
-    inner_->backward_weights(f32);
+    inner().backward_weights(f32);
     keep_output_gradients(f32, arguments);
   }
   void backward(const Arguments& arguments) override {
     Arguments f32 = backward_arguments(arguments);
-    if (inner_->passes_output_gradient()) {
+    if (inner().passes_output_gradient()) {
       for (float*& gradient : f32.input_gradients)
         if (gradient) gradient = f32.output_gradients[0];
     }
-    inner_->backward(f32);
+    inner().backward(f32);
     keep_output_gradients(f32, arguments);
     for (size_t i = 0; i < f32.input_gradients.size(); ++i) {
       if (!arguments.input_gradients[i] || f32.input_gradients[i] == arguments.input_gradients[i]) continue;
@@ -118,7 +113,7 @@ class ConvertedKernel : public Kernel {
   }
   Arguments backward_arguments(const Arguments& arguments) const {
     Arguments f32 = arguments;
-    const BackwardReads reads = inner_->backward_reads();
+    const BackwardReads reads = inner().backward_reads();
     if (reads.inputs) widen(f32.inputs, inputs_, arguments);
     if (reads.outputs) widen(f32.outputs, outputs_, arguments);
     widen(f32.output_gradients, output_gradients_, arguments);
@@ -126,11 +121,10 @@ class ConvertedKernel : public Kernel {
     return f32;
   }
   void keep_output_gradients(const Arguments& f32, const Arguments& arguments) const {
-    if (inner_->overwrites_output_gradients())
+    if (inner().overwrites_output_gradients())
       narrow(f32.output_gradients, output_gradients_, arguments.output_gradients);
   }
 
-  std::unique_ptr<Kernel> inner_;
   std::vector<Copy> inputs_, outputs_, input_gradients_, output_gradients_;  // per tensor of the task
   std::vector<int64_t> gradient_elements_;                                   // per output
   int64_t bytes_ = 0;

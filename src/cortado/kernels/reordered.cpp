@@ -1,20 +1,18 @@
 #include "cortado/kernels/reordered.h"
 
-#include <algorithm>
+#include "cortado/kernels/forwarding_kernel.h"
 
 namespace cortado {
 namespace {
 
-constexpr int64_t alignment = 64;
-int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 // Scratch: the inner kernel's, then each reordered parameter in canonical order. A run needs there either the
 // parameters or their gradients.
-class ReorderedKernel : public Kernel {
+class ReorderedKernel : public ForwardingKernel {
  public:
-  ReorderedKernel(std::unique_ptr<Kernel> inner, std::vector<ParameterFormat> formats, const Task& task)
-      : inner_(std::move(inner)), formats_(std::move(formats)) {
-    bytes_ = aligned(inner_->scratch_bytes().count);
+  ReorderedKernel(std::unique_ptr<Kernel> inner_kernel, std::vector<ParameterFormat> formats,
+                  const Task& task)
+      : ForwardingKernel(std::move(inner_kernel)), formats_(std::move(formats)) {
+    bytes_ = aligned(inner().scratch_bytes().count);
     for (size_t p = 0; p < formats_.size(); ++p) {
       offsets_.push_back(bytes_);
       if (!formats_[p].from_canonical) continue;
@@ -23,23 +21,26 @@ class ReorderedKernel : public Kernel {
     }
   }
 
-  std::string name() const override { return inner_->name() + ", weights reordered"; }
-  Bytes saved_bytes() const override { return inner_->saved_bytes(); }
+  std::string name() const override { return inner().name() + ", weights reordered"; }
   Bytes scratch_bytes() const override { return {bytes_}; }
-  BackwardReads backward_reads() const override { return inner_->backward_reads(); }
-  bool overwrites_output_gradients() const override { return inner_->overwrites_output_gradients(); }
   ParameterFormat parameter_format(int p) const override {
-    return static_cast<size_t>(p) < formats_.size() ? formats_[p] : inner_->parameter_format(p);
+    return static_cast<size_t>(p) < formats_.size() ? formats_[p] : inner().parameter_format(p);
   }
 
-  void forward(const Arguments& arguments) override { inner_->forward(with_canonical(arguments)); }
-  void backward(const Arguments& arguments) override { inner_->backward(with_canonical(arguments)); }
+  void forward_partial(const Arguments& arguments) override {
+    inner().forward_partial(with_canonical(arguments));
+  }
+  void forward(const Arguments& arguments) override { inner().forward(with_canonical(arguments)); }
+  void backward_partial(const Arguments& arguments) override {
+    inner().backward_partial(with_canonical(arguments));
+  }
+  void backward(const Arguments& arguments) override { inner().backward(with_canonical(arguments)); }
   void backward_weights(const Arguments& arguments) override {
     Arguments canonical = arguments;
     for_each_reordered([&](size_t p) {
       if (arguments.parameter_gradients[p]) canonical.parameter_gradients[p] = memory(arguments, p);
     });
-    inner_->backward_weights(canonical);
+    inner().backward_weights(canonical);
     for_each_reordered([&](size_t p) {
       if (arguments.parameter_gradients[p]) {
         formats_[p].from_canonical(memory(arguments, p), arguments.parameter_gradients[p]);
@@ -66,7 +67,6 @@ class ReorderedKernel : public Kernel {
     return canonical;
   }
 
-  std::unique_ptr<Kernel> inner_;
   std::vector<ParameterFormat> formats_;
   std::vector<int64_t> offsets_;
   int64_t bytes_ = 0;

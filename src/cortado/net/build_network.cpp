@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
+#include <ranges>
 #include <set>
 
 #include "cortado/base/error.h"
@@ -41,13 +42,13 @@ class NetworkBuilder {
     for (const LayerDeclaration& part : parts) add_node(part);
   }
 
-  std::vector<Network::Node> nodes;
-  std::vector<Network::Tensor> tensors;
+  IndexedVector<NodeIndex, Network::Node> nodes;
+  IndexedVector<TensorIndex, Network::Tensor> tensors;
   IndexedVector<ParameterIndex, Network::Parameter> parameters;
-  std::vector<std::vector<std::optional<bool>>> propagate_down;  // per node, as declared
+  IndexedVector<NodeIndex, std::vector<std::optional<bool>>> propagate_down;  // as declared
 
  private:
-  int here() const { return static_cast<int>(nodes.size()); }
+  NodeIndex here() const { return nodes.end_index(); }
 
   void add_node(const LayerDeclaration& layer) {
     Network::Node node;
@@ -166,8 +167,8 @@ class NetworkBuilder {
             "{} makes blob '{}', which {} (line {}) makes as well; name one otherwise", layer.text(), tops[i],
             maker_text(earlier->second), maker_line(earlier->second, layer)));
       }
-      node.outputs.push_back(static_cast<int>(tensors.size()));
-      if (named) tensor_named_[tops[i]] = static_cast<int>(tensors.size());
+      node.outputs.push_back(tensors.end_index());
+      if (named) tensor_named_[tops[i]] = tensors.end_index();
       tensors.push_back({.name = tops[i],
                          .named = named,
                          .shape = outputs[i],
@@ -178,12 +179,12 @@ class NetworkBuilder {
     }
   }
 
-  std::string maker_text(int tensor) const {
-    int producer = tensors[tensor].producer;
+  std::string maker_text(TensorIndex tensor) const {
+    const NodeIndex producer = tensors[tensor].producer;
     return producer < here() ? fmt::format("layer '{}'", nodes[producer].name) : "the same layer";
   }
-  int maker_line(int tensor, const LayerDeclaration& layer) const {
-    int producer = tensors[tensor].producer;
+  int maker_line(TensorIndex tensor, const LayerDeclaration& layer) const {
+    const NodeIndex producer = tensors[tensor].producer;
     return producer < here() ? nodes[producer].where.line : layer.where.line;
   }
 
@@ -238,7 +239,8 @@ class NetworkBuilder {
 
   // Makes `node` a user of all parameters of the node that it computes a part of.
   void share_all(const std::string& owner, Network::Node& node) {
-    auto whole = std::ranges::find(nodes.rbegin(), nodes.rend(), owner, &Network::Node::name);
+    const auto backward = std::views::reverse(nodes);
+    const auto whole = std::ranges::find(backward, owner, &Network::Node::name);
     node.parameters = whole->parameters;
     node.parameter_shapes = whole->parameter_shapes;
     for (ParameterIndex parameter : node.parameters) parameters[parameter].users.push_back(here());
@@ -276,7 +278,7 @@ class NetworkBuilder {
   const std::vector<LayerDeclaration>& layers_;
   const Network::SourceShapes& source_shapes_;
   std::map<std::string, size_t> node_named_;               // index of the declaration
-  std::map<std::string, int> tensor_named_;                // the latest tensor of that name
+  std::map<std::string, TensorIndex> tensor_named_;        // the latest tensor of that name
   std::map<std::string, ParameterIndex> parameter_named_;  // shared ones
   std::set<std::string> parameter_names_;                  // of all
   std::set<std::string> names_;                            // of the file's layers and blobs, and of parts

@@ -14,15 +14,15 @@ bool is_trained(const Network::Parameter& parameter) {
 }
 
 // Per tensor: whether a trained parameter lies before it.
-std::vector<bool> after_trained_parameters(
-    const std::vector<Network::Node>& nodes,
+IndexedVector<TensorIndex, bool> after_trained_parameters(
+    const IndexedVector<NodeIndex, Network::Node>& nodes,
     const IndexedVector<ParameterIndex, Network::Parameter>& parameters, size_t tensor_count) {
-  std::vector<bool> after(tensor_count);
+  IndexedVector<TensorIndex, bool> after(tensor_count);
   for (const Network::Node& node : nodes) {
     bool trained =
         std::ranges::any_of(node.parameters, [&](ParameterIndex p) { return is_trained(parameters[p]); }) ||
-        std::ranges::any_of(node.inputs, [&](int t) { return after[t]; });
-    for (int output : node.outputs) after[output] = trained;
+        std::ranges::any_of(node.inputs, [&](TensorIndex t) { return after[t]; });
+    for (TensorIndex output : node.outputs) after[output] = trained;
   }
   return after;
 }
@@ -39,13 +39,14 @@ void check_gradient_in_phase(const Network::Node& node) {
 
 }  // namespace
 
-void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
+void decide_gradients(IndexedVector<NodeIndex, Network::Node>& nodes,
+                      IndexedVector<TensorIndex, Network::Tensor>& tensors,
                       IndexedVector<ParameterIndex, Network::Parameter>& parameters,
-                      const std::vector<std::vector<std::optional<bool>>>& requested) {
-  std::vector<bool> after = after_trained_parameters(nodes, parameters, tensors.size());
-  std::vector<bool> reached(tensors.size());  // a gradient arrives at the tensor
-  for (size_t n = nodes.size(); n-- > 0;) {
-    Network::Node& node = nodes[n];
+                      const IndexedVector<NodeIndex, std::vector<std::optional<bool>>>& requested) {
+  IndexedVector<TensorIndex, bool> after = after_trained_parameters(nodes, parameters, tensors.size());
+  IndexedVector<TensorIndex, bool> reached(tensors.size());  // a gradient arrives at the tensor
+  for (NodeIndex n = nodes.end_index(); n > NodeIndex(0);) {
+    Network::Node& node = nodes[--n];
     bool under_loss = false;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       under_loss = under_loss || reached[node.outputs[o]] || node.loss_weights[o] != 0;
@@ -71,7 +72,7 @@ void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Te
       node.has_backward = true;
     }
   }
-  for (size_t t = 0; t < tensors.size(); ++t) {
+  for (TensorIndex t : indices(tensors)) {
     const Network::Node& producer = nodes[tensors[t].producer];
     bool is_loss = producer.has_backward && producer.loss_weights[tensors[t].producer_output] != 0;
     tensors[t].needs_gradient = reached[t] || is_loss;

@@ -12,8 +12,9 @@ namespace cortado {
 // overrules the former. Sets Node::propagate_down and has_backward, Tensor::needs_gradient,
 // Parameter::wants_gradient. `requested` holds the file's propagate_down per node and input. Throws UserError
 // when it asks for the gradient of an input that has none.
-void decide_gradients(std::vector<Network::Node>& nodes, std::vector<Network::Tensor>& tensors,
+void decide_gradients(IndexedVector<NodeIndex, Network::Node>& nodes,
+                      IndexedVector<TensorIndex, Network::Tensor>& tensors,
                       IndexedVector<ParameterIndex, Network::Parameter>& parameters,
-                      const std::vector<std::vector<std::optional<bool>>>& requested);
+                      const IndexedVector<NodeIndex, std::vector<std::optional<bool>>>& requested);
 
 }  // namespace cortado

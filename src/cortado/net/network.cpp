@@ -15,8 +15,8 @@ Network Network::in(Precision precision) const {
   Network network = *this;
   for (const Node& node : nodes_) {
     std::vector<ElementType> inputs;
-    for (int input : node.inputs) inputs.push_back(network.tensors_[input].type);
-    for (int output : node.outputs) {
+    for (TensorIndex input : node.inputs) inputs.push_back(network.tensors_[input].type);
+    for (TensorIndex output : node.outputs) {
       const Tensor& of = tensors_[output];
       const bool narrow = precision == Precision::bf16 && !of.consumers.empty();
       network.tensors_[output].type =
@@ -26,35 +26,35 @@ Network Network::in(Precision precision) const {
   return network;
 }
 
-Network::Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
+Network::Network(std::string name, bool learns, IndexedVector<NodeIndex, Node> nodes,
+                 IndexedVector<TensorIndex, Tensor> tensors,
                  IndexedVector<ParameterIndex, Parameter> parameters)
     : name_(std::move(name)),
       learns_(learns),
       nodes_(std::move(nodes)),
       tensors_(std::move(tensors)),
       parameters_(std::move(parameters)) {
-  for (size_t t = 0; t < tensors_.size(); ++t) tensor_named_[tensors_[t].name] = static_cast<int>(t);
-  for (size_t n = 0; n < nodes_.size(); ++n) node_named_.emplace(nodes_[n].name, static_cast<int>(n));
+  for (TensorIndex tensor : indices(tensors_)) tensor_named_[tensors_[tensor].name] = tensor;
+  for (NodeIndex node : indices(nodes_)) node_named_.emplace(nodes_[node].name, node);
 }
 
-std::vector<int> Network::outputs() const {
-  std::vector<int> unread;
-  for (size_t t = 0; t < tensors_.size(); ++t) {
-    if (tensors_[t].consumers.empty() && tensors_[t].named) unread.push_back(static_cast<int>(t));
+std::vector<TensorIndex> Network::outputs() const {
+  std::vector<TensorIndex> unread;
+  for (TensorIndex tensor : indices(tensors_)) {
+    if (tensors_[tensor].consumers.empty() && tensors_[tensor].named) unread.push_back(tensor);
   }
-  std::ranges::sort(unread, {},
-                    [&](int t) { return std::string_view(tensors_[static_cast<size_t>(t)].name); });
+  std::ranges::sort(unread, {}, [&](TensorIndex tensor) { return std::string_view(tensors_[tensor].name); });
   return unread;
 }
 
-int Network::tensor(const std::string& name) const {
+TensorIndex Network::tensor(const std::string& name) const {
   const auto found = tensor_named_.find(name);
-  return found == tensor_named_.end() ? -1 : found->second;
+  return found == tensor_named_.end() ? TensorIndex() : found->second;
 }
 
-int Network::node(const std::string& name) const {
+NodeIndex Network::node(const std::string& name) const {
   const auto found = node_named_.find(name);
-  return found == node_named_.end() ? -1 : found->second;
+  return found == node_named_.end() ? NodeIndex() : found->second;
 }
 
 int64_t Network::parameter_count() const {
@@ -65,10 +65,10 @@ int64_t Network::parameter_count() const {
   return count;
 }
 
-Flops Network::forward_flops(int node) const {
+Flops Network::forward_flops(NodeIndex node) const {
   std::vector<Shape> inputs, outputs;
-  for (int t : nodes_[node].inputs) inputs.push_back(tensors_[t].shape);
-  for (int t : nodes_[node].outputs) outputs.push_back(tensors_[t].shape);
+  for (TensorIndex t : nodes_[node].inputs) inputs.push_back(tensors_[t].shape);
+  for (TensorIndex t : nodes_[node].outputs) outputs.push_back(tensors_[t].shape);
   return nodes_[node].layer->forward_flops(inputs, outputs);
 }
 

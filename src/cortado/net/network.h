@@ -41,6 +41,8 @@ struct LayerDeclaration {
   std::string text() const;  // "lenet.prototxt:12: layer 'conv1'"
 };
 
+using NodeIndex = TypedIndex<struct NodeTag>;            // of Network::nodes()
+using TensorIndex = TypedIndex<struct TensorTag>;        // of Network::tensors()
 using ParameterIndex = TypedIndex<struct ParameterTag>;  // of Network::parameters()
 
 // A network: an immutable directed acyclic graph in single-assignment form. Layers are in execution order. An
@@ -53,18 +55,18 @@ class Network {
     bool named = true;  // false: the top of a loss layer that names none; `name` is the layer's
     Shape shape;        // global, spoken order
     ElementType type = ElementType::f32;
-    int producer = -1;  // node
+    NodeIndex producer;
     int producer_output = 0;
-    std::vector<int> consumers;   // nodes, in order; one entry per use
-    bool needs_gradient = false;  // a loss depends on it and a learnable parameter lies before it
+    std::vector<NodeIndex> consumers;  // in order; one entry per use
+    bool needs_gradient = false;       // a loss depends on it and a learnable parameter lies before it
   };
   struct Parameter {
     std::string name;  // "conv1/weight", or the shared name
     ParameterSpec spec;
     ElementType type = ElementType::f32;
     double lr_mult = 1, decay_mult = 1;
-    int owner = -1;               // the node that declares it first
-    std::vector<int> users;       // nodes
+    NodeIndex owner;  // the node that declares it first
+    std::vector<NodeIndex> users;
     bool one_shape = true;        // false: users see its elements, in row-major order, in other shapes
     bool wants_gradient = false;  // learnable, lr_mult != 0, and a loss depends on it
   };
@@ -73,8 +75,8 @@ class Network {
     std::string file_name;  // in the file, where several layers may have one: "loss", "loss"
     std::string part_of;    // the node that this one computes a part of, with its parameters; empty: none
     LayerPtr layer;
-    Phase phase = Phase::train;              // by which the layer behaves
-    std::vector<int> inputs, outputs;        // tensors
+    Phase phase = Phase::train;  // by which the layer behaves
+    std::vector<TensorIndex> inputs, outputs;
     std::vector<ParameterIndex> parameters;  // in the layer's order
     std::vector<Shape> parameter_shapes;     // as the layer sees them
     std::vector<double> loss_weights;        // per output
@@ -87,8 +89,8 @@ class Network {
   using SourceShapes = std::function<std::vector<Shape>(const LayerDeclaration&)>;
 
   // Of parts that fit together: build_network() makes them.
-  Network(std::string name, bool learns, std::vector<Node> nodes, std::vector<Tensor> tensors,
-          IndexedVector<ParameterIndex, Parameter> parameters);
+  Network(std::string name, bool learns, IndexedVector<NodeIndex, Node> nodes,
+          IndexedVector<TensorIndex, Tensor> tensors, IndexedVector<ParameterIndex, Parameter> parameters);
 
   // The same network with tensors of the types that this precision gives them (layers/precision.h). What
   // nobody consumes is f32, as who reads it expects.
@@ -96,26 +98,27 @@ class Network {
 
   const std::string& name() const { return name_; }
   bool learns() const { return learns_; }
-  const std::vector<Node>& nodes() const { return nodes_; }
-  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const IndexedVector<NodeIndex, Node>& nodes() const { return nodes_; }
+  const IndexedVector<TensorIndex, Tensor>& tensors() const { return tensors_; }
   const IndexedVector<ParameterIndex, Parameter>& parameters() const { return parameters_; }
 
   // Tensors that no layer consumes, by name: what a test prints (Caffe's net outputs). The top of a loss
   // layer that names none is not among them.
-  std::vector<int> outputs() const;
-  // Latest tensor of that blob name; -1 when there is none.
-  int tensor(const std::string& name) const;
-  int node(const std::string& name) const;
+  std::vector<TensorIndex> outputs() const;
+  // Latest tensor of that blob name; nowhere: there is none.
+  TensorIndex tensor(const std::string& name) const;
+  NodeIndex node(const std::string& name) const;
   int64_t parameter_count() const;  // elements of all distinct learnable parameters
-  Flops forward_flops(int node) const;
+  Flops forward_flops(NodeIndex node) const;
 
  private:
   std::string name_;
   bool learns_ = true;
-  std::vector<Node> nodes_;
-  std::vector<Tensor> tensors_;
+  IndexedVector<NodeIndex, Node> nodes_;
+  IndexedVector<TensorIndex, Tensor> tensors_;
   IndexedVector<ParameterIndex, Parameter> parameters_;
-  std::unordered_map<std::string, int> tensor_named_, node_named_;
+  std::unordered_map<std::string, TensorIndex> tensor_named_;
+  std::unordered_map<std::string, NodeIndex> node_named_;
 };
 
 }  // namespace cortado

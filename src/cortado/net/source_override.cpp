@@ -69,4 +69,11 @@ void override_batch(caffe::NetParameter& net, int batch) {
   }
 }
 
+void change_net(NetFile& file, const caffe::NetState& state, const NetChanges& changes,
+                const std::string& option) {
+  file.precision = changes.precision;
+  if (changes.batch > 0) override_batch(file.net, changes.batch);
+  for (const std::string& source : changes.sources) override_source(file, state, source, option);
+}
+
 }  // namespace cortado

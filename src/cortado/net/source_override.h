@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cortado/net/net_file.h"
 
@@ -14,5 +15,15 @@ void override_source(NetFile& file, const caffe::NetState& state, const std::str
 
 // Sets the batch size of every source layer.
 void override_batch(caffe::NetParameter& net, int batch);
+
+// What a user says of one net of a file in place of the file.
+struct NetChanges {
+  int batch = 0;                       // 0: as the file says
+  std::vector<std::string> sources{};  // "PATH" or "LAYER=PATH"
+  Precision precision = Precision::f32;
+};
+// Throws UserError naming `option`, which gives the sources.
+void change_net(NetFile& file, const caffe::NetState& state, const NetChanges& changes,
+                const std::string& option = "--source");
 
 }  // namespace cortado

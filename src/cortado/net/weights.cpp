@@ -81,22 +81,21 @@ bool fits(const Shape& in_file, const Shape& wanted) {
 class NodesByName {
  public:
   explicit NodesByName(const Network& network) {
-    for (size_t n = 0; n < network.nodes().size(); ++n) {
+    for (NodeIndex n : indices(network.nodes())) {
       const Network::Node& node = network.nodes()[n];
-      if (node.part_of.empty())
-        nodes_[node.file_name].push_back({static_cast<int>(n), !node.parameters.empty()});
+      if (node.part_of.empty()) nodes_[node.file_name].push_back({n, !node.parameters.empty()});
     }
   }
 
-  // The node that a file's layer belongs to; -1: none.
-  int target(const LayerWeights& entry, SameName rule) const {
+  // The node that a file's layer belongs to; nowhere: there is none.
+  NodeIndex target(const LayerWeights& entry, SameName rule) const {
     auto found = nodes_.find(entry.layer);
-    if (found == nodes_.end()) return -1;
+    if (found == nodes_.end()) return NodeIndex();
     const std::vector<Named>& named = found->second;
     const auto number = static_cast<size_t>(entry.number);
     if (rule == SameName::each && entry.number != LayerWeights::last)
-      return number < named.size() ? named[number].node : -1;
-    int target = named.front().node;
+      return number < named.size() ? named[number].node : NodeIndex();
+    NodeIndex target = named.front().node;
     bool has_parameters = false;
     for (const Named& other : named) {
       if (!other.has_parameters || (has_parameters && entry.number != LayerWeights::last)) continue;
@@ -108,7 +107,7 @@ class NodesByName {
 
  private:
   struct Named {
-    int node;
+    NodeIndex node;
     bool has_parameters;
   };
   std::map<std::string, std::vector<Named>> nodes_;
@@ -119,14 +118,14 @@ bool has_blob(const LayerWeights& entry, size_t index) {
 }
 
 // Whether HDF5 has the node's parameter in an earlier place.
-bool stands_earlier(const Network& network, int n, size_t index) {
+bool stands_earlier(const Network& network, NodeIndex n, size_t index) {
   const std::vector<ParameterIndex>& parameters = network.nodes()[n].parameters;
   const auto own = std::ranges::find(parameters, parameters[index]);
   return network.parameters()[parameters[index]].owner != n ||
          own < parameters.begin() + static_cast<ptrdiff_t>(index);
 }
 
-void check_fit(const Network& network, int n, const LayerWeights& entry, const std::string& file) {
+void check_fit(const Network& network, NodeIndex n, const LayerWeights& entry, const std::string& file) {
   const Network::Node& node = network.nodes()[n];
   bool complete = entry.number == LayerWeights::last ? entry.blobs.size() <= node.parameters.size()
                                                      : entry.blobs.size() == node.parameters.size();
@@ -262,10 +261,10 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
   WeightMatch match;
   match.of_parameter.resize(network.parameters().size());
   const NodesByName nodes(network);
-  std::set<int> matched;
+  std::set<NodeIndex> matched;
   for (const LayerWeights& entry : weights) {
-    const int n = nodes.target(entry, same_name);
-    if (n < 0) {
+    const NodeIndex n = nodes.target(entry, same_name);
+    if (!n) {
       match.unused_layers.push_back(entry.layer);
       continue;
     }
@@ -275,12 +274,11 @@ WeightMatch match_weights(const Network& network, const Weights& weights, const 
     for (size_t i = 0; i < entry.blobs.size(); ++i)
       if (has_blob(entry, i)) match.of_parameter[node.parameters[i]] = &entry.blobs[i];
   }
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  for (NodeIndex n : indices(network.nodes())) {
     const Network::Node& node = network.nodes()[n];
     const bool lacks = std::ranges::any_of(
         node.parameters, [&](ParameterIndex parameter) { return !match.of_parameter[parameter]; });
-    if (lacks && node.part_of.empty() && !matched.contains(static_cast<int>(n)))
-      match.unmatched_layers.push_back(node.name);
+    if (lacks && node.part_of.empty() && !matched.contains(n)) match.unmatched_layers.push_back(node.name);
   }
   return match;
 }
@@ -290,14 +288,14 @@ Weights collect_weights(const Network& network,
                         bool once) {
   Weights weights;
   std::map<std::string, int> layers_named;
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  for (NodeIndex n : indices(network.nodes())) {
     const Network::Node& node = network.nodes()[n];
     if (!node.part_of.empty()) continue;
     const int number = layers_named[node.file_name]++;
     if (node.parameters.empty()) continue;
     LayerWeights& entry = weights.emplace_back(LayerWeights{node.file_name, {}, number});
     for (size_t i = 0; i < node.parameters.size(); ++i) {
-      const bool left_out = once && stands_earlier(network, static_cast<int>(n), i);
+      const bool left_out = once && stands_earlier(network, n, i);
       entry.blobs.push_back(left_out ? Blob{} : Blob{node.parameter_shapes[i], values(node.parameters[i])});
     }
   }

@@ -19,8 +19,8 @@ namespace {
 struct Cuttable {
   Cuttable(const Network& of, const Network::Node& layer, int job_ranks)
       : network(of), node(layer), ranks(job_ranks) {
-    for (int tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
-    for (int tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
+    for (TensorIndex tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
+    for (TensorIndex tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
   }
   const Network& network;
   const Network::Node& node;
@@ -82,7 +82,7 @@ const std::map<std::string_view, Rule>& rules() {
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
   Strategy strategy{.net = network.name(), .ranks = ranks, .rules = {}};
-  std::vector<bool> carries;  // per node: an inner product, or a layer of flat tensors after one
+  IndexedVector<NodeIndex, bool> carries;  // an inner product, or a layer of flat tensors after one
   for (const auto& node : network.nodes()) {
     Cuttable layer(network, node, ranks);
     layer.after_product = node.inputs.size() == 1 && carries[network.tensors()[node.inputs[0]].producer];
@@ -164,8 +164,7 @@ Schedule drawn_schedule(Dice& dice) {
   GradientChunks& chunks = schedule.chunks = {.kind = kinds[dice.below(5)]};
   if (chunks.kind == GradientChunks::Kind::first) chunks.layers = 1 + static_cast<int>(dice.below(3));
   if (chunks.kind == GradientChunks::Kind::bytes) chunks.bytes = {int64_t{256} << dice.below(4)};
-  schedule.late_updates = dice.below(2) == 0;
-  schedule.halves = dice.below(2) == 0;
+  for (const ScheduleSwitch& one : schedule_switches) schedule.*one.member = dice.below(2) == 0;
   return schedule;
 }
 
@@ -181,13 +180,12 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     constexpr GradientSync syncs[] = {GradientSync::allreduce, GradientSync::allreduce, GradientSync::owner,
                                       GradientSync::replicate};
     rule.layer.sync = syncs[dice.below(4)];
-    if (rule.layer.sync == GradientSync::replicate &&
-        !replicate_refusal(network, network.node(rule.pattern)).empty())
+    if (!sync_refusal(network, network.node(rule.pattern), rule.layer.sync).empty())
       rule.layer.sync = GradientSync::allreduce;
   }
   for (const auto& parameter : network.parameters()) {
     if (parameter.users.size() < 2) continue;
-    for (int user : parameter.users) *by_name[network.nodes()[user].name] = {};
+    for (NodeIndex user : parameter.users) *by_name[network.nodes()[user].name] = {};
   }
   strategy.schedule = drawn_schedule(dice);
   // Some blocks follow weights.
@@ -195,7 +193,7 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
     ParallelConfig config = rule.layer.config;
     if (!can_weigh(config.degrees) || dice.below(4) > 0) continue;
     for (size_t i = 0; i < config.devices.size(); ++i) config.weights.push_back(1 + dice.below(4));
-    const auto& node = network.nodes()[static_cast<size_t>(network.node(rule.pattern))];
+    const auto& node = network.nodes()[network.node(rule.pattern)];
     if (Cuttable(network, node, ranks).reads(config)) rule.layer.config = std::move(config);
   }
   return strategy;

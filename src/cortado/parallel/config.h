@@ -14,7 +14,8 @@ namespace cortado {
 struct Degrees {
   int n = 1, c = 1, d = 1, h = 1, w = 1, r = 1;
   int product() const { return n * c * d * h * w * r; }
-  std::string text() const;  // "n2 h2"; "1" when nothing is cut
+  int replicas() const { return n * d * h * w; }  // that hold the same slices of parameters
+  std::string text() const;                       // "n2 h2"; "1" when nothing is cut
   bool operator==(const Degrees&) const = default;
 };
 

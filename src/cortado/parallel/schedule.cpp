@@ -64,8 +64,10 @@ std::string chunks_text(const GradientChunks& chunks) {
 }
 
 std::string schedule_text(const Schedule& schedule) {
-  return chunks_text(schedule.chunks) + (schedule.late_updates ? ", late updates" : ", updates at once") +
-         (schedule.halves ? ", halves" : "");
+  std::string text = chunks_text(schedule.chunks);
+  for (const ScheduleSwitch& one : schedule_switches)
+    if (const auto word = one.word(schedule); !word.empty()) text += fmt::format(", {}", word);
+  return text;
 }
 
 }  // namespace cortado

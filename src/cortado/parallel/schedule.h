@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cortado/base/units.h"
 
@@ -33,6 +34,18 @@ struct Schedule {
   bool halves = false;
   bool operator==(const Schedule&) const = default;
 };
+
+// What a schedule either does or does not. Files and schedule_text() leave out what has no word.
+struct ScheduleSwitch {
+  std::string_view key;  // in files
+  bool Schedule::*member = nullptr;
+  std::string_view on, off;  // words of schedule_text()
+
+  std::string_view word(const Schedule& schedule) const { return schedule.*member ? on : off; }
+};
+inline constexpr ScheduleSwitch schedule_switches[] = {
+    {"late_updates", &Schedule::late_updates, "late updates", "updates at once"},
+    {"halves", &Schedule::halves, "halves", ""}};
 
 // "parameter", "layer", "first:3", "4MiB" (or B, KiB, GiB) or "one". Throws UserError that begins with
 // `where`.

@@ -39,8 +39,8 @@ struct NodeShapes {
 
 NodeShapes shapes_of(const Network& network, const Network::Node& node) {
   NodeShapes shapes;
-  for (int tensor : node.inputs) shapes.inputs.push_back(network.tensors()[tensor].shape);
-  for (int tensor : node.outputs) shapes.outputs.push_back(network.tensors()[tensor].shape);
+  for (TensorIndex tensor : node.inputs) shapes.inputs.push_back(network.tensors()[tensor].shape);
+  for (TensorIndex tensor : node.outputs) shapes.outputs.push_back(network.tensors()[tensor].shape);
   return shapes;
 }
 
@@ -50,13 +50,12 @@ void clamp(const Network& network, const Network::Node& node, ParallelConfig& co
   config = clamped(config, *node.layer, shapes.inputs, shapes.outputs);
 }
 
-void check_node(const Network& network, int index, const LayerStrategy& strategy, int ranks,
+void check_node(const Network& network, NodeIndex index, const LayerStrategy& strategy, int ranks,
                 const std::string& where) {
   const Network::Node& node = network.nodes()[index];
   try {
     const NodeShapes shapes = shapes_of(network, node);
-    const std::string refusal =
-        strategy.sync == GradientSync::replicate ? replicate_refusal(network, index) : "";
+    const std::string refusal = sync_refusal(network, index, strategy.sync);
     if (refusal != "") throw UserError(fmt::format("sync = replicate: {}; use allreduce or owner", refusal));
     check_config(strategy.config, *node.layer, shapes.inputs, shapes.outputs, ranks);
     if (strategy.config.degrees.c * strategy.config.degrees.r > 1 && !has_slices(network, node)) {
@@ -75,7 +74,7 @@ void check_node(const Network& network, int index, const LayerStrategy& strategy
 // Layers that share a parameter must hold the same slices of it on the same devices.
 void check_shared(const Network& network, const NodeStrategies& strategies, const std::string& where) {
   for (const auto& parameter : network.parameters()) {
-    for (int user : parameter.users) {
+    for (NodeIndex user : parameter.users) {
       const LayerStrategy &first = strategies[parameter.owner], &other = strategies[user];
       if (first.config.degrees.c == other.config.degrees.c &&
           first.config.degrees.r == other.config.degrees.r && first.config.devices == other.config.devices &&
@@ -110,8 +109,8 @@ void check_rules_used(const Strategy& strategy, const Network& network, const st
 // A plan for other shapes is not the cheapest one here, and may not fit in memory.
 void check_planned_for(const Strategy& strategy, const Network& network, const std::string& where) {
   for (const auto& rule : strategy.rules) {
-    const int node = network.node(rule.pattern);
-    if (rule.planned_for.empty() || node < 0) continue;
+    const NodeIndex node = network.node(rule.pattern);
+    if (rule.planned_for.empty() || !node) continue;
     const std::string identity = identity_of(network, node);
     if (identity == rule.planned_for) continue;
     throw UserError(fmt::format(
@@ -122,24 +121,6 @@ void check_planned_for(const Strategy& strategy, const Network& network, const s
 }
 
 }  // namespace
-
-namespace {
-
-constexpr std::pair<GradientSync, std::string_view> sync_names[] = {{GradientSync::allreduce, "allreduce"},
-                                                                    {GradientSync::owner, "owner"},
-                                                                    {GradientSync::replicate, "replicate"}};
-
-}  // namespace
-
-std::string_view name_of(GradientSync sync) {
-  return std::ranges::find(sync_names, sync, &std::pair<GradientSync, std::string_view>::first)->second;
-}
-
-std::optional<GradientSync> gradient_sync_of(std::string_view name) {
-  for (const auto& [sync, known] : sync_names)
-    if (known == name) return sync;
-  return std::nullopt;
-}
 
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync) {
   bool found = false;
@@ -159,9 +140,9 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
   if (!found) throw UserError(fmt::format("'{}' fits no layer of net '{}'", pattern, network.name()));
 }
 
-std::string replicate_refusal(const Network& network, int node) {
+std::string sync_refusal(const Network& network, NodeIndex node, GradientSync sync) {
   const Network::Node& of = network.nodes()[node];
-  if (of.parameters.empty()) return "";
+  if (!facts_of(sync).replicates || of.parameters.empty()) return "";
   if (!of.layer->splits_backward())
     return fmt::format("the gradients of a {} layer's parameters are not computed apart", of.layer->type());
   for (ParameterIndex parameter : of.parameters) {
@@ -173,19 +154,24 @@ std::string replicate_refusal(const Network& network, int node) {
   return "";
 }
 
-std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees) {
+bool sums_gradients(const Network& network, NodeIndex node, const Degrees& degrees) {
+  return degrees.replicas() > 1 &&
+         std::ranges::any_of(network.nodes()[node].parameters, [&](ParameterIndex parameter) {
+           return network.parameters()[parameter].wants_gradient;
+         });
+}
+
+std::optional<ReplicateBytes> replicate_bytes(const Network& network, NodeIndex node,
+                                              const Degrees& degrees) {
   const Network::Node& of = network.nodes()[node];
-  const bool wanted = std::ranges::any_of(of.parameters, [&](ParameterIndex parameter) {
-    return network.parameters()[parameter].wants_gradient;
-  });
-  if (!wanted || degrees.n * degrees.d * degrees.h * degrees.w == 1 ||
-      !replicate_refusal(network, node).empty())
+  if (!sums_gradients(network, node, degrees) ||
+      !sync_refusal(network, node, GradientSync::replicate).empty())
     return std::nullopt;
   const int64_t size = size_of(network.tensors()[of.inputs[0]].type);
   int64_t parameters = 0;
   for (ParameterIndex parameter : of.parameters)
     parameters += network.parameters()[parameter].spec.shape.size();
-  const auto floats = [&](int tensor) { return network.tensors()[tensor].shape.size(); };
+  const auto floats = [&](TensorIndex tensor) { return network.tensors()[tensor].shape.size(); };
   return ReplicateBytes{
       .summed = {size * parameters / (degrees.c * degrees.r)},
       .gathered = {size * (floats(of.inputs[0]) / degrees.r + floats(of.outputs[0]) / degrees.c)}};
@@ -196,10 +182,10 @@ bool has_slices(const Network& network, const Network::Node& node) {
       node.parameters, [&](ParameterIndex parameter) { return network.parameters()[parameter].one_shape; });
 }
 
-std::string identity_of(const Network& network, int node) {
+std::string identity_of(const Network& network, NodeIndex node) {
   const auto& of = network.nodes()[node];
   std::string text(of.layer->type());
-  for (int tensor : of.outputs) text += " " + network.tensors()[tensor].shape.text();
+  for (TensorIndex tensor : of.outputs) text += " " + network.tensors()[tensor].shape.text();
   for (ParameterIndex p : of.parameters) {
     const ParameterSpec& spec = network.parameters()[p].spec;
     text += fmt::format(", {} {}", spec.role, spec.shape.text());
@@ -249,7 +235,7 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
   check_planned_for(strategy, network, where);
   NodeStrategies strategies;
   const RuleFinder rules(strategy);
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  for (NodeIndex n : indices(network.nodes())) {
     const Network::Node& node = network.nodes()[n];
     if (node.layer->is_source()) {
       strategies.emplace_back();
@@ -264,7 +250,7 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
     }
     strategies.push_back(*layer);
     if (!node.part_of.empty()) clamp(network, node, strategies.back().config);
-    check_node(network, static_cast<int>(n), strategies.back(), ranks, where);
+    check_node(network, n, strategies.back(), ranks, where);
   }
   check_shared(network, strategies, where);
   return strategies;
@@ -275,17 +261,17 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
   const Strategy by_sample = built_in_strategy("data", network, ranks);
   const RuleFinder rules(by_sample);
   NodeStrategies beside;
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  for (NodeIndex n : indices(network.nodes())) {
     const Network::Node& node = network.nodes()[n];
     if (node.layer->is_source()) {
       beside.emplace_back();
       continue;
     }
-    const int same = first.node(node.name);
-    const bool found = same >= 0 && !first.nodes()[same].layer->is_source();
+    const NodeIndex same = first.node(node.name);
+    const bool found = same && !first.nodes()[same].layer->is_source();
     LayerStrategy layer = found ? strategies[same] : *rules.find(node.name);
     clamp(network, node, layer.config);
-    check_node(network, static_cast<int>(n), layer, ranks, network.name());
+    check_node(network, n, layer, ranks, network.name());
     beside.push_back(std::move(layer));
   }
   return beside;

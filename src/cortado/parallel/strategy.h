@@ -9,20 +9,10 @@
 
 #include "cortado/net/network.h"
 #include "cortado/parallel/config.h"
+#include "cortado/parallel/gradient_sync.h"
 #include "cortado/parallel/schedule.h"
 
 namespace cortado {
-
-// How the gradients of a layer's parameters are summed over the devices that hold the same slice.
-//   allreduce  every device gets the sum and updates its copy
-//   owner      each device gets the sum of its share, updates it there and sends the result back: a parameter
-//              server spread over the devices (DeePa, section 5)
-//   replicate  nothing is summed: each device gathers the inputs and output gradients of all and computes the
-//              whole gradient (Lee et al. 2017, section III.C.2)
-enum class GradientSync { allreduce, owner, replicate };
-
-std::string_view name_of(GradientSync sync);
-std::optional<GradientSync> gradient_sync_of(std::string_view name);  // none: there is none of that name
 
 // How one layer is cut.
 struct LayerStrategy {
@@ -69,8 +59,12 @@ class RuleFinder {
 // Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
 
-// Why the layer's gradients cannot be computed by every device; "" where they can (GradientSync::replicate).
-std::string replicate_refusal(const Network& network, int node);
+// Why the gradients of the layer's parameters cannot be summed that way; "": they can.
+std::string sync_refusal(const Network& network, NodeIndex node, GradientSync sync);
+
+// Whether gradients of the layer's parameters are summed over replicas under such degrees, where `sync` does
+// not spare it.
+bool sums_gradients(const Network& network, NodeIndex node, const Degrees& degrees);
 
 // The gradients that a replica of a layer sums under such degrees, and what it would gather to compute them
 // whole (GradientSync::replicate). Nothing where there is no other replica, where that is impossible, or
@@ -79,7 +73,7 @@ struct ReplicateBytes {
   Bytes summed, gathered;
   int64_t spared() const { return 2 * summed.count - gathered.count; }  // a sum sends its bytes twice
 };
-std::optional<ReplicateBytes> replicate_bytes(const Network& network, int node, const Degrees& degrees);
+std::optional<ReplicateBytes> replicate_bytes(const Network& network, NodeIndex node, const Degrees& degrees);
 
 // False where the layer and others see a parameter in several shapes (share_mode: PERMISSIVE): they cannot be
 // cut along c or r.
@@ -87,10 +81,10 @@ bool has_slices(const Network& network, const Network::Node& node);
 
 // By what a plan recognizes a layer: its type and the shapes of its outputs and parameters, "Convolution
 // 8x64x55x55, weight 64x3x11x11, bias 64".
-std::string identity_of(const Network& network, int node);
+std::string identity_of(const Network& network, NodeIndex node);
 
 // A strategy per node of a network; meaningless for source layers.
-using NodeStrategies = std::vector<LayerStrategy>;
+using NodeStrategies = IndexedVector<NodeIndex, LayerStrategy>;
 
 // The configuration of each node. Throws UserError naming strategy, layer, reason and remedy: a layer without
 // a rule, a rule that fits no layer or was planned for another one, a configuration that the layer or the job

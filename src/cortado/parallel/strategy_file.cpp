@@ -59,10 +59,10 @@ LayerStrategy layer_of(const JsonObject& object) {
       config.weights.push_back(object.number(weight, "weights", {}, meaning));
   }
   if (object.has("sync")) {
-    const std::string sync = object.text("sync", "allreduce, owner or replicate");
+    const std::string sync = object.text("sync", gradient_sync_choices());
     const auto known = gradient_sync_of(sync);
     if (!known)
-      object.refuse("sync", fmt::format("'{}' is not known; use allreduce, owner or replicate", sync));
+      object.refuse("sync", fmt::format("'{}' is not known; use {}", sync, gradient_sync_choices()));
     layer.sync = *known;
   }
   if (object.has("batch_norm")) {
@@ -105,17 +105,16 @@ Schedule schedule_of(const JsonObject& object) {
     schedule.chunks =
         parse_chunks(text, fmt::format("{}: {}", object.file(), object.path_of("gradient_chunks")));
   }
-  for (const auto& [key, value] :
-       {std::pair{"late_updates", &schedule.late_updates}, {"halves", &schedule.halves}}) {
-    if (object.has(key)) *value = object.truth(key, "one of them");
-  }
+  for (const ScheduleSwitch& one : schedule_switches)
+    if (object.has(one.key)) schedule.*one.member = object.truth(one.key, "one of them");
   return schedule;
 }
 
 OrderedJson json_of(const Schedule& schedule) {
-  OrderedJson object = {{"gradient_chunks", chunks_text(schedule.chunks)},
-                        {"late_updates", schedule.late_updates}};
-  if (schedule.halves) object["halves"] = true;
+  OrderedJson object;
+  object["gradient_chunks"] = chunks_text(schedule.chunks);
+  for (const ScheduleSwitch& one : schedule_switches)
+    if (!one.word(schedule).empty()) object[std::string(one.key)] = schedule.*one.member;
   return object;
 }
 
@@ -161,7 +160,8 @@ std::vector<std::string> layers_in_order(const std::string& json) {
 
 Strategy parse_strategy(const std::string& json, const std::string& where) {
   static constexpr std::string_view known[] = {"format", "version", "net", "ranks", "schedule", "layers"};
-  static constexpr std::string_view known_of_schedule[] = {"gradient_chunks", "late_updates", "halves"};
+  std::vector<std::string_view> known_of_schedule = {"gradient_chunks"};
+  for (const ScheduleSwitch& one : schedule_switches) known_of_schedule.push_back(one.key);
   static constexpr std::string_view known_of_layer[] = {
       "n", "c", "d", "h", "w", "r", "devices", "weights", "sync", "batch_norm", "planned_for"};
   const Json parsed = parse_json(json, where);

@@ -14,19 +14,19 @@ bool same_parameters(const Network& network, const Network::Node& a, const Netwo
   });
 }
 
-bool same_tensors(const Network& network, const std::vector<int>& a, const std::vector<int>& b) {
-  return std::ranges::equal(a, b, [&](int one, int other) {
-    const auto &first = network.tensors()[static_cast<size_t>(one)],
-               &second = network.tensors()[static_cast<size_t>(other)];
+bool same_tensors(const Network& network, const std::vector<TensorIndex>& a,
+                  const std::vector<TensorIndex>& b) {
+  return std::ranges::equal(a, b, [&](TensorIndex one, TensorIndex other) {
+    const auto &first = network.tensors()[one], &second = network.tensors()[other];
     return first.shape == second.shape && first.type == second.type;
   });
 }
 
 // Whether the same inputs are samples, which a reader's memory holds (memory.h).
 bool same_samples(const Network& network, const Network::Node& a, const Network::Node& b) {
-  const auto sample = [&](int tensor) {
-    const int producer = network.tensors()[static_cast<size_t>(tensor)].producer;
-    return network.nodes()[static_cast<size_t>(producer)].layer->is_source();
+  const auto sample = [&](TensorIndex tensor) {
+    const NodeIndex producer = network.tensors()[tensor].producer;
+    return network.nodes()[producer].layer->is_source();
   };
   return std::ranges::equal(a.inputs, b.inputs, {}, sample, sample);
 }
@@ -34,9 +34,8 @@ bool same_samples(const Network& network, const Network::Node& a, const Network:
 }  // namespace
 
 bool cost_the_same(const Network& network, const Group& a, const Group& b) {
-  return std::ranges::equal(a.nodes, b.nodes, [&](int i, int k) {
-    const Network::Node &one = network.nodes()[static_cast<size_t>(i)],
-                        &other = network.nodes()[static_cast<size_t>(k)];
+  return std::ranges::equal(a.nodes, b.nodes, [&](NodeIndex i, NodeIndex k) {
+    const Network::Node &one = network.nodes()[i], &other = network.nodes()[k];
     return same_tensors(network, one.outputs, other.outputs) &&
            same_tensors(network, one.inputs, other.inputs) && same_samples(network, one, other) &&
            one.propagate_down == other.propagate_down && one.loss_weights == other.loss_weights &&

@@ -17,16 +17,16 @@ bool shares_parameters(const Network& network, const Network::Node& node) {
                              [&](ParameterIndex p) { return network.parameters()[p].users.size() > 1; });
 }
 
-// The node that takes part in the group of `node`; -1: none.
-int follower(const Network& network, int node) {
+// The node that takes part in the group of `node`, if any.
+NodeIndex follower(const Network& network, NodeIndex node) {
   const auto& outputs = network.nodes()[node].outputs;
-  if (outputs.size() != 1) return -1;
+  if (outputs.size() != 1) return {};
   const auto& tensor = network.tensors()[outputs[0]];
-  if (tensor.consumers.size() != 1 || network.nodes()[node].loss_weights[0] != 0) return -1;
+  if (tensor.consumers.size() != 1 || network.nodes()[node].loss_weights[0] != 0) return {};
   const auto& next = network.nodes()[tensor.consumers[0]];
-  if (next.inputs.size() != 1 || next.outputs.size() != 1) return -1;
-  if (!may_follow(network.nodes()[node].layer->type(), next.layer->type())) return -1;
-  return shares_parameters(network, next) ? -1 : tensor.consumers[0];
+  if (next.inputs.size() != 1 || next.outputs.size() != 1) return {};
+  if (!may_follow(network.nodes()[node].layer->type(), next.layer->type())) return {};
+  return shares_parameters(network, next) ? NodeIndex() : tensor.consumers[0];
 }
 
 std::vector<int> divisors(int number) {
@@ -104,21 +104,21 @@ class Enumeration {
 
 }  // namespace
 
-std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors) {
+std::vector<Shape> shapes(const Network& network, const std::vector<TensorIndex>& tensors) {
   std::vector<Shape> shapes;
-  for (int tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
+  for (TensorIndex tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
   return shapes;
 }
 
 std::vector<Group> groups_of(const Network& network) {
   std::vector<Group> groups;
-  std::vector<bool> taken(network.nodes().size());
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
+  IndexedVector<NodeIndex, bool> taken(network.nodes().size());
+  for (NodeIndex n : indices(network.nodes())) {
     if (taken[n] || network.nodes()[n].layer->is_source()) continue;
-    Group group{{static_cast<int>(n)}};
-    for (int next = follower(network, group.nodes[0]); next >= 0; next = follower(network, next)) {
+    Group group{{n}};
+    for (NodeIndex next = follower(network, group.nodes[0]); next; next = follower(network, next)) {
       group.nodes.push_back(next);
-      taken[static_cast<size_t>(next)] = true;
+      taken[next] = true;
     }
     groups.push_back(std::move(group));
   }

@@ -11,11 +11,11 @@ namespace cortado::plan {
 // Layers that are cut the same way: a layer and those after it that usually run in its kernel (BatchNorm,
 // Scale, ReLU). The planner decides for the first; the others follow, which spares every move between them.
 struct Group {
-  std::vector<int> nodes;
+  std::vector<NodeIndex> nodes;
 };
 
 // The shapes of a network's tensors.
-std::vector<Shape> shapes(const Network& network, const std::vector<int>& tensors);
+std::vector<Shape> shapes(const Network& network, const std::vector<TensorIndex>& tensors);
 
 // The groups of a network's nodes other than sources, in order.
 std::vector<Group> groups_of(const Network& network);

@@ -74,15 +74,15 @@ class GraphMaker {
       seconds.push_back(candidate.total().count);
       bytes.push_back(candidate.memory);
     }
-    const std::string& name = network_.nodes()[static_cast<size_t>(group.nodes[0])].name;
+    const std::string& name = network_.nodes()[group.nodes[0]].name;
     graph_.costs.add_vertex(name, std::move(seconds), std::move(bytes));
-    for (int node : group.nodes) vertex_of_[node] = static_cast<int>(vertex);
+    for (NodeIndex node : group.nodes) vertex_of_[node] = static_cast<int>(vertex);
     graph_.candidates.push_back(priced);
   }
 
   // What the built-in strategies choose for the group.
   std::vector<ParallelConfig> baselines_of(const Group& group) const {
-    const std::string& name = network_.nodes()[static_cast<size_t>(group.nodes[0])].name;
+    const std::string& name = network_.nodes()[group.nodes[0]].name;
     std::vector<ParallelConfig> configs;
     for (const Strategy& baseline : baselines_) configs.push_back(baseline.find(name)->config);
     return configs;
@@ -90,8 +90,8 @@ class GraphMaker {
 
   // Whether every layer of the group can be cut so.
   bool reads(const Group& group, const ParallelConfig& config) const {
-    return std::ranges::all_of(group.nodes, [&](int index) {
-      const auto& node = network_.nodes()[static_cast<size_t>(index)];
+    return std::ranges::all_of(group.nodes, [&](NodeIndex index) {
+      const auto& node = network_.nodes()[index];
       return parts_read(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs), config);
     });
   }
@@ -144,10 +144,9 @@ class GraphMaker {
   }
 
   void add_edges(int to) {
-    const auto& first =
-        network_.nodes()[static_cast<size_t>(graph_.groups[static_cast<size_t>(to)].nodes[0])];
+    const auto& first = network_.nodes()[graph_.groups[static_cast<size_t>(to)].nodes[0]];
     for (size_t i = 0; i < first.inputs.size(); ++i) {
-      const auto& tensor = network_.tensors()[static_cast<size_t>(first.inputs[i])];
+      const auto& tensor = network_.tensors()[first.inputs[i]];
       const auto from = vertex_of_.find(tensor.producer);
       if (from == vertex_of_.end()) continue;  // every rank reads its own samples
       graph_.edges.push_back({.from = from->second,
@@ -248,7 +247,7 @@ class GraphMaker {
   CostModel& costs_;
   PlanGraph graph_;
   std::vector<Strategy> baselines_;
-  std::map<int, int> vertex_of_;  // node to vertex
+  std::map<NodeIndex, int> vertex_of_;  // node to vertex
   std::vector<Kind> kinds_;
   std::vector<size_t> kind_of_vertex_;
   std::vector<Column> columns_;
@@ -266,7 +265,7 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
 }
 
 int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {
-  const auto replicates = [](const LayerStrategy& one) { return one.sync == GradientSync::replicate; };
+  const auto replicates = [](const LayerStrategy& one) { return facts_of(one.sync).replicates; };
   const auto& list = candidates[static_cast<size_t>(vertex)];
   const auto found = std::ranges::find_if(list, [&](const Priced& candidate) {
     return candidate.strategy.config == strategy.config &&

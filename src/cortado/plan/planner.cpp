@@ -202,10 +202,10 @@ class PlanMaker {
     Strategy strategy{.net = network_.name(), .ranks = pricing_.devices, .rules = {}};
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       LayerStrategy layer = chosen(v, assignment).strategy;
-      for (int node : graph_.groups[v].nodes) {
+      for (NodeIndex node : graph_.groups[v].nodes) {
         strategy.rules.push_back({network_.nodes()[node].name, layer, identity_of(network_, node)});
         layer.config = following(layer.config);
-        if (layer.sync == GradientSync::replicate) layer.sync = GradientSync::allreduce;
+        if (facts_of(layer.sync).replicates) layer.sync = GradientSync::allreduce;
       }
     }
     return strategy;

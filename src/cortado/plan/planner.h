@@ -10,7 +10,7 @@ namespace cortado::plan {
 
 // What a group of layers costs in a plan. transfer: what brings its inputs, and their gradients back.
 struct PlannedGroup {
-  std::vector<int> nodes;  // of the network
+  std::vector<NodeIndex> nodes;
   LayerStrategy strategy;  // of the first; the others follow
   TaskTime compute;
   Seconds sums, sync, update, transfer;

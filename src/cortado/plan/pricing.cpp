@@ -126,11 +126,10 @@ class GroupPricer::Run {
     Member& member = group_.members_[0];
     const RankGroups replicas = member.grid.slices(0, config_).replicas();
     const auto& tensors = group_.network_.tensors();
-    const auto &read = tensors[static_cast<size_t>(member.node.inputs[0])],
-               &written = tensors[static_cast<size_t>(member.node.outputs[0])];
+    const auto &read = tensors[member.node.inputs[0]], &written = tensors[member.node.outputs[0]];
     const Bytes inputs = bytes_of(member.grid.replicas_reads(config_).most_elements(), read.type);
     const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), written.type);
-    const auto& producer = group_.network_.nodes()[static_cast<size_t>(read.producer)];
+    const auto& producer = group_.network_.nodes()[read.producer];
     for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
       by_allreduce_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
     by_allreduce_.parameters += {inputs.count + gradients.count};
@@ -262,8 +261,8 @@ class GroupPricer::Run {
   Priced priced_;
 };
 
-GroupPricer::Member::Member(const Network& network, int index, int devices)
-    : node(network.nodes()[static_cast<size_t>(index)]),
+GroupPricer::Member::Member(const Network& network, NodeIndex index, int devices)
+    : node(network.nodes()[index]),
       inputs(shapes(network, node.inputs)),
       outputs(shapes(network, node.outputs)),
       grid(*node.layer, inputs, outputs, devices) {
@@ -274,7 +273,7 @@ GroupPricer::Member::Member(const Network& network, int index, int devices)
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
                          CostModel& costs)
     : network_(network), of_(group), options_(options), costs_(costs) {
-  for (int node : group.nodes) members_.emplace_back(network, node, options.devices);
+  for (NodeIndex node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
   if (!first->cuts(members_[0].inputs).r) return;
@@ -301,9 +300,9 @@ Task GroupPricer::chain(size_t begin, size_t end, LayerPtr first) const {
   return task;
 }
 
-std::vector<ElementType> GroupPricer::types_of(const std::vector<int>& tensors) const {
+std::vector<ElementType> GroupPricer::types_of(const std::vector<TensorIndex>& tensors) const {
   std::vector<ElementType> types;
-  for (int tensor : tensors) types.push_back(network_.tensors()[static_cast<size_t>(tensor)].type);
+  for (TensorIndex tensor : tensors) types.push_back(network_.tensors()[tensor].type);
   return types;
 }
 
@@ -329,7 +328,7 @@ std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config
 Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,
              const PricingOptions& options, CostModel& costs) {
   GroupPricer pricer(network, group, options, costs);
-  if (strategy.sync != GradientSync::replicate) return pricer.price(strategy.config);
+  if (!facts_of(strategy.sync).replicates) return pricer.price(strategy.config);
   std::optional<Priced> replicated = pricer.price_replicated(strategy.config);
   ensure(replicated.has_value(), "a layer that replicates gradients can");
   return std::move(*replicated);

@@ -49,7 +49,7 @@ class GroupPricer {
     int replicas = 1;   // of a slice
   };
   struct Member {
-    Member(const Network& network, int node, int devices);
+    Member(const Network& network, NodeIndex node, int devices);
     const Network::Node& node;
     std::vector<Shape> inputs, outputs;
     std::vector<const Network::Parameter*> parameters;
@@ -58,7 +58,7 @@ class GroupPricer {
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
-  std::vector<ElementType> types_of(const std::vector<int>& tensors) const;
+  std::vector<ElementType> types_of(const std::vector<TensorIndex>& tensors) const;
 
   const Network& network_;
   const Group& of_;

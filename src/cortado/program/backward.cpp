@@ -43,20 +43,20 @@ class BackwardBuilder {
   }
 
  private:
-  const Placement::Value& value(int index) const { return program_.placement->values[index]; }
+  const Placement::Value& value(ValueIndex index) const { return program_.placement->values[index]; }
   const Placement::Operation& first_of(const Work& work) const {
     return program_.placement->operations[work.operations.front()];
   }
   const Placement::Operation& last_of(const Work& work) const {
     return program_.placement->operations[work.operations.back()];
   }
-  Bytes bytes_of_value(int index) const {
+  Bytes bytes_of_value(ValueIndex index) const {
     return bytes_of(value(index).layout[program_.rank]->shape(), value(index).type);
   }
   View new_buffer(std::string name, const Box& box, ElementType type) {
     return program_.add_buffer(std::move(name), Buffer::Kind::gradient, bytes_of(box.shape(), type), type);
   }
-  View new_gradient(int index, std::string_view suffix) {
+  View new_gradient(ValueIndex index, std::string_view suffix) {
     return new_buffer(value(index).name + std::string(suffix), *value(index).layout[program_.rank],
                       value(index).type);
   }
@@ -67,19 +67,19 @@ class BackwardBuilder {
     return found != references_.end() && found->second > 1;
   }
 
-  void contribute(int index, const View& view) {
+  void contribute(ValueIndex index, const View& view) {
     contributions_[index].push_back(view);
     ++references_[view.buffer];
   }
 
-  View seed(int index, double weight) {
+  View seed(ValueIndex index, double weight) {
     const View view = new_gradient(index, " loss weight");
     program_.steps.push_back({.action = steps::Seed{weight}, .writes = {view}});
     return view;
   }
 
   // destination = sum of `parts`; with one part, a copy.
-  View accumulate(int index, const std::vector<View>& parts, bool fresh) {
+  View accumulate(ValueIndex index, const std::vector<View>& parts, bool fresh) {
     auto own = std::ranges::find_if(parts, [&](const View& part) { return !shared(part); });
     const View destination = fresh || own == parts.end() ? new_gradient(index, " gradient") : *own;
     program_.steps.push_back({.action = steps::Accumulate{}, .reads = parts, .writes = {destination}});
@@ -87,7 +87,7 @@ class BackwardBuilder {
   }
 
   // The complete gradient of this rank's part of a value, alone in its buffer when `exclusive`.
-  View complete_gradient(int index, bool exclusive) {
+  View complete_gradient(ValueIndex index, bool exclusive) {
     auto& parts = contributions_[index];
     if (const BufferIndex known = program_.value_gradient_buffers[index]) {
       ensure(!exclusive, "a gradient that others read is not written over");
@@ -116,7 +116,7 @@ class BackwardBuilder {
   // The adjoint of a movement: the gradient of what was moved becomes a contribution to the value moved from.
   void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
-    const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    const ValueIndex from = first_of(work).inputs[0], to = first_of(work).outputs[0];
     if (!value(to).needs_gradient || !value(from).needs_gradient) return;
     ensure(!work.backward_only || value(to).loss_weight == 0, "a gathered gradient starts elsewhere");
     const Movement back = adjoint(work.movement);
@@ -235,11 +235,12 @@ class BackwardBuilder {
   }
 
   // True when nothing from `operation` on is computed, on any rank, before the work.
-  bool only_moves(int operation, WorkIndex work) const {
-    const auto& operations = program_.placement->operations;
-    return std::all_of(operations.begin() + operation,
-                       operations.begin() + program_.works[work].operations.front(),
-                       [](const auto& each) { return each.kind == Kind::copy || each.kind == Kind::sum; });
+  bool only_moves(OperationIndex operation, WorkIndex work) const {
+    const IndexRange between(operation, program_.works[work].operations.front());
+    return std::all_of(between.begin(), between.end(), [&](OperationIndex each) {
+      const Kind kind = program_.placement->operations[each].kind;
+      return kind == Kind::copy || kind == Kind::sum;
+    });
   }
 
   void place_due_weights() {
@@ -290,14 +291,21 @@ class BackwardBuilder {
         updates_.push_back({.action = steps::Update{parameter}});
         continue;
       }
-      const bool owner = first_of(work).strategy.sync == GradientSync::owner;
       const auto together = [](Step::Action action) {
         return Step{.action = std::move(action), .lane = Lane::communication};
       };
-      program_.steps.push_back(owner ? together(steps::ScatterGradient{parameter, group})
-                                     : together(steps::SumGradient{{parameter}, group}));
-      updates_.push_back({.action = steps::Update{parameter}});
-      if (owner) updates_.push_back(together(steps::GatherParameter{parameter, group}));
+      switch (first_of(work).strategy.sync) {
+        case GradientSync::allreduce:
+        case GradientSync::replicate:
+          program_.steps.push_back(together(steps::SumGradient{{parameter}, group}));
+          updates_.push_back({.action = steps::Update{parameter}});
+          break;
+        case GradientSync::owner:
+          program_.steps.push_back(together(steps::ScatterGradient{parameter, group}));
+          updates_.push_back({.action = steps::Update{parameter}});
+          updates_.push_back(together(steps::GatherParameter{parameter, group}));
+          break;
+      }
     }
   }
 
@@ -312,7 +320,7 @@ class BackwardBuilder {
     Work& work = program_.works[index];
     const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
     work.input_gradients_first = weights_last && any_wanted(work.task.input_gradients);
-    for (int output : last_of(work).outputs) {
+    for (ValueIndex output : last_of(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)
                                            : View{});
@@ -327,8 +335,8 @@ class BackwardBuilder {
   Program& program_;
   const Network& network_;
   const bool keep_;
-  std::vector<std::vector<View>> contributions_;  // per value
-  std::map<BufferIndex, int> references_;         // contributions that will still read it
+  IndexedVector<ValueIndex, std::vector<View>> contributions_;
+  std::map<BufferIndex, int> references_;  // contributions that will still read it
   IndexedVector<ParameterIndex, int> users_left_;
   IndexedVector<ParameterIndex, bool> parameter_written_;
   std::vector<Step> replicated_, updates_;  // for the end of the pass

@@ -59,8 +59,8 @@ void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   auto keep = [&](BufferIndex buffer) {
     if (buffer && program.buffers[buffer].first_step) program.buffers[buffer].last_step = end;
   };
-  for (size_t tensor = 0; tensor < network.tensors().size(); ++tensor) {
-    if (program.placement->report_values[tensor] >= 0) keep(program.tensor_buffer(static_cast<int>(tensor)));
+  for (TensorIndex tensor : indices(network.tensors())) {
+    if (program.placement->report_values[tensor]) keep(program.tensor_buffer(tensor));
   }
   if (!keep_tensors) return;
   for (BufferIndex buffer : program.value_buffers) keep(buffer);

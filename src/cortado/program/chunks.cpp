@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -15,7 +14,7 @@ class ChunkEnds {
 
   // True when a chunk ends before `parameter`, the next one.
   bool before(ParameterIndex parameter) {
-    const int layer = layer_of(parameter);
+    const NodeIndex layer = network_.parameters()[parameter].owner;
     const bool other_layer = layer != layer_;
     if (other_layer) ++layers_;
     layer_ = layer;
@@ -28,14 +27,6 @@ class ChunkEnds {
   }
 
  private:
-  // The first one that has the parameter.
-  int layer_of(ParameterIndex parameter) const {
-    const auto has = [&](const Network::Node& node) {
-      return std::ranges::find(node.parameters, parameter) != node.parameters.end();
-    };
-    return static_cast<int>(std::ranges::find_if(network_.nodes(), has) - network_.nodes().begin());
-  }
-
   bool ended(bool other_layer) const {
     switch (chunks_.kind) {
       case GradientChunks::Kind::parameter:
@@ -55,8 +46,9 @@ class ChunkEnds {
   const Program& program_;
   const Network& network_;
   const GradientChunks& chunks_;
-  int layer_ = -1, layers_ = 0;  // the last one, and how many so far
-  Bytes bytes_;                  // of the open chunk
+  NodeIndex layer_;  // the last one
+  int layers_ = 0;   // so far
+  Bytes bytes_;      // of the open chunk
 };
 
 }  // namespace

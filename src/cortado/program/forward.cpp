@@ -13,7 +13,7 @@ class ForwardBuilder {
     program.value_buffers.assign(program.placement->values.size(), {});
     work_of_operation_.assign(program.placement->operations.size(), {});
     for (WorkIndex w : indices(program.works)) {
-      for (int operation : program.works[w].operations) work_of_operation_[operation] = w;
+      for (OperationIndex operation : program.works[w].operations) work_of_operation_[operation] = w;
     }
   }
 
@@ -40,11 +40,11 @@ class ForwardBuilder {
   const Placement::Operation& last_of(const Work& work) const {
     return program_.placement->operations[work.operations.back()];
   }
-  const std::optional<Box>& held(int value) const {
+  const std::optional<Box>& held(ValueIndex value) const {
     return program_.placement->values[value].layout[program_.rank];
   }
 
-  View new_value_buffer(int value, Buffer::Kind kind) {
+  View new_value_buffer(ValueIndex value, Buffer::Kind kind) {
     const auto& box = held(value);
     if (!box) return {};
     const Placement::Value& of = program_.placement->values[value];
@@ -52,11 +52,11 @@ class ForwardBuilder {
     program_.value_buffers[value] = view.buffer;
     return view;
   }
-  View view_of(int value) const { return program_.whole(program_.value_buffers[value]); }
+  View view_of(ValueIndex value) const { return program_.whole(program_.value_buffers[value]); }
 
   void place_load(WorkIndex index) {
     Work& work = program_.works[index];
-    for (int value : first_of(work).outputs)
+    for (ValueIndex value : first_of(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
     Step step{.action = steps::Load{index}, .lane = Lane::communication};
     append_located(step.writes, work.outputs);
@@ -68,7 +68,7 @@ class ForwardBuilder {
   void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
     if (work.backward_only) return;
-    const int from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    const ValueIndex from = first_of(work).inputs[0], to = first_of(work).outputs[0];
     work.inputs = {view_of(from)};
     const bool stays = work.movement.to && work.movement.from == work.movement.to &&
                        work.movement.local == work.movement.to && work.movement.receives.empty();
@@ -91,7 +91,7 @@ class ForwardBuilder {
     const Work& producer = program_.works[work_of_operation_[value.producer]];
     if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
     if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
-    return std::ranges::all_of(value.consumers, [&](int operation) {
+    return std::ranges::all_of(value.consumers, [&](OperationIndex operation) {
       const WorkIndex other = work_of_operation_[operation];
       if (other == index || !other) return true;
       const Work& reader = program_.works[other];
@@ -168,7 +168,7 @@ class ForwardBuilder {
 
   Program& program_;
   const Network& network_;
-  std::vector<WorkIndex> work_of_operation_;
+  IndexedVector<OperationIndex, WorkIndex> work_of_operation_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@ using Operation = Placement::Operation;
 
 // The longest chain of operations from `first` on in which each one's only output feeds only the next one,
 // without a move.
-std::vector<int> chain_from(const Placement& placement, int first) {
-  std::vector<int> chain{first};
+std::vector<OperationIndex> chain_from(const Placement& placement, OperationIndex first) {
+  std::vector<OperationIndex> chain{first};
   while (true) {
     const Operation& last = placement.operations[chain.back()];
     if (last.outputs.size() != 1 || last.gradients != Operation::Gradients::own) return chain;
@@ -24,14 +24,14 @@ std::vector<int> chain_from(const Placement& placement, int first) {
   }
 }
 
-Task chain_task(const Program& program, const Network& network, const std::vector<int>& chain) {
+Task chain_task(const Program& program, const Network& network, const std::vector<OperationIndex>& chain) {
   const Placement& placement = *program.placement;
   Task task;
   const Operation &first = placement.operations[chain.front()], &last = placement.operations[chain.back()];
   task.phase = network.nodes()[first.node].phase;  // what follows in a chain is the same in all phases
-  auto shape_of = [&](int value) { return network.tensors()[placement.values[value].tensor].shape; };
+  auto shape_of = [&](ValueIndex value) { return network.tensors()[placement.values[value].tensor].shape; };
   task.domain_box = *first.domain[program.rank];
-  for (int value : first.inputs) {
+  for (ValueIndex value : first.inputs) {
     task.inputs.push_back(shape_of(value));
     task.input_types.push_back(placement.values[value].type);
   }
@@ -41,14 +41,14 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
     task.input_boxes.push_back(read ? *read : none);  // `none`: this part of the output needs nothing of it
     task.input_gradients.push_back(first.input_gradients[i] && read);
   }
-  for (int value : last.outputs) {
+  for (ValueIndex value : last.outputs) {
     task.outputs.push_back(shape_of(value));
     task.output_types.push_back(placement.values[value].type);
     task.output_boxes.push_back(*placement.values[value].layout[program.rank]);
   }
   task.cut = first.strategy.config.devices.size() > 1;
   task.local_sums = first.strategy.local_batch_norm;
-  for (int index : chain) {
+  for (OperationIndex index : chain) {
     const Operation& operation = placement.operations[index];
     task.layers.push_back(operation.layer);
     for (ParameterIndex parameter : operation.parameters) {
@@ -62,13 +62,14 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   return task;
 }
 
-Work make_work(const Program& program, const std::vector<int>& chain, Task task, const TaskFacts& facts) {
+Work make_work(const Program& program, const std::vector<OperationIndex>& chain, Task task,
+               const TaskFacts& facts) {
   Work work;
   work.task = std::move(task);
   work.facts = facts;
   work.operations = chain;
   work.backward_only = program.placement->operations[chain.front()].gradients == Operation::Gradients::only;
-  for (int index : chain) {
+  for (OperationIndex index : chain) {
     const Operation& operation = program.placement->operations[index];
     work.nodes.push_back(operation.node);
     work.parameters.insert(work.parameters.end(), operation.parameters.begin(), operation.parameters.end());
@@ -78,7 +79,7 @@ Work make_work(const Program& program, const std::vector<int>& chain, Task task,
 }
 
 Work place_chain(const Program& program, const Network& network, const TaskOracle& oracle,
-                 std::vector<int> chain) {
+                 std::vector<OperationIndex> chain) {
   for (; chain.size() > 1; chain.pop_back()) {
     Task task = chain_task(program, network, chain);
     if (auto facts = oracle(task)) return make_work(program, chain, std::move(task), *facts);
@@ -102,21 +103,20 @@ Movement movement_of(const Program& program, const Operation& operation) {
 
 void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse) {
   const auto& operations = program.placement->operations;
-  std::vector<bool> placed(operations.size(), false);
-  for (size_t o = 0; o < operations.size(); ++o) {
-    const int index = static_cast<int>(o);
-    const Operation& operation = operations[o];
-    if (placed[o]) continue;
+  IndexedVector<OperationIndex, bool> placed(operations.size(), false);
+  for (OperationIndex index : indices(operations)) {
+    const Operation& operation = operations[index];
+    if (placed[index]) continue;
     if (operation.kind == Operation::Kind::compute) {
       if (!operation.domain[program.rank]) continue;
-      auto chain = fuse ? chain_from(*program.placement, index) : std::vector<int>{index};
+      auto chain = fuse ? chain_from(*program.placement, index) : std::vector<OperationIndex>{index};
       program.works.push_back(place_chain(program, network, oracle, chain));
-      for (int member : program.works.back().operations) placed[member] = true;
+      for (OperationIndex member : program.works.back().operations) placed[member] = true;
       continue;
     }
     Work work{.kind = operation.kind, .operations = {index}};
     work.backward_only = operation.gradients == Operation::Gradients::only;
-    if (operation.node >= 0) work.nodes = {operation.node};
+    if (operation.node) work.nodes = {operation.node};
     if (operation.kind != Operation::Kind::source) work.movement = movement_of(program, operation);
     if (operation.kind == Operation::Kind::source || !work.movement.nothing())
       program.works.push_back(std::move(work));

@@ -14,7 +14,7 @@ using Operation = Placement::Operation;
 bool moves_by_samples(const Placement& placement, const Operation& operation) {
   if (operation.kind != Operation::Kind::copy || operation.gradients != Operation::Gradients::own)
     return false;
-  if (operation.inputs.size() != 1 || operation.outputs.size() != 1 || operation.node < 0) return false;
+  if (operation.inputs.size() != 1 || operation.outputs.size() != 1 || !operation.node) return false;
   const auto &from = placement.values[operation.inputs[0]], &to = placement.values[operation.outputs[0]];
   if (from.partial || placement.operations[from.producer].kind == Operation::Kind::source) return false;
   std::vector<Range> blocks;

@@ -28,9 +28,16 @@ class Delayer {
 
   void run() {
     for (Step& step : program_.steps) {
-      step.carried = step.is<steps::SumGradient>() || step.is<steps::GatherParameter>();
-      if (step.is<steps::SumGradient>()) std::ranges::copy(step.parameters(), std::back_inserter(delayed_));
-      if (const auto* scatter = step.as<steps::ScatterGradient>()) owned_.push_back(scatter->parameter);
+      std::visit(
+          Overloaded{[&](const steps::SumGradient& sum) {
+                       step.carried = true;
+                       std::ranges::copy(sum.parameters, std::back_inserter(delayed_));
+                     },
+                     [&](const steps::ScatterGradient& scatter) { owned_.push_back(scatter.parameter); },
+                     [&](const steps::GatherParameter&) { step.carried = true; },
+                     [](const OneOf<steps::Exchange, steps::SumStatistics> auto&) {},
+                     [](const steps::Local auto&) {}},
+          step.action);
     }
     for (Step& step : program_.steps)
       if (is_replicated(step)) delay_replicated(step);

@@ -19,20 +19,19 @@ class Placer {
   Placer(const Network& network, const NodeStrategies& strategies, int ranks)
       : network_(network), strategies_(strategies) {
     placement_.ranks = ranks;
-    placement_.tensor_values.assign(network.tensors().size(), -1);
-    placement_.report_values.assign(network.tensors().size(), -1);
+    placement_.tensor_values.assign(network.tensors().size(), ValueIndex());
+    placement_.report_values.assign(network.tensors().size(), ValueIndex());
     placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
     for (const Network::Parameter& parameter : network.parameters())
       placement_.parameter_types.push_back(parameter.type);
   }
 
   Placement run() {
-    for (size_t n = 0; n < network_.nodes().size(); ++n) {
-      const int node = static_cast<int>(n);
+    for (NodeIndex n : indices(network_.nodes())) {
       if (network_.nodes()[n].layer->is_source())
-        place_source(node);
+        place_source(n);
       else
-        place_node(node);
+        place_node(n);
     }
     place_report();
     return std::move(placement_);
@@ -41,13 +40,14 @@ class Placer {
  private:
   Layout nowhere() const { return Layout(static_cast<size_t>(placement_.ranks)); }
 
-  std::vector<Shape> shapes(const std::vector<int>& tensors) const {
+  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
     std::vector<Shape> shapes;
-    for (int tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
+    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
     return shapes;
   }
 
-  int add_value(int tensor, std::string name, Layout layout, int producer) {
+  ValueIndex add_value(TensorIndex tensor, std::string name, Layout layout, OperationIndex producer) {
+    const ValueIndex added = placement_.values.end_index();
     placement_.values.push_back({.name = std::move(name),
                                  .tensor = tensor,
                                  .type = network_.tensors()[tensor].type,
@@ -55,18 +55,18 @@ class Placer {
                                  .producer = producer,
                                  .consumers = {},
                                  .needs_gradient = network_.tensors()[tensor].needs_gradient});
-    return static_cast<int>(placement_.values.size()) - 1;
+    return added;
   }
 
   // Appends an operation and makes it a consumer of its inputs. Its outputs are added later.
-  int add_operation(Operation operation) {
-    const int index = static_cast<int>(placement_.operations.size());
-    for (int value : operation.inputs) placement_.values[value].consumers.push_back(index);
+  OperationIndex add_operation(Operation operation) {
+    const OperationIndex index = placement_.operations.end_index();
+    for (ValueIndex value : operation.inputs) placement_.values[value].consumers.push_back(index);
     placement_.operations.push_back(std::move(operation));
     return index;
   }
 
-  int add_movement(Operation::Kind kind, int node, int from) {
+  OperationIndex add_movement(Operation::Kind kind, NodeIndex node, ValueIndex from) {
     Operation movement;
     movement.kind = kind;
     movement.node = node;
@@ -74,27 +74,28 @@ class Placer {
     return add_operation(std::move(movement));
   }
 
-  LayerCut cut_of(int index) const {
+  LayerCut cut_of(NodeIndex index) const {
     const auto& node = network_.nodes()[index];
     return cut_layer(*node.layer, shapes(node.inputs), shapes(node.outputs), strategies_[index].config,
                      placement_.ranks);
   }
 
   // Every rank reads the samples that its layers need, whole: sources cost no communication.
-  void place_source(int index) {
+  void place_source(NodeIndex index) {
     const auto& node = network_.nodes()[index];
     const int64_t batch = network_.tensors()[node.outputs[0]].shape.rank() > 0
                               ? network_.tensors()[node.outputs[0]].shape[0]
                               : 1;
     Layout samples = nowhere();
-    for (int tensor : node.outputs) {
-      for (int consumer : network_.tensors()[tensor].consumers) add_samples(tensor, consumer, batch, samples);
+    for (TensorIndex tensor : node.outputs) {
+      for (NodeIndex consumer : network_.tensors()[tensor].consumers)
+        add_samples(tensor, consumer, batch, samples);
     }
     Operation source;
     source.kind = Operation::Kind::source;
     source.node = index;
-    const int operation = add_operation(std::move(source));
-    for (int tensor : node.outputs) {
+    const OperationIndex operation = add_operation(std::move(source));
+    for (TensorIndex tensor : node.outputs) {
       const Shape& shape = network_.tensors()[tensor].shape;
       Layout layout = nowhere();
       for (int rank = 0; rank < placement_.ranks; ++rank) {
@@ -103,14 +104,14 @@ class Placer {
         if (!box.empty()) layout[rank] = box;
       }
       // A tensor that nobody reads, but is looked at, is read by the first rank.
-      const int value = add_value(tensor, network_.tensors()[tensor].name, layout, operation);
+      const ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, layout, operation);
       placement_.operations[operation].outputs.push_back(value);
       placement_.tensor_values[tensor] = value;
     }
     placement_.samples[node.name] = std::move(samples);
   }
 
-  void add_samples(int tensor, int consumer, int64_t batch, Layout& samples) const {
+  void add_samples(TensorIndex tensor, NodeIndex consumer, int64_t batch, Layout& samples) const {
     const auto& inputs = network_.nodes()[consumer].inputs;
     const Shape& shape = network_.tensors()[tensor].shape;
     const LayerCut cut = cut_of(consumer);
@@ -128,14 +129,15 @@ class Placer {
 
   // The value in which ranks hold `needed` of a tensor: the one that owns it, or a copy that consumers with
   // equal needs share, so that it travels once.
-  int value_with(int tensor, const Layout& needed, int node) {
-    const int owned = placement_.tensor_values[tensor];
+  ValueIndex value_with(TensorIndex tensor, const Layout& needed, NodeIndex node) {
+    const ValueIndex owned = placement_.tensor_values[tensor];
     if (in_place(placement_.values[owned].layout, needed)) return owned;
-    for (int copy : copies_[tensor]) {
+    for (ValueIndex copy : copies_[tensor]) {
       if (placement_.values[copy].layout == needed) return copy;
     }
-    const int operation = add_movement(Operation::Kind::copy, node, owned);
-    const int value = add_value(tensor, network_.tensors()[tensor].name + " needed", needed, operation);
+    const OperationIndex operation = add_movement(Operation::Kind::copy, node, owned);
+    const ValueIndex value =
+        add_value(tensor, network_.tensors()[tensor].name + " needed", needed, operation);
     // Set where a consumer wants it (take_input).
     placement_.values[value].needs_gradient = false;
     placement_.operations[operation].outputs = {value};
@@ -145,13 +147,13 @@ class Placer {
 
   void take_input(Operation& operation, size_t input, Layout reads) {
     const auto& node = network_.nodes()[operation.node];
-    const int value = value_with(node.inputs[input], reads, operation.node);
+    const ValueIndex value = value_with(node.inputs[input], reads, operation.node);
     operation.reads.push_back(std::move(reads));
     if (node.propagate_down[input]) placement_.values[value].needs_gradient = true;
     operation.inputs.push_back(value);
   }
 
-  void place_node(int index) {
+  void place_node(NodeIndex index) {
     const auto& node = network_.nodes()[index];
     LayerCut cut = cut_of(index);
     take_slices(index, cut);
@@ -163,50 +165,45 @@ class Placer {
     for (size_t i = 0; i < node.inputs.size(); ++i) take_input(operation, i, std::move(cut.reads[i]));
     if (replicates(index)) operation.gradients = Gradients::elsewhere;
     if (operation.strategy.config.degrees.r > 1) return place_partial_sums(std::move(operation), cut);
-    const int placed = add_operation(std::move(operation));
+    const OperationIndex placed = add_operation(std::move(operation));
     for (size_t k = 0; k < node.outputs.size(); ++k) place_output(placed, k, cut);
     if (replicates(index)) place_replicated(placed, placement_.operations[placed].outputs[0], cut);
   }
 
   // True where every replica of the layer's parameters computes their whole gradients.
-  bool replicates(int index) const {
-    const auto& node = network_.nodes()[index];
-    const Degrees& degrees = strategies_[index].config.degrees;
-    const bool wanted = std::ranges::any_of(node.parameters, [&](ParameterIndex parameter) {
-      return network_.parameters()[parameter].wants_gradient;
-    });
-    return strategies_[index].sync == GradientSync::replicate && wanted && network_.learns() &&
-           degrees.n * degrees.d * degrees.h * degrees.w > 1;
+  bool replicates(NodeIndex index) const {
+    return facts_of(strategies_[index].sync).replicates && network_.learns() &&
+           sums_gradients(network_, index, strategies_[index].config.degrees);
   }
 
   // Lets every replica compute the whole gradients of a layer's parameters. The inputs of all replicas are
   // gathered as soon as they are there. The gradient of `output` goes to all replicas by the adjoint of a sum
   // over them.
-  void place_replicated(int layer, int output, const LayerCut& cut) {
-    const int index = placement_.operations[layer].node;
-    const int input = value_with(network_.nodes()[index].inputs[0], cut.replicas_reads, index);
+  void place_replicated(OperationIndex layer, ValueIndex output, const LayerCut& cut) {
+    const NodeIndex index = placement_.operations[layer].node;
+    const ValueIndex input = value_with(network_.nodes()[index].inputs[0], cut.replicas_reads, index);
     Operation whole = placement_.operations[layer];
     whole.gradients = Gradients::only;
     whole.inputs = {input};
     whole.reads = {cut.replicas_reads};
     whole.input_gradients = {false};
     whole.domain = cut.replicas_domain;
-    const int placed = add_operation(std::move(whole));
-    const int tensor = placement_.values[output].tensor;
-    const int outputs =
+    const OperationIndex placed = add_operation(std::move(whole));
+    const TensorIndex tensor = placement_.values[output].tensor;
+    const ValueIndex outputs =
         add_value(tensor, network_.tensors()[tensor].name + " of all", cut.replicas_domain, placed);
     placement_.values[outputs].partial = true;
     placement_.operations[placed].outputs = {outputs};
-    const int gather = add_movement(Operation::Kind::sum, index, outputs);
+    const OperationIndex gather = add_movement(Operation::Kind::sum, index, outputs);
     placement_.operations[gather].gradients = Gradients::only;
     placement_.operations[gather].outputs = {output};
   }
 
-  void place_output(int operation, size_t k, const LayerCut& cut) {
-    const int index = placement_.operations[operation].node;
+  void place_output(OperationIndex operation, size_t k, const LayerCut& cut) {
+    const NodeIndex index = placement_.operations[operation].node;
     const auto& node = network_.nodes()[index];
-    const int tensor = node.outputs[k];
-    int value = add_value(tensor, network_.tensors()[tensor].name, cut.computes[k], operation);
+    const TensorIndex tensor = node.outputs[k];
+    ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, cut.computes[k], operation);
     placement_.operations[operation].outputs.push_back(value);
     if (cut.owns[k] != cut.computes[k]) value = place_sum(value, index, cut.owns[k]);
     finish_output(value, tensor, node.loss_weights[k]);
@@ -214,11 +211,11 @@ class Placer {
 
   // Records the value that holds a tensor, and where its gradient starts. Where a sum made the value and no
   // consumer adds to its gradient, that starts at the addends: this spares a message.
-  void finish_output(int value, int tensor, double loss_weight) {
+  void finish_output(ValueIndex value, TensorIndex tensor, double loss_weight) {
     placement_.tensor_values[tensor] = value;
     const auto& info = network_.tensors()[tensor];
     bool more = false;
-    for (int consumer : info.consumers) {
+    for (NodeIndex consumer : info.consumers) {
       const auto& node = network_.nodes()[consumer];
       for (size_t i = 0; i < node.inputs.size(); ++i)
         more |= node.inputs[i] == tensor && node.propagate_down[i];
@@ -232,13 +229,13 @@ class Placer {
   }
 
   // Sums the addends of `partial` at the owners of `to`.
-  int place_sum(int partial, int node, Layout to) {
+  ValueIndex place_sum(ValueIndex partial, NodeIndex node, Layout to) {
     placement_.values[partial].partial = true;
     placement_.values[partial].type = ElementType::f32;  // sums over ranks are
     placement_.values[partial].name += " addends";
-    const int operation = add_movement(Operation::Kind::sum, node, partial);
-    const int tensor = placement_.values[partial].tensor;
-    const int value = add_value(tensor, network_.tensors()[tensor].name, std::move(to), operation);
+    const OperationIndex operation = add_movement(Operation::Kind::sum, node, partial);
+    const TensorIndex tensor = placement_.values[partial].tensor;
+    const ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, std::move(to), operation);
     placement_.operations[operation].outputs = {value};
     return value;
   }
@@ -246,10 +243,10 @@ class Placer {
   // A layer cut along r: partial sums without the bias, their reduce-scatter, and the bias where the sum is
   // owned (docs/explanation/cutting.md).
   void place_partial_sums(Operation operation, const LayerCut& cut) {
-    const int index = operation.node;
+    const NodeIndex index = operation.node;
     const Layout& owned = cut.owns[0];
     const auto& node = network_.nodes()[index];
-    const int tensor = node.outputs[0];
+    const TensorIndex tensor = node.outputs[0];
     const LayerStrategy strategy = operation.strategy;
     const Layout domain = operation.domain;
     Layout bias;
@@ -260,18 +257,19 @@ class Placer {
       bias = std::move(operation.slices.back());
       operation.slices.pop_back();
     }
-    const int placed = add_operation(std::move(operation));
-    const int partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
+    const OperationIndex placed = add_operation(std::move(operation));
+    const ValueIndex partial = add_value(tensor, network_.tensors()[tensor].name, domain, placed);
     placement_.operations[placed].outputs = {partial};
-    int value = place_sum(partial, index, owned);
+    ValueIndex value = place_sum(partial, index, owned);
     if (replicates(index)) place_replicated(placed, value, cut);
     if (without_bias) value = place_bias(index, value, strategy, owned, std::move(bias));
     finish_output(value, tensor, node.loss_weights[0]);
   }
 
-  int place_bias(int index, int sum, const LayerStrategy& strategy, const Layout& owned, Layout slices) {
+  ValueIndex place_bias(NodeIndex index, ValueIndex sum, const LayerStrategy& strategy, const Layout& owned,
+                        Layout slices) {
     const auto& node = network_.nodes()[index];
-    const int tensor = node.outputs[0];
+    const TensorIndex tensor = node.outputs[0];
     Operation operation{.node = index, .strategy = strategy};
     BiasOptions options;
     options.broadcast.axis = 1;
@@ -284,14 +282,14 @@ class Placer {
     operation.reads = {owned};
     operation.slices = {std::move(slices)};
     placement_.values[sum].name += " without bias";
-    const int placed = add_operation(std::move(operation));
-    const int value = add_value(tensor, network_.tensors()[tensor].name, owned, placed);
+    const OperationIndex placed = add_operation(std::move(operation));
+    const ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, owned, placed);
     placement_.operations[placed].outputs = {value};
     return value;
   }
 
   // The slices of a node's parameters become the network's.
-  void take_slices(int index, const LayerCut& cut) {
+  void take_slices(NodeIndex index, const LayerCut& cut) {
     const auto& node = network_.nodes()[index];
     for (size_t p = 0; p < node.parameters.size(); ++p) {
       const Network::Parameter& parameter = network_.parameters()[node.parameters[p]];
@@ -308,24 +306,24 @@ class Placer {
 
   // All ranks get the losses, since they must agree to stop; rank 0 gets the other outputs and reports them.
   void place_report() {
-    for (size_t t = 0; t < network_.tensors().size(); ++t) {
-      const int tensor = static_cast<int>(t);
-      const auto& info = network_.tensors()[t];
+    for (TensorIndex tensor : indices(network_.tensors())) {
+      const auto& info = network_.tensors()[tensor];
       const auto& weights = network_.nodes()[info.producer].loss_weights;
       const bool loss = !weights.empty() && weights[info.producer_output] != 0;
       if (!loss && !info.consumers.empty()) continue;
       Layout needed = nowhere();
       for (int rank = 0; rank < (loss ? placement_.ranks : 1); ++rank) needed[rank] = Box::whole(info.shape);
-      const auto& producer = placement_.operations[placement_.values[placement_.tensor_values[t]].producer];
+      const auto& producer =
+          placement_.operations[placement_.values[placement_.tensor_values[tensor]].producer];
       if (producer.kind == Operation::Kind::source) continue;
-      placement_.report_values[t] = value_with(tensor, needed, -1);
+      placement_.report_values[tensor] = value_with(tensor, needed, NodeIndex());
     }
   }
 
   const Network& network_;
   const NodeStrategies& strategies_;
   Placement placement_;
-  std::map<int, std::vector<int>> copies_;  // per tensor: values
+  std::map<TensorIndex, std::vector<ValueIndex>> copies_;
 };
 
 }  // namespace

@@ -11,18 +11,21 @@
 
 namespace cortado {
 
+using ValueIndex = TypedIndex<struct ValueTag>;          // of Placement::values
+using OperationIndex = TypedIndex<struct OperationTag>;  // of Placement::operations
+
 // A network cut by a strategy, on all ranks: which device computes which box and what moves between layers
 // (docs/explanation/cutting.md). Every rank makes the same Placement and lowers its own part of it.
 struct Placement {
   // A tensor as it lies over the ranks after one operation.
   struct Value {
     std::string name;
-    int tensor = -1;  // of the network
+    TensorIndex tensor;
     ElementType type = ElementType::f32;
     Layout layout;
     bool partial = false;  // ranks hold addends of the tensor, to be summed
-    int producer = -1;     // operation
-    std::vector<int> consumers;
+    OperationIndex producer;
+    std::vector<OperationIndex> consumers;
     bool needs_gradient = false;
     double loss_weight = 0;  // the gradient starts here
   };
@@ -39,12 +42,12 @@ struct Placement {
     // Who computes the gradients of the parameters: the operation itself, or (GradientSync::replicate)
     // another one, which runs only backward and computes nothing but them, over what all replicas have.
     enum class Gradients { own, elsewhere, only };
-    int node = -1;  // of the network: the layer, or the one that the movement is for; -1: for the report
+    NodeIndex node{};  // the layer, or the one that the movement is for; nowhere: for the report
     LayerPtr layer{};
     LayerStrategy strategy{};
     std::vector<ParameterIndex> parameters{};
-    std::vector<int> inputs{}, outputs{};  // values
-    std::vector<Layout> reads{};           // compute: per input, the box that each rank reads
+    std::vector<ValueIndex> inputs{}, outputs{};
+    std::vector<Layout> reads{};  // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
     Gradients gradients = Gradients::own;
     Layout domain{};               // compute: per rank, its share of the layer's domain
@@ -55,11 +58,11 @@ struct Placement {
   };
 
   int ranks = 1;
-  std::vector<Value> values;
-  std::vector<Operation> operations;
-  std::vector<int> tensor_values;  // per network tensor: the value that holds it, each element once
-  std::vector<int> report_values;  // per network tensor: whole for the report, -1: not reported
-  IndexedVector<ParameterIndex, Layout> slices;  // what each rank holds
+  IndexedVector<ValueIndex, Value> values;
+  IndexedVector<OperationIndex, Operation> operations;
+  IndexedVector<TensorIndex, ValueIndex> tensor_values;  // the value that holds it, each element once
+  IndexedVector<TensorIndex, ValueIndex> report_values;  // whole for the report; nowhere: not reported
+  IndexedVector<ParameterIndex, Layout> slices;          // what each rank holds
   IndexedVector<ParameterIndex, ElementType> parameter_types;
   std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
 

@@ -14,11 +14,16 @@ Movement Program::movement_of(const Step& step) const {
   return step.as<steps::Exchange>()->backward ? adjoint(movement) : movement;
 }
 
+Collective Program::collective_of(const Step& step) const {
+  if (const auto collective = step.facts().collective) return *collective;
+  return movement_of(step).sums ? Collective::reduce_scatter : Collective::allgather;
+}
+
 WorkIndex Program::whole_of(WorkIndex work) const {
   return work && works[work].part.whole ? works[work].part.whole : work;
 }
 
-Layout Program::layout_of(int value, const Work& work) const {
+Layout Program::layout_of(ValueIndex value, const Work& work) const {
   Layout layout = placement->values[value].layout;
   for (auto& box : layout)
     if (box && work.part.count > 1) (*box)[0] = part_of((*box)[0], work.part.number, work.part.count);
@@ -55,19 +60,19 @@ View Program::add_buffer(std::string name, Buffer::Kind kind, Bytes size, Elemen
   return whole(added);
 }
 
-BufferIndex Program::tensor_buffer(int tensor) const {
-  const int report = placement->report_values[tensor];
-  if (report >= 0 && value_buffers[report]) return value_buffers[report];
+BufferIndex Program::tensor_buffer(TensorIndex tensor) const {
+  const ValueIndex report = placement->report_values[tensor];
+  if (report && value_buffers[report]) return value_buffers[report];
   return value_buffers[placement->tensor_values[tensor]];
 }
 
-std::optional<Box> Program::tensor_box(int tensor) const {
-  const int report = placement->report_values[tensor];
-  if (report >= 0 && value_buffers[report]) return placement->values[report].layout[rank];
+std::optional<Box> Program::tensor_box(TensorIndex tensor) const {
+  const ValueIndex report = placement->report_values[tensor];
+  if (report && value_buffers[report]) return placement->values[report].layout[rank];
   return placement->values[placement->tensor_values[tensor]].layout[rank];
 }
 
-BufferIndex Program::gradient_buffer(int tensor) const {
+BufferIndex Program::gradient_buffer(TensorIndex tensor) const {
   return value_gradient_buffers[placement->tensor_values[tensor]];
 }
 

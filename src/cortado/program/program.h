@@ -41,9 +41,9 @@ using TaskOracle = std::function<std::optional<TaskFacts>(const Task&)>;
 struct Work {
   using Kind = Placement::Operation::Kind;
   Kind kind = Kind::compute;
-  std::vector<int> operations{};  // of the placement
-  std::vector<int> nodes{};       // of the network: the chain's layers
-  bool backward_only = false;     // it has no forward step (Placement::Operation::Gradients)
+  std::vector<OperationIndex> operations{};
+  std::vector<NodeIndex> nodes{};  // the chain's layers
+  bool backward_only = false;      // it has no forward step (Placement::Operation::Gradients)
   std::vector<View> inputs{}, outputs{};
   std::vector<View> output_gradients{}, input_gradients{};
   // compute
@@ -77,24 +77,26 @@ struct Program {
   IndexedVector<WorkIndex, Work> works;
   IndexedVector<StepIndex, Step> steps;
   IndexedVector<BufferIndex, Buffer> buffers;
-  std::vector<BufferIndex> value_buffers;  // per placement value: this rank's part; nowhere: in a chain, too
-  std::vector<BufferIndex> value_gradient_buffers;  // per placement value: its complete gradient
+  IndexedVector<ValueIndex, BufferIndex> value_buffers;  // this rank's part; nowhere: in a chain, too
+  IndexedVector<ValueIndex, BufferIndex> value_gradient_buffers;  // the complete gradient
   int forward_end = 0;  // steps[0, forward_end) are the forward pass; a barrier follows, if anything does
   Bytes arena;
 
   // This rank's part of a tensor and of its gradient, if any; the whole where it is reported.
-  BufferIndex tensor_buffer(int tensor) const;
-  BufferIndex gradient_buffer(int tensor) const;
+  BufferIndex tensor_buffer(TensorIndex tensor) const;
+  BufferIndex gradient_buffer(TensorIndex tensor) const;
   // Which part that is.
-  std::optional<Box> tensor_box(int tensor) const;
+  std::optional<Box> tensor_box(TensorIndex tensor) const;
 
   // The work itself; for a part, the work that it is part of.
   WorkIndex whole_of(WorkIndex work) const;
   // How a value of the placement lies over the ranks, as far as the samples of `work` go.
-  Layout layout_of(int value, const Work& work) const;
+  Layout layout_of(ValueIndex value, const Work& work) const;
 
   // What an exchange step moves: the movement of its work, or the adjoint.
   Movement movement_of(const Step& step) const;
+  // What the group of a step does together.
+  Collective collective_of(const Step& step) const;
 
   // Which samples of each source's batch this rank reads.
   std::map<std::string, Range> samples() const;

@@ -1,11 +1,19 @@
 #include "cortado/program/step.h"
 
-#include "cortado/base/overloaded.h"
-
 namespace cortado {
 
 bool overlap(const View& one, const View& other) {
   return one.buffer == other.buffer && one.bytes.begin < other.bytes.end && other.bytes.begin < one.bytes.end;
+}
+
+const StepFacts& Step::facts() const {
+  return std::visit([](const auto& kind) -> const StepFacts& { return kind.facts; }, action);
+}
+
+bool Step::communicates() const {
+  return std::visit(Overloaded{[](const steps::Communicates auto&) { return true; },
+                               [](const steps::Local auto&) { return false; }},
+                    action);
 }
 
 WorkIndex Step::work() const {
@@ -44,6 +52,8 @@ const std::vector<int>& Step::group() const {
       action);
 }
 
+bool is_forward(Pass pass) { return pass == Pass::forward_partial || pass == Pass::forward; }
+
 std::string_view name_of(Pass pass) {
   switch (pass) {
     case Pass::forward_partial:
@@ -61,21 +71,8 @@ std::string_view name_of(Pass pass) {
 }
 
 std::string_view name_of(const Step& step) {
-  using Name = std::string_view;
-  return std::visit(
-      Overloaded{[](const steps::Load&) -> Name { return "load"; },
-                 [](const steps::Compute& compute) { return name_of(compute.pass); },
-                 [](const steps::Barrier&) -> Name { return "barrier"; },
-                 [](const steps::Seed&) -> Name { return "seed"; },
-                 [](const steps::Accumulate&) -> Name { return "accumulate"; },
-                 [](const steps::AccumulateParameter&) -> Name { return "accumulate-parameter"; },
-                 [](const steps::Exchange&) -> Name { return "exchange"; },
-                 [](const steps::SumStatistics&) -> Name { return "sum-statistics"; },
-                 [](const steps::SumGradient&) -> Name { return "sum-gradient"; },
-                 [](const steps::ScatterGradient&) -> Name { return "scatter-gradient"; },
-                 [](const steps::Update&) -> Name { return "update"; },
-                 [](const steps::GatherParameter&) -> Name { return "gather-parameter"; }},
-      step.action);
+  if (const auto* compute = step.as<steps::Compute>()) return name_of(compute->pass);
+  return step.facts().name;
 }
 
 }  // namespace cortado

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "cortado/base/overloaded.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
@@ -18,7 +17,7 @@ std::string layers_of(const Work& work, const Network& network) {
   if (work.backward_only)
     return (name.empty() ? "" : "to ") + network.nodes()[work.nodes[0]].name + " of all";
   if (name.empty()) {
-    for (int node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
+    for (NodeIndex node : work.nodes) name += (name.empty() ? "" : "+") + network.nodes()[node].name;
   } else {
     name += network.nodes()[work.nodes[0]].name;
   }
@@ -50,9 +49,9 @@ namespace {
 
 // "layer 'conv1'", and how many more have parameters in it.
 std::string layers_text(const Network& network, const Step& step) {
-  std::set<int> owners;
+  std::set<NodeIndex> owners;
   for (ParameterIndex parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
-  const int first = network.parameters()[step.parameters()[0]].owner;
+  const NodeIndex first = network.parameters()[step.parameters()[0]].owner;
   std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
   if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);
   return text;
@@ -71,19 +70,17 @@ std::string spoken(const Program& program, const Network& network, const Step& s
   return std::visit(
       Overloaded{
           [&](const steps::Load&) { return fmt::format("the batch of layer '{}'", of); },
-          [&](const steps::Compute& compute) {
-            return computing(compute.pass == Pass::forward || compute.pass == Pass::forward_partial);
-          },
+          [&](const steps::Compute& compute) { return computing(is_forward(compute.pass)); },
           [&](const steps::Barrier&) { return std::string("the end of the forward pass"); },
           [&](const steps::Seed&) { return std::string("the gradient of the loss"); },
-          [&](const steps::Accumulate&) { return computing(false); },
-          [&](const steps::AccumulateParameter&) { return computing(false); },
+          [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) { return computing(false); },
           [&](const steps::Exchange& exchange) {
             return fmt::format("the {} exchange '{}'", exchange.backward ? "backward" : "forward", of);
           },
           [&](const steps::SumStatistics&) { return fmt::format("the sum of statistics of layer '{}'", of); },
-          [&](const steps::SumGradient&) { return of_layers("the sum of gradients"); },
-          [&](const steps::ScatterGradient&) { return of_layers("the sum of gradients"); },
+          [&](const OneOf<steps::SumGradient, steps::ScatterGradient> auto&) {
+            return of_layers("the sum of gradients");
+          },
           [&](const steps::Update&) { return of_layers("the update"); },
           [&](const steps::GatherParameter&) { return of_layers("the gathering of parameters"); }},
       step.action);

@@ -85,21 +85,32 @@ void verify_collectives(std::span<const Program> programs) {
   }
 }
 
+// What tells a step from others of its group, beside its name and parameters.
+std::string meeting_detail(const Program& program, const Step& step) {
+  return std::visit(Overloaded{[&](const steps::Exchange& exchange) {
+                                 std::string text = fmt::format(" {} {}", exchange.backward, exchange.tag);
+                                 for (const auto& chunk : program.movement_of(step).chunks)
+                                   text += fmt::format(" {}", chunk ? chunk->text() : "none");
+                                 return text;
+                               },
+                               [&](const steps::SumStatistics& sum) {
+                                 return fmt::format(" {} of {}", sum.backward,
+                                                    program.works[sum.work].nodes.front());
+                               },
+                               [](const steps::MovesParameters auto&) { return std::string(); },
+                               [](const steps::Local auto&) { return std::string(); }},
+                    step.action);
+}
+
 }  // namespace
 
 Meetings meetings_of(const Program& program) {
   Meetings meetings;
   for (const Step& step : program.steps) {
     if (step.group().empty()) continue;
-    std::string what = fmt::format("{} [{}]", name_of(program, step), fmt::join(step.parameters(), ","));
-    if (const auto* exchange = step.as<steps::Exchange>()) {
-      what += fmt::format(" {} {}", exchange->backward, exchange->tag);
-      for (const auto& chunk : program.movement_of(step).chunks)
-        what += fmt::format(" {}", chunk ? chunk->text() : "none");
-    } else if (const auto* sum = step.as<steps::SumStatistics>()) {
-      what += fmt::format(" {} of {}", sum->backward, program.works[sum->work].nodes.front());
-    }
-    meetings[step.group()].push_back(std::move(what));
+    meetings[step.group()].push_back(fmt::format("{} [{}]{}", name_of(program, step),
+                                                 fmt::join(step.parameters(), ","),
+                                                 meeting_detail(program, step)));
   }
   return meetings;
 }

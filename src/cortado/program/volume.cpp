@@ -60,21 +60,27 @@ Volume messages_of(const Movement& movement) {
   return volume;
 }
 
+Volume volume_of(Collective collective, const Ring& ring) {
+  Volume volume;
+  if (collective != Collective::allgather) volume += ring.scatter();
+  if (collective != Collective::reduce_scatter) volume += ring.gather();
+  return volume;
+}
+
 void add_exchange(const Program& program, const Movement& movement, Volumes& volumes) {
   if (movement.group.empty()) {
     volumes.messages += messages_of(movement);
   } else if (movement.sums) {
-    volumes.scatters += ring_of(movement, program.rank).scatter();
+    volumes.scatters += volume_of(Collective::reduce_scatter, ring_of(movement, program.rank));
   } else {
-    volumes.gathers += ring_of(movement, program.rank).gather();
+    volumes.gathers += volume_of(Collective::allgather, ring_of(movement, program.rank));
   }
 }
 
-void add_statistics(const Program& program, const steps::SumStatistics& sum, Volumes& volumes) {
+Volume statistics_volume(const Program& program, const steps::SumStatistics& sum) {
   const ElementType type = program.buffers[sum.sums.buffer].type;
   const Ring ring = sum_ring(sum.group, program.rank, elements_in({sum.sums.bytes.size()}, type), type);
-  volumes.statistics += ring.scatter();
-  volumes.statistics += ring.gather();
+  return volume_of(Collective::allreduce, ring);
 }
 
 int64_t elements_of(const Program& program, std::span<const ParameterIndex> parameters) {
@@ -82,6 +88,14 @@ int64_t elements_of(const Program& program, std::span<const ParameterIndex> para
   for (ParameterIndex parameter : parameters)
     elements += program.placement->slices[parameter][program.rank]->shape().size();
   return elements;
+}
+
+// An allreduce is of even chunks; otherwise they are what ranks own. A step's parameters are of one type.
+Volume parameters_volume(const Program& program, const Step& step) {
+  const Collective collective = program.collective_of(step);
+  const auto ring = collective == Collective::allreduce ? sum_ring : share_ring;
+  return volume_of(collective, ring(step.group(), program.rank, elements_of(program, step.parameters()),
+                                    program.placement->parameter_types[step.parameters().front()]));
 }
 
 }  // namespace
@@ -100,26 +114,16 @@ Volume Volumes::total() const {
 
 Volumes volumes_of(const Program& program) {
   Volumes volumes;
-  const int rank = program.rank;
   for (const Step& step : program.steps) {
-    const int64_t elements = elements_of(program, step.parameters());
-    // A step's gradients are of one type.
-    const ElementType type = step.parameters().empty()
-                                 ? ElementType::f32
-                                 : program.placement->parameter_types[step.parameters().front()];
-    if (step.is<steps::Exchange>()) {
-      add_exchange(program, program.movement_of(step), volumes);
-    } else if (const auto* statistics = step.as<steps::SumStatistics>()) {
-      add_statistics(program, *statistics, volumes);
-    } else if (step.is<steps::SumGradient>()) {
-      const Ring ring = sum_ring(step.group(), rank, elements, type);
-      volumes.gradients += ring.scatter();
-      volumes.gradients += ring.gather();
-    } else if (step.is<steps::ScatterGradient>()) {
-      volumes.gradients += share_ring(step.group(), rank, elements, type).scatter();
-    } else if (step.is<steps::GatherParameter>()) {
-      volumes.gradients += share_ring(step.group(), rank, elements, type).gather();
-    }
+    std::visit(
+        Overloaded{
+            [&](const steps::Exchange&) { add_exchange(program, program.movement_of(step), volumes); },
+            [&](const steps::SumStatistics& sum) { volumes.statistics += statistics_volume(program, sum); },
+            [&](const steps::MovesParameters auto&) {
+              volumes.gradients += parameters_volume(program, step);
+            },
+            [](const steps::Local auto&) {}},
+        step.action);
   }
   return volumes;
 }

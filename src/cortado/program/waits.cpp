@@ -59,15 +59,13 @@ class Resources {
   Touched of(const Step& step) const {
     Touched touched{pieces_of(step.reads), pieces_of(step.writes)};
     if (const auto* compute = step.as<steps::Compute>()) add_computing(*compute, touched);
-    if (step.is<steps::AccumulateParameter>() || step.is<steps::SumGradient>() ||
-        step.is<steps::ScatterGradient>())
-      for (ParameterIndex parameter : step.parameters()) touched.writes.push_back(gradient(parameter));
-    if (const auto* update = step.as<steps::Update>()) {
-      touched.reads.push_back(gradient(update->parameter));
-      touched.writes.push_back(weights(update->parameter));
+    const auto add = [&](Use use, int resource) {
+      if (use != Use::none) (use == Use::reads ? touched.reads : touched.writes).push_back(resource);
+    };
+    for (ParameterIndex parameter : step.parameters()) {
+      add(step.facts().gradients, gradient(parameter));
+      add(step.facts().values, weights(parameter));
     }
-    if (const auto* gather = step.as<steps::GatherParameter>())
-      touched.writes.push_back(weights(gather->parameter));
     return touched;
   }
 
@@ -82,9 +80,8 @@ class Resources {
 
   void add_computing(const steps::Compute& compute, Touched& touched) const {
     const Work& work = program_.works[compute.work];
-    const bool backward = compute.pass != Pass::forward_partial && compute.pass != Pass::forward;
-    const bool makes_gradients =
-        backward && (compute.pass == Pass::backward_weights || !work.task.layer().splits_backward());
+    const bool makes_gradients = !is_forward(compute.pass) && (compute.pass == Pass::backward_weights ||
+                                                               !work.task.layer().splits_backward());
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       touched.reads.push_back(weights(work.parameters[p]));
       if (makes_gradients && work.task.parameter_gradients[p] && !work.partial_gradients[p])

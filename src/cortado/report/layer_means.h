@@ -8,9 +8,9 @@
 namespace cortado {
 
 // Mean milliseconds of each node of the network in a pass; those of a chain of layers are its first one's.
-std::vector<double> means_of_nodes(const Network& network, const Program& program,
-                                   const std::vector<IterationTimes>& times,
-                                   IndexedVector<WorkIndex, Seconds> IterationTimes::*pass);
+IndexedVector<NodeIndex, double> means_of_nodes(const Network& network, const Program& program,
+                                                const std::vector<IterationTimes>& times,
+                                                IndexedVector<WorkIndex, Seconds> IterationTimes::*pass);
 
 // Layers that a kernel runs with the one before them: "relu1 (in conv1), relu2 (in conv2)".
 std::string layers_within(const Network& network, const Program& program);

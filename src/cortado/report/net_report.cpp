@@ -19,8 +19,8 @@ struct LayerSummary {
   double flops = 0;
 };
 
-LayerSummary summary_of(const Network& network, int index) {
-  const Network::Node& node = network.nodes()[static_cast<size_t>(index)];
+LayerSummary summary_of(const Network& network, NodeIndex index) {
+  const Network::Node& node = network.nodes()[index];
   LayerSummary summary{.name = node.name, .type = std::string(node.layer->type())};
   for (ParameterIndex p : node.parameters) {
     const Network::Parameter& parameter = network.parameters()[p];
@@ -28,18 +28,16 @@ LayerSummary summary_of(const Network& network, int index) {
     if (parameter.owner == index && parameter.spec.learnable)
       summary.parameters += parameter.spec.shape.size();
   }
-  for (int output : node.outputs) {
-    summary.output +=
-        (summary.output.empty() ? "" : ", ") + network.tensors()[static_cast<size_t>(output)].shape.text();
+  for (TensorIndex output : node.outputs) {
+    summary.output += (summary.output.empty() ? "" : ", ") + network.tensors()[output].shape.text();
   }
   summary.flops = network.forward_flops(index).count;
   return summary;
 }
 
-std::vector<LayerSummary> layers_of(const Network& network) {
-  std::vector<LayerSummary> layers;
-  for (size_t i = 0; i < network.nodes().size(); ++i)
-    layers.push_back(summary_of(network, static_cast<int>(i)));
+IndexedVector<NodeIndex, LayerSummary> layers_of(const Network& network) {
+  IndexedVector<NodeIndex, LayerSummary> layers;
+  for (NodeIndex i : indices(network.nodes())) layers.push_back(summary_of(network, i));
   return layers;
 }
 
@@ -106,14 +104,14 @@ std::string net_json(const Network& network) {
 }
 
 std::string net_dot(const Network& network) {
-  const std::vector<LayerSummary> layers = layers_of(network);
+  const IndexedVector<NodeIndex, LayerSummary> layers = layers_of(network);
   std::string dot =
       fmt::format("digraph {} {{\n  node [shape=box, fontname=\"sans-serif\"];\n", quoted(network.name()));
-  for (size_t i = 0; i < layers.size(); ++i) {
+  for (NodeIndex i : indices(layers)) {
     dot += fmt::format("  n{} [label={}];\n", i, quoted(layers[i].name + "  (" + layers[i].type + ")"));
   }
   for (const Network::Tensor& tensor : network.tensors()) {
-    for (int consumer : tensor.consumers) {
+    for (NodeIndex consumer : tensor.consumers) {
       dot +=
           fmt::format("  n{} -> n{} [label={}];\n", tensor.producer, consumer, quoted(tensor.shape.text()));
     }

@@ -78,7 +78,7 @@ std::vector<PageUnit> units_of(const PlanReport& report) {
   std::vector<size_t> unit_of(groups.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     const auto& node = report.network.nodes()[groups[g].nodes[0]];
-    const auto shape = [&](int tensor) { return report.network.tensors()[tensor].shape; };
+    const auto shape = [&](TensorIndex tensor) { return report.network.tensors()[tensor].shape; };
     const bool follows = groups[g].inputs.size() == 1 && groups[g].inputs[0].bytes == 0 &&
                          node.inputs.size() == 1 && node.outputs.size() == 1 &&
                          shape(node.inputs[0]) == shape(node.outputs[0]) && !node.layer->splits_backward() &&

@@ -13,7 +13,7 @@ std::string added(const plan::Plan& plan, const plan::Alternative& other) {
 
 std::string next_best(const plan::Plan& plan, const plan::Alternative& other) {
   if (std::isinf(other.adds.count)) return "none";
-  return fmt::format("<b>{}{}</b> {}", other.strategy.config.text(), sync_text(other.strategy.sync),
+  return fmt::format("<b>{}{}</b> {}", other.strategy.config.text(), facts_of(other.strategy.sync).after_cut,
                      added(plan, other));
 }
 
@@ -28,8 +28,8 @@ std::string row(const PlanPage& page, size_t g) {
   const plan::Plan& plan = page.plan();
   const plan::PlannedGroup& group = plan.groups[g];
   return fmt::format("<tr id=\"layer-{}\"><th scope=\"row\">{}</th>", g, page.name(group)) +
-         table_cell("cut",
-                    fmt::format("{}{}", page.chip(group.strategy.config), sync_text(group.strategy.sync))) +
+         table_cell("cut", fmt::format("{}{}", page.chip(group.strategy.config),
+                                       facts_of(group.strategy.sync).after_cut)) +
          table_cell("computing, ms", short_milliseconds(compute_of(group))) +
          table_cell("sums, ms", short_milliseconds(sync_of(group))) +
          table_cell("transfers, ms", short_milliseconds(transfer_of(group))) +

@@ -35,7 +35,6 @@ Seconds sync_of(const plan::PlannedGroup& group);      // sums of gradients
 Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial sums
 Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const plan::PlannedGroup&));
 std::string name_of(const Network& network, const plan::PlannedGroup& group);  // "conv1 + relu1"
-std::string_view sync_text(GradientSync sync);   // after a cut: "", ", owners" or ", replicated"
 std::string verdict_of(const plan::Plan& plan);  // "optimal", "at most 1.2 % above the optimum"
 
 }  // namespace cortado

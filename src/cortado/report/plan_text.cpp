@@ -15,7 +15,7 @@ std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * s
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.3f}", static_cast<double>(bytes) / (1 << 20)); }
 
 std::string cut_text(const LayerStrategy& strategy) {
-  return fmt::format("{}{}", strategy.config.text(), sync_text(strategy.sync));
+  return fmt::format("{}{}", strategy.config.text(), facts_of(strategy.sync).after_cut);
 }
 
 std::string layers_text(const Network& network, const Plan& plan) {
@@ -91,14 +91,9 @@ Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const Planned
   return sum;
 }
 
-std::string_view sync_text(GradientSync sync) {
-  constexpr std::string_view texts[] = {"", ", owners", ", replicated"};
-  return texts[static_cast<size_t>(sync)];
-}
-
 std::string name_of(const Network& network, const PlannedGroup& group) {
   std::string name;
-  for (int node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
+  for (NodeIndex node : group.nodes) name += (name.empty() ? "" : " + ") + network.nodes()[node].name;
   return name;
 }
 

@@ -26,10 +26,10 @@ double gflops(FlopRate rate) { return rate.per_second / 1e9; }
 // Of this rank's share.
 Flops forward_flops(const Network& network, const Program& program, const Work& work) {
   Flops flops;
-  for (int operation : work.operations) {
-    const auto& part = program.placement->operations[static_cast<size_t>(operation)];
+  for (OperationIndex operation : work.operations) {
+    const auto& part = program.placement->operations[operation];
     // The bias after partial sums is an operation of the same node.
-    if (part.layer->type() != network.nodes()[static_cast<size_t>(part.node)].layer->type()) continue;
+    if (part.layer->type() != network.nodes()[part.node].layer->type()) continue;
     int64_t all = 0;
     for (const auto& box : part.domain) all += box ? box->shape().size() : 0;
     const double share = static_cast<double>(work.task.domain_box.shape().size()) / static_cast<double>(all);
@@ -107,8 +107,8 @@ TimeReport report_of(const Network& network, const Program& program,
   for (WorkIndex w : indices(program.works)) {
     const Work& work = program.works[w];
     if (work.kind == Work::Kind::source && report.images == 0) {
-      const Network::Node& node = network.nodes()[static_cast<size_t>(work.nodes.front())];
-      const Shape& batch = network.tensors()[static_cast<size_t>(node.outputs.front())].shape;
+      const Network::Node& node = network.nodes()[work.nodes.front()];
+      const Shape& batch = network.tensors()[node.outputs.front()].shape;
       report.images = static_cast<double>(batch[0]);
     }
     if (!work.is_layer()) continue;

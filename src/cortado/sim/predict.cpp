@@ -11,17 +11,21 @@ namespace cortado {
 namespace {
 
 StepPart part_of(const Step& step) {
-  if (const auto* compute = step.as<steps::Compute>())
-    return compute->pass == Pass::forward || compute->pass == Pass::forward_partial ? StepPart::forward
-                                                                                    : StepPart::backward;
-  if (step.is<steps::Exchange>() || step.is<steps::SumStatistics>()) return StepPart::transfer;
-  if (step.is<steps::Update>()) return StepPart::update;
-  return step.group().empty() ? StepPart::other : StepPart::sync;
+  return std::visit(
+      Overloaded{[](const steps::Compute& compute) {
+                   return is_forward(compute.pass) ? StepPart::forward : StepPart::backward;
+                 },
+                 [](const OneOf<steps::Exchange, steps::SumStatistics> auto&) { return StepPart::transfer; },
+                 [](const steps::MovesParameters auto&) { return StepPart::sync; },
+                 [](const steps::Update&) { return StepPart::update; },
+                 [](const OneOf<steps::Load, steps::Barrier, steps::Seed, steps::Accumulate,
+                                steps::AccumulateParameter> auto&) { return StepPart::other; }},
+      step.action);
 }
 
 TaskPhase phase_of(Pass pass) {
   if (pass == Pass::backward_weights) return TaskPhase::backward_weights;
-  return pass == Pass::forward || pass == Pass::forward_partial ? TaskPhase::forward : TaskPhase::backward;
+  return is_forward(pass) ? TaskPhase::forward : TaskPhase::backward;
 }
 
 }  // namespace

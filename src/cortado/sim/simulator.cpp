@@ -226,16 +226,21 @@ class Simulator {
     const Step& step = of.program.steps[index];
     int& left = of.left[index];
     ++left;  // while it comes to its meetings, of which any may take no time
-    if (!step.group().empty()) {
-      meet_group(number, index);
-    } else if (step.is<steps::Exchange>()) {
-      const Movement movement = of.program.movement_of(step);
-      const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type()); };
-      for (const auto& part : movement.sends) meet_peer(number, part.peer, bytes(part), number, index);
-      for (const auto& part : movement.receives) meet_peer(part.peer, number, bytes(part), number, index);
-    }
+    std::visit(Overloaded{[&](const steps::Exchange& exchange) {
+                            exchange.group.empty() ? meet_peers(number, index) : meet_group(number, index);
+                          },
+                          [&](const steps::OfGroup auto&) { meet_group(number, index); },
+                          [](const steps::Local auto&) {}},
+               step.action);
     if (--left == 0) ended(number, index, now_);
     return true;
+  }
+
+  void meet_peers(int number, StepIndex index) {
+    const Movement movement = rank(number).program.movement_of(rank(number).program.steps[index]);
+    const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type()); };
+    for (const auto& part : movement.sends) meet_peer(number, part.peer, bytes(part), number, index);
+    for (const auto& part : movement.receives) meet_peer(part.peer, number, bytes(part), number, index);
   }
 
   void meet_peer(int from, int to, Bytes bytes, int number, StepIndex index) {

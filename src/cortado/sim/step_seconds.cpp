@@ -16,15 +16,21 @@ IndexedVector<StepIndex, Seconds> StepSeconds::of_all() {
 }
 
 Seconds StepSeconds::of(const Step& step) {
-  if (const auto* compute = step.as<steps::Compute>()) {
-    const TaskTime& time = times_[compute->work];
-    if (compute->pass == Pass::forward) return time.forward;
-    if (compute->pass == Pass::backward_weights) return time.backward_weights;
-    return compute->pass == Pass::backward ? time.backward : Seconds{};  // partial: counts in the pass after
-  }
-  if (step.is<steps::Update>()) return costs_.update(share_of(step), program_.rank);
-  if (step.is<steps::Exchange>()) return messages(step);
-  return step.group().empty() ? Seconds{} : together(step);
+  return std::visit(
+      Overloaded{[&](const steps::Compute& compute) { return computing(compute); },
+                 [&](const steps::Update&) { return costs_.update(share_of(step), program_.rank); },
+                 [&](const steps::Exchange&) { return messages(step); },
+                 [&](const steps::OfGroup auto&) { return together(step); },
+                 [](const OneOf<steps::Load, steps::Barrier, steps::Seed, steps::Accumulate,
+                                steps::AccumulateParameter> auto&) { return Seconds{}; }},
+      step.action);
+}
+
+Seconds StepSeconds::computing(const steps::Compute& compute) const {
+  const TaskTime& time = times_[compute.work];
+  if (compute.pass == Pass::forward) return time.forward;
+  if (compute.pass == Pass::backward_weights) return time.backward_weights;
+  return compute.pass == Pass::backward ? time.backward : Seconds{};  // partial: counts in the pass after
 }
 
 Seconds StepSeconds::together(const Step& step) {
@@ -33,17 +39,22 @@ Seconds StepSeconds::together(const Step& step) {
 }
 
 StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
-  if (const auto* statistics = step.as<steps::SumStatistics>())
-    return {Collective::allreduce, Bytes{statistics->sums.bytes.size()}};
-  if (step.is<steps::SumGradient>()) return {Collective::allreduce, slice_of(step)};
-  if (step.is<steps::ScatterGradient>()) return {Collective::reduce_scatter, slice_of(step)};
-  if (step.is<steps::GatherParameter>()) return {Collective::allgather, slice_of(step)};
-  // Chunks that make one box together.
-  const Movement movement = program_.movement_of(step);
+  const Bytes bytes =
+      std::visit(Overloaded{[&](const steps::Exchange&) { return chunks_of(step); },
+                            [](const steps::SumStatistics& sum) { return Bytes{sum.sums.bytes.size()}; },
+                            [&](const steps::MovesParameters auto&) { return slice_of(step); },
+                            [](const steps::Local auto&) { return Bytes{}; }},
+                 step.action);
+  return {program_.collective_of(step), bytes};
+}
+
+// Chunks that make one box together.
+Bytes StepSeconds::chunks_of(const Step& exchange) const {
+  const Movement movement = program_.movement_of(exchange);
   Bytes bytes;
   for (const auto& chunk : movement.chunks)
     if (chunk) bytes += bytes_of(chunk->shape(), movement.type());
-  return {movement.sums ? Collective::reduce_scatter : Collective::allgather, bytes};
+  return bytes;
 }
 
 Bytes StepSeconds::slice_of(const Step& step) const {
@@ -69,7 +80,7 @@ Bytes StepSeconds::share_of(const Step& update) const {
 
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[step.work()];
-  const auto& operation = program_.placement->operations[static_cast<size_t>(work.operations[0])];
+  const auto& operation = program_.placement->operations[work.operations[0]];
   const Layout from = program_.layout_of(operation.inputs[0], work),
                to = program_.layout_of(operation.outputs[0], work);
   const ElementType type = program_.movement_of(step).type();

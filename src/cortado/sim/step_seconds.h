@@ -26,8 +26,10 @@ class StepSeconds {
   GroupStep group_step(const Step& step) const;
 
  private:
+  Seconds computing(const steps::Compute& compute) const;
   Seconds messages(const Step& step);
   Seconds together(const Step& step);
+  Bytes chunks_of(const Step& exchange) const;
   Bytes slice_of(const Step& step) const;
   Bytes share_of(const Step& update) const;
 

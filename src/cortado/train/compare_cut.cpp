@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <thread>
 
 #include "cortado/base/activity.h"
@@ -117,7 +118,7 @@ struct Held {
 
 enum class Which { activation, gradient };
 
-std::optional<Held> held(const Executor& executor, int tensor, Which which) {
+std::optional<Held> held(const Executor& executor, TensorIndex tensor, Which which) {
   const bool activation = which == Which::activation;
   const auto values = activation ? executor.tensor(tensor) : executor.gradient(tensor);
   const auto box = activation ? executor.tensor_box(tensor) : executor.gradient_box(tensor);
@@ -133,7 +134,7 @@ class TensorComparer {
   TensorComparer(const Network& network, Communicator& job, const Executor& cut, const Executor* uncut)
       : network_(network), job_(job), cut_(cut), uncut_(uncut) {
     std::vector<int64_t> mine;
-    for (int tensor = 0; tensor < static_cast<int>(network.tensors().size()); ++tensor) {
+    for (TensorIndex tensor : indices(network.tensors())) {
       for (Which which : {Which::activation, Which::gradient}) tell(tensor, which, mine);
     }
     for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(mine)))) {
@@ -144,12 +145,12 @@ class TensorComparer {
   }
 
   // Relative; at rank 0, where both trainings have the tensor.
-  std::optional<double> difference(int tensor, Which which) {
-    const size_t index = index_of(tensor, which);
+  std::optional<double> difference(TensorIndex tensor, Which which) {
     int64_t elements = 0;
-    for (const auto& parts : parts_) elements += parts[index] ? parts[index]->shape().size() : 0;
+    for (const auto& parts : parts_)
+      elements += parts[tensor][which] ? parts[tensor][which]->shape().size() : 0;
     const bool complete = elements >= shape_of(tensor).size();
-    if (!whole_[index] || !complete) return std::nullopt;
+    if (!whole_[tensor][which] || !complete) return std::nullopt;
     if (job_.rank() > 0) {
       if (const auto mine = held(cut_, tensor, which)) job_.send(0, mine->values);
       return std::nullopt;
@@ -157,7 +158,7 @@ class TensorComparer {
     const Held whole = *held(*uncut_, tensor, which);
     double difference = 0;
     for (int rank = 0; rank < job_.size(); ++rank) {
-      const auto& box = parts_[static_cast<size_t>(rank)][index];
+      const auto& box = parts_[static_cast<size_t>(rank)][tensor][which];
       if (!box || box->empty()) continue;
       std::vector<float> expected(static_cast<size_t>(box->shape().size())), received;
       // Only read from.
@@ -175,13 +176,19 @@ class TensorComparer {
   }
 
  private:
-  static size_t index_of(int tensor, Which which) {
-    return 2 * static_cast<size_t>(tensor) + (which == Which::gradient ? 1 : 0);
-  }
-  const Shape& shape_of(int tensor) const { return network_.tensors()[static_cast<size_t>(tensor)].shape; }
+  template <class T>
+  struct OfBoth {
+    T activation{}, gradient{};
+    T& operator[](Which which) { return which == Which::activation ? activation : gradient; }
+    const T& operator[](Which which) const { return which == Which::activation ? activation : gradient; }
+  };
+  template <class T>
+  using PerTensor = IndexedVector<TensorIndex, OfBoth<T>>;
+
+  const Shape& shape_of(TensorIndex tensor) const { return network_.tensors()[tensor].shape; }
 
   // Whether the uncut tensor is here, whether a part is, and which.
-  void tell(int tensor, Which which, std::vector<int64_t>& words) const {
+  void tell(TensorIndex tensor, Which which, std::vector<int64_t>& words) const {
     const bool whole = uncut_ && held(*uncut_, tensor, which);
     const auto part = held(cut_, tensor, which);
     words.push_back(whole);
@@ -193,17 +200,19 @@ class TensorComparer {
   }
   void hear(const std::vector<int64_t>& words) {
     auto word = words.begin();
-    std::vector<std::optional<Box>> parts(2 * network_.tensors().size());
+    PerTensor<std::optional<Box>> parts(network_.tensors().size());
     whole_.resize(parts.size());
-    for (size_t index = 0; index < parts.size(); ++index) {
-      Box box = Box::whole(network_.tensors()[index / 2].shape);
-      if (*word++ != 0) whole_[index] = true;
-      const bool holds = *word++ != 0;
-      for (int axis = 0; axis < box.rank(); ++axis) {
-        box[axis].begin = *word++;
-        box[axis].end = *word++;
+    for (TensorIndex tensor : indices(parts)) {
+      for (Which which : {Which::activation, Which::gradient}) {
+        Box box = Box::whole(shape_of(tensor));
+        if (*word++ != 0) whole_[tensor][which] = true;
+        const bool holds = *word++ != 0;
+        for (int axis = 0; axis < box.rank(); ++axis) {
+          box[axis].begin = *word++;
+          box[axis].end = *word++;
+        }
+        if (holds) parts[tensor][which] = box;
       }
-      if (holds) parts[index] = box;
     }
     parts_.push_back(std::move(parts));
   }
@@ -212,8 +221,8 @@ class TensorComparer {
   Communicator& job_;
   const Executor& cut_;
   const Executor* uncut_;
-  std::vector<std::vector<std::optional<Box>>> parts_;  // per rank, tensor and which
-  std::vector<bool> whole_;                             // at rank 0, uncut
+  std::vector<PerTensor<std::optional<Box>>> parts_;  // per rank
+  PerTensor<bool> whole_;                             // at rank 0, uncut
 };
 
 // A parameter or its gradient, uncut, and how far the cut one is from it.
@@ -223,13 +232,14 @@ struct ParameterDifference {
 
 // The differences of all parameters as those of the layers they belong to.
 void enter(const Network& network, const std::map<ParameterIndex, ParameterDifference>& differences,
-           std::optional<double> LayerDifference::*column, std::vector<LayerDifference>& layers) {
+           std::optional<double> LayerDifference::*column,
+           IndexedVector<NodeIndex, LayerDifference>& layers) {
   double most = 0;
   for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
   for (const auto& [p, parameter] : differences) {
     const double scale = std::max(parameter.magnitude, magnitude_floor * most);
     const double relative = parameter.difference == 0 ? 0 : parameter.difference / scale;
-    raise(layers[static_cast<size_t>(network.parameters()[p].owner)].*column, relative);
+    raise(layers[network.parameters()[p].owner].*column, relative);
   }
 }
 
@@ -248,8 +258,8 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
   cut.executor().run(0);
 
   TensorComparer tensors(network, job, cut.executor(), single ? &single->executor() : nullptr);
-  for (size_t n = 0; n < network.nodes().size(); ++n) {
-    for (int tensor : network.nodes()[n].outputs) {
+  for (NodeIndex n : indices(network.nodes())) {
+    for (TensorIndex tensor : network.nodes()[n].outputs) {
       LayerDifference& layer = comparison.layers[n];
       if (const auto d = tensors.difference(tensor, Which::activation)) raise(layer.activation, *d);
       if (const auto d = tensors.difference(tensor, Which::gradient)) raise(layer.gradient, *d);
@@ -313,13 +323,13 @@ std::string first_different(const CutComparison& comparison) {
       return fmt::format("layer '{}' (activations differ by {:.2g} at iteration 1)", layer.layer,
                          *layer.activation);
   }
-  for (auto layer = comparison.layers.rbegin(); layer != comparison.layers.rend(); ++layer) {
-    if (layer->gradient.value_or(0) > gradient_limit)
-      return fmt::format("layer '{}' (gradients differ by {:.2g} at iteration 1)", layer->layer,
-                         *layer->gradient);
-    if (layer->weight_gradient.value_or(0) > weight_gradient_limit)
-      return fmt::format("layer '{}' (gradients of weights differ by {:.2g} at iteration 1)", layer->layer,
-                         *layer->weight_gradient);
+  for (const LayerDifference& layer : std::views::reverse(comparison.layers)) {
+    if (layer.gradient.value_or(0) > gradient_limit)
+      return fmt::format("layer '{}' (gradients differ by {:.2g} at iteration 1)", layer.layer,
+                         *layer.gradient);
+    if (layer.weight_gradient.value_or(0) > weight_gradient_limit)
+      return fmt::format("layer '{}' (gradients of weights differ by {:.2g} at iteration 1)", layer.layer,
+                         *layer.weight_gradient);
   }
   return {};
 }

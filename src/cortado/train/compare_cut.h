@@ -33,9 +33,9 @@ struct LayerDifference {
 };
 
 struct CutComparison {
-  std::vector<LayerDifference> layers;             // in the net's order
-  std::vector<double> uncut_losses, cut_losses;    // per iteration
-  double loss_difference(size_t iteration) const;  // relative to the uncut one
+  IndexedVector<NodeIndex, LayerDifference> layers;  // in the net's order
+  std::vector<double> uncut_losses, cut_losses;      // per iteration
+  double loss_difference(size_t iteration) const;    // relative to the uncut one
 };
 
 // Magnitudes of weights and of their gradients below this part of the net's largest count as this part: a

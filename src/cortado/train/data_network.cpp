@@ -80,7 +80,7 @@ std::vector<std::pair<int64_t, int64_t>> DataNetwork::skipped_records() const {
 std::vector<OutputValue> output_values(const Executor& executor) {
   std::vector<OutputValue> values;
   const Network& network = executor.network();
-  for (int index : network.outputs()) {
+  for (TensorIndex index : network.outputs()) {
     const Network::Tensor& tensor = network.tensors()[index];
     double weight = network.nodes()[tensor.producer].loss_weights[tensor.producer_output];
     for (float value : executor.canonical_tensor(index)) values.push_back({tensor.name, value, weight});

@@ -10,11 +10,11 @@ namespace cortado {
 namespace {
 
 // Classes of the label tensor `index`: channels of the first input of a layer that reads it beside another.
-int64_t label_classes(const Network& network, int index) {
-  for (int consumer : network.tensors()[static_cast<size_t>(index)].consumers) {
-    const Network::Node& node = network.nodes()[static_cast<size_t>(consumer)];
+int64_t label_classes(const Network& network, TensorIndex index) {
+  for (NodeIndex consumer : network.tensors()[index].consumers) {
+    const Network::Node& node = network.nodes()[consumer];
     if (node.inputs.size() < 2 || node.inputs.front() == index) continue;
-    const Shape& scores = network.tensors()[static_cast<size_t>(node.inputs.front())].shape;
+    const Shape& scores = network.tensors()[node.inputs.front()].shape;
     if (scores.rank() > 1) return scores[1];
   }
   return 1;
@@ -27,7 +27,7 @@ ResidentData::ResidentData(const Network& network) {
     if (!node.layer->is_source()) continue;
     LayerBatch& layer = layers_[node.name];
     for (size_t top = 0; top < node.outputs.size(); ++top) {
-      const Shape& shape = network.tensors()[static_cast<size_t>(node.outputs[top])].shape;
+      const Shape& shape = network.tensors()[node.outputs[top]].shape;
       layer.tops.push_back({shape, top > 0 ? label_classes(network, node.outputs[top]) : 0, {}});
     }
     layer.samples = {0, batch_size_of(layer.tops.front().shape)};

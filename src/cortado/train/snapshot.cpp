@@ -293,7 +293,7 @@ Weights read_any_weights(const std::string& path, const Network& network) {
   for (const auto& tensor : file.tensors) {
     const std::string layer = tensor.name.substr(0, tensor.name.rfind('/'));
     const bool known =
-        network.node(layer) >= 0 || std::ranges::any_of(network.parameters(), [&](const auto& parameter) {
+        network.node(layer) || std::ranges::any_of(network.parameters(), [&](const auto& parameter) {
           return parameter.name == tensor.name;
         });
     if (known || is_history(tensor.name)) continue;

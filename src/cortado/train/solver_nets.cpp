@@ -83,16 +83,9 @@ void override_data(SolverNets& nets, const NetOverrides& o, const std::string& f
   if (nets.tests.empty() && (!o.test_sources.empty() || o.test_batch > 0))
     throw UserError(fmt::format("{}: {} has no test net; leave it out",
                                 o.test_batch > 0 ? "--test-batch" : "--test-source", file));
-  nets.train.file.precision = o.precision;
-  if (o.batch > 0) override_batch(nets.train.file.net, o.batch);
-  for (const std::string& source : o.sources)
-    override_source(nets.train.file, nets.train.state, source, "--source");
-  for (SolverNet& test : nets.tests) {
-    test.file.precision = o.precision;
-    if (o.test_batch > 0) override_batch(test.file.net, o.test_batch);
-    for (const std::string& source : o.test_sources)
-      override_source(test.file, test.state, source, "--test-source");
-  }
+  change_net(nets.train.file, nets.train.state, {o.batch, o.sources, o.precision});
+  for (SolverNet& test : nets.tests)
+    change_net(test.file, test.state, {o.test_batch, o.test_sources, o.precision}, "--test-source");
 }
 
 }  // namespace cortado

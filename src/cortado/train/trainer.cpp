@@ -28,7 +28,7 @@ Seconds communication_of(const Executor& executor) {
   Seconds sum;
   for (const TimelineEntry& entry : executor.timeline()) {
     const Step& step = executor.program().steps[entry.step];
-    if (step.lane == Lane::communication && !step.is<steps::Load>()) sum += entry.end - entry.begin;
+    if (step.communicates()) sum += entry.end - entry.begin;
   }
   return sum;
 }

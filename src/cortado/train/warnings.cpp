@@ -19,7 +19,7 @@ std::vector<std::string> undecayed_parameters(const Network& network, const Upda
   for (const Network::Parameter& parameter : network.parameters()) {
     const bool decays = options.weight_decay * parameter.decay_mult != 0;
     if (parameter.wants_gradient || !parameter.spec.learnable || parameter.lr_mult == 0 || !decays) continue;
-    const Network::Node& owner = network.nodes()[static_cast<size_t>(parameter.owner)];
+    const Network::Node& owner = network.nodes()[parameter.owner];
     lines.push_back(
         fmt::format("{}: layer '{}': parameter '{}' has no gradient and keeps its values, which Caffe would "
                     "let weight_decay "

@@ -58,7 +58,7 @@ class Tuner {
   }
 
   const Network::Node& node_of(size_t rule) const {
-    return network_.nodes()[static_cast<size_t>(network_.node(best_.strategy.rules[rule].pattern))];
+    return network_.nodes()[network_.node(best_.strategy.rules[rule].pattern)];
   }
 
   void find_units() {
@@ -127,9 +127,9 @@ class Tuner {
     });
   }
 
-  std::vector<Shape> shapes(const std::vector<int>& tensors) const {
+  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
     std::vector<Shape> shapes;
-    for (int tensor : tensors) shapes.push_back(network_.tensors()[static_cast<size_t>(tensor)].shape);
+    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
     return shapes;
   }
 
@@ -186,7 +186,7 @@ std::vector<TunedLayer> tuned_layers(const Network& network, const Strategy& bef
   std::vector<TunedLayer> layers;
   const RuleFinder rules(before);
   for (const Strategy::Rule& rule : tuned.rules) {
-    const auto node = static_cast<size_t>(network.node(rule.pattern));
+    const NodeIndex node = network.node(rule.pattern);
     const LayerStrategy& old = *rules.find(network.nodes()[node]);
     if (rule.layer != old) layers.push_back({rule.pattern, old, rule.layer});
   }

@@ -27,7 +27,7 @@ struct Network::Impl {
 };
 
 // The tensor of that name. Throws UserError with the nearest name.
-int tensor_named(const cortado::Network& network, const std::string& name);
+TensorIndex tensor_named(const cortado::Network& network, const std::string& name);
 
 Shape shape_of(const cortado::Shape& shape);
 cortado::Shape shape_of(const Shape& shape);
