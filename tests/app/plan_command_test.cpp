@@ -107,6 +107,19 @@ TEST_F(PlanCommand, MemoryLimitsThePlan) {
   EXPECT_NE(same.output.find("does not fit: needs "), std::string::npos) << same.output;
 }
 
+TEST_F(PlanCommand, CountsTheSolversHistory) {
+  const auto single = [&](int history) {
+    EXPECT_EQ(plan(fmt::format("--model large.prototxt --devices 1 --history {} --json out.json", history))
+                  .exit_code,
+              0);
+    return nlohmann::json::parse(folder_.read("out.json"))["memory_bytes"].get<double>();
+  };
+  const double one = single(1), two = single(2);
+  ASSERT_EQ(plan("--model large.prototxt --devices 1 --json out.json").exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(folder_.read("out.json"))["memory_bytes"].get<double>(), one);
+  EXPECT_GT(two, one);
+}
+
 TEST_F(PlanCommand, TellsWhatWouldFit) {
   ASSERT_EQ(plan("--model large.prototxt --devices 2 --json two.json").exit_code, 0);
   const double two =

@@ -113,6 +113,7 @@ Plan plan(const Network& network, const Machine& machine, const PlanOptions& opt
                                                              .batch = network.batch(),
                                                              .with_batch = with_batch,
                                                              .dimensions = dimensions,
+                                                             .history = options.history,
                                                              .options = limits},
                                                             whole, used.devices());
   return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{network, used, std::move(made)}));

@@ -16,6 +16,7 @@ namespace cortado::api {
 struct PlanOptions {
   int devices = 0;           // the first so many of the machine; 0: all
   int64_t memory_bytes = 0;  // that a device may hold; 0: as the machine's smallest device
+  int history = 1;           // tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta
   std::string dimensions{};  // along which layers may be cut, letters of ncdhwr; empty: all
   int frontier_points = 0;   // of the time-memory frontier; 0: it is not searched
 };

@@ -26,6 +26,7 @@ struct PlanArguments {
   std::string machine, out, json, report, dimensions{plan::all_dimensions};
   int devices = 0;
   double memory_gib = 0;  // 0: as the machine says
+  int history = 1;
   bool frontier = false;
   std::string command_line;
 };
@@ -65,8 +66,8 @@ void plan_here(const PlanArguments& a) {
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   JobCosts costs(*job, "", print_notice);
   const plan::Plan plan =
-      plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions), costs.costs(),
-                      costs.machine().node_of_devices(), plan_options(a, costs.machine()));
+      plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions, a.history),
+                      costs.costs(), costs.machine().node_of_devices(), plan_options(a, costs.machine()));
   costs.save();
   if (job->rank() == 0) tell(a, loaded.network, costs.machine(), plan);
 }
@@ -86,6 +87,7 @@ void run_plan(const PlanArguments& a) {
                                   .batch = batch_of(loaded.network),
                                   .with_batch = with_batch,
                                   .dimensions = a.dimensions,
+                                  .history = a.history,
                                   .options = plan_options(a, machine)};
   const plan::Plan plan = plan::plan_on_machine(request, whole, machine.devices());
   tell(a, loaded.network, machine, plan);
@@ -121,6 +123,9 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
       });
   add_number(*command, "--memory", a->memory_gib, 1e-6, 1e6,
              "GiB that a device may hold; default: as the machine says, of the smallest device");
+  add_number(*command, "--history", a->history, 1, 2,
+             "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta; default: 1, of "
+             "the others");
   command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");

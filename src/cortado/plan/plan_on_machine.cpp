@@ -14,8 +14,8 @@ Remedy remedy_for(const PlanRequest& request, const DeviceGraph& whole, int devi
     const DeviceGraph machine = whole.first(count);
     const Network network = request.with_batch(batch);
     AnalyticCosts costs(machine);
-    return fits(network, pricing_for(machine, request.dimensions), costs, machine.node_of_devices(),
-                request.options.memory);
+    return fits(network, pricing_for(machine, request.dimensions, request.history), costs,
+                machine.node_of_devices(), request.options.memory);
   };
   return find_remedy(fits_with, devices, whole.devices(), request.batch);
 }
@@ -26,7 +26,7 @@ Plan plan_on_machine(const PlanRequest& request, const DeviceGraph& whole, int d
   const DeviceGraph machine = whole.first(devices);
   AnalyticCosts costs(machine);
   try {
-    return make_plan(request.network, pricing_for(machine, request.dimensions), costs,
+    return make_plan(request.network, pricing_for(machine, request.dimensions, request.history), costs,
                      machine.node_of_devices(), request.options);
   } catch (const NothingFits& error) {
     const Remedy remedy = remedy_for(request, whole, devices);

@@ -15,6 +15,7 @@ struct PlanRequest {
   int64_t batch = 0;                                 // its samples of an iteration
   std::function<Network(int64_t batch)> with_batch;  // the same net with another batch size
   std::string_view dimensions = all_dimensions;      // along which layers may be cut
+  int history = 1;                                   // tensors of a parameter's size that the solver keeps
   PlanOptions options{};
 };
 

@@ -306,8 +306,11 @@ std::vector<ElementType> GroupPricer::types_of(const std::vector<TensorIndex>& t
   return types;
 }
 
-PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions) {
-  return {.devices = machine.devices(), .dimensions = std::string(dimensions), .weights = machine.weights()};
+PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions, int history) {
+  return {.devices = machine.devices(),
+          .history = history,
+          .dimensions = std::string(dimensions),
+          .weights = machine.weights()};
 }
 
 std::vector<std::string_view> compared_strategies(const PricingOptions& options) {

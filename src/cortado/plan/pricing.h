@@ -27,7 +27,8 @@ struct PricingOptions {
 // The built-in strategies that plans are compared with: all, or without those that replicate gradients.
 std::vector<std::string_view> compared_strategies(const PricingOptions& options);
 // All devices of a machine.
-PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions = all_dimensions);
+PricingOptions pricing_for(const DeviceGraph& machine, std::string_view dimensions = all_dimensions,
+                           int history = 1);
 
 // Prices one group under many configurations. All that it is given must outlive it.
 class GroupPricer {
