@@ -68,21 +68,22 @@ struct Given {
 // The layer by the reference, in double.
 class Expected {
  public:
-  Expected(const Task& task, const Given& given)
+  Expected(const Task& task, const Given& given, bool exact_f32)
       : task_(alone(task)),
         kernel_(make_reference_kernel<double>(task_)),
-        source_(in_bf16(given.source)),
+        rounds_gradient_(!exact_f32 || task.output_type(0) == ElementType::bf16),
+        source_(exact_f32 && task.input_type(0) == ElementType::f32 ? given.source : in_bf16(given.source)),
         parameters_(given.parameters),
         output(given.target_gradient.size()),
         source_gradient(given.source.size()),
         parameter_gradients(given.parameters) {
-    parameters_[0] = in_bf16(parameters_[0]);
+    if (!exact_f32) parameters_[0] = in_bf16(parameters_[0]);
     kernel_->forward(arguments());
   }
 
   void backward(const Numbers& target_gradient) {
     ArgumentsOf<double> given = arguments();
-    Numbers gradient = in_bf16(target_gradient);
+    Numbers gradient = rounds_gradient_ ? in_bf16(target_gradient) : target_gradient;
     given.output_gradients = {gradient.data()};
     given.input_gradients = {task_.input_gradients[0] ? source_gradient.data() : nullptr};
     for (size_t p = 0; p < parameters_.size(); ++p)
@@ -111,6 +112,7 @@ class Expected {
 
   Task task_;
   std::unique_ptr<KernelOf<double>> kernel_;
+  bool rounds_gradient_;
   Numbers source_;
   std::vector<Numbers> parameters_;
   std::vector<std::byte> saved_, scratch_;
@@ -242,8 +244,8 @@ class Run {
   GuardedBytes saved_, scratch_;
 };
 
-AssertionResult gradients_equal(const Task& task, const Run& run, const Expected& expected,
-                                double tolerance) {
+AssertionResult gradients_equal(const Task& task, const Run& run, const Expected& expected, double tolerance,
+                                bool exact_f32) {
   for (size_t p = 0; p < expected.parameter_gradients.size(); ++p) {
     if (!task.parameter_gradients[p]) continue;
     const Numbers& wanted = expected.parameter_gradients[p];
@@ -255,17 +257,18 @@ AssertionResult gradients_equal(const Task& task, const Run& run, const Expected
     if (auto r = run.padding_is_zero(p, actual); !r) return r;
   }
   if (!task.input_gradients[0]) return AssertionSuccess();
-  // Also that of an f32 source is made in bf16.
+  // oneDNN makes that of an f32 source in bf16, too.
   return close("gradient of the source", expected.source_gradient, run.source_gradient(), tolerance,
-               ElementType::bf16);
+               exact_f32 ? task.input_type(0) : ElementType::bf16);
 }
 
 }  // namespace
 
-AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double tolerance, DataKind data) {
+AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double tolerance, DataKind data,
+                                bool exact_f32) {
   const bool relu = task.layers.size() > 1;
   const Given given(task, data);
-  Expected expected(task, given);
+  Expected expected(task, given, exact_f32);
   if (relu)
     for (double& value : expected.output) value = std::max(value, 0.0);
   Run run(task, kernel, given);
@@ -283,7 +286,7 @@ AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double toleran
         if (relu && !(output[i] > 0)) gradient[i] = 0;
       expected.backward(gradient);
       run.backward(input_gradients_first);
-      if (auto r = gradients_equal(task, run, expected, tolerance); !r) return r << which;
+      if (auto r = gradients_equal(task, run, expected, tolerance, exact_f32); !r) return r << which;
     }
     if (auto r = run.intact(given); !r) return r << which;
   }

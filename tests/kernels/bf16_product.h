@@ -10,9 +10,9 @@ namespace cortado::check {
 // gradients, twice over and with either backward step first. Results in bf16 may be off by one rounding, 2^-8
 // of themselves, and all by `tolerance` * max(|expected|, root mean square of the expected tensor); tolerance
 // 0: bit by bit the expected number, rounded. A ReLU masks by the kernel's own output. Checks what a kernel
-// promises as matches_reference() does.
+// promises as matches_reference() does. `exact_f32`: weights, and a tensor that is f32, are not rounded.
 testing::AssertionResult matches_in_bf16(const Task& task, Kernel& kernel, double tolerance,
-                                         DataKind data = DataKind::random);
+                                         DataKind data = DataKind::random, bool exact_f32 = false);
 
 // Where `value` at an element of the source, the weights or the bias leaves all outputs finite, or at one of
 // the output gradient all gradients: a failure.

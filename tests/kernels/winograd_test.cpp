@@ -10,6 +10,7 @@
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 
+#include "tests/kernels/bf16_product.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/draw.h"
 
@@ -223,6 +224,27 @@ TEST(Winograd, MatchesReference) {
                               : matches_reference(task, *offer.kernel, 1e-5, DataKind::random))
         << "case " << seed << ": " << text_of(task);
   }
+}
+
+// Tensors in bf16, both or one of the two: what is transformed and summed is float.
+TEST(Winograd, MatchesReferenceInBf16) {
+  const std::vector<std::pair<ElementType, ElementType>> types = {{ElementType::bf16, ElementType::bf16},
+                                                                  {ElementType::bf16, ElementType::f32},
+                                                                  {ElementType::f32, ElementType::bf16}};
+  for (unsigned seed = 0; seed < 150; ++seed)
+    for (const Filtering& filtering : filterings) {
+      Draw draw(seed);
+      Task task = random_task(draw, filtering.taps);
+      task.input_types = {types[seed % 3].first};
+      task.output_types = {types[seed % 3].second};
+      if (task.layers.size() > 1) task.layers[1] = std::make_shared<Pointwise>(ReluOptions{});
+      const KernelOffer offer = filtering.make(task);
+      ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+      const bool exact = filtering.make == make_winograd_of_any_size && seed % 2 == 0;
+      ASSERT_TRUE(matches_in_bf16(task, *offer.kernel, exact ? 0 : 1e-4,
+                                  exact ? DataKind::small_integers : DataKind::random, true))
+          << filtering.name << ", case " << seed << ": " << text_of(task);
+    }
 }
 
 TEST(Winograd, MatchesReferenceWhereLarge) {

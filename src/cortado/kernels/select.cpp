@@ -32,7 +32,7 @@ struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
   bool baseline = false;  // there to be compared with
-  bool fast = false;      // with larger rounding errors than sums in float32: for those who ask
+  bool fast = false;      // with larger rounding errors than sums in float32: for those who ask, or for bf16
   bool bf16 = false;      // makes kernels for bf16 tensors; others get theirs converted
 };
 
@@ -74,7 +74,10 @@ const std::vector<Candidate>& candidates() {
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
-      {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .fast = true},
+      {.types = {"Convolution"},
+       .implementation = {"winograd-4x4", make_winograd_4x4},
+       .fast = true,
+       .bf16 = true},
       {.types = {"Convolution"}, .implementation = {"winograd-5x5", make_winograd_5x5}, .fast = true},
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? of_onednn(convolutions) : Candidate{convolutions, implicit_gemm},
@@ -138,9 +141,10 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
   return offer.kernel || task.all_f32() ? std::move(offer) : converted_offer(candidate, task);
 }
 
-// Whether its rounding errors are accepted.
-bool allows(const std::string& only, const Candidate& candidate) {
-  return !candidate.fast || only == fast_math || only == candidate.implementation.name;
+// Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
+bool allows(const std::string& only, const Candidate& candidate, const Task& task) {
+  return !candidate.fast || only == fast_math || only == candidate.implementation.name ||
+         (candidate.bf16 && !task.all_f32());
 }
 
 // Whether `only` has a say in tasks of that type.
@@ -158,7 +162,7 @@ Selection find_kernel(const Task& task, const std::string& only) {
   const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
   auto offers = [&](const Candidate& candidate, bool converted) {
     const Implementation& implementation = candidate.implementation;
-    if (!takes(candidate, task.layer().type()) || !allows(only, candidate)) return false;
+    if (!takes(candidate, task.layer().type()) || !allows(only, candidate, task)) return false;
     if (!converted && !knows_types(candidate, task)) return false;
     if (restricted && implementation.name != only && !(chain && implementation.name == "reference"))
       return false;
@@ -232,7 +236,7 @@ void require_kernels_named(const std::string& name, std::string_view also) {
 std::vector<Implementation> implementations_of(const Task& task, const std::string& only) {
   std::vector<Implementation> known;
   for (const Candidate& candidate : candidates())
-    if (takes(candidate, task.layer().type()) && allows(only, candidate) && !candidate.types.empty() &&
+    if (takes(candidate, task.layer().type()) && allows(only, candidate, task) && !candidate.types.empty() &&
         !candidate.baseline)
       known.push_back({candidate.implementation.name,
                        [&candidate](const Task& given) { return offer_of(candidate, given); }});

@@ -50,7 +50,7 @@ OpenBlas load_openblas() {
   if (library != nullptr)
     openblas.sgemm = reinterpret_cast<decltype(openblas.sgemm)>(dlsym(library, "cblas_sgemm"));
   if (openblas.sgemm == nullptr)
-    openblas.refusal = std::string(openblas_file) + " is not installed (Debian: libopenblas0-openmp)";
+    openblas.refusal = fmt::format("{} is not installed (Debian: libopenblas0-openmp)", openblas_file);
   return openblas;
 }
 

@@ -12,6 +12,13 @@ void mask_gradient(const float* rectified, float slope, int64_t count, float* gr
   });
 }
 
+void mask_gradient(const bf16* rectified, float slope, int64_t count, bf16* gradient) {
+  parallel_ranges(count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      if (!(to_float(rectified[i]) > 0)) gradient[i] = to_bf16(slope * to_float(gradient[i]));
+  });
+}
+
 void sum_rows(const float* values, int64_t rows, int64_t channels, float* sums) {
   parallel_ranges(channels, [&](int64_t begin, int64_t end) {
     std::fill(sums + begin, sums + end, 0.0f);

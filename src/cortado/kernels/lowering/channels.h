@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cortado/base/bf16.h"
 #include "cortado/kernels/kernel.h"
 
 namespace cortado::lowering {
@@ -14,6 +15,7 @@ inline const float* first_input(const Arguments& arguments) {
 
 // The backward pass of a leaky ReLU in place: gradient *= rectified > 0 ? 1 : slope.
 void mask_gradient(const float* rectified, float slope, int64_t count, float* gradient);
+void mask_gradient(const bf16* rectified, float slope, int64_t count, bf16* gradient);
 
 // sums[channel] = sum over rows of values[row][channel].
 void sum_rows(const float* values, int64_t rows, int64_t channels, float* sums);

@@ -25,6 +25,7 @@ class ConvolutionBase : public Kernel {
         weight_(products_.weight, task.canonical_parameters),
         tail_(tail),
         outputs_(task.local_output(0).size()),
+        output_type_(task.output_type(0)),
         weights_step_(any(task.parameter_gradients)) {}
 
   std::string name() const override { return products_.name; }
@@ -47,13 +48,20 @@ class ConvolutionBase : public Kernel {
   const float* weight(const Arguments& a) const { return weight_.read(a.parameters[0], a.scratch); }
 
   void mask(const Arguments& a) const {
-    if (tail_.rectify) mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
+    if (!tail_.rectify) return;
+    if (output_type_ == ElementType::bf16) {
+      mask_gradient(elements<bf16>(a.outputs[0]), tail_.slope, outputs_,
+                    elements<bf16>(a.output_gradients[0]));
+    } else {
+      mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
+    }
   }
 
   ConvolutionProducts products_;
   LoweredWeight weight_;
   ChainTail tail_;
-  int64_t outputs_;    // elements
+  int64_t outputs_;  // elements
+  ElementType output_type_;
   bool weights_step_;  // backward_weights runs, too
 };
 
@@ -130,9 +138,11 @@ KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options
   KernelOffer offer;
   const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
   if (!tail) return offer;
-  const auto problem = convolution_problem(options, task.inputs[0], task.input_boxes[0], task.outputs[0],
-                                           task.output_boxes[0], offer.refusal);
+  auto problem = convolution_problem(options, task.inputs[0], task.input_boxes[0], task.outputs[0],
+                                     task.output_boxes[0], offer.refusal);
   if (!problem) return offer;
+  problem->image_type = task.input_type(0);
+  problem->window_type = task.output_type(0);
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
   if (products) offer.kernel = std::make_unique<ConvolutionKernel>(*tail, task, std::move(*products));
   return offer;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/kernels/lowering/lattice.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/task.h"
@@ -26,7 +27,9 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   int64_t image_channels = 1, window_channels = 1;  // of each group
   std::array<ConvolutionAxis, 3> axis;              // d, h, w
+  ElementType image_type = ElementType::f32, window_type = ElementType::f32;
 
+  bool all_f32() const { return image_type == ElementType::f32 && window_type == ElementType::f32; }
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
 
   // Taps along w and the channels are one contiguous run where there are so few channels that a run of one

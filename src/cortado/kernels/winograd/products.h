@@ -24,8 +24,8 @@ class TileProduct : public lowering::DataProduct {
 
  private:
   void choose_blocks();
-  void run_group(const float* from, const float* weight, float* to, const lowering::Epilogue& epilogue,
-                 std::byte* scratch) const;
+  void run_group(int64_t group, const float* from, const float* weight, float* to,
+                 const lowering::Epilogue& epilogue, std::byte* scratch) const;
   // The sums of some panels' columns, which begin with the first of these.
   void multiply(const float* left, const float* filters, int64_t tiles, Range panels, float* sums) const;
 
@@ -58,12 +58,12 @@ class TileSums : public lowering::FilterProduct {
     float *sums, *bias, *left, *right;
   };
   void choose_blocks();
-  void run_group(const lowering::WeightProduct::Operands& operands, float* weight_gradient,
+  void run_group(int64_t group, const lowering::WeightProduct::Operands& operands, float* weight_gradient,
                  float* bias_gradient, std::byte* scratch) const;
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
   // Sums one part, on the compute threads of the caller's partition.
-  void sum(const Part& part, const lowering::WeightProduct::Operands& operands, bool weights,
+  void sum(const Part& part, int64_t group, const lowering::WeightProduct::Operands& operands, bool weights,
            bool bias) const;
   void add_product(const Part& part, int64_t item, int64_t tiles, bool first) const;
   void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;

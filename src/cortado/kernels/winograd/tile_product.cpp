@@ -96,15 +96,13 @@ template <typename F>
 void TileProduct<F>::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
                          std::byte* scratch) const {
   for (int64_t group = 0; group < weight_.groups; ++group) {
-    const int64_t first_channel = group * filters_.columns;
-    run_group(from + group * filters_.depth, weight + group * weight_.group_elements(), to + first_channel,
-              epilogue.from_channel(first_channel), scratch);
+    run_group(group, from, weight + group * weight_.group_elements(), to, epilogue, scratch);
   }
 }
 
 template <typename F>
-void TileProduct<F>::run_group(const float* from, const float* weight, float* to, const Epilogue& epilogue,
-                               std::byte* scratch) const {
+void TileProduct<F>::run_group(int64_t group, const float* from, const float* weight, float* to,
+                               const Epilogue& epilogue, std::byte* scratch) const {
   auto* filters = reinterpret_cast<float*>(scratch);
   auto* blocks = reinterpret_cast<float*>(scratch + aligned(copies_ * filters_.elements() * sizeof(float)));
   if (blocks_ == 0) return;
@@ -122,11 +120,13 @@ void TileProduct<F>::run_group(const float* from, const float* weight, float* to
     for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
       const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
       const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
-      tiles_.transform_image(from, range, left_, left);
+      tiles_.transform_image(from, group * filters_.depth, range, left_, left);
       const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
       multiply(left, own, range.size(), some, sums);
-      tiles_.finish_windows({some.begin * tile_columns, std::min(filters_.columns, some.end * tile_columns)},
-                            sums, sums_, range, epilogue, to);
+      const int64_t first = group * filters_.columns;
+      tiles_.finish_windows(
+          {first + some.begin * tile_columns, first + std::min(filters_.columns, some.end * tile_columns)},
+          sums, sums_, range, epilogue, to);
     }
   });
 }

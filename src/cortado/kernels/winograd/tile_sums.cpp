@@ -20,10 +20,10 @@ constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory
 // adding them up; few, where they stay in L2 caches.
 constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;
 constexpr int64_t max_near_bytes = 2 << 20, min_near_tiles = 64;
-constexpr int64_t group = 48;  // image channels: whole tiles and whole vectors
-static_assert(group % tile_rows == 0 && group % vector_lanes == 0);
+constexpr int64_t channel_group = 48;  // image channels: whole tiles and whole vectors
+static_assert(channel_group % tile_rows == 0 && channel_group % vector_lanes == 0);
 
-// sums[r][column] = (first) or += sum over tiles of left[tile * group + r] * right[tile][column].
+// sums[r][column] = (first) or += sum over tiles of left[tile * channel_group + r] * right[tile][column].
 template <bool first>
 void add_tile(const float* left, const float* right, int64_t tiles, float* sums) {
   lowering::Tile<tile_rows> tile;
@@ -32,7 +32,7 @@ void add_tile(const float* left, const float* right, int64_t tiles, float* sums)
   } else {
     tile.load_rows(sums, tile_columns);
   }
-  multiply_columns<tile_rows>(tile, left, group, tiles, right);
+  multiply_columns<tile_rows>(tile, left, channel_group, tiles, right);
   tile.store_rows(sums, tile_columns);
 }
 
@@ -48,7 +48,7 @@ TileSums<F>::TileSums(const ConvolutionProblem& problem)
       sum_panels_{round_up(weight_.depth, tile_rows), weight_.columns},
       tiles_(forward_grid(problem, F::windows), weight_.depth, weight_.columns) {
   choose_blocks();
-  left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, group);
+  left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, channel_group);
   right_ = TransformedLayout::of_groups(F::positions, weight_.columns, block_, tile_columns);
 }
 
@@ -58,7 +58,7 @@ void TileSums<F>::choose_blocks() {
   const int64_t element_bytes = F::positions * sizeof(float);
   const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns;
   const int64_t tile_bytes =
-      element_bytes * (round_up(weight_.depth, group) + round_up(weight_.columns, tile_columns));
+      element_bytes * (round_up(weight_.depth, channel_group) + round_up(weight_.columns, tile_columns));
   const int64_t least = threads * sum_bytes <= max_near_bytes ? min_near_tiles : min_own_tiles;
   if (threads * sum_bytes <= max_own_bytes && tiles >= threads * least) parts_ = threads;
   block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
@@ -88,9 +88,9 @@ typename TileSums<F>::Part TileSums<F>::part(int64_t index, float* memory) const
 // Item: a group of image channels of an element. Its tiles stay in the L2 cache for all columns.
 template <typename F>
 void TileSums<F>::add_product(const Part& part, int64_t item, int64_t tiles, bool first) const {
-  const int64_t groups = divide_up(weight_.depth, group);
-  const int64_t element = item / groups, first_channel = item % groups * group;
-  const int64_t channels = std::min(group, weight_.depth - first_channel);
+  const int64_t groups = divide_up(weight_.depth, channel_group);
+  const int64_t element = item / groups, first_channel = item % groups * channel_group;
+  const int64_t channels = std::min(channel_group, weight_.depth - first_channel);
   const auto add = first ? add_tile<true> : add_tile<false>;
   const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride;
   for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
@@ -112,7 +112,7 @@ void TileSums<F>::add_bias(const Part& part, int64_t panel, int64_t tiles, bool 
 }
 
 template <typename F>
-void TileSums<F>::sum(const Part& part, const WeightProduct::Operands& operands, bool weights,
+void TileSums<F>::sum(const Part& part, int64_t group, const WeightProduct::Operands& operands, bool weights,
                       bool bias) const {
   const int64_t blocks = divide_up(part.tiles.size(), block_);
   for (int64_t block = 0; block < blocks; ++block) {
@@ -121,10 +121,13 @@ void TileSums<F>::sum(const Part& part, const WeightProduct::Operands& operands,
     const bool first = block == 0;
     parallel_ranges(tiles, [&](int64_t low, int64_t high) {
       const Range range{begin + low, begin + high};
-      if (weights) tiles_.transform_image(operands.left, range, left_, part.left + low * left_.tile_stride);
-      tiles_.transform_gradient(operands, range, right_, part.right + low * right_.tile_stride);
+      if (weights)
+        tiles_.transform_image(operands.left, group * weight_.depth, range, left_,
+                               part.left + low * left_.tile_stride);
+      tiles_.transform_gradient(operands, group * weight_.columns, range, right_,
+                                part.right + low * right_.tile_stride);
     });
-    const int64_t products = weights ? F::positions * divide_up(weight_.depth, group) : 0;
+    const int64_t products = weights ? F::positions * divide_up(weight_.depth, channel_group) : 0;
     parallel_ranges(products, [&](int64_t low, int64_t high) {
       for (int64_t item = low; item < high; ++item) add_product(part, item, tiles, first);
     });
@@ -143,20 +146,18 @@ void TileSums<F>::run(const WeightProduct::Operands& operands, float* weight_gra
     return;
   }
   for (int64_t g = 0; g < weight_.groups; ++g) {
-    const int64_t first_channel = g * weight_.columns;
-    run_group(operands.from_channels(g * weight_.depth, first_channel),
-              weight_gradient ? weight_gradient + g * weight_.group_elements() : nullptr,
-              bias_gradient ? bias_gradient + first_channel : nullptr, scratch);
+    run_group(g, operands, weight_gradient ? weight_gradient + g * weight_.group_elements() : nullptr,
+              bias_gradient ? bias_gradient + g * weight_.columns : nullptr, scratch);
   }
 }
 
 template <typename F>
-void TileSums<F>::run_group(const WeightProduct::Operands& operands, float* weight_gradient,
+void TileSums<F>::run_group(int64_t group, const WeightProduct::Operands& operands, float* weight_gradient,
                             float* bias_gradient, std::byte* scratch) const {
   auto* memory = reinterpret_cast<float*>(scratch);
   const Part total = part(0, memory);
   lowering::for_each_partition(static_cast<int>(parts_), [&](int index) {
-    sum(part(index, memory), operands, weight_gradient, bias_gradient);
+    sum(part(index, memory), group, operands, weight_gradient, bias_gradient);
   });
   if (parts_ > 1) {
     // Bias and sums lie side by side; what was not wanted is added up, too, and not read.

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "cortado/base/error.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/kernels/winograd/elements.h"
 #include "cortado/kernels/winograd/transforms.h"
 
 namespace cortado::winograd {
@@ -11,19 +13,10 @@ namespace cortado::winograd {
 using lowering::load;
 using lowering::round_up;
 using lowering::store;
-using lowering::vector_lanes;
 
 namespace {
 
 constexpr int64_t line = 16;  // floats of a cache line
-
-// A vector's first `count` lanes.
-Vector load_part(const float* from, int64_t count) {
-  Vector vector{};
-  std::memcpy(&vector, from, count * sizeof(float));
-  return vector;
-}
-void store_part(float* to, Vector vector, int64_t count) { std::memcpy(to, &vector, count * sizeof(float)); }
 
 struct TilePlace {
   int64_t plane, row, column;
@@ -52,16 +45,10 @@ template <typename Work>
   for (int64_t first = 0; first < channels; first += layout.width, offset += layout.group_stride) {
     const int64_t end = std::min(channels, first + layout.width);
     int64_t c = first;
-    for (; c + vector_lanes <= end; c += vector_lanes)
-      work(c, std::integral_constant<int64_t, vector_lanes>{}, offset + c - first);
+    for (; c + vector_lanes <= end; c += vector_lanes) work(c, AllLanes{}, offset + c - first);
     if (c < end) work(c, end - c, offset + c - first);
   }
 }
-
-Vector get(const float* from, std::integral_constant<int64_t, vector_lanes>) { return load(from); }
-Vector get(const float* from, int64_t lanes) { return load_part(from, lanes); }
-void put(float* to, Vector vector, std::integral_constant<int64_t, vector_lanes>) { store(to, vector); }
-void put(float* to, Vector vector, int64_t lanes) { store_part(to, vector, lanes); }
 
 // Calls work(std::bool_constant, std::bool_constant) for the two.
 template <typename Work>
@@ -107,15 +94,28 @@ struct WindowTile {
   int64_t at(int i, int j) const { return corner + i * row_stride + j * stride; }
 };
 
-template <typename F, bool rectify, bool whole>
-void transform_gradient_tile(const WindowTile tile, const lowering::WeightProduct::Operands operands,
+// The operands at a group's first channel, in elements of the windows' type.
+template <typename E>
+struct GradientOperands {
+  GradientOperands(const lowering::WeightProduct::Operands& operands, int64_t first)
+      : gradient(elements<E>(operands.out_gradient) + first),
+        rectified(operands.rectified ? elements<E>(operands.rectified) + first : nullptr),
+        masked(operands.masked ? elements<E>(operands.masked) + first : nullptr),
+        slope(operands.slope) {}
+  const E *gradient, *rectified;
+  E* masked;
+  float slope;
+};
+
+template <typename F, typename E, bool rectify, bool whole>
+void transform_gradient_tile(const WindowTile tile, const GradientOperands<E> operands,
                              const TransformedLayout& layout, float* to) {
   const int64_t stride = layout.element_stride;
   for_each_vector(tile.channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
     const auto read = [&](int i, int j) {
       if (!whole && !tile.has(i, j)) return Vector{};
       const int64_t at = tile.at(i, j) + c;
-      Vector gradient = get(operands.out_gradient + at, lanes);
+      Vector gradient = get(operands.gradient + at, lanes);
       if (rectify) gradient = get(operands.rectified + at, lanes) > 0 ? gradient : operands.slope * gradient;
       if (rectify && operands.masked) put(operands.masked + at, gradient, lanes);
       return gradient;
@@ -126,14 +126,14 @@ void transform_gradient_tile(const WindowTile tile, const lowering::WeightProduc
   });
 }
 
-template <typename F, bool rectify, bool whole>
+template <typename F, typename E, bool rectify, bool whole>
 void finish_tile(const WindowTile tile, Range some, const float* sums, const TransformedLayout& layout,
-                 const lowering::Epilogue epilogue, float* windows) {
+                 const lowering::Epilogue epilogue, E* windows) {
   const int64_t stride = layout.element_stride;
   for_each_vector(some.size(), layout, [&](int64_t c, auto lanes, int64_t offset) {
     const Vector bias = epilogue.bias ? get(epilogue.bias + some.begin + c, lanes) : Vector{};
     const float* first = sums + offset;
-    float* corner = windows + some.begin + c;
+    E* corner = windows + some.begin + c;
     const auto write = [&](int i, int j, Vector value) {
       if (!whole && !tile.has(i, j)) return;
       value += bias;
@@ -163,7 +163,9 @@ TileGrid forward_grid(const lowering::ConvolutionProblem& problem, int64_t side)
           {h.windows, w.windows},
           {h.pad, w.pad},
           problem.groups * problem.image_channels,
-          problem.groups * problem.window_channels};
+          problem.groups * problem.window_channels,
+          problem.image_type,
+          problem.window_type};
 }
 
 TileGrid backward_grid(const lowering::ConvolutionProblem& problem, int64_t side) {
@@ -174,7 +176,9 @@ TileGrid backward_grid(const lowering::ConvolutionProblem& problem, int64_t side
           {h.image, w.image},
           {h.kernel - 1 - h.pad, w.kernel - 1 - w.pad},
           problem.groups * problem.window_channels,
-          problem.groups * problem.image_channels};
+          problem.groups * problem.image_channels,
+          problem.window_type,
+          problem.image_type};
 }
 
 TransformedLayout TransformedLayout::of_rows(int64_t positions, int64_t channels, int64_t tiles) {
@@ -199,24 +203,25 @@ Tiles<F>::Tiles(const TileGrid& grid, int64_t image_channels, int64_t window_cha
 }
 
 template <typename F>
-void Tiles<F>::transform_image(const float* image, Range range, const TransformedLayout& layout,
-                               float* to) const {
+template <typename E>
+void Tiles<F>::transform_image_of(const E* image, Range range, const TransformedLayout& layout,
+                                  float* to) const {
   constexpr int span = F::span;
   const int64_t height = grid_.image[0], width = grid_.image[1], channels = image_channels_;
   const int64_t stride = grid_.image_stride, row_stride = width * stride;
   for_each_place(grid_, range, [&](const TilePlace& place) {
     const int64_t top = F::windows * place.row - grid_.pad[0],
                   left = F::windows * place.column - grid_.pad[1];
-    const float* corner = image + (place.plane * height + top) * row_stride + left * stride;
+    const E* corner = image + (place.plane * height + top) * row_stride + left * stride;
     if (top >= 0 && left >= 0 && top + span <= height && left + span <= width) {
       transform_image_tile<F>(
           channels, layout, [&](int i, int j) { return corner + i * row_stride + j * stride; }, to);
     } else {
-      const float* pixels[span][span];
+      const E* pixels[span][span];
       for (int64_t i = 0; i < span; ++i)
         for (int64_t j = 0; j < span; ++j) {
           const bool inside = top + i >= 0 && top + i < height && left + j >= 0 && left + j < width;
-          pixels[i][j] = inside ? corner + i * row_stride + j * stride : zeros_.data();
+          pixels[i][j] = inside ? corner + i * row_stride + j * stride : elements<E>(zeros_.data());
         }
       transform_image_tile<F>(
           channels, layout, [&](int i, int j) { return pixels[i][j]; }, to);
@@ -226,27 +231,38 @@ void Tiles<F>::transform_image(const float* image, Range range, const Transforme
 }
 
 template <typename F>
-void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& operands, Range range,
-                                  const TransformedLayout& layout, float* to) const {
-  for_each_place(grid_, range, [&](const TilePlace& place) {
-    const WindowTile tile(grid_, place, window_channels_);
-    choose(operands.rectified, tile.is_whole(), [&](auto rectify, auto whole) {
-      transform_gradient_tile<F, rectify(), whole()>(tile, operands, layout, to);
+void Tiles<F>::transform_image(const float* image, int64_t first, Range range,
+                               const TransformedLayout& layout, float* to) const {
+  with_elements(grid_.image_type,
+                [&]<typename E>() { transform_image_of(elements<E>(image) + first, range, layout, to); });
+}
+
+template <typename F>
+void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& operands, int64_t first,
+                                  Range range, const TransformedLayout& layout, float* to) const {
+  with_elements(grid_.window_type, [&]<typename E>() {
+    for_each_place(grid_, range, [&](const TilePlace& place) {
+      const WindowTile tile(grid_, place, window_channels_);
+      choose(operands.rectified, tile.is_whole(), [&](auto rectify, auto whole) {
+        transform_gradient_tile<F, E, rectify(), whole()>(tile, {operands, first}, layout, to);
+      });
+      fill_group(window_channels_, layout, to);
+      to += layout.tile_stride;
     });
-    fill_group(window_channels_, layout, to);
-    to += layout.tile_stride;
   });
 }
 
 template <typename F>
 void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
                               const lowering::Epilogue& epilogue, float* windows) const {
-  for_each_place(grid_, range, [&](const TilePlace& place) {
-    const WindowTile tile(grid_, place, window_channels_);
-    choose(epilogue.rectify, tile.is_whole(), [&](auto rectify, auto whole) {
-      finish_tile<F, rectify(), whole()>(tile, some, sums, layout, epilogue, windows);
+  with_elements(grid_.window_type, [&]<typename E>() {
+    for_each_place(grid_, range, [&](const TilePlace& place) {
+      const WindowTile tile(grid_, place, window_channels_);
+      choose(epilogue.rectify, tile.is_whole(), [&](auto rectify, auto whole) {
+        finish_tile<F, E, rectify(), whole()>(tile, some, sums, layout, epilogue, elements<E>(windows));
+      });
+      sums += layout.tile_stride;
     });
-    sums += layout.tile_stride;
   });
 }
 

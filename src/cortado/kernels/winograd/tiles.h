@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/shape.h"
 #include "cortado/kernels/lowering/problem.h"
 #include "cortado/kernels/lowering/row_product.h"
@@ -17,6 +18,7 @@ struct TileGrid {
   int64_t planes = 0;
   int64_t image[2] = {}, windows[2] = {}, pad[2] = {};  // along h and w
   int64_t image_stride = 0, window_stride = 0;          // of positions: the channels of all groups
+  ElementType image_type = ElementType::f32, window_type = ElementType::f32;
 
   int64_t rows() const { return lowering::divide_up(windows[0], side); }
   int64_t columns() const { return lowering::divide_up(windows[1], side); }
@@ -38,8 +40,9 @@ struct TransformedLayout {
   int64_t elements() const { return positions * element_stride; }  // floats in all
 };
 
-// The transforms of F (transforms.h) over ranges of a grid's tiles, of one group's channels; transformed
-// tiles begin with the range's first.
+// The transforms of F (transforms.h) over ranges of a grid's tiles, of one group's channels, which begin at
+// `first`; transformed tiles begin with the range's first. Tensors lie at pointers of float whatever the type
+// of their elements (kernel.h); what is transformed is float.
 template <typename F>
 class Tiles {
  public:
@@ -47,18 +50,22 @@ class Tiles {
   const TileGrid& grid() const { return grid_; }
 
   // B^T d B.
-  void transform_image(const float* image, Range range, const TransformedLayout& layout, float* to) const;
+  void transform_image(const float* image, int64_t first, Range range, const TransformedLayout& layout,
+                       float* to) const;
   // A dy A^T, channels filled up with zeros to whole groups. A fused ReLU masks the gradient on the way.
-  void transform_gradient(const lowering::WeightProduct::Operands& operands, Range range,
+  void transform_gradient(const lowering::WeightProduct::Operands& operands, int64_t first, Range range,
                           const TransformedLayout& layout, float* to) const;
-  // A^T m A with bias and ReLU to `some` of the windows' channels; `sums` begin with the first of these.
+  // A^T m A with bias and ReLU to `some` of all groups' channels; `sums` begin with the first of these.
   void finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
                       const lowering::Epilogue& epilogue, float* windows) const;
 
  private:
+  template <typename E>
+  void transform_image_of(const E* image, Range range, const TransformedLayout& layout, float* to) const;
+
   TileGrid grid_;
   int64_t image_channels_, window_channels_;
-  std::vector<float> zeros_;  // a position outside the image
+  std::vector<float> zeros_;  // a position outside the image, of elements of any type
 };
 
 }  // namespace cortado::winograd

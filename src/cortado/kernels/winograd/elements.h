@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "cortado/base/bf16.h"
+#include "cortado/base/element_type.h"
+#include "cortado/kernels/lowering/microkernel.h"
+
+namespace cortado::winograd {
+
+using lowering::Vector;
+using lowering::vector_lanes;
+
+// Elements of a tensor, f32 or bf16, to and from the floats of a vector; bf16 to the nearest, ties to even.
+// The number of lanes in use is a constant where it is all of them.
+using AllLanes = std::integral_constant<int64_t, vector_lanes>;
+
+template <typename E>
+using VectorOf [[gnu::vector_size(vector_lanes * sizeof(E))]] = E;
+
+inline Vector widened(VectorOf<uint16_t> from) {
+  const auto bits = __builtin_convertvector(from, VectorOf<uint32_t>) << 16;
+  return reinterpret_cast<Vector>(bits);
+}
+inline VectorOf<uint16_t> narrowed(Vector from) {
+  const auto bits = reinterpret_cast<VectorOf<uint32_t>>(from);
+  const auto nearest = bits + 0x7FFF + (bits >> 16 & 1), quiet = bits | 0x400000;
+  return __builtin_convertvector((from == from ? nearest : quiet) >> 16, VectorOf<uint16_t>);
+}
+
+template <typename Lanes>
+Vector get(const float* from, Lanes lanes) {
+  Vector vector{};
+  std::memcpy(&vector, from, static_cast<size_t>(lanes) * sizeof(float));
+  return vector;
+}
+template <typename Lanes>
+Vector get(const bf16* from, Lanes lanes) {
+  VectorOf<uint16_t> vector{};
+  std::memcpy(&vector, from, static_cast<size_t>(lanes) * sizeof(bf16));
+  return widened(vector);
+}
+template <typename Lanes>
+void put(float* to, Vector vector, Lanes lanes) {
+  std::memcpy(to, &vector, static_cast<size_t>(lanes) * sizeof(float));
+}
+template <typename Lanes>
+void put(bf16* to, Vector vector, Lanes lanes) {
+  const VectorOf<uint16_t> elements = narrowed(vector);
+  std::memcpy(static_cast<void*>(to), &elements, static_cast<size_t>(lanes) * sizeof(bf16));
+}
+
+// Calls work.template operator()<E>() for the type's E.
+template <typename Work>
+void with_elements(ElementType type, Work&& work) {
+  if (type == ElementType::bf16) return work.template operator()<bf16>();
+  work.template operator()<float>();
+}
+
+}  // namespace cortado::winograd
