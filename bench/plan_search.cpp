@@ -162,8 +162,9 @@ void measure_limits(const Topology& topology, int candidates) {
     LimitedOptimum found;
     const std::string seconds =
         timed([&] { found = search_within(graph, {fewest + (most - fewest) / 4 * quarter}); });
-    fmt::print("  {:>17} {:>9} {}", seconds, found.points,
-               found.proven ? "proven" : fmt::format("gap {:.2g} %", 100 * found.gap() / found.seconds));
+    fmt::print(
+        "  {:>17} {:>9} {}", seconds, found.points,
+        found.proven ? "proven" : fmt::format("gap {:.2g} %", 100 * found.gap().count / found.seconds.count));
   }
   fmt::print("\n");
   std::fflush(stdout);

@@ -58,7 +58,7 @@ TEST(Cheapest, EqualsExhaustiveSearchWhereVerticesHoldAll) {
     const PeakOf sum = [&](const std::vector<int>& assignment) { return graph.bytes(assignment); };
     const Cheapest free = cheapest_within({graph, held, sum, {0}});
     EXPECT_FALSE(free.limited);
-    EXPECT_EQ(free.seconds, exhaustive_search(graph).seconds);
+    EXPECT_EQ(free.seconds.count, exhaustive_search(graph).seconds);
     const Bytes least = exhaustive_within(graph, sum, {0}).least;
     for (const int64_t quarter : {0, 1, 2, 3, 4}) {
       const Bytes limit{least.count + (free.memory.count - least.count) * quarter / 4};
@@ -66,7 +66,7 @@ TEST(Cheapest, EqualsExhaustiveSearchWhereVerticesHoldAll) {
       EXPECT_TRUE(found.proven);
       EXPECT_LE(found.memory, limit);
       EXPECT_EQ(found.limited, free.memory > limit);
-      EXPECT_EQ(found.seconds, exhaustive_within(graph, sum, limit).seconds);
+      EXPECT_EQ(found.seconds.count, exhaustive_within(graph, sum, limit).seconds);
       EXPECT_EQ(found.unlimited, free.seconds);
     }
     EXPECT_THROW(cheapest_within({graph, held, sum, {least.count - 1}}), NothingFits);
@@ -93,11 +93,11 @@ TEST(Cheapest, WhatItFindsFitsAndTheBoundIsOneWhereEdgesHoldBytes) {
         const Cheapest found = cheapest_within({graph, held, peak, {limit}});
         EXPECT_LE(found.memory.count, limit);
         EXPECT_EQ(found.memory, peak(found.assignment));
-        EXPECT_LE(found.lower_bound, best);
-        EXPECT_GE(found.seconds, best - 1e-9);
-        EXPECT_LE(found.seconds, found.proven ? best + 1e-9 : found.seconds);
+        EXPECT_LE(found.lower_bound.count, best);
+        EXPECT_GE(found.seconds.count, best - 1e-9);
+        EXPECT_LE(found.seconds.count, found.proven ? best + 1e-9 : found.seconds.count);
         proven += found.proven;
-        missed += found.seconds > 1.25 * best;
+        missed += found.seconds.count > 1.25 * best;
       } catch (const NothingFits&) {
         ADD_FAILURE() << "something fits in " << limit;
       }

@@ -62,10 +62,10 @@ TEST(LimitedSearch, EqualsExhaustiveSearchUnderAnyLimit) {
           const LimitedOptimum found = search_within(graph, {limit});
           ASSERT_TRUE(found.fits);
           EXPECT_TRUE(found.proven);
-          EXPECT_EQ(found.seconds, points[p].second);
+          EXPECT_EQ(found.seconds.count, points[p].second);
           EXPECT_EQ(found.bytes, graph.bytes(found.assignment));
           EXPECT_LE(found.bytes.count, limit);
-          EXPECT_EQ(found.gap(), 0);
+          EXPECT_EQ(found.gap().count, 0);
         }
       }
       const LimitedOptimum none = search_within(graph, {points[0].first - 1});
@@ -89,7 +89,7 @@ TEST(LimitedSearch, GivesWhatItHasWhenItMayNotLookAtEnough) {
   EXPECT_LE(guess.bytes, limit);
   EXPECT_LE(guess.lower_bound, proven.seconds);
   EXPECT_GE(guess.seconds, proven.seconds);
-  EXPECT_GT(guess.gap(), 0);
+  EXPECT_GT(guess.gap().count, 0);
 }
 
 TEST(Frontier, HasTheCornersOfExhaustiveSearch) {

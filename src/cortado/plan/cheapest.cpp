@@ -18,11 +18,11 @@ class CheapestSearch {
   Cheapest run() {
     const Optimum optimum = search(problem_.graph);
     best_ = {.assignment = optimum.assignment,
-             .seconds = optimum.seconds,
+             .seconds = {optimum.seconds},
              .memory = least_ = problem_.peak(optimum.assignment),
              .proven = optimum.proven,
-             .unlimited = optimum.seconds,
-             .lower_bound = optimum.seconds,
+             .unlimited = {optimum.seconds},
+             .lower_bound = {optimum.seconds},
              .search = optimum.statistics};
     if (problem_.limit.count == 0 || best_.memory <= problem_.limit) return best_;
     best_.limited = true;
@@ -35,7 +35,7 @@ class CheapestSearch {
 
  private:
   // Whether it fits; takes it where it is the cheapest so far.
-  bool see(const std::vector<int>& assignment, double seconds) {
+  bool see(const std::vector<int>& assignment, Seconds seconds) {
     const Bytes memory = problem_.peak(assignment);
     least_ = std::min(least_, memory);
     if (memory > problem_.limit) return false;
@@ -58,16 +58,17 @@ class CheapestSearch {
 
   void narrow(Tradeoffs::Point larger) {
     Tradeoffs::Point fitting = tradeoffs_.fewest_bytes();
-    if (!see(fitting.assignment, fitting.seconds)) return;
+    if (!see(fitting.assignment, {fitting.seconds})) return;
     constexpr int most_searches = 24;
     for (int searches = 0; searches < most_searches && is_tradeoff(fitting, larger); ++searches) {
       const double multiplier = multiplier_between(fitting, larger);
       Tradeoffs::Point middle = tradeoffs_.at(multiplier);
       const double cost = middle.seconds + multiplier * middle.bytes;
       // Less a little for what the search rounds.
-      best_.lower_bound = std::max(
-          best_.lower_bound, cost * (1 - 1e-9) - multiplier * static_cast<double>(problem_.limit.count));
-      const bool fits = see(middle.assignment, middle.seconds);
+      best_.lower_bound =
+          std::max(best_.lower_bound,
+                   Seconds{cost * (1 - 1e-9) - multiplier * static_cast<double>(problem_.limit.count)});
+      const bool fits = see(middle.assignment, {middle.seconds});
       if (cost >= (fitting.seconds + multiplier * fitting.bytes) * (1 - 1e-11)) return;
       (fits ? fitting : larger) = std::move(middle);
     }

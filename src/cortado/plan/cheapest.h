@@ -30,12 +30,12 @@ struct LimitedProblem {
 
 struct Cheapest {
   std::vector<int> assignment;
-  double seconds = 0;
+  Seconds seconds;
   Bytes memory;             // peak of the assignment
   bool limited = false;     // the cheapest of all does not fit
   bool proven = false;      // none that fits is cheaper
-  double unlimited = 0;     // the seconds of the cheapest of all
-  double lower_bound = 0;   // of the seconds of all that fit; with `proven` the seconds themselves
+  Seconds unlimited;        // the seconds of the cheapest of all
+  Seconds lower_bound;      // of the seconds of all that fit; with `proven` the seconds themselves
   SearchStatistics search;  // of the search without a limit
 };
 

@@ -20,7 +20,7 @@ class LimitedSearch {
     best_ = search_.fewest_bytes();
     result_.fits = best_.bytes <= limit_;
     result_.proven = !result_.fits;  // nothing fits: nothing is faster
-    result_.lower_bound = best_.seconds;
+    result_.lower_bound = {best_.seconds};
     const FrontierPoint fastest = search_.least_seconds();
     if (result_.fits && fastest.bytes <= limit_) {
       best_ = fastest;
@@ -30,10 +30,10 @@ class LimitedSearch {
       for (const size_t set_limit : {size_t{8}, size_t{64}, size_t{512}, size_t{0}})
         if (!result_.proven) improve(set_limit);
     }
-    if (result_.proven) result_.lower_bound = best_.seconds;
+    if (result_.proven) result_.lower_bound = {best_.seconds};
     best_ = search_.original(best_);
     result_.assignment = best_.assignment;
-    result_.seconds = best_.seconds;
+    result_.seconds = {best_.seconds};
     result_.bytes = best_.bytes;
     result_.searches = search_.searches();
     return result_;
@@ -43,13 +43,13 @@ class LimitedSearch {
   // Narrows two corners of the frontier, one that fits and one that does not, until they are neighbours.
   void find_multiplier(FrontierPoint larger) {
     FrontierPoint fitting = best_;
-    result_.lower_bound = larger.seconds;
+    result_.lower_bound = {larger.seconds};
     while (fitting.seconds > larger.seconds) {
       const FrontierPoint middle = search_.between(fitting, larger, multiplier_);
       const auto bytes = [](const FrontierPoint& point) { return static_cast<double>(point.bytes.count); };
       const double cost = middle.seconds + multiplier_ * bytes(middle);
       result_.lower_bound =
-          std::max(result_.lower_bound, cost - multiplier_ * static_cast<double>(limit_.count));
+          std::max(result_.lower_bound, Seconds{cost - multiplier_ * static_cast<double>(limit_.count)});
       if (middle.bytes <= limit_ && middle.seconds < best_.seconds) best_ = middle;
       const double known = fitting.seconds + multiplier_ * bytes(fitting);
       if (cost >= known - 1e-11 * std::abs(known)) return;

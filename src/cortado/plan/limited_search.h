@@ -16,11 +16,11 @@ struct LimitedSearchOptions {
 struct LimitedOptimum {
   bool fits = false;            // some assignment is within the limit
   std::vector<int> assignment;  // the best one that fits; when nothing fits, one of fewest bytes
-  double seconds = 0;
+  Seconds seconds;
   Bytes bytes;
-  bool proven = false;     // nothing within the limit is faster
-  double lower_bound = 0;  // of the seconds of what fits; with `proven` the seconds themselves
-  double gap() const { return seconds - lower_bound; }
+  bool proven = false;  // nothing within the limit is faster
+  Seconds lower_bound;  // of the seconds of what fits; with `proven` the seconds themselves
+  Seconds gap() const { return seconds - lower_bound; }
   int searches = 0;
   int64_t points = 0;
 };

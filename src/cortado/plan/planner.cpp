@@ -33,13 +33,13 @@ class PlanMaker {
   Plan run() {
     const Cheapest best = cheapest_within({graph_.costs, held_, peak(), options_.memory});
     Plan plan{assignment("plan", best.assignment)};
-    plan.seconds = {best.seconds};
+    plan.seconds = best.seconds;
     plan.strategy = strategy_of(best.assignment);
     plan.proven = best.proven;
-    plan.lower_bound = {best.lower_bound};
+    plan.lower_bound = best.lower_bound;
     plan.memory_limit = options_.memory;
     plan.limited = best.limited;
-    plan.unlimited = {best.unlimited};
+    plan.unlimited = best.unlimited;
     plan.search = best.search;
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     add_alternatives(plan, best);
@@ -127,7 +127,7 @@ class PlanMaker {
     const auto marginals = min_marginals(graph_.costs);
     const auto alternative = [&](size_t v, int candidate) -> Alternative {
       if (candidate < 0) return {{}, {infinity}};
-      const double adds = marginals[v][static_cast<size_t>(candidate)] - best.seconds;
+      const double adds = marginals[v][static_cast<size_t>(candidate)] - best.seconds.count;
       const Priced& priced = graph_.candidates[v][static_cast<size_t>(candidate)];
       return {priced.strategy, {best.limited ? std::max(adds, 0.0) : adds}, priced.compute.bound};
     };
