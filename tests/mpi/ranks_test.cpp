@@ -338,7 +338,8 @@ TEST_F(Ranks, TheEndOfTheProcessThatStartedThemEndsTheJob) {
       result.output,
       testing::ContainsRegex("cortado: error: the launcher.* .last iteration [0-9]+.; the job was stopped; "
                              "resume with --snapshot s_iter_[0-9]+.safetensors\n"));
-  // The newest that is there, or the one before: a rank may end after it has written one and before it says so.
+  // The newest that is there, or the one before: a rank may end after it has written one and before it says
+  // so.
   const size_t at = result.output.find("s_iter_", result.output.find("resume with"));
   const int told = std::stoi(result.output.substr(at + 7));
   EXPECT_EQ(folder_.count(fmt::format("s_iter_{}.safetensors", told)), 1);
