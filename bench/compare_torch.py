@@ -7,7 +7,7 @@
 
 In every round each contender runs once, so that a machine that changes its speed changes it for all of them:
 `cortado time`, and PyTorch contiguous and channels_last, each as installed and tuned (jemalloc preloaded, never
-giving memory back). Ratios are taken within a round; their median is the result. Peak memory is the largest
+giving memory back); in bf16 by autocast and, tuned, with weights in bf16, too. Ratios are taken within a round; their median is the result. Peak memory is the largest
 resident set the process ever had. Without --cortado, only PyTorch is measured. `--out NAME` writes NAME.md and
 NAME.json. Needs Debian's python3-torch, python3-torchvision and, for tuning, libjemalloc2.
 """
@@ -30,6 +30,7 @@ TUNING = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_de
 
 CORTADO = "cortado"
 TUNED = ("contiguous, tuned", "channels_last, tuned")
+CONVERTED = ("contiguous, converted, tuned", "channels_last, converted, tuned")  # weights in bf16, too
 INSTALLED = ("contiguous, as installed", "channels_last, as installed")
 
 
@@ -60,12 +61,18 @@ def time_cortado(program, model, arguments):
     return {"step_seconds": times["step_seconds"], "percent_of_peak": times.get("percent_of_peak"), "peak_mib": peak}
 
 
+def tuned(arguments):
+    return TUNED + (CONVERTED if arguments.precision == "bf16" else ())
+
+
 def time_torch(variant, model, arguments):
     command = [arguments.python, HERE / "torch_step.py", "--model", model, *common(model, arguments)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
     if variant.startswith("channels_last"):
         command.append("--channels-last")
-    if variant in TUNED:
+    if "converted" in variant:
+        command.append("--converted")
+    if variant in tuned(arguments):
         environment |= {"LD_PRELOAD": arguments.jemalloc, "MALLOC_CONF": TUNING}
     output, peak = run(command, environment)
     return {"step_seconds": json.loads(output)["step_seconds"], "peak_mib": peak}
@@ -73,7 +80,7 @@ def time_torch(variant, model, arguments):
 
 def measure(model, arguments):
     """{contender: [one result a round]}; every other round runs the contenders backwards."""
-    contenders = ([CORTADO] if arguments.cortado else []) + list(TUNED) + list(INSTALLED)
+    contenders = ([CORTADO] if arguments.cortado else []) + list(tuned(arguments)) + list(INSTALLED)
     results = {contender: [] for contender in contenders}
     for number in range(arguments.rounds):
         for contender in contenders if number % 2 == 0 else contenders[::-1]:
@@ -95,10 +102,10 @@ def best(results, variants):
     return min(variants, key=lambda variant: median(r["step_seconds"] for r in results[variant]))
 
 
-def summarize(model, results):
+def summarize(model, results, arguments):
     """One row of the table: medians, and medians of the ratios taken round by round."""
     row = {"model": model, "batch": BATCHES[model]}
-    for label, variants in (("tuned", TUNED), ("installed", INSTALLED)):
+    for label, variants in (("tuned", tuned(arguments)), ("installed", INSTALLED)):
         variant = best(results, variants)
         row[label] = {"variant": variant,
                       "images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[variant]),
@@ -124,7 +131,7 @@ def markdown(rows):
              "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for row in rows:
         ours, tuned, installed = row.get(CORTADO, {}), row["tuned"], row["installed"]
-        layout = {label: row[label]["variant"].split(",")[0] for label in ("tuned", "installed")}
+        layout = {label: row[label]["variant"].rsplit(",", 1)[0] for label in ("tuned", "installed")}
         lines.append(" | ".join([
             f"| {row['model']}", str(row["batch"]), cell(ours.get("images_per_second"), ".2f"),
             f"{tuned['images_per_second']:.2f} ({layout['tuned']})",
@@ -148,7 +155,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=5, help="timed steps of each contender in each round")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="of both; PyTorch's by autocast")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="of both; PyTorch's by autocast and converted, the best of them")
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--jemalloc", default=ctypes.util.find_library("jemalloc"), help="library to preload")
     parser.add_argument("--out", help="write OUT.md and OUT.json")
@@ -163,7 +170,7 @@ def main():
     rows, raw = [], {}
     for model in arguments.models:
         raw[model] = measure(model, arguments)
-        rows.append(summarize(model, raw[model]))
+        rows.append(summarize(model, raw[model], arguments))
     table = markdown(rows)
     print(table)
     if arguments.out:

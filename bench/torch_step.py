@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Times training steps of a torchvision model in PyTorch: float32 or, with --precision bf16, autocast to bfloat16; SGD
-with momentum and weight decay, dropout as the model has it, random data that stays in memory.
+"""Times training steps of a torchvision model in PyTorch: float32 or, with --precision bf16, autocast to bfloat16 or
+(--converted) all of it in bfloat16, weights and updates too; SGD with momentum and weight decay, dropout as the model has
+it, random data that stays in memory.
 
 Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
 wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
@@ -37,6 +38,7 @@ def main():
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--master", default="127.0.0.1", help="address of rank 0")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--converted", action="store_true", help="bf16: convert the model in place of autocast")
     parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
     arguments = parser.parse_args()
 
@@ -50,6 +52,9 @@ def main():
                                              world_size=arguments.ranks)
         model = torch.nn.parallel.DistributedDataParallel(model)
     images = torch.randn(arguments.batch, 3, extent, extent).contiguous(memory_format=layout)
+    if arguments.converted:
+        model, images = model.bfloat16(), images.bfloat16()
+    autocast = arguments.precision == "bf16" and not arguments.converted
     labels = torch.randint(1000, (arguments.batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
 
@@ -57,8 +62,8 @@ def main():
     for _ in range(arguments.warm_up + arguments.iterations):
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.precision == "bf16"):
-            loss = torch.nn.functional.cross_entropy(model(images), labels)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            loss = torch.nn.functional.cross_entropy(model(images).float(), labels)
         loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
