@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Net: shape of a sample, batch, learning rate.
 NETS = {
+    "lenet": ("1x28x28", 16, 1e-3),
     "alexnet": ("3x67x67", 4, 1e-4),
     "vgg-a": ("3x32x32", 4, 1e-5),
     "inception-v3": ("3x107x107", 16, 1e-7),
@@ -40,7 +41,7 @@ CHANNEL_AND_FILTER = {
     },
 }
 
-FEW = [("alexnet", 2, "owt"), ("vgg-a", 4, "spatial"), ("u-net-3d", 2, "spatial"),
+FEW = [("lenet", 4, "owt"), ("vgg-a", 4, "spatial"), ("u-net-3d", 2, "spatial"),
        ("densenet-121", 2, "random:1"), ("resnet-50", 4, "channel-and-filter")]
 
 
