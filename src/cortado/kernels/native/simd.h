@@ -1,7 +1,9 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #ifdef __AVX__
@@ -12,18 +14,45 @@
 
 namespace cortado::native {
 
-// Eight floats, or the one float of a remainder: kernels write each loop body once, for both
-// (docs/explanation/kernels.md). Arithmetic, comparison and ?: are the compiler's own on either type.
-using floats = float __attribute__((vector_size(32)));
-using ints = int32_t __attribute__((vector_size(32)));
-using uints = uint32_t __attribute__((vector_size(32)));
+// `lanes` floats, as many as the widest registers hold; half of them; or one. Kernels write each loop body
+// once, for all three (docs/explanation/kernels.md). Arithmetic, comparison and ?: are the compiler's own on
+// any of them.
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+inline constexpr int64_t lanes = 16;
+#else
 inline constexpr int64_t lanes = 8;
+#endif
+inline constexpr int64_t half_lanes = lanes / 2;
+
+namespace detail {
+
+template <typename Element, int64_t count>
+using VectorOf [[gnu::vector_size(count * sizeof(Element))]] = Element;
+
+template <typename Element, typename V>
+struct Like {
+  using type = VectorOf<Element, int64_t{sizeof(V) / sizeof(float)}>;
+};
+template <typename Element>
+struct Like<Element, float> {
+  using type = Element;
+};
+
+}  // namespace detail
+
+using floats = detail::VectorOf<float, lanes>;
+using half_floats = detail::VectorOf<float, half_lanes>;
+using ints = detail::VectorOf<int32_t, lanes>;
+using uints = detail::VectorOf<uint32_t, lanes>;
 
 template <typename V>
 inline constexpr int64_t lanes_of = sizeof(V) / sizeof(float);
+// As many elements as V has floats.
+template <typename Element, typename V>
+using like = typename detail::Like<Element, V>::type;
 // The integer type as wide as V; comparisons of V can be kept in it.
 template <typename V>
-using ints_of = std::conditional_t<std::is_same_v<V, float>, int32_t, ints>;
+using ints_of = like<int32_t, V>;
 
 template <typename V>
 inline V load(const float* address) {
@@ -38,14 +67,9 @@ inline V load(const bf16* address) {
   if constexpr (std::is_same_v<V, float>) {
     return to_float(*address);
   } else {
-#ifdef __AVX2__
-    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(address)));
-    return reinterpret_cast<V>(_mm256_slli_epi32(wide, 16));
-#else
-    V value;
-    for (int64_t lane = 0; lane < lanes; ++lane) value[lane] = to_float(address[lane]);
-    return value;
-#endif
+    like<uint16_t, V> upper;
+    std::memcpy(&upper, address, sizeof(upper));
+    return reinterpret_cast<V>(__builtin_convertvector(upper, like<uint32_t, V>) << 16);
   }
 }
 
@@ -66,54 +90,64 @@ inline bool wants_streaming(const E* address, int64_t count, int64_t row = lanes
          reinterpret_cast<uintptr_t>(address) % (lanes * sizeof(E)) == 0;
 }
 
-template <bool streaming, typename V>
-inline void store(float* address, V value) {
+// Writes past the caches where the instruction set can; the address is a multiple of the size of `value`.
+template <typename Value>
+inline void stream(void* address, const Value& value) {
 #ifdef __AVX__
-  if constexpr (streaming && std::is_same_v<V, floats>) {
-    _mm256_stream_ps(address, reinterpret_cast<__m256>(value));
+  if constexpr (sizeof(Value) % sizeof(__m256i) == 0) {
+    __m256i parts[sizeof(Value) / sizeof(__m256i)];
+    std::memcpy(parts, &value, sizeof(Value));
+    for (size_t i = 0; i < std::size(parts); ++i)
+      _mm256_stream_si256(static_cast<__m256i*>(address) + i, parts[i]);
+    return;
+  } else if constexpr (sizeof(Value) == sizeof(__m128i)) {
+    _mm_stream_si128(static_cast<__m128i*>(address), std::bit_cast<__m128i>(value));
     return;
   }
 #endif
-  std::memcpy(address, &value, sizeof(V));
+  std::memcpy(address, &value, sizeof(Value));
+}
+
+template <bool streaming, typename V>
+inline void store(float* address, V value) {
+  if constexpr (streaming && lanes_of<V> == lanes) {
+    stream(address, value);
+  } else {
+    std::memcpy(address, &value, sizeof(V));
+  }
 }
 template <typename V>
 inline void store(float* address, V value) {
   store<false>(address, value);
 }
 
-// Eight floats, each to the nearest bf16, ties to even. AVX-512's instruction takes numbers below the normal
-// ones, 2^-126, for zeros.
-#ifdef __AVX2__
-inline __m128i narrowed(floats value) {
-  const __m256 v = reinterpret_cast<__m256>(value);
+// Each float to the nearest bf16, ties to even. AVX-512's instruction takes numbers below the normal ones,
+// 2^-126, for zeros.
+template <typename V>
+inline like<uint16_t, V> narrowed(V value) {
 #if defined(__AVX512BF16__) && defined(__AVX512VL__)
-  return reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(v));
-#else
-  const __m256i bits = _mm256_castps_si256(v),
-                odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
-  const __m256i no_number = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-  const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, no_number), 16);
-  return _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+  if constexpr (sizeof(V) == sizeof(__m512)) {
+    return std::bit_cast<like<uint16_t, V>>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(value)));
+  } else if constexpr (sizeof(V) == sizeof(__m256)) {
+    return std::bit_cast<like<uint16_t, V>>(_mm256_cvtneps_pbh(std::bit_cast<__m256>(value)));
+  }
 #endif
+  const auto bits = reinterpret_cast<like<uint32_t, V>>(value);
+  const auto nearest = bits + 0x7FFF + (bits >> 16 & 1), quiet = bits | 0x400000;
+  return __builtin_convertvector((value == value ? nearest : quiet) >> 16, like<uint16_t, V>);
 }
-#endif
 
 template <bool streaming, typename V>
 inline void store(bf16* address, V value) {
   if constexpr (std::is_same_v<V, float>) {
     *address = to_bf16(value);
   } else {
-#ifdef __AVX2__
-    if constexpr (streaming) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(address), narrowed(value));
+    const like<uint16_t, V> upper = narrowed(value);
+    if constexpr (streaming && lanes_of<V> == lanes) {
+      stream(address, upper);
     } else {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(address), narrowed(value));
+      std::memcpy(static_cast<void*>(address), &upper, sizeof(upper));
     }
-#else
-    for (int64_t lane = 0; lane < lanes; ++lane) address[lane] = to_bf16(value[lane]);
-#endif
   }
 }
 template <typename V>
@@ -130,7 +164,12 @@ inline void finish_streaming() {
 
 // Upper halves of the 64-bit products.
 inline uints multiply_high(uints a, uint32_t b) {
-#ifdef __AVX2__
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+  const __m512i factor = _mm512_set1_epi32(static_cast<int32_t>(b)), both = reinterpret_cast<__m512i>(a);
+  const __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(both, factor), 32);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(both, 32), factor);
+  return reinterpret_cast<uints>(_mm512_mask_blend_epi32(0xAAAA, even, odd));
+#elif defined(__AVX2__)
   const __m256i factor = _mm256_set1_epi32(static_cast<int32_t>(b)), both = reinterpret_cast<__m256i>(a);
   const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(both, factor), 32);
   const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(both, 32), factor);
@@ -141,37 +180,50 @@ inline uints multiply_high(uints a, uint32_t b) {
 #endif
 }
 
-// Eight bytes as ints, and back (values in [0, 256)).
-inline ints widen(const uint8_t* bytes) {
-#ifdef __AVX2__
-  int64_t packed;
+// Bytes as ints, as many as V has floats, and back (values in [0, 256)).
+template <typename V>
+inline ints_of<V> widen(const uint8_t* bytes) {
+  like<uint8_t, V> packed;
   std::memcpy(&packed, bytes, sizeof(packed));
-  return reinterpret_cast<ints>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(packed)));
-#else
-  ints wide;
-  for (int64_t lane = 0; lane < lanes; ++lane) wide[lane] = bytes[lane];
-  return wide;
-#endif
+  return __builtin_convertvector(packed, ints_of<V>);
 }
-inline void narrow(uint8_t* bytes, ints wide) {
-#ifdef __AVX2__
-  const __m256i lowest = _mm256_set1_epi32(0x0C080400);
-  const __m256i packed = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(wide), lowest);
-  const int64_t both = _mm_cvtsi128_si64(
-      _mm_unpacklo_epi32(_mm256_castsi256_si128(packed), _mm256_extracti128_si256(packed, 1)));
-  std::memcpy(bytes, &both, sizeof(both));
-#else
-  for (int64_t lane = 0; lane < lanes; ++lane) bytes[lane] = static_cast<uint8_t>(wide[lane]);
-#endif
+template <typename V>
+inline void narrow(uint8_t* bytes, ints_of<V> wide) {
+  const auto packed = __builtin_convertvector(wide, like<uint8_t, V>);
+  std::memcpy(bytes, &packed, sizeof(packed));
 }
 
-// body.template operator()<V>(i) over [begin, end): by eight lanes, then one by one.
+// body.template operator()<V>(i) over [begin, end): by all lanes, at most once by half of them, then one by
+// one.
 template <typename Body>
 inline void by_lanes(int64_t begin, int64_t end, Body&& body) {
   int64_t i = begin;
   for (; i + lanes <= end; i += lanes) body.template operator()<floats>(i);
+  if (i + half_lanes <= end) {
+    body.template operator()<half_floats>(i);
+    i += half_lanes;
+  }
   for (; i < end; ++i) body.template operator()<float>(i);
 }
+
+// A value of V for each V that by_lanes() calls its body with: what a loop over lanes keeps from one call to
+// the next.
+struct EachWidth {
+  floats all{};
+  half_floats half{};
+  float one = 0;
+
+  template <typename V>
+  V& of() {
+    if constexpr (std::is_same_v<V, floats>) {
+      return all;
+    } else if constexpr (std::is_same_v<V, half_floats>) {
+      return half;
+    } else {
+      return one;
+    }
+  }
+};
 
 template <typename V>
 inline V maximum(V a, V b) {
