@@ -12,12 +12,16 @@
 
 #include "cortado/base/bf16.h"
 
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define CORTADO_AVX512
+#endif
+
 namespace cortado::native {
 
 // `lanes` floats, as many as the widest registers hold; half of them; or one. Kernels write each loop body
 // once, for all three (docs/explanation/kernels.md). Arithmetic, comparison and ?: are the compiler's own on
 // any of them.
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#ifdef CORTADO_AVX512
 inline constexpr int64_t lanes = 16;
 #else
 inline constexpr int64_t lanes = 8;
@@ -40,6 +44,45 @@ struct Like<Element, float> {
 
 }  // namespace detail
 
+// As many elements as V has floats.
+template <typename Element, typename V>
+using like = typename detail::Like<Element, V>::type;
+
+namespace detail {
+
+// As many unsigned integers of one or two bytes as V has floats, widened. GCC 12 widens by halves and joins
+// them where the processor has one instruction.
+template <typename V, typename Narrow>
+inline like<uint32_t, V> load_widened(const Narrow* address) {
+  like<Narrow, V> narrow;
+  std::memcpy(&narrow, address, sizeof(narrow));
+  constexpr bool bytes = sizeof(Narrow) == 1;
+#ifdef CORTADO_AVX512
+  if constexpr (sizeof(V) == sizeof(__m512)) {
+    if constexpr (bytes) {
+      return std::bit_cast<like<uint32_t, V>>(
+          _mm512_maskz_cvtepu8_epi32(0xFFFF, std::bit_cast<__m128i>(narrow)));
+    } else {
+      return std::bit_cast<like<uint32_t, V>>(
+          _mm512_maskz_cvtepu16_epi32(0xFFFF, std::bit_cast<__m256i>(narrow)));
+    }
+  }
+#endif
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == sizeof(__m256)) {
+    if constexpr (bytes) {
+      const __m128i low = _mm_cvtsi64_si128(std::bit_cast<int64_t>(narrow));
+      return std::bit_cast<like<uint32_t, V>>(_mm256_cvtepu8_epi32(low));
+    } else {
+      return std::bit_cast<like<uint32_t, V>>(_mm256_cvtepu16_epi32(std::bit_cast<__m128i>(narrow)));
+    }
+  }
+#endif
+  return __builtin_convertvector(narrow, like<uint32_t, V>);
+}
+
+}  // namespace detail
+
 using floats = detail::VectorOf<float, lanes>;
 using half_floats = detail::VectorOf<float, half_lanes>;
 using ints = detail::VectorOf<int32_t, lanes>;
@@ -47,9 +90,6 @@ using uints = detail::VectorOf<uint32_t, lanes>;
 
 template <typename V>
 inline constexpr int64_t lanes_of = sizeof(V) / sizeof(float);
-// As many elements as V has floats.
-template <typename Element, typename V>
-using like = typename detail::Like<Element, V>::type;
 // The integer type as wide as V; comparisons of V can be kept in it.
 template <typename V>
 using ints_of = like<int32_t, V>;
@@ -67,9 +107,7 @@ inline V load(const bf16* address) {
   if constexpr (std::is_same_v<V, float>) {
     return to_float(*address);
   } else {
-    like<uint16_t, V> upper;
-    std::memcpy(&upper, address, sizeof(upper));
-    return reinterpret_cast<V>(__builtin_convertvector(upper, like<uint32_t, V>) << 16);
+    return reinterpret_cast<V>(detail::load_widened<V>(reinterpret_cast<const uint16_t*>(address)) << 16);
   }
 }
 
@@ -162,34 +200,49 @@ inline void finish_streaming() {
 #endif
 }
 
+namespace detail {
+
+using pairs = VectorOf<uint64_t, half_lanes>;
+
+// The lower half of each pair, times the factor.
+inline pairs multiply_low_halves(pairs a, uint32_t factor) {
+#ifdef CORTADO_AVX512
+  const __m512i factors = reinterpret_cast<__m512i>(uints{} + factor);
+  return reinterpret_cast<pairs>(_mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), factors));
+#elif defined(__AVX2__)
+  const __m256i factors = reinterpret_cast<__m256i>(uints{} + factor);
+  return reinterpret_cast<pairs>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), factors));
+#else
+  return (a & 0xFFFFFFFF) * factor;
+#endif
+}
+
+}  // namespace detail
+
 // Upper halves of the 64-bit products.
 inline uints multiply_high(uints a, uint32_t b) {
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  const __m512i factor = _mm512_set1_epi32(static_cast<int32_t>(b)), both = reinterpret_cast<__m512i>(a);
-  const __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(both, factor), 32);
-  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(both, 32), factor);
-  return reinterpret_cast<uints>(_mm512_mask_blend_epi32(0xAAAA, even, odd));
-#elif defined(__AVX2__)
-  const __m256i factor = _mm256_set1_epi32(static_cast<int32_t>(b)), both = reinterpret_cast<__m256i>(a);
-  const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(both, factor), 32);
-  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(both, 32), factor);
-  return reinterpret_cast<uints>(_mm256_blend_epi32(even, odd, 0xAA));
-#else
-  for (int64_t lane = 0; lane < lanes; ++lane) a[lane] = static_cast<uint32_t>(uint64_t{a[lane]} * b >> 32);
-  return a;
-#endif
+  const auto both = reinterpret_cast<detail::pairs>(a);
+  const detail::pairs even = detail::multiply_low_halves(both, b) >> 32,
+                      odd = detail::multiply_low_halves(both >> 32, b) >> 32 << 32;
+  return reinterpret_cast<uints>(even | odd);
 }
 
 // Bytes as ints, as many as V has floats, and back (values in [0, 256)).
 template <typename V>
 inline ints_of<V> widen(const uint8_t* bytes) {
-  like<uint8_t, V> packed;
-  std::memcpy(&packed, bytes, sizeof(packed));
-  return __builtin_convertvector(packed, ints_of<V>);
+  return reinterpret_cast<ints_of<V>>(detail::load_widened<V>(bytes));
 }
 template <typename V>
 inline void narrow(uint8_t* bytes, ints_of<V> wide) {
-  const auto packed = __builtin_convertvector(wide, like<uint8_t, V>);
+#ifdef CORTADO_AVX512
+  if constexpr (sizeof(V) == sizeof(__m512)) {
+    const __m128i packed = _mm512_maskz_cvtepi32_epi8(0xFFFF, std::bit_cast<__m512i>(wide));
+    std::memcpy(bytes, &packed, sizeof(packed));
+    return;
+  }
+#endif
+  const auto halves = __builtin_convertvector(wide, like<uint16_t, V>);
+  const auto packed = __builtin_convertvector(halves, like<uint8_t, V>);
   std::memcpy(bytes, &packed, sizeof(packed));
 }
 
