@@ -192,12 +192,13 @@ void visit_broadcast(const BroadcastLayout& x, std::byte* scratch, const std::ar
   double* partial = reinterpret_cast<double*>(scratch);  // shares x terms x size
   parallel_ranges(
       x.tiles() * shares, [&](int64_t begin, int64_t end) __attribute__((flatten)) {
+        const std::remove_cvref_t<Body> own = body;  // whose pointers no store can change
         detail::TileSums<terms> sums;
         for (int64_t unit = begin; unit < end; ++unit) {
           const int64_t share = unit % shares;
           const detail::BroadcastTile tile(x, unit / shares, share, shares);
-          x.single() ? detail::visit_tile<terms, true>(x, tile, sums, body)
-                     : detail::visit_tile<terms, false>(x, tile, sums, body);
+          x.single() ? detail::visit_tile<terms, true>(x, tile, sums, own)
+                     : detail::visit_tile<terms, false>(x, tile, sums, own);
           const int64_t operand = tile.block * x.columns + tile.column;
           for (int t = 0; t < terms; ++t) {
             if (shares > 1) {
