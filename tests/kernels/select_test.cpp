@@ -6,9 +6,15 @@
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/layers/bias.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/scale.h"
+#include "cortado/layers/slice.h"
+#include "cortado/layers/split.h"
 
 #include "tests/kernels/make_layer.h"
 #include "tests/kernels/native_task.h"
@@ -28,6 +34,28 @@ TEST(Select, TakesTheReferenceLast) {
   EXPECT_NE(selected(convolution), "reference");
   EXPECT_EQ(selected(relu()), "native");
   EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
+}
+
+// What today's image nets have between their products.
+TEST(Select, TakesNativeKernelsForSqueezeAndExcitation) {
+  const auto kernel = [](const LayerPtr& layer, const std::vector<Shape>& inputs, int outputs = 1) {
+    return select_kernel(whole_task(layer, Phase::train, inputs, outputs)).kernel->name();
+  };
+  const Shape vector{image[0], image[1]}, wide{image[0], image[1] * 2, image[2], image[3]};
+  const auto average = [](std::vector<int64_t> window) {
+    return layer<Pooling>(
+        PoolingOptions{.method = PoolingOptions::Method::average, .kernel = std::move(window)});
+  };
+  EXPECT_EQ(kernel(average({6, 5}), {image}), "native global-average-pooling");
+  EXPECT_EQ(kernel(average({3}), {image}), "native average-pooling");
+  EXPECT_EQ(kernel(layer<Scale>(ScaleOptions{.broadcast = {.axis = 0}}), {image, vector}), "native scale");
+  EXPECT_EQ(kernel(layer<Bias>(BiasOptions{.broadcast = {.axis = 0}}), {image, vector}), "native bias");
+  EXPECT_EQ(kernel(layer<Split>(), {image}, 2), "native split");
+  EXPECT_EQ(kernel(layer<Slice>(SliceOptions{}), {wide}, 2), "native slice");
+  EXPECT_EQ(kernel(layer<PRelu>(PReluOptions{}), {image}), "native prelu");
+  for (const PointwiseFunction& function : std::vector<PointwiseFunction>{
+           SigmoidOptions{}, SwishOptions{}, ClipOptions{.min = 0, .max = 6}, PowerOptions{}, ExpOptions{}})
+    EXPECT_TRUE(kernel(layer<Pointwise>(function), {image}).starts_with("native "));
 }
 
 TEST(Select, TakesWinogradWhereItIsFaster) {

@@ -99,6 +99,7 @@ const std::vector<Candidate>& candidates() {
       native({"PReLU"}, make_native_prelu),
       native(pointwise_types(), make_native_activation),
       native({"Dropout"}, make_native_dropout),
+      native({"Pooling"}, make_native_global_pooling),
       native({"Pooling"}, make_native_pooling),
       native({"LRN"}, make_native_lrn),
       native({"Softmax"}, make_native_softmax),
@@ -109,6 +110,7 @@ const std::vector<Candidate>& candidates() {
       native({"Eltwise"}, make_native_eltwise),
       native({"Reshape", "Flatten"}, make_native_reshape),
       native({"Crop"}, make_native_crop),
+      native({"Split"}, make_native_split),
       {{}, {"reference", make_reference}},
   };
   return list;
