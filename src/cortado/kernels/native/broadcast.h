@@ -110,22 +110,12 @@ using TileSums = std::array<std::array<double, BroadcastLayout::tile_columns>, t
 // A run of neighbours that all meet one element of the operand.
 template <int terms, typename Body>
 inline void add_run(int64_t first, int64_t count, int64_t operand, TileSums<terms>& sums, Body&& body) {
-  std::array<floats, terms> many{};
-  std::array<float, terms> one{};
+  std::array<EachWidth, terms> totals;
   by_lanes(0, count, [&]<typename V>(int64_t i) {
     const std::array<V, terms> term = body(BroadcastPlace<V, true>{first + i, operand});
-    for (int t = 0; t < terms; ++t) {
-      if constexpr (lanes_of<V> == 1) {
-        one[t] += term[t];
-      } else {
-        many[t] += term[t];
-      }
-    }
+    for (int t = 0; t < terms; ++t) totals[t].template of<V>() += term[t];
   });
-  for (int t = 0; t < terms; ++t) {
-    for (int lane = 0; lane < lanes; ++lane) one[t] += many[t][lane];
-    sums[t][0] += one[t];
-  }
+  for (int t = 0; t < terms; ++t) sums[t][0] += totals[t].sum();
 }
 
 // Rows of `width` columns, `step` elements apart, that all meet the same elements of the operand. They are

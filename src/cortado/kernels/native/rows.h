@@ -31,9 +31,7 @@ template <typename Term>
 inline float row_sum(int64_t count, Term&& term) {
   EachWidth sum;
   by_lanes(0, count, [&]<typename V>(int64_t i) { sum.of<V>() += term.template operator()<V>(i); });
-  for (int lane = 0; lane < lanes; ++lane) sum.one += sum.all[lane];
-  for (int lane = 0; lane < half_lanes; ++lane) sum.one += sum.half[lane];
-  return sum.one;
+  return sum.sum();
 }
 
 // Writes the class of each row of scores whose classes are contiguous, -1 where its label does not count

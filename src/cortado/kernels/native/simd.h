@@ -276,6 +276,12 @@ struct EachWidth {
       return one;
     }
   }
+  float sum() const {
+    float total = one;
+    for (int64_t lane = 0; lane < lanes; ++lane) total += all[lane];
+    for (int64_t lane = 0; lane < half_lanes; ++lane) total += half[lane];
+    return total;
+  }
 };
 
 template <typename V>
