@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/select.h"
@@ -272,6 +273,15 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
       EXPECT_EQ(selection.refusals.at(0), "onednn: no instructions for bf16 products");
     }
   }
+}
+
+TEST(PrecisionNotice, IsForBf16WithoutInstructionsForIt) {
+  EXPECT_EQ(precision_notice(Precision::f32, false), "");
+  EXPECT_EQ(precision_notice(Precision::f32, true), "");
+  EXPECT_EQ(precision_notice(Precision::bf16, true), "");
+  EXPECT_NE(precision_notice(Precision::bf16, false).find("stored in bf16 and computed in f32"),
+            std::string::npos);
+  EXPECT_EQ(precision_notice(Precision::bf16).empty(), onednn::has_bf16_instructions());
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 // Prints what a user should know though the work goes on, on stderr.
 void print_notice(const std::string& line);
+// Prints at the first rank what a user of that precision should know of this processor, if anything.
+void print_precision_notice(Precision precision);
 
 // Prints what `--strategy auto` chose and why.
 void print_choice(const AutoChoice& choice);
