@@ -275,13 +275,13 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
   }
 }
 
-TEST(PrecisionNotice, IsForBf16WithoutInstructionsForIt) {
-  EXPECT_EQ(precision_notice(Precision::f32, false), "");
-  EXPECT_EQ(precision_notice(Precision::f32, true), "");
-  EXPECT_EQ(precision_notice(Precision::bf16, true), "");
-  EXPECT_NE(precision_notice(Precision::bf16, false).find("stored in bf16 and computed in f32"),
+TEST(PrecisionWarnings, AreForBf16WithoutInstructionsForIt) {
+  EXPECT_TRUE(precision_warnings(Precision::f32, false).empty());
+  EXPECT_TRUE(precision_warnings(Precision::f32, true).empty());
+  EXPECT_TRUE(precision_warnings(Precision::bf16, true).empty());
+  EXPECT_NE(precision_warnings(Precision::bf16, false).at(0).find("stored in bf16 and computed in f32"),
             std::string::npos);
-  EXPECT_EQ(precision_notice(Precision::bf16).empty(), onednn::has_bf16_instructions());
+  EXPECT_EQ(precision_warnings(Precision::bf16).empty(), onednn::has_bf16_instructions());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TrainedNet trained_net(const ApplyArguments& a) {
   NetFile file = read_net(a.model);
   print_warnings(file.warnings);
   file.precision = a.precision;
-  print_precision_notice(a.precision);
+  print_warnings(precision_warnings(a.precision));
   caffe::NetState state = net_state(file, Phase::test, a.level, split_list(a.stages));
   return {std::move(file), std::move(state), split_list(a.weights), print_notice};
 }

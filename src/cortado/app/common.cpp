@@ -12,7 +12,6 @@
 #include "cortado/cli/number_option.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/processors.h"
-#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/names.h"
 #include "cortado/measure/algorithms.h"
 #include "cortado/net/read_net.h"
@@ -117,11 +116,6 @@ std::unique_ptr<Communicator> join_job(const MachineOptions& o) {
 }
 
 void print_notice(const std::string& line) { fmt::print(stderr, "cortado: {}\n", line); }
-
-void print_precision_notice(Precision precision) {
-  const std::string notice = precision_notice(precision);
-  if (!notice.empty() && launched_rank().value_or(LaunchedRank{}).rank == 0) print_notice(notice);
-}
 
 void print_choice(const AutoChoice& choice) {
   if (!choice.obstacle.empty())

@@ -12,6 +12,7 @@
 #include "cortado/base/command_files.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/declare_net.h"
 #include "cortado/net/source_override.h"
 #include "cortado/train/trainer.h"
@@ -42,8 +43,6 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 std::unique_ptr<Communicator> join_job(const MachineOptions& options);
 // Prints what a user should know though the work goes on, on stderr.
 void print_notice(const std::string& line);
-// Prints at the first rank what a user of that precision should know of this processor, if anything.
-void print_precision_notice(Precision precision);
 
 // Prints what `--strategy auto` chose and why.
 void print_choice(const AutoChoice& choice);

@@ -78,8 +78,7 @@ void run_plan(const PlanArguments& a) {
   files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
-  if (const std::string notice = rate_notice(machine, a.model.precision); !notice.empty())
-    print_notice(notice);
+  print_warnings(rate_warnings(machine, a.model.precision));
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const auto with_batch = [&](int64_t batch) {
     ModelOptions model = a.model;

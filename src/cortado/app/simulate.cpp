@@ -69,8 +69,7 @@ void run_simulate(const SimulateArguments& a) {
   files.check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
-  if (const std::string notice = rate_notice(machine, a.model.precision); !notice.empty())
-    print_notice(notice);
+  print_warnings(rate_warnings(machine, a.model.precision));
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
   auto [strategy, misfit] = choose_on_machine(a.strategy, network, machine);

@@ -64,16 +64,16 @@ ElementType product_type(const Task& task) {
   return task.all_f32() || task.f32_products ? ElementType::f32 : ElementType::bf16;
 }
 
-std::string rate_notice(const DeviceGraph& machine, Precision precision) {
-  if (precision != Precision::bf16) return "";
+std::vector<std::string> rate_warnings(const DeviceGraph& machine, Precision precision) {
+  if (precision != Precision::bf16) return {};
   for (int device = 0; device < machine.devices(); ++device) {
     if (machine.device(device).bf16_peak.per_second == 0)
-      return fmt::format(
+      return {fmt::format(
           "machine '{}' says no rate of bf16; products count at the rate of f32. \"gflops\": {{\"f32\": ..., "
           "\"bf16\": ...}} says both",
-          machine.machine().name);
+          machine.machine().name)};
   }
-  return "";
+  return {};
 }
 
 Flops forward_flops(const Task& task) {

@@ -33,8 +33,8 @@ TaskKind kind_of(const Task& task);
 // is in f32.
 ElementType product_type(const Task& task);
 
-// What a user of that precision should know of the machine's rates; empty: nothing.
-std::string rate_notice(const DeviceGraph& machine, Precision precision);
+// What a user of that precision should know of the machine's rates, a line each.
+std::vector<std::string> rate_warnings(const DeviceGraph& machine, Precision precision);
 
 // FLOPs of the forward pass of a task's own share.
 Flops forward_flops(const Task& task);
