@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/select.h"
@@ -294,6 +295,15 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
       EXPECT_EQ(selection.refusals.at(0), "onednn: no instructions for bf16 products");
     }
   }
+}
+
+TEST(PrecisionWarnings, AreForBf16WithoutInstructionsForIt) {
+  EXPECT_TRUE(precision_warnings(Precision::f32, false).empty());
+  EXPECT_TRUE(precision_warnings(Precision::f32, true).empty());
+  EXPECT_TRUE(precision_warnings(Precision::bf16, true).empty());
+  EXPECT_NE(precision_warnings(Precision::bf16, false).at(0).find("stored in bf16 and computed in f32"),
+            std::string::npos);
+  EXPECT_EQ(precision_warnings(Precision::bf16).empty(), onednn::has_bf16_instructions());
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ bool f32_or_bf16(const Task& task) {
 
 // Whether the candidate may make kernels for tensors of the task's types themselves.
 bool knows_types(const Candidate& candidate, const Task& task) {
-  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task));
+  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task) && !task.f32_products);
 }
 
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
@@ -146,7 +146,7 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
 bool allows(const std::string& only, const Candidate& candidate, const Task& task) {
   return !candidate.fast || only == fast_math || only == candidate.implementation.name ||
-         (candidate.bf16 && !task.all_f32());
+         (candidate.bf16 && !task.all_f32() && !task.f32_products);
 }
 
 // Whether `only` has a say in tasks of that type.
