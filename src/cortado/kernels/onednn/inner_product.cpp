@@ -69,8 +69,8 @@ void join_axes(WeightedProblem& problem, const Shape& input, bool transpose) {
   problem.canonical = weights_of({outputs, columns}, {1}, transpose);
 }
 
-// Whether the product is one of matrices: with more axes oneDNN has the weights blocked by channels and
-// multiplies bf16 three times slower. Weights that must stay canonical cannot have their columns permuted.
+// Whether the product is one of matrices. Weights that must stay canonical cannot have their columns
+// permuted.
 bool joins_axes(const WeightedProblem& problem, const Shape& input) {
   return problem.in_bf16() && input.rank() > 2 && input.size() > 0 && !problem.canonical_weights;
 }
