@@ -37,9 +37,11 @@ ZOO = {
     "googlenet": (13_378_280, None),  # torchvision's has batch norm, and 3x3 where the paper has 5x5
     "inception-v3": (23_834_568, lambda: tv.inception_v3(dropout=0, aux_logits=False, init_weights=False)),
     "inception-v3-aux": (27_161_264, lambda: tv.inception_v3(dropout=0, aux_logits=True, init_weights=False)),
+    "resnet-18": (11_689_512, tv.resnet18),
     "resnet-50": (25_557_032, tv.resnet50),
     "wrn-50-2": (68_883_240, tv.wide_resnet50_2),
     "wrn-50-4": (223_439_144, lambda: tv.resnet50(width_per_group=256)),
+    "resnext-50-32x4d": (25_028_904, tv.resnext50_32x4d),
     "densenet-121": (7_978_856, tv.densenet121),
     "u-net": (31_037_698, None),
     "u-net-3d": (5_601_187, None),
