@@ -20,6 +20,7 @@ MODELS = {
     "alexnet": tv.alexnet,
     "vgg-a": tv.vgg11,
     "vgg-16": tv.vgg16,
+    "vgg-16-bn": tv.vgg16_bn,
     "resnet-18": tv.resnet18,
     "resnet-50": tv.resnet50,
     "inception-v3": lambda: tv.inception_v3(aux_logits=False, init_weights=False),

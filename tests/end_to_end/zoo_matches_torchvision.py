@@ -31,6 +31,7 @@ ZOO = {
     "alexnet": (61_100_840, lambda: tv.alexnet(dropout=0)),
     "vgg-a": (132_863_336, lambda: tv.vgg11(dropout=0)),
     "vgg-16": (138_357_544, lambda: tv.vgg16(dropout=0)),
+    "vgg-16-bn": (138_365_992, lambda: tv.vgg16_bn(dropout=0)),
     "vgg-128": (47_609_192, None),
     "vgg-256": (76_400_360, None),
     "vgg-512": (140_175_848, None),
