@@ -126,7 +126,8 @@ TEST(NativeScale, EqualsReferenceForEveryBroadcast) {
   set_compute_threads(threads);
 }
 
-// More channels than a tile has, more tiles than threads share, more repeats than a sum in float has.
+// More channels than a tile has, more tiles than threads share, more repeats than a sum in float has. Sums of tens
+// of thousands may cancel to little, so their rounding is compared loosely; integers are exact.
 TEST(NativeScale, EqualsReferenceOnLargerTensors) {
   for (const Shape& shape : {Shape{2, 1100, 5, 3}, Shape{70, 24, 3, 3}, Shape{1, 3, 80, 90}}) {
     for (const Shape& operand :
@@ -135,7 +136,7 @@ TEST(NativeScale, EqualsReferenceOnLargerTensors) {
       const std::vector<Shape> inputs{shape, operand};
       const Task task = whole_task(layer<Scale>(options), Phase::train, inputs, 1);
       const auto kernel = make_native_scale(task).kernel;
-      EXPECT_TRUE(matches_reference(task, *kernel, 1e-5));
+      EXPECT_TRUE(matches_reference(task, *kernel, 1e-4));
       EXPECT_TRUE(matches_reference(task, *kernel, 0, DataKind::small_integers));
     }
     expect_equal(chain_task({scale(true)}, shape), make_native_scale);
