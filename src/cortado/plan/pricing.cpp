@@ -167,7 +167,7 @@ class GroupPricer::Run {
       std::iota(all.begin(), all.end(), 0);
       if (node.loss_weights[0] != 0)
         add_sums(Collective::allgather, {&all, 1}, bytes_of(1, ElementType::f32));
-    } else if (node.layer->type() == "BatchNorm" && node.phase == Phase::train) {
+    } else if (node.layer->sums_statistics(node.phase)) {
       const Degrees& degrees = config_of(i).degrees;
       const auto groups =
           groups_by(config_.devices, degrees.c, [&](int index) { return index / degrees.r % degrees.c; });
