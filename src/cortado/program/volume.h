@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cstdint>
-
+#include "cortado/base/units.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
 
 // Payload bytes that one rank sends and receives.
 struct Volume {
-  int64_t sent = 0, received = 0;
+  Bytes sent, received;
   Volume& operator+=(const Volume& other);
   bool operator==(const Volume&) const = default;
 };
