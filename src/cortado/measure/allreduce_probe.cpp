@@ -23,7 +23,7 @@ std::vector<CollectiveTime> measure_allreduce(Communicator& job, Seconds duratio
     std::vector<int> group(static_cast<size_t>(members));
     std::iota(group.begin(), group.end(), 0);
     double once = 0;  // as rank 0 sees it, for all
-    const auto told = job.allreduce(group, &once, 1);
+    const auto broadcast = job.allreduce(group, &once, 1);
     int64_t before = 0;
     for (int64_t count : sizes) {
       const double expected =
@@ -33,13 +33,13 @@ std::vector<CollectiveTime> measure_allreduce(Communicator& job, Seconds duratio
       probes::finish(*sum);
       const double first = probes::seconds_of([&] { probes::finish(*sum); });
       once = job.rank() == 0 ? first : 0;
-      probes::finish(*told);
+      probes::finish(*broadcast);
       const int rounds = probes::times_in(share, once, 2, 2000);
       once = probes::seconds_of([&] {
         for (int i = 0; i < rounds; ++i) probes::finish(*sum);
       });
       once = job.rank() == 0 ? once / rounds : 0;
-      probes::finish(*told);
+      probes::finish(*broadcast);
       times.push_back({members, {count * probes::float_bytes}, {once}});
       before = count;
     }
