@@ -67,13 +67,11 @@ Volume volume_of(Collective collective, const Ring& ring) {
 }
 
 void add_exchange(const Program& program, const Movement& movement, Volumes& volumes) {
-  if (movement.group.empty()) {
-    volumes.messages += messages_of(movement);
-  } else if (movement.sums) {
-    volumes.scatters += volume_of(Collective::reduce_scatter, ring_of(movement, program.rank));
-  } else {
-    volumes.gathers += volume_of(Collective::allgather, ring_of(movement, program.rank));
-  }
+  const Volume volume = volume_of(movement, program.rank);
+  if (movement.group.empty())
+    volumes.messages += volume;
+  else
+    (movement.sums ? volumes.scatters : volumes.gathers) += volume;
 }
 
 Volume statistics_volume(const Program& program, const steps::SumStatistics& sum) {
@@ -103,6 +101,12 @@ Volume& Volume::operator+=(const Volume& other) {
   sent += other.sent;
   received += other.received;
   return *this;
+}
+
+Volume volume_of(const Movement& movement, int rank) {
+  if (movement.group.empty()) return messages_of(movement);
+  const Ring ring = ring_of(movement, rank);
+  return movement.sums ? ring.scatter() : ring.gather();
 }
 
 Volume Volumes::total() const {
