@@ -108,10 +108,10 @@ void print_cuts(const std::vector<Planned>& plans, const std::vector<std::string
 void print_bytes(const std::string& machine, const std::string& net, int64_t extent) {
   const Planned narrow = planned(net, extent, machine, 16, "nchw"),
                 wide = planned(net, extent, machine, 16, std::string(plan::all_dimensions));
-  const double data = static_cast<double>(wide.graph.sent_bytes(wide.baseline("data"))),
-               owt = static_cast<double>(wide.graph.sent_bytes(wide.baseline("owt"))),
-               of_narrow = static_cast<double>(narrow.graph.sent_bytes(narrow.optimum.assignment)),
-               of_wide = static_cast<double>(wide.graph.sent_bytes(wide.optimum.assignment));
+  const double data = static_cast<double>(wide.graph.sent_bytes(wide.baseline("data")).count),
+               owt = static_cast<double>(wide.graph.sent_bytes(wide.baseline("owt")).count),
+               of_narrow = static_cast<double>(narrow.graph.sent_bytes(narrow.optimum.assignment).count),
+               of_wide = static_cast<double>(wide.graph.sent_bytes(wide.optimum.assignment).count);
   fmt::print("{:<17} {:<13} {:>9.0f} {:>9.0f} {:>9.0f} {:>9.0f} {:>10.1f} {:>10.1f} {:>9.1f}\n", machine, net,
              data / 1e6, owt / 1e6, of_narrow / 1e6, of_wide / 1e6, data / of_narrow, data / of_wide,
              owt / of_narrow);

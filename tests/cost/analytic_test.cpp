@@ -92,7 +92,7 @@ TEST(AnalyticCosts, DevicesShareTheirBus) {
   const std::vector<std::vector<int>> near{{0, 1}, {2, 3}}, far{{0, 2}};
   EXPECT_NEAR(costs.collective(Collective::allreduce, near, bytes).count, 0.05, 1e-4);
   EXPECT_NEAR(costs.collective(Collective::allreduce, far, bytes).count, 0.1, 1e-3);
-  const ExchangeVolume volume{.inside = 1e6, .node_inside = 2e6, .messages = 1, .total = 1};
+  const ExchangeVolume volume{.inside = 1e6, .node_inside = 2e6, .messages = 1, .total = {1}};
   EXPECT_NEAR(costs.exchange(volume).count, 5e-4 + 1e-6, 1e-9);
 }
 
@@ -105,7 +105,7 @@ TEST(AnalyticCosts, SmallSumsTakeTheirLatency) {
 TEST(AnalyticCosts, ExchangeTakesTheSlowestWay) {
   AnalyticCosts costs(two_by_two());
   EXPECT_EQ(costs.exchange({}).count, 0);
-  ExchangeVolume volume{.inside = 1e6, .across = 0, .node_across = 0, .messages = 1, .total = 1};
+  ExchangeVolume volume{.inside = 1e6, .across = 0, .node_across = 0, .messages = 1, .total = {1}};
   EXPECT_NEAR(costs.exchange(volume).count, 1e-4 + 1e-6, 1e-9);
   volume.across = 1e6;
   EXPECT_NEAR(costs.exchange(volume).count, 1e-3 + 1e-5, 1e-9);

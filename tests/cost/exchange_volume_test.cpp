@@ -70,7 +70,7 @@ ExchangeVolume counted(const Layout& owned, const Layout& needed, const std::vec
   for (const Transfer& move : moves) {
     if (move.from == move.to) continue;
     ++senders[static_cast<size_t>(move.to)];
-    volume.total += static_cast<int64_t>(static_cast<double>(move.box.shape().size()) * float_bytes);
+    volume.total += bytes_of(move.box.shape(), ElementType::f32);
   }
   auto most = [](const std::vector<double>& a, const std::vector<double>& b) {
     return std::max(*std::ranges::max_element(a), *std::ranges::max_element(b));

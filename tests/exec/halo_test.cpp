@@ -103,8 +103,8 @@ void expect_halo(const Case& c, const Degrees& grid, int64_t extent) {
     const Volumes volumes = volumes_of(run.program);
     EXPECT_EQ(volumes.gathers, Volume{});
     EXPECT_EQ(volumes.scatters, Volume{});
-    EXPECT_EQ(run.traffic.received - volumes.gradients.received, halo + given + loss);
-    EXPECT_EQ(run.traffic.sent - volumes.gradients.sent, halo + given + loss);
+    EXPECT_EQ(run.traffic.received - volumes.gradients.received.count, halo + given + loss);
+    EXPECT_EQ(run.traffic.sent - volumes.gradients.sent.count, halo + given + loss);
     int64_t forward = 0;
     for (const Step& step : run.program.steps) {
       const auto* exchange = step.as<steps::Exchange>();

@@ -140,7 +140,7 @@ void expect_formulas(const Block& block, const Degrees& grid) {
   for (int rank = 0; rank < ranks; ++rank) {
     SCOPED_TRACE(fmt::format("rank {}", rank));
     const Volumes volumes = volumes_of(runs[static_cast<size_t>(rank)].program);
-    auto both = [](int64_t bytes) { return Volume{bytes, bytes}; };
+    auto both = [](int64_t bytes) { return Volume{{bytes}, {bytes}}; };
     EXPECT_EQ(volumes.gathers, both(expected.gathers));
     EXPECT_EQ(volumes.scatters, both(expected.scatters));
     EXPECT_EQ(volumes.statistics, both(expected.statistics));
@@ -150,8 +150,8 @@ void expect_formulas(const Block& block, const Degrees& grid) {
     EXPECT_EQ(volumes.messages, both((residual.shortcut_moves(rank) ? 2 * own : 0) + loss));
 
     const Traffic counted = runs[static_cast<size_t>(rank)].traffic;
-    EXPECT_EQ(counted.sent, volumes.total().sent);
-    EXPECT_EQ(counted.received, volumes.total().received);
+    EXPECT_EQ(counted.sent, volumes.total().sent.count);
+    EXPECT_EQ(counted.received, volumes.total().received.count);
   }
 }
 

@@ -162,6 +162,10 @@ TEST(BatchNorm, HasThreeParametersThatForwardWrites) {
   EXPECT_TRUE(BatchNormOptions{}.global_statistics(Phase::test));
   EXPECT_FALSE(BatchNormOptions{}.global_statistics(Phase::train));
   EXPECT_TRUE(BatchNormOptions{.use_global_stats = true}.global_statistics(Phase::train));
+  EXPECT_TRUE(BatchNorm(BatchNormOptions{}).sums_statistics(Phase::train));
+  EXPECT_FALSE(BatchNorm(BatchNormOptions{}).sums_statistics(Phase::test));
+  EXPECT_FALSE(BatchNorm({.use_global_stats = true}).sums_statistics(Phase::train));
+  EXPECT_TRUE(BatchNorm({.use_global_stats = false}).sums_statistics(Phase::test));
 }
 
 TEST(Scale, BroadcastsAlongTheOtherAxes) {

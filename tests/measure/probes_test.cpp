@@ -1,9 +1,10 @@
-#include "cortado/measure/probes.h"
-
 #include <gtest/gtest.h>
 #include <set>
 
 #include "cortado/comm/local/local_job.h"
+#include "cortado/measure/allreduce_probe.h"
+#include "cortado/measure/link_probes.h"
+#include "cortado/measure/message_overhead.h"
 
 namespace cortado {
 namespace {

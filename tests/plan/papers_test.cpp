@@ -66,8 +66,8 @@ class Planned {
   // How many times as much a built-in strategy sends.
   double sent_by(const char* strategy) const {
     const auto other = graph_.assignment(network_, built_in_strategy(strategy, network_, machine_.devices()));
-    return static_cast<double>(graph_.sent_bytes(other)) /
-           static_cast<double>(graph_.sent_bytes(assignment_));
+    return static_cast<double>(graph_.sent_bytes(other).count) /
+           static_cast<double>(graph_.sent_bytes(assignment_).count);
   }
 
  private:

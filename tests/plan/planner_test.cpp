@@ -192,7 +192,7 @@ TEST(Planner, CountsTheBytesThatProgramsSend) {
       const Strategy strategy = built_in_strategy(name, net, devices);
       EXPECT_EQ(strategy.find("f")->sync == GradientSync::replicate, name == "replicated");
       const NodeStrategies strategies = resolve(strategy, net, devices, "test");
-      int64_t sent = 0, predicted = 0;
+      Bytes sent, predicted;
       for (int rank = 0; rank < devices; ++rank) {
         sent += volumes_of(lower(net, place(net, strategies, devices), testing::facts_of,
                                  {.keep_tensors = false, .rank = rank, .after_pass = {}}))
@@ -206,8 +206,7 @@ TEST(Planner, CountsTheBytesThatProgramsSend) {
         const plan::Priced& priced = graph.candidates[v][static_cast<size_t>(assignment.back())];
         predicted += priced.sums_bytes + priced.sync_bytes;
       }
-      for (const auto& edge : graph.edges)
-        predicted += graph.volume(edge, assignment).total * (edge.backward ? 2 : 1);
+      for (const auto& edge : graph.edges) predicted += graph.moved(edge, assignment);
       EXPECT_EQ(predicted, sent);
     }
   }

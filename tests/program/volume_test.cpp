@@ -24,9 +24,9 @@ constexpr int64_t parameters = 2 * 148 * 4;
 constexpr int64_t row = 2 * 4 * 6 * 4;  // of one tensor of 2x4x6x6
 
 TEST(Volumes, OfAnAllreduceAreTwiceAllButOneShare) {
-  EXPECT_EQ(volumes({.n = 2}).gradients, (Volume{parameters, parameters}));  // 2 * (2-1)/2
+  EXPECT_EQ(volumes({.n = 2}).gradients, (Volume{{parameters}, {parameters}}));  // 2 * (2-1)/2
   // Shares of 98, 99 and 99 floats: there all but its own, and all but the one that it would end with.
-  EXPECT_EQ(volumes({.h = 3}).gradients, (Volume{4 * (198 + 197), 4 * (197 + 198)}));
+  EXPECT_EQ(volumes({.h = 3}).gradients, (Volume{{4 * (198 + 197)}, {4 * (197 + 198)}}));
 }
 
 TEST(Volumes, OfOwnersAreThoseOfAnAllreduce) {
@@ -37,15 +37,15 @@ TEST(Volumes, OfOneRankAreNothing) { EXPECT_EQ(volumes({}).total(), Volume{}); }
 
 // One row there and its gradient back. The loss, a float, is summed on rank 0 and reported to rank 1.
 TEST(Volumes, OfHalosAreTheirRows) {
-  EXPECT_EQ(volumes({.h = 2}).messages, (Volume{2 * row + 4, 2 * row + 4}));
+  EXPECT_EQ(volumes({.h = 2}).messages, (Volume{{2 * row + 4}, {2 * row + 4}}));
   EXPECT_EQ(volumes({.h = 2}).gathers, Volume{});
 }
 
 // Each has half of a, needs all of it, and gives back the gradient of the other half.
 TEST(Volumes, OfChannelsAreGathersAndScatters) {
   const Volumes found = volumes({.c = 2});
-  EXPECT_EQ(found.gathers, (Volume{3 * row, 3 * row}));
-  EXPECT_EQ(found.scatters, (Volume{3 * row, 3 * row}));
+  EXPECT_EQ(found.gathers, (Volume{{3 * row}, {3 * row}}));
+  EXPECT_EQ(found.scatters, (Volume{{3 * row}, {3 * row}}));
   EXPECT_EQ(found.gradients, Volume{});
 }
 
@@ -55,12 +55,12 @@ class Ring {
   Ring(const std::vector<int>& group, std::map<int, Volume>& volumes) : group_(group), volumes_(volumes) {}
 
   // Goes round from the owner on.
-  void gather(size_t owner, int64_t bytes) { go_round(owner, bytes); }
+  void gather(size_t owner, Bytes bytes) { go_round(owner, bytes); }
   // Goes round to the owner: the rank after it begins.
-  void scatter(size_t owner, int64_t bytes) { go_round(owner + 1, bytes); }
+  void scatter(size_t owner, Bytes bytes) { go_round(owner + 1, bytes); }
 
  private:
-  void go_round(size_t from, int64_t bytes) {
+  void go_round(size_t from, Bytes bytes) {
     for (size_t hop = 0; hop + 1 < group_.size(); ++hop) {
       volumes_[group_[(from + hop) % group_.size()]].sent += bytes;
       volumes_[group_[(from + hop + 1) % group_.size()]].received += bytes;
@@ -87,18 +87,18 @@ void add_collective(const Program& program, const Step& step, std::map<int, Volu
     const auto owner = static_cast<size_t>(i);
     if (const auto* sum = step.as<steps::SumStatistics>()) {
       const int64_t addends = sum->sums.bytes.size() / 8;
-      const int64_t share = 8 * (addends * (i + 1) / members - addends * i / members);
+      const Bytes share{8 * (addends * (i + 1) / members - addends * i / members)};
       ring.scatter(owner, share);
       ring.gather(owner, share);
     } else if (step.is<steps::Exchange>()) {
       const Movement movement = program.movement_of(step);
       const auto& chunk = movement.chunks[owner];
-      const int64_t bytes = chunk ? 4 * chunk->shape().size() : 0;
+      const Bytes bytes{chunk ? 4 * chunk->shape().size() : 0};
       movement.sums ? ring.scatter(owner, bytes) : ring.gather(owner, bytes);
     } else {
       const int64_t elements = elements_of(program, step);
-      const int64_t even = 4 * (elements * (i + 1) / members - elements * i / members);
-      const int64_t block = 4 * block_of(elements, static_cast<int>(members), static_cast<int>(i)).size();
+      const Bytes even{4 * (elements * (i + 1) / members - elements * i / members)};
+      const Bytes block{4 * block_of(elements, static_cast<int>(members), static_cast<int>(i)).size()};
       if (step.is<steps::SumGradient>()) ring.scatter(owner, even), ring.gather(owner, even);
       if (step.is<steps::ScatterGradient>()) ring.scatter(owner, block);
       if (step.is<steps::GatherParameter>()) ring.gather(owner, block);
@@ -107,7 +107,7 @@ void add_collective(const Program& program, const Step& step, std::map<int, Volu
 }
 
 TEST(Volumes, AreThoseOfChunksThatGoRoundOneByOne) {
-  int64_t moved = 0;
+  Bytes moved;
   for (uint32_t seed = 0; seed < 100; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 5);
     SCOPED_TRACE(fmt::format("seed {}, {} ranks", seed, ranks));
@@ -120,8 +120,8 @@ TEST(Volumes, AreThoseOfChunksThatGoRoundOneByOne) {
         add_collective(program, step, expected);
         if (!step.is<steps::Exchange>() || !step.group().empty()) continue;
         for (const auto& part : program.movement_of(step).sends) {
-          expected[program.rank].sent += 4 * part.box.shape().size();
-          expected[part.peer].received += 4 * part.box.shape().size();
+          expected[program.rank].sent += {4 * part.box.shape().size()};
+          expected[part.peer].received += {4 * part.box.shape().size()};
         }
       }
     }
@@ -130,7 +130,7 @@ TEST(Volumes, AreThoseOfChunksThatGoRoundOneByOne) {
       moved += volumes_of(program).total().sent;
     }
   }
-  EXPECT_GT(moved, 1'000'000);
+  EXPECT_GT(moved.count, 1'000'000);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST(Simulator, LateUpdatesHideSumsUnderTheNextForwardPass) {
   EXPECT_LT(late.iteration.count, at_once.iteration.count - forward / 2);
   EXPECT_NEAR(late.computing[0].count, at_once.computing[0].count, 1e-12);
   // No iteration is shorter than its computing, or than its messages take on the link.
-  const double sums = static_cast<double>(volumes_of(programs[0]).gradients.sent) / 0.1e9;
+  const double sums = static_cast<double>(volumes_of(programs[0]).gradients.sent.count) / 0.1e9;
   EXPECT_GE(late.iteration.count, std::max(late.computing[0].count, sums) - 1e-12);
   // The last sum is still under way when the iteration has ended.
   Seconds last;

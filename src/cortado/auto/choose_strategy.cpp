@@ -38,10 +38,9 @@ std::string trial_of(const Network& network, const Strategy& strategy, const std
                      digest(net), digest(strategy_text(strategy)), kernels.empty() ? "any" : kernels);
 }
 
-// Files would be written.
-bool writes(const Network& network) {
+bool writes_files(const Network& network) {
   return std::ranges::any_of(network.nodes(),
-                             [](const Network::Node& node) { return node.layer->type() == "HDF5Output"; });
+                             [](const Network::Node& node) { return node.layer->writes_files(); });
 }
 
 // Measured seconds of each candidate; none where there is one alone or a trial would do harm.
@@ -54,7 +53,7 @@ Trial try_candidates(const plan::Choice& choice, const Network& network, Communi
   // the smaller time counts.
   constexpr double about = 1.1;
   Trial trial;
-  if (choice.candidates.size() < 2 || writes(network)) return trial;
+  if (choice.candidates.size() < 2 || writes_files(network)) return trial;
   std::vector<size_t> fresh;
   auto run = [&](size_t candidate) {
     return try_strategy(network, job, choice.candidates[candidate].strategy, costs);

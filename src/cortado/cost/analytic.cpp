@@ -56,8 +56,15 @@ Seconds times(Seconds seconds, double factor) { return {seconds.count * factor};
 }  // namespace
 
 TaskKind kind_of(const Task& task) {
-  if (!task.layer().splits_backward()) return TaskKind::memory;
-  return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
+  switch (task.layer().products()) {
+    case Products::inner_product:
+      return TaskKind::inner_product;
+    case Products::convolution:
+      return TaskKind::convolution;
+    case Products::none:
+      break;
+  }
+  return TaskKind::memory;
 }
 
 ElementType product_type(const Task& task) {

@@ -259,7 +259,7 @@ ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const double* product, R
           .node_inside = *std::max_element(within, within + ranks_) * element_bytes_,
           .node_across = across_node * element_bytes_,
           .messages = rings.members - 1,
-          .total = static_cast<int64_t>(total * element_bytes_)};
+          .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
 ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {
@@ -279,7 +279,7 @@ ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double
           .node_inside = total * element_bytes_,
           .node_across = 0,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * element_bytes_)};
+          .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
 ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product, Room& room) const {
@@ -321,7 +321,7 @@ ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product
           .node_inside = node_inside * element_bytes_,
           .node_across = node_across * element_bytes_,
           .messages = static_cast<int>(most_senders),
-          .total = static_cast<int64_t>(total * element_bytes_)};
+          .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cortado/base/element_type.h"
+#include "cortado/base/units.h"
 #include "cortado/cost/grid_layout.h"
 
 namespace cortado {
@@ -15,8 +16,8 @@ struct ExchangeVolume {
   double node_inside = 0;  // bytes that all devices of a node send to each other
   double node_across = 0;  // bytes of a node
   int messages = 0;        // that a device receives
-  int64_t total = 0;       // bytes that move, of all devices
-  bool nothing() const { return total == 0; }
+  Bytes total;             // that move, of all devices
+  bool nothing() const { return total == Bytes{}; }
 };
 
 // What moves so that every rank gets its box of a `needed` layout from the owners of an `owned` one: the same
@@ -29,6 +30,10 @@ struct ExchangeVolume {
 // about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array
 // over ranks. A volume takes one array per axis, multiplies them, and looks for the maxima. Layouts that
 // begin with the same kinds share that part of the product.
+//
+// Movements (program/movement.h) come from transfers() instead: a program needs the boxes of the few layouts
+// that it has. A planner needs only bytes, but of all pairs of layouts, where listing boxes takes far too
+// long. tests/plan/movement_volume_test.cpp proves both equal.
 class ExchangeVolumes {
  public:
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,

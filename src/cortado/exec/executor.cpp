@@ -4,16 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
-#include <thread>
 
 #include "cortado/base/error.h"
-#include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/convert.h"
 #include "cortado/kernels/native/update.h"
-#include "cortado/kernels/select.h"
 
 namespace cortado {
 namespace {
@@ -85,67 +81,6 @@ ParameterSlices Executor::parameter_slices() const {
   ParameterSlices slices;
   for (const Layout& layout : program_.placement->slices) slices.push_back(layout[communicator_.rank()]);
   return slices;
-}
-
-float* Executor::batch_pointer(BufferIndex buffer) const { return const_cast<float*>(batches_[buffer]); }
-
-float* Executor::pointer(BufferIndex buffer) const {
-  if (!buffer) return nullptr;
-  if (program_.buffers[buffer].kind == Buffer::Kind::batch)
-    return staging_ ? device_.for_kernels(staging_->batch(buffer)) : batch_pointer(buffer);
-  const int64_t offset = program_.buffers[buffer].offset;
-  return offset < 0 ? nullptr : device_.for_kernels(arena_.floats(offset));
-}
-
-int64_t Executor::elements_of(const View& view) const {
-  return elements_in({view.bytes.size()}, program_.buffers[view.buffer].type);
-}
-
-float* Executor::pointer(const View& view) const {
-  auto* whole = reinterpret_cast<std::byte*>(pointer(view.buffer));
-  return whole ? reinterpret_cast<float*>(whole + view.bytes.begin) : nullptr;
-}
-
-std::byte* Executor::message_pointer(const View& view) const {
-  if (!staging_) return reinterpret_cast<std::byte*>(pointer(view));
-  if (!view) return nullptr;
-  const Buffer& buffer = program_.buffers[view.buffer];
-  if (buffer.kind == Buffer::Kind::batch)
-    return reinterpret_cast<std::byte*>(batch_pointer(view.buffer)) + view.bytes.begin;
-  return buffer.offset < 0 ? nullptr : staging_->host(view);
-}
-
-void Executor::bind() {
-  bound_.resize(program_.steps.size());
-  for (StepIndex s : indices(program_.steps)) {
-    const auto* step = program_.steps[s].as<steps::Compute>();
-    if (!step) continue;
-    const Work& work = program_.works[step->work];
-    if (work.facts.kernel < 0) continue;
-    Bound& bound = bound_[s];
-    bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
-    bind_work(work, bound.arguments);
-    bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step->scratch));
-    bound.arguments.sums = reinterpret_cast<double*>(pointer(step->sums));
-  }
-}
-
-void Executor::bind_work(const Work& work, Arguments& arguments) const {
-  for (const View& view : work.inputs) arguments.inputs.push_back(pointer(view));
-  for (const View& view : work.outputs) arguments.outputs.push_back(pointer(view));
-  for (const View& view : work.output_gradients) arguments.output_gradients.push_back(pointer(view));
-  for (const View& view : work.input_gradients) arguments.input_gradients.push_back(pointer(view));
-  for (size_t p = 0; p < work.parameters.size(); ++p) {
-    const auto& entry = parameters_.entries()[entries_[work.parameters[p]]];
-    arguments.parameters.push_back(device_.for_kernels(entry.value));
-    const View& partial = work.partial_gradients[p];
-    float* gradient = partial ? pointer(partial) : device_.for_kernels(entry.gradient);
-    arguments.parameter_gradients.push_back(work.task.parameter_gradients[p] ? gradient : nullptr);
-  }
-  arguments.input_gradients_first = work.input_gradients_first;
-  arguments.saved = reinterpret_cast<std::byte*>(pointer(work.saved.buffer));
-  if (arguments.saved) arguments.saved += work.saved.bytes.begin;
-  arguments.random = {options_.seed, 0, RandomStream::owner_of(network_.nodes()[work.nodes.front()].name)};
 }
 
 double Executor::run(uint64_t iteration, const Update& update) {
@@ -354,69 +289,6 @@ void Executor::accumulate(const Step& step) const {
   std::vector<const bf16*> terms;
   for (const float* term : from) terms.push_back(elements<bf16>(term));
   native::sum(elements<bf16>(to), terms, count);
-}
-
-double Executor::loss() const {
-  double total = 0;
-  for (const auto& node : network_.nodes()) {
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.loss_weights[i] == 0) continue;
-      double sum = 0;
-      for (float value : tensor(node.outputs[i])) sum += value;
-      total += node.loss_weights[i] * sum;
-    }
-  }
-  return total;
-}
-
-std::span<const float> Executor::tensor(TensorIndex tensor) const {
-  return values(program_.whole(program_.tensor_buffer(tensor)));
-}
-
-std::span<const float> Executor::gradient(TensorIndex tensor) const {
-  return values(program_.whole(program_.gradient_buffer(tensor)));
-}
-
-// Returns the elements of a view as floats in memory of the host; empty where the view has no memory.
-std::span<const float> Executor::values(const View& view) const {
-  if (!view) return {};
-  const Buffer& of = program_.buffers[view.buffer];
-  const std::byte* memory = staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0
-                                ? staging_->values(view)
-                                : message_pointer(view);
-  if (!memory) return {};
-  const int64_t count = elements_of(view);
-  if (of.type == ElementType::f32)
-    return {reinterpret_cast<const float*>(memory), static_cast<size_t>(count)};
-  std::vector<float>& floats = widened_[view.buffer];
-  floats.resize(static_cast<size_t>(count));
-  native::convert(reinterpret_cast<const bf16*>(memory), floats.data(), count);
-  return floats;
-}
-
-std::optional<Box> Executor::gradient_box(TensorIndex tensor) const {
-  if (!program_.gradient_buffer(tensor)) return std::nullopt;
-  return program_.placement->values[program_.placement->tensor_values[tensor]].layout[communicator_.rank()];
-}
-
-std::vector<float> Executor::canonical_tensor(TensorIndex tensor) const {
-  const std::span<const float> own = this->tensor(tensor);
-  if (own.empty()) return {};
-  std::vector<float> values(own.size());
-  to_spoken(tensor_box(tensor)->shape(), own.data(), values.data());
-  return values;
-}
-
-std::vector<std::string> Executor::kernel_report() const {
-  std::vector<std::string> lines;
-  for (const Work& work : program_.works) {
-    if (work.facts.kernel < 0) continue;
-    const Selection& selection = compiled_.kernels[work.facts.kernel];
-    std::string line = fmt::format("{:28} {}", name_of(work, network_), selection.kernel->name());
-    for (const std::string& refusal : selection.refusals) line += "; not " + refusal;
-    lines.push_back(std::move(line));
-  }
-  return lines;
 }
 
 }  // namespace cortado

@@ -26,8 +26,8 @@ constexpr double quick = 0.1;
 // The caches that the compute threads' cores have for themselves.
 Bytes own_cache_size() {
   constexpr int64_t usual = int64_t{1} << 20;
-  const int64_t told = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return {(told > 0 ? told : usual) * compute_threads()};
+  const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return {(size > 0 ? size : usual) * compute_threads()};
 }
 
 // How much must be read until caches have forgotten what an iteration would have pushed out of them. A shared
@@ -35,9 +35,9 @@ Bytes own_cache_size() {
 // (On some processors the C library gives the size of a whole socket's cache.)
 Bytes forgetting_size() {
   constexpr int64_t usual = int64_t{32} << 20, most = int64_t{128} << 20;
-  const int64_t told = Topology::of_process().last_cache().count;
-  if (told > most) return {4 * own_cache_size().count};
-  return {told > 0 ? told : usual};
+  const int64_t size = Topology::of_process().last_cache().count;
+  if (size > most) return {4 * own_cache_size().count};
+  return {size > 0 ? size : usual};
 }
 
 template <typename E>
@@ -263,7 +263,7 @@ Task rest_of(const Task& task, size_t layers) {
 }  // namespace
 
 PassTimes time_task(const Task& task, const std::string& only_kernel, int most_runs) {
-  if (task.layer().type() == "HDF5Output") return {};
+  if (task.layer().writes_files()) return {};
   for (size_t layers = task.layers.size();; --layers) {
     const Task front = layers == task.layers.size() ? task : front_of(task, layers);
     const Selection selection = select_kernel(front, only_kernel);

@@ -17,8 +17,8 @@ class JobMembership {
   JobMembership(const JobMembership&) = delete;
   JobMembership& operator=(const JobMembership&) = delete;
 
-  // The command is over: tells the parent, or, where there is none, prints the message and ends the job's
-  // other ranks. Returns the exit code; with another than 0 inside a job it does not return.
+  // The command is over: reports to the parent, or, where there is none, prints the message and ends the
+  // job's other ranks. Returns the exit code; with another than 0 inside a job it does not return.
   int leave(int code, const std::string& message = "");
 
   // This process as a rank that a parent watches; null: none does.

@@ -83,7 +83,7 @@ class Parent {
       else
         look_for_failure();
     }
-    tell();
+    report();
     return failure_ ? failure_->code : 0;
   }
 
@@ -323,7 +323,7 @@ class Parent {
   }
 
   // Once the others have said the last that they had to say: a snapshot may have been under way.
-  void tell() {
+  void report() {
     const Moment most = failure_ ? 1s : 10000h;  // a reader may take its time
     output_.finish(most);
     errors_.finish(most);

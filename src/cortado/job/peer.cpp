@@ -9,7 +9,7 @@
 namespace cortado {
 namespace {
 
-constexpr size_t most_ranks_told = 16;
+constexpr size_t most_ranks_named = 16;
 
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
@@ -48,10 +48,10 @@ void Peer::kill_process(const std::string& token) const {
 std::string name(const Peer& peer) { return fmt::format("rank {} on {}", peer.rank, peer.host); }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  if (ranks.size() <= most_ranks_told)
+  if (ranks.size() <= most_ranks_named)
     return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-  return fmt::format("ranks {} and {} more", fmt::join(ranks.begin(), ranks.begin() + most_ranks_told, ", "),
-                     ranks.size() - most_ranks_told);
+  return fmt::format("ranks {} and {} more", fmt::join(ranks.begin(), ranks.begin() + most_ranks_named, ", "),
+                     ranks.size() - most_ranks_named);
 }
 
 }  // namespace cortado

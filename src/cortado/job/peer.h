@@ -36,8 +36,8 @@ struct Peer {
   void ask();
   // What follows "here".
   void hear(std::istringstream& words, Moment now);
-  // Kills its process if that runs on this machine, even if it stands still. The job's `token` tells it from
-  // another process with its number.
+  // Kills its process if that runs on this machine, even if it stands still. The job's `token`
+  // distinguishes it from another process with its number.
   void kill_process(const std::string& token) const;
 };
 using Peers = std::vector<std::unique_ptr<Peer>>;

@@ -33,9 +33,9 @@ void say_last(std::string_view line) {
   if (parent >= 0) (void)!send(parent, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// A library that finds its peer gone may abort before the parent hears of that peer: tell that this rank
-// aborts, so that it is not taken for the reason. The same of an output that nobody takes any more.
-void tell_end(int signal) {
+// A library that finds its peer gone may abort before the parent hears of that peer: report that this
+// rank aborts, so that it is not taken for the reason. The same of an output that nobody takes any more.
+void report_end(int signal) {
   say_last(signal == SIGPIPE ? "unheard\n" : "aborted\n");
   // The launcher may end all others with this one: first let them answer the parent.
   const timespec moment{.tv_sec = 0, .tv_nsec = 500'000'000};
@@ -77,7 +77,7 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
     for (const std::string& host : address->hosts) {
       Socket socket = connect_to(host, address->port, seconds_to_connect);
       if (!socket) continue;
-      // The parent finds out first, and tells.
+      // The parent finds out first, and reports it.
       LineSocket parent(std::move(socket), address->peer_seconds * 3 / 2 + 1);
       parent.send(fmt::format("hello {} {} {} {}", address->token, rank, getpid(), host_name()));
       if (welcomed(parent)) return std::unique_ptr<JobRank>(new JobRank(std::move(parent)));
@@ -91,8 +91,8 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
 JobRank::JobRank(LineSocket parent)
     : parent_(std::move(parent)), started_by_(getppid()), wake_(eventfd(0, EFD_CLOEXEC)) {
   parent_of_aborting = parent_.fd();
-  std::signal(SIGABRT, tell_end);
-  std::signal(SIGPIPE, tell_end);
+  std::signal(SIGABRT, report_end);
+  std::signal(SIGPIPE, report_end);
   // Signals are for the main thread.
   sigset_t all, before;
   sigfillset(&all);

@@ -8,7 +8,7 @@
 namespace cortado {
 namespace {
 
-constexpr size_t most_told = 8;
+constexpr size_t most_reported = 8;
 
 std::string seconds_text(Moment time) {
   return fmt::format("{:.0f} s", static_cast<double>(time.count()) / 1000);
@@ -44,7 +44,7 @@ std::string those_that_wait(const Peers& peers, const std::vector<const Peer*>& 
                                 waiting.size() == 1 ? "waits" : "wait", silent.size() == 1 ? "it" : "them",
                                 what));
   }
-  if (texts.size() > most_told) texts.resize(most_told);
+  if (texts.size() > most_reported) texts.resize(most_reported);
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
@@ -53,7 +53,7 @@ Stall of_silent(const Peers& peers, const std::vector<const Peer*>& silent, Mome
   Moment longest{};
   for (const Peer* peer : silent) {
     longest = std::max(longest, now - peer->heard);
-    if (names.size() < most_told) names.push_back(fmt::format("{} (pid {})", name(*peer), peer->pid));
+    if (names.size() < most_reported) names.push_back(fmt::format("{} (pid {})", name(*peer), peer->pid));
   }
   if (silent.size() > names.size()) names.push_back(fmt::format("{} more", silent.size() - names.size()));
   return {fmt::format("{} {} not answered for {}", fmt::join(names, ", "),
@@ -68,7 +68,7 @@ Stall of_waiting(std::vector<const Peer*> waiting, Moment now) {
   std::vector<std::string> texts;
   for (const Peer* peer : waiting) {
     shortest = std::min(shortest, now - peer->moved);
-    if (texts.size() >= most_told) continue;
+    if (texts.size() >= most_reported) continue;
     texts.push_back(fmt::format(
         "{} (pid {}) waits for {} in {}", name(*peer), peer->pid,
         peer->activity.ranks.empty() ? "all others" : ranks_text(peer->activity.ranks), peer->activity.text));
@@ -87,7 +87,7 @@ std::optional<Stall> find_stall(const Peers& peers, Moment now, Moment limit) {
   std::vector<const Peer*> waiting;
   for (const auto& peer : peers) {
     if (!peer->there()) {
-      // Others go on after it: what they told before it ended is old.
+      // Others go on after it: what they reported before it ended is old.
       if (peer->finished && now - peer->moved < limit) return std::nullopt;
       continue;
     }

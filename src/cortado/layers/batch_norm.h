@@ -36,6 +36,7 @@ class BatchNorm : public LayerOf<BatchNormOptions> {
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  bool sums_statistics(Phase phase) const override { return !options().global_statistics(phase); }
 };
 
 }  // namespace cortado

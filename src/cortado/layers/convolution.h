@@ -46,7 +46,7 @@ class Convolution : public LayerOf<ConvolutionOptions> {
                     const Box& input_box) const override;
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-  bool splits_backward() const override { return true; }
+  Products products() const override { return Products::convolution; }
 };
 
 // Checks that both convolutions share: one input and output, channels on axis 1, group divides C and

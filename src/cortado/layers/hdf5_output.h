@@ -19,6 +19,7 @@ class Hdf5Output : public LayerOf<Hdf5OutputOptions> {
   std::string_view type() const override { return "HDF5Output"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   bool differentiable(int) const override { return false; }
+  bool writes_files() const override { return true; }
 };
 
 }  // namespace cortado

@@ -34,7 +34,7 @@ class InnerProduct : public LayerOf<InnerProductOptions> {
                     const Box& input_box) const override;
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
-  bool splits_backward() const override { return true; }
+  Products products() const override { return Products::inner_product; }
 };
 
 }  // namespace cortado

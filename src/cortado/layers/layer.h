@@ -49,6 +49,9 @@ struct Cuts {
   bool operator==(const Cuts&) const = default;
 };
 
+// The matrix products that a layer consists of; convolution: also its transposed form.
+enum class Products { none, inner_product, convolution };
+
 // What a layer *is*, free of devices and threads: shapes, parameters, dependencies, cost. The mathematics
 // lives in kernels/. Options are plain structs held by the concrete class (LayerOf), so kernels read them
 // after a dynamic_cast to the concrete type.
@@ -111,9 +114,19 @@ class Layer {
   // Caffe's default loss_weight of output `output`: 1 for output 0 of a loss layer, else 0.
   virtual double default_loss_weight(int output) const;
 
+  // What kind of matrix products computes the layer, so that the rate of products, not of memory, bounds it.
+  virtual Products products() const { return Products::none; }
+
   // True when the gradient of the parameters is a computation apart from that of the inputs (convolution,
   // deconvolution, inner product), so that a program makes two steps of the backward pass.
-  virtual bool splits_backward() const { return false; }
+  virtual bool splits_backward() const { return products() != Products::none; }
+
+  // True when, in this phase, a pass needs statistics of the whole batch, so that devices which hold parts of
+  // it sum up theirs.
+  virtual bool sums_statistics(Phase) const { return false; }
+
+  // True for layers that write files while they run: to run them anew does harm.
+  virtual bool writes_files() const { return false; }
 
   // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData,
   // Input).

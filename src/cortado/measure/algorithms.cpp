@@ -42,9 +42,7 @@ const Algorithm& first_lowering(const AlgorithmTable& table, const Algorithm& ot
 
 }  // namespace
 
-bool is_convolution(const Task& task) {
-  return task.layer().type() == "Convolution" || task.layer().type() == "Deconvolution";
-}
+bool is_convolution(const Task& task) { return task.layer().products() == Products::convolution; }
 
 // Predicts each algorithm, and marks those that the model leaves out.
 void Algorithms::rank(const Task& task, AlgorithmTable& table) const {

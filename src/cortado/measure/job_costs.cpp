@@ -26,7 +26,7 @@ JobCosts::JobCosts(Communicator& job, std::string kernels, Notices notify)
           times_.machine(), times_.table(), [this](const Task& task) { return measure(task); }, kernels_) {}
 
 TaskTime JobCosts::measure(const Task& task) {
-  if (!std::exchange(told_, true))
+  if (!std::exchange(notified_, true))
     times_.notify(fmt::format("measuring what layers take on this machine; kept in {}",
                               cache_folder().empty() ? "no place: there is no $HOME" : cache_folder()));
   if (kernels_ != measured_kernels) return times_.measure(task, kernels_);

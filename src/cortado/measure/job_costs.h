@@ -34,7 +34,7 @@ class JobCosts {
   KernelProfile profile_;
   Algorithms algorithms_;
   MeasuredCosts costs_;
-  bool told_ = false;
+  bool notified_ = false;
 };
 
 }  // namespace cortado

@@ -14,8 +14,11 @@
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/kernels/instruction_set.h"
 #include "cortado/kernels/peak.h"
+#include "cortado/measure/allreduce_probe.h"
+#include "cortado/measure/device_probes.h"
 #include "cortado/measure/host_facts.h"
-#include "cortado/measure/probes.h"
+#include "cortado/measure/link_probes.h"
+#include "cortado/measure/message_overhead.h"
 
 namespace cortado {
 namespace {

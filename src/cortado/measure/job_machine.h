@@ -8,7 +8,7 @@
 
 namespace cortado {
 
-// What a rank tells the others of itself, beside what it measures. Plain bytes.
+// What a rank sends the others about itself, beside what it measures. Plain bytes.
 struct RankFacts {
   char host[256] = "", processor[128] = "", instruction_set[16] = "";  // of its kernels
   int sockets = 0, cores = 0, threads = 0;

@@ -24,7 +24,7 @@
 #include "cortado/machine/file.h"
 #include "cortado/measure/cache.h"
 #include "cortado/measure/job_machine.h"
-#include "cortado/measure/probes.h"
+#include "cortado/measure/link_probes.h"
 
 namespace cortado {
 namespace {

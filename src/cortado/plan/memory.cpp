@@ -22,13 +22,13 @@ class MemoryWalk {
   }
 
   Bytes run() {
-    for (size_t v = 0; v < graph_.groups.size(); ++v) live_ += chosen(v).parameters.count;
+    for (size_t v = 0; v < graph_.groups.size(); ++v) live_ += chosen(v).parameters;
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       live_ += activations(v);
       see(messages(v));
     }
     for (size_t v = graph_.groups.size(); v-- > 0;) go_back(v);
-    return {peak_};
+    return peak_;
   }
 
  private:
@@ -44,42 +44,44 @@ class MemoryWalk {
   bool moves(const PlanGraph::Edge& edge) const { return !graph_.volume(edge, assignment_).nothing(); }
 
   // Outputs of the net are whole on the first device, for the report.
-  int64_t reported(size_t v) const {
+  Bytes reported(size_t v) const {
     const auto& owns = chosen(v).owns;
-    int64_t sum = 0;
+    Bytes sum;
     for (size_t k = 0; k < owns.size(); ++k) {
       const bool read = std::ranges::any_of(out_of_[v], [&](const auto* edge) { return edge->output == k; });
       const ElementType type = chosen(v).own_types[k];
-      const int64_t whole = bytes_of(elements(owns[k]), type).count;
+      const Bytes whole = bytes_of(elements(owns[k]), type);
       if (!read && whole > largest(owns[k], type)) sum += whole;
     }
     return sum;
   }
 
   // Outputs, copies of inputs that move, and samples.
-  int64_t activations(size_t v) const {
+  Bytes activations(size_t v) const {
     const Priced& priced = chosen(v);
-    int64_t sum = largest_outputs(priced) + reported(v);
+    Bytes sum = largest_outputs(priced) + reported(v);
     std::vector<bool> in_place(priced.reads.size());
     for (const PlanGraph::Edge* edge : into_[v]) in_place[edge->input] = !moves(*edge);
-    for (size_t i = 0; i < in_place.size(); ++i) sum += in_place[i] ? 0 : largest_input(priced, i);
+    for (size_t i = 0; i < in_place.size(); ++i)
+      if (!in_place[i]) sum += largest_input(priced, i);
     return sum;
   }
 
   // What passes while a group computes: messages, packed where they leave and where they arrive, and addends.
-  int64_t messages(size_t v) const {
-    int64_t sum = 0;
+  Bytes messages(size_t v) const {
+    Bytes sum;
     for (const PlanGraph::Edge* edge : into_[v])
       if (moves(*edge)) sum += largest(owned(*edge), edge->type) + largest(read(*edge), edge->type);
     sum += reported(v);
     const int addends = chosen(v).strategy.config.degrees.r;
-    return addends > 1 ? sum + addends * largest_outputs(chosen(v), ElementType::f32) : sum;
+    if (addends > 1) sum += {addends * largest_outputs(chosen(v), ElementType::f32).count};
+    return sum;
   }
 
   // A gradient lies where the tensor does, once for each layer that reads it, until its producer goes back;
   // while a layer goes back, also where it read the tensor.
   void go_back(size_t v) {
-    int64_t passing = messages(v);
+    Bytes passing = messages(v);
     for (const PlanGraph::Edge* edge : into_[v]) {
       if (!edge->backward) continue;
       live_ += largest(owned(*edge), edge->type);
@@ -88,16 +90,16 @@ class MemoryWalk {
     if (out_of_[v].empty()) passing += largest_outputs(chosen(v));
     see(passing);
     for (const PlanGraph::Edge* edge : out_of_[v])
-      if (edge->backward) live_ -= largest(owned(*edge), edge->type);
-    live_ -= activations(v);
+      if (edge->backward) live_.count -= largest(owned(*edge), edge->type).count;
+    live_.count -= activations(v).count;
   }
 
-  void see(int64_t passing) { peak_ = std::max(peak_, live_ + passing); }
+  void see(Bytes passing) { peak_ = std::max(peak_, live_ + passing); }
 
   const PlanGraph& graph_;
   std::vector<int> assignment_;
   std::vector<std::vector<const PlanGraph::Edge*>> into_, out_of_;
-  int64_t live_ = 0, peak_ = 0;
+  Bytes live_, peak_;
 };
 
 }  // namespace
@@ -122,7 +124,7 @@ CostGraph held_graph(const PlanGraph& graph) {
       for (size_t b = 0; b < to.size(); ++b) {
         const GridLayout& reads = to[b].reads[edge.input];
         const bool counted = elements(reads) > tensor;  // by held_bytes
-        const double copy = counted ? 0 : static_cast<double>(largest(reads, edge.type));
+        const double copy = counted ? 0 : static_cast<double>(largest(reads, edge.type).count);
         for (size_t a = 0; a < from.size(); ++a) {
           const size_t pair = a * to.size() + b;
           if ((*costs.seconds)[pair] > 0) bytes[pair] = copy;

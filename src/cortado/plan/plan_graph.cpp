@@ -285,13 +285,17 @@ std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& s
   return assignment;
 }
 
-int64_t PlanGraph::sent_bytes(const std::vector<int>& assignment) const {
-  int64_t bytes = 0;
+Bytes PlanGraph::moved(const Edge& edge, const std::vector<int>& assignment) const {
+  return {volume(edge, assignment).total.count * (edge.backward ? 2 : 1)};
+}
+
+Bytes PlanGraph::sent_bytes(const std::vector<int>& assignment) const {
+  Bytes bytes;
   for (size_t v = 0; v < groups.size(); ++v) {
     const Priced& priced = candidates[v][static_cast<size_t>(assignment[v])];
     bytes += priced.sums_bytes + priced.sync_bytes;
   }
-  for (const Edge& edge : edges) bytes += volume(edge, assignment).total * (edge.backward ? 2 : 1);
+  for (const Edge& edge : edges) bytes += moved(edge, assignment);
   return bytes;
 }
 

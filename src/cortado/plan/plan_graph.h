@@ -26,12 +26,14 @@ struct PlanGraph {
 
   // What moves along an edge when its ends take these candidates.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
+  // Bytes that it moves in an iteration, forward and back.
+  Bytes moved(const Edge& edge, const std::vector<int>& assignment) const;
   // The number of the candidate with this configuration and, where the strategy says so, with gradients that
   // every replica computes. -1: there is none.
   int candidate(int vertex, const LayerStrategy& strategy) const;
   // The candidates of a strategy whose layers' are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;
-  int64_t sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
+  Bytes sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
 };
 
 // The built-in strategies' configurations are candidates, too.

@@ -62,7 +62,7 @@ class PlanMaker {
     Assignment result{.name = std::string(name), .seconds = {graph_.costs.seconds(candidates)}};
     for (size_t v = 0; v < graph_.groups.size(); ++v) result.groups.push_back(planned(v, candidates));
     add_transfers(result.groups, candidates);
-    result.bytes = {graph_.sent_bytes(candidates)};
+    result.bytes = graph_.sent_bytes(candidates);
     result.memory = peak_bytes(graph_, candidates);
     return result;
   }
@@ -91,7 +91,7 @@ class PlanMaker {
     group.sums = priced.sums;
     group.sync = priced.sync;
     group.update = priced.update;
-    group.bytes = {priced.sums_bytes + priced.sync_bytes};
+    group.bytes = priced.sums_bytes + priced.sync_bytes;
     group.memory = priced.memory;
     group.shares = shares_of(network_.nodes()[group.nodes[0]], priced.strategy.config);
     return group;
@@ -116,7 +116,7 @@ class PlanMaker {
       const size_t column = static_cast<size_t>(assignment[static_cast<size_t>(edge.to)]);
       group.transfer +=
           {(*costs.seconds)[row * graph_.candidates[static_cast<size_t>(edge.to)].size() + column]};
-      const Bytes bytes{graph_.volume(edge, assignment).total * (edge.backward ? 2 : 1)};
+      const Bytes bytes = graph_.moved(edge, assignment);
       group.inputs.push_back({edge.from, bytes});
       group.bytes += bytes;
     }

@@ -18,10 +18,10 @@ namespace cortado::plan {
 struct Priced {
   LayerStrategy strategy;  // of the first layer
   TaskTime compute;
-  Seconds sums;    // within the layers: partial sums of r, statistics of batch normalization
-  Seconds sync;    // of the gradients
-  Seconds update;  // of the parameters
-  int64_t sums_bytes = 0, sync_bytes = 0;  // that all devices send for them
+  Seconds sums;                  // within the layers: partial sums of r, statistics of batch normalization
+  Seconds sync;                  // of the gradients
+  Seconds update;                // of the parameters
+  Bytes sums_bytes, sync_bytes;  // that all devices send for them
   // Bytes of parameters on the device that holds most: with their gradients, the solver's history, and what
   // is gathered for whole gradients, which lies there until the next iteration.
   Bytes parameters;
@@ -35,9 +35,9 @@ struct Priced {
 };
 
 // Bytes of the device that has most of it; of outputs, of each, and where `type` is given as that.
-int64_t largest(const GridLayout& layout, ElementType type);
-int64_t largest_outputs(const Priced& priced, std::optional<ElementType> type = {});
-int64_t largest_input(const Priced& priced, size_t i);
+Bytes largest(const GridLayout& layout, ElementType type);
+Bytes largest_outputs(const Priced& priced, std::optional<ElementType> type = {});
+Bytes largest_input(const Priced& priced, size_t i);
 // Elements of all devices together; where they read more than there are, one of them holds a copy of its own.
 int64_t elements(const GridLayout& layout);
 

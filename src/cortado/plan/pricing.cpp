@@ -75,11 +75,11 @@ class GroupPricer::Run {
   }
 
   // Its time; adds what all ranks send to `sent`.
-  Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, int64_t& sent) {
+  Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, Bytes& sent) {
     int64_t members = 0;
     for (const auto& group : groups) members += std::ssize(group) - 1;
     if (members == 0) return {};
-    sent += (kind == Collective::allreduce ? 2 : 1) * members * bytes.count;
+    sent += {(kind == Collective::allreduce ? 2 : 1) * members * bytes.count};
     return costs_.collective(kind, groups, bytes);
   }
 
@@ -149,7 +149,7 @@ class GroupPricer::Run {
     if (same != known.end()) return *same;
     GradientSum& sum = known.emplace_back(slices);
     const RankGroups groups = slices.replicas();
-    int64_t both = 0;
+    Bytes both;
     sum.allreduce = collective(Collective::allreduce, groups, slice, sum.bytes);
     sum.scatter = collective(Collective::reduce_scatter, groups, slice, both);
     sum.gather = collective(Collective::allgather, groups, slice, both);
@@ -167,7 +167,7 @@ class GroupPricer::Run {
       std::iota(all.begin(), all.end(), 0);
       if (node.loss_weights[0] != 0)
         add_sums(Collective::allgather, {&all, 1}, bytes_of(1, ElementType::f32));
-    } else if (node.layer->type() == "BatchNorm" && node.phase == Phase::train) {
+    } else if (node.layer->sums_statistics(node.phase)) {
       const Degrees& degrees = config_of(i).degrees;
       const auto groups =
           groups_by(config_.devices, degrees.c, [&](int index) { return index / degrees.r % degrees.c; });
@@ -246,9 +246,9 @@ class GroupPricer::Run {
   }
 
   void add_sums(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, int times = 1) {
-    int64_t sent = 0;
+    Bytes sent;
     priced_.sums += {times * collective(kind, groups, bytes, sent).count};
-    priced_.sums_bytes += times * sent;
+    priced_.sums_bytes += {times * sent.count};
   }
 
   GroupPricer& group_;

@@ -46,8 +46,8 @@ class GroupPricer {
   struct GradientSum {
     GridLayout slices;
     Seconds allreduce{}, scatter{}, gather{};
-    int64_t bytes = 0;  // that all devices send, either way
-    int replicas = 1;   // of a slice
+    Bytes bytes;       // that all devices send, either way
+    int replicas = 1;  // of a slice
   };
   struct Member {
     Member(const Network& network, NodeIndex node, int devices);

@@ -9,18 +9,19 @@ namespace {
 
 // Chunks of one ring, in bytes, and the index of this rank in it.
 struct Ring {
-  std::vector<int64_t> chunks;
+  std::vector<Bytes> chunks;
   int member = 0;
 
-  int64_t all() const { return std::accumulate(chunks.begin(), chunks.end(), int64_t{0}); }
-  int64_t chunk(int place) const {
+  Bytes all() const { return std::accumulate(chunks.begin(), chunks.end(), Bytes{}); }
+  Bytes chunk(int place) const {
     const int members = static_cast<int>(chunks.size());
     return chunks[static_cast<size_t>((place + members) % members)];
   }
+  Bytes all_but(int place) const { return {all().count - chunk(place).count}; }
   // A chunk is handed on from its owner to the rank before the owner.
-  Volume gather() const { return {all() - chunk(member + 1), all() - chunk(member)}; }
+  Volume gather() const { return {all_but(member + 1), all_but(member)}; }
   // A chunk is summed on its way from the rank after its owner to the owner.
-  Volume scatter() const { return {all() - chunk(member), all() - chunk(member - 1)}; }
+  Volume scatter() const { return {all_but(member), all_but(member - 1)}; }
 };
 
 int place_in(const std::vector<int>& group, int rank) {
@@ -30,7 +31,7 @@ int place_in(const std::vector<int>& group, int rank) {
 Ring ring_of(const Movement& movement, int rank) {
   Ring ring{.chunks = {}, .member = place_in(movement.group, rank)};
   for (const auto& chunk : movement.chunks)
-    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type()).count : 0);
+    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type()) : Bytes{});
   return ring;
 }
 
@@ -39,7 +40,7 @@ Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, ElementTyp
   Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const auto members = std::ssize(group);
   for (int64_t i = 0; i < members; ++i)
-    ring.chunks.push_back(bytes_of(count * (i + 1) / members - count * i / members, type).count);
+    ring.chunks.push_back(bytes_of(count * (i + 1) / members - count * i / members, type));
   return ring;
 }
 
@@ -47,16 +48,14 @@ Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, ElementTyp
 Ring share_ring(const std::vector<int>& group, int rank, int64_t count, ElementType type) {
   Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const int members = static_cast<int>(group.size());
-  for (int i = 0; i < members; ++i)
-    ring.chunks.push_back(bytes_of(block_of(count, members, i).size(), type).count);
+  for (int i = 0; i < members; ++i) ring.chunks.push_back(bytes_of(block_of(count, members, i).size(), type));
   return ring;
 }
 
 Volume messages_of(const Movement& movement) {
   Volume volume;
-  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape(), movement.type()).count;
-  for (const auto& part : movement.receives)
-    volume.received += bytes_of(part.box.shape(), movement.type()).count;
+  for (const auto& part : movement.sends) volume.sent += bytes_of(part.box.shape(), movement.type());
+  for (const auto& part : movement.receives) volume.received += bytes_of(part.box.shape(), movement.type());
   return volume;
 }
 
@@ -68,13 +67,11 @@ Volume volume_of(Collective collective, const Ring& ring) {
 }
 
 void add_exchange(const Program& program, const Movement& movement, Volumes& volumes) {
-  if (movement.group.empty()) {
-    volumes.messages += messages_of(movement);
-  } else if (movement.sums) {
-    volumes.scatters += volume_of(Collective::reduce_scatter, ring_of(movement, program.rank));
-  } else {
-    volumes.gathers += volume_of(Collective::allgather, ring_of(movement, program.rank));
-  }
+  const Volume volume = volume_of(movement, program.rank);
+  if (movement.group.empty())
+    volumes.messages += volume;
+  else
+    (movement.sums ? volumes.scatters : volumes.gathers) += volume;
 }
 
 Volume statistics_volume(const Program& program, const steps::SumStatistics& sum) {
@@ -104,6 +101,12 @@ Volume& Volume::operator+=(const Volume& other) {
   sent += other.sent;
   received += other.received;
   return *this;
+}
+
+Volume volume_of(const Movement& movement, int rank) {
+  if (movement.group.empty()) return messages_of(movement);
+  const Ring ring = ring_of(movement, rank);
+  return movement.sums ? ring.scatter() : ring.gather();
 }
 
 Volume Volumes::total() const {

@@ -1,17 +1,20 @@
 #pragma once
 
-#include <cstdint>
-
+#include "cortado/base/units.h"
+#include "cortado/program/movement.h"
 #include "cortado/program/program.h"
 
 namespace cortado {
 
 // Payload bytes that one rank sends and receives.
 struct Volume {
-  int64_t sent = 0, received = 0;
+  Bytes sent, received;
   Volume& operator+=(const Volume& other);
   bool operator==(const Volume&) const = default;
 };
+
+// What `rank` sends and receives in its part of a movement.
+Volume volume_of(const Movement& movement, int rank);
 
 // What one rank moves in an iteration. Collectives go round a ring: with V the bytes of all chunks and g
 // ranks, an allgather and a reduce-scatter send V less one chunk, (g-1)/g V where chunks are equal, and an

@@ -29,7 +29,7 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
   report.ranks = machine.devices();
   report.flops = {};
   for (const Program& program : simulated.programs) {
-    report.bytes += static_cast<double>(volumes_of(program).total().sent);
+    report.bytes += static_cast<double>(volumes_of(program).total().sent.count);
     report.flops += flops_of(network, program);
   }
   const ElementType products = network.precision() == Precision::bf16 ? ElementType::bf16 : ElementType::f32;

@@ -12,7 +12,7 @@ namespace cortado {
 // crop size.
 //   input_shape  "3x32x32", or "1x64x64,64x64" where the second top has extents, too; empty: none
 //   batch        samples of inputs without a shape in the file
-// Throws UserError when none of them tells.
+// Throws UserError when none of them has the shapes.
 LoadedNetwork load_without_data(NetFile file, const caffe::NetState& state, const std::string& input_shape,
                                 int batch);
 

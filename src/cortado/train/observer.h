@@ -35,7 +35,7 @@ struct TestReport {
   Seconds duration;
 };
 
-// Is told what a training does. Any number may watch: lines, a progress bar, a log, a picture.
+// Is notified of what a training does. Any number may watch: lines, a progress bar, a log, a picture.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;

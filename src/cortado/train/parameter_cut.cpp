@@ -8,7 +8,7 @@
 namespace cortado {
 namespace {
 
-// What one rank tells the others of one parameter.
+// What one rank sends the others about one parameter.
 struct Holding {
   Box slice;
   int64_t elements = 0;

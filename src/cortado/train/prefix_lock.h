@@ -12,7 +12,7 @@ namespace cortado {
 class PrefixLock {
  public:
   // Throws UserError: another training has it (its process and host are named), the file cannot be made, or
-  // it is another program's. Where the file system knows no locks, tells `notice` and goes on.
+  // it is another program's. Where the file system knows no locks, reports that by `notice` and goes on.
   explicit PrefixLock(const std::string& prefix, const Notices& notice = {});
   ~PrefixLock();
   PrefixLock(const PrefixLock&) = delete;

@@ -180,7 +180,7 @@ IndexedVector<ParameterIndex, Blob> all_parameters(const Network& network, const
   return parameters;
 }
 
-// Caffe's own files do not say which solver made them; how much history they hold tells some apart.
+// Caffe's own files do not say which solver made them; how much history they hold distinguishes some.
 void check_history(const SolverStateFile& state, const std::string& path, const std::string& solver,
                    size_t parameters, size_t rounds) {
   if (!state.solver.empty()) check_solver(path, state.solver, solver);

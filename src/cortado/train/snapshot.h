@@ -52,7 +52,7 @@ FoundSnapshot read_sound_snapshot(const std::string& path, const Network& networ
 
 // Weights from .caffemodel, Caffe's HDF5 or .safetensors (whose histories are left out).
 Weights read_any_weights(const std::string& path, const Network& network);
-// How layers of one name are told apart in it when it is read as weights to start from.
+// How layers of one name are distinguished in it when it is read as weights to start from.
 SameName same_name_of(const std::string& path);
 
 }  // namespace cortado

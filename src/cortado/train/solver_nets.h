@@ -35,7 +35,7 @@ struct NetOverrides {
   std::vector<std::string> sources{}, test_sources{};
   Precision precision = Precision::f32;
 };
-// `file`: the solver's, for messages. Throws UserError where there is no test net to be told of its data.
+// `file`: the solver's, for messages. Throws UserError where overrides are for a test net and there is none.
 void override_data(SolverNets& nets, const NetOverrides& overrides, const std::string& file);
 
 // The warnings of the nets' files, each once.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cortado/train/data_network.h"
+#include "cortado/train/load_weights.h"
 #include "cortado/train/observer.h"
 #include "cortado/train/optimizer.h"
 #include "cortado/train/prefix_lock.h"
@@ -16,15 +17,6 @@
 #include "cortado/train/stop_flags.h"
 
 namespace cortado {
-
-// The layers with parameters that only the network, or only a file of weights, has.
-struct PassedOver {
-  std::vector<std::string> of_network, of_file;
-};
-
-// Copies the weights of a file into the parameters of a network by layer name (Caffe's rules: layers of only
-// one side are passed over). Throws UserError when nothing fits, or when a blob has another shape.
-PassedOver load_weights(const std::string& path, const Executor& executor, ParameterStore& parameters);
 
 // After a run of a net that is tested, which gave `loss`: throws UserError, beginning with `what`, where its
 // outputs are infinite or not a number. All ranks call it.
