@@ -30,6 +30,10 @@ struct ExchangeVolume {
 // about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array
 // over ranks. A volume takes one array per axis, multiplies them, and looks for the maxima. Layouts that
 // begin with the same kinds share that part of the product.
+//
+// Movements (program/movement.h) come from transfers() instead: a program needs the boxes of the few layouts
+// that it has. A planner needs only bytes, but of all pairs of layouts, where listing boxes takes far too
+// long. tests/cost/exchange_volume_test.cpp proves that both move the same.
 class ExchangeVolumes {
  public:
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
