@@ -60,6 +60,7 @@ void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFac
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", cut.kernels});
   facts.push_back({"--fast-math", cut.fast_math ? "given" : ""});
+  static_assert(lists_all_members<ScheduleChanges>());
   for_each_field<ScheduleChanges>([&](const auto& field) {
     facts.push_back({fmt::format("--{}", field.name), word_of(cut.schedule.*field.member, Words::all)});
   });
