@@ -26,6 +26,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / "models"
 BATCHES = {"alexnet": 64, "vgg-a": 16, "vgg-16": 16, "resnet-50": 16, "inception-v3": 16}
+USUAL = list(BATCHES)  # what is compared when no nets are named
+BATCHES |= {"vgg-16-bn": 16, "resnet-18": 16, "resnext-50-32x4d": 16}
 TUNING = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 
 CORTADO = "cortado"
@@ -151,7 +153,7 @@ def processor():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cortado", help="the program to compare; without it only PyTorch is measured")
-    parser.add_argument("--models", nargs="+", choices=BATCHES, default=list(BATCHES))
+    parser.add_argument("--models", nargs="+", choices=BATCHES, default=USUAL)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=5, help="timed steps of each contender in each round")
     parser.add_argument("--threads", type=int, default=2)

@@ -20,9 +20,12 @@ MODELS = {
     "alexnet": tv.alexnet,
     "vgg-a": tv.vgg11,
     "vgg-16": tv.vgg16,
+    "vgg-16-bn": tv.vgg16_bn,
+    "resnet-18": tv.resnet18,
     "resnet-50": tv.resnet50,
     "inception-v3": lambda: tv.inception_v3(aux_logits=False, init_weights=False),
     "wrn-50-2": tv.wide_resnet50_2,
+    "resnext-50-32x4d": tv.resnext50_32x4d,
     "densenet-121": tv.densenet121,
 }
 

@@ -95,11 +95,11 @@ class Net:
         params = {} if self.deploy else {"param": NO_DECAY}
         return self.layer("Scale", f"{name}_scale", top, top, **params, scale_param={"bias_term": True})
 
-    def conv_bn(self, name, bottom, outputs, kernel, stride=1, pad=0, *, eps=1e-5):
-        return self.batch_norm(name, self.conv(name, bottom, outputs, kernel, stride, pad, bias=False), eps)
+    def conv_bn(self, name, bottom, outputs, kernel, stride=1, pad=0, group=1, *, eps=1e-5):
+        return self.batch_norm(name, self.conv(name, bottom, outputs, kernel, stride, pad, group, bias=False), eps)
 
-    def conv_bn_relu(self, name, bottom, outputs, kernel, stride=1, pad=0, *, eps=1e-5):
-        return self.relu(f"{name}_relu", self.conv_bn(name, bottom, outputs, kernel, stride, pad, eps=eps))
+    def conv_bn_relu(self, name, bottom, outputs, kernel, stride=1, pad=0, group=1, *, eps=1e-5):
+        return self.relu(f"{name}_relu", self.conv_bn(name, bottom, outputs, kernel, stride, pad, group, eps=eps))
 
     def concat(self, name, bottoms):
         return self.layer("Concat", name, bottoms, name)

@@ -1,5 +1,5 @@
 """VGG nets (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2014):
-configurations A and D, and Lee et al.'s variants of A with equally many feature maps in every convolution
+configurations A and D, D with batch norm after every convolution as torchvision has it, and Lee et al.'s variants of A with equally many feature maps in every convolution
 ("Parallel deep convolutional neural network training by exploiting the overlapping of computation and
 communication", 2017, section IV)."""
 
@@ -16,12 +16,15 @@ def uniform_vgg_a(maps):
     return tuple((maps,) * len(stage) for stage in VGG_A)
 
 
-def vgg_body(stages):
+def vgg_body(stages, *, batch_norm=False):
     def body(net):
         top = "data"
         for s, stage in enumerate(stages, 1):
             for c, maps in enumerate(stage, 1):
-                top = net.relu(f"relu{s}_{c}", net.conv(f"conv{s}_{c}", top, maps, 3, pad=1))
+                top = net.conv(f"conv{s}_{c}", top, maps, 3, pad=1)
+                if batch_norm:
+                    top = net.batch_norm(f"conv{s}_{c}", top, 1e-5)
+                top = net.relu(f"relu{s}_{c}", top)
             top = net.pool(f"pool{s}", top, "MAX", 2, 2)
         return classifier(net, top, (MSRA, XAVIER), (0, 0))
     return body
@@ -29,8 +32,9 @@ def vgg_body(stages):
 
 SOLVER = sgd(0.01, step(0.1, 100000), 370000, test_iter=2000, test_interval=5000, weight_decay=0.0005, iter_size=4)
 
-VARIANTS = [("vgg-a", "VGG-A", VGG_A), ("vgg-16", "VGG-16", VGG_16)] + [
-    (f"vgg-{maps}", f"VGG-{maps}", uniform_vgg_a(maps)) for maps in (128, 256, 512)]
+VARIANTS = [("vgg-a", "VGG-A", vgg_body(VGG_A)), ("vgg-16", "VGG-16", vgg_body(VGG_16)),
+            ("vgg-16-bn", "VGG-16 with batch norm", vgg_body(VGG_16, batch_norm=True))] + [
+    (f"vgg-{maps}", f"VGG-{maps}", vgg_body(uniform_vgg_a(maps))) for maps in (128, 256, 512)]
 
-MODELS = [Model(name, title, [3, 224, 224], vgg_body(stages), SOLVER, imagenet(224), 64, 25)
-          for name, title, stages in VARIANTS]
+MODELS = [Model(name, title, [3, 224, 224], body, SOLVER, imagenet(224), 64, 25)
+          for name, title, body in VARIANTS]

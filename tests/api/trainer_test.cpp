@@ -66,6 +66,24 @@ TEST_F(TrainerTest, LearnsFromDataOfACallback) {
   EXPECT_GT(tests[0].outputs[0].value, 0.9);
 }
 
+// The solver's precision goes before that of the network, and either is that of all nets.
+TEST_F(TrainerTest, LearnsInBf16) {
+  const auto loss = [&](Precision of_network, std::optional<Precision> of_solver) {
+    const Network net = Network::from_text(small_lenet(), {.precision = of_network});
+    Solver solver({.type = "Adam", .base_lr = 0.005, .momentum = 0.9, .test_iter = 4}, net);
+    if (of_solver) solver.set(Solver::Overrides{.precision = of_solver});
+    Trainer trainer(solver, bars());
+    trainer.step(60);
+    EXPECT_GT(trainer.test()[0].outputs[0].value, 0.9);
+    return trainer.loss();
+  };
+  const double f32 = loss(Precision::f32, {}), bf16 = loss(Precision::bf16, {});
+  EXPECT_EQ(loss(Precision::bf16, Precision::f32), f32);
+  EXPECT_EQ(loss(Precision::f32, Precision::bf16), bf16);
+  EXPECT_NE(bf16, f32);
+  EXPECT_NEAR(bf16, f32, 0.1);
+}
+
 TEST_F(TrainerTest, ReadsTensorsInSpokenOrder) {
   Trainer trainer = this->trainer({.keep_tensors = true});
   trainer.step();

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +94,16 @@ TEST_F(Arguments, ShowCountsParametersAndFlops) {
     EXPECT_NEAR(layer["forward_flops"].get<double>(), 2.0 * 8 * 16 * 4 * 18, 8 * 16 * 4);
   }
   EXPECT_EQ(folder_.read("net.dot").find("digraph \"small\""), 0u);
+}
+
+TEST_F(Arguments, ShowTellsWhatIsBf16) {
+  const std::string f32 = cortado("show --model net.prototxt").output;
+  const std::string bf16 = cortado("show --model net.prototxt --precision bf16").output;
+  EXPECT_EQ(bf16.find(f32), 0u) << bf16;
+  const std::string more = bf16.substr(f32.size());
+  EXPECT_THAT(more, ::testing::ContainsRegex("Convolution +outputs and their gradients, weights as kernels"));
+  EXPECT_THAT(more, ::testing::ContainsRegex("conv +conv +bf16"));
+  EXPECT_THAT(more, ::testing::ContainsRegex("label +[a-z]+ +f32"));
 }
 
 TEST_F(Arguments, TimeWritesItsContract) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -48,6 +49,21 @@ TEST_F(Classify, TellsEachImageAsTheTrainingNetDoes) {
     for (float score : scores) sum += std::exp(static_cast<double>(score) - scores[static_cast<int>(best)]);
     EXPECT_NEAR(images[i]["predictions"][0]["score"].get<double>(), 1 / sum, 1e-5) << i;
   }
+}
+
+// Scores are those of f32 up to what bf16 rounds, which shows.
+TEST_F(Classify, ComputesInBf16) {
+  const auto exact = predictions("pngs"), rounded = predictions("pngs --precision bf16");
+  ASSERT_EQ(rounded.size(), exact.size());
+  double most = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    std::map<int, double> scores;
+    for (const auto& one : exact[i]["predictions"]) scores[one["class"]] = one["score"];
+    for (const auto& one : rounded[i]["predictions"])
+      most = std::max(most, std::abs(one["score"].get<double>() - scores.at(one["class"])));
+  }
+  EXPECT_GT(most, 1e-5);
+  EXPECT_LT(most, 0.05);
 }
 
 TEST_F(Classify, PrintsCaffesLines) {

@@ -40,6 +40,13 @@ TEST(PartOfNet, PutsOutACopyOfWhatASourceBrings) {
   EXPECT_EQ(part({"data"}).outputs, std::vector<std::string>{"data (put out)"});
 }
 
+TEST(PartOfNet, ComputesInThePrecisionOfTheWholeNet) {
+  NetFile net = branched_net();
+  EXPECT_EQ(part_of_net(net, net_state(Phase::test), {"prob"}).file.precision, Precision::f32);
+  net.precision = Precision::bf16;
+  EXPECT_EQ(part_of_net(net, net_state(Phase::test), {"prob"}).file.precision, Precision::bf16);
+}
+
 TEST(PartOfNet, HasNoFillers) {
   const PartOfNet prob = part({"prob"});
   for (const caffe::LayerParameter& layer : prob.file.net.layer()) {

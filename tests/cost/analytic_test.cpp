@@ -48,6 +48,30 @@ TEST(AnalyticCosts, TaskTakesItsFlopsOrItsBytes) {
   EXPECT_NEAR(forward_flops(quarter).count, forward_flops(task).count / 4, 1);
 }
 
+// Products count at the rate of what they multiply, whatever they read or write.
+TEST(AnalyticCosts, ProductsOfBf16HaveARateOfTheirOwn) {
+  Machine machine = two_by_two().machine();
+  for (Node& node : machine.nodes)
+    for (Device& device : node.devices) {
+      device.bf16_peak = {2e12};
+      device.memory_bandwidth = {1e15};
+    }
+  AnalyticCosts costs((DeviceGraph(machine))), of_f32_alone(two_by_two());
+  Task task = convolution_task();
+  const double f32 = costs.task(task, 0).forward.count;
+  task.output_types = {ElementType::bf16};
+  EXPECT_NEAR(costs.task(task, 0).forward.count, f32 / 2, 1e-3 * f32);
+  EXPECT_NEAR(of_f32_alone.task(task, 0).forward.count, f32, 1e-3 * f32);
+  task.input_types = {ElementType::bf16};
+  task.output_types = {};
+  EXPECT_NEAR(costs.task(task, 0).forward.count, f32 / 2, 1e-3 * f32);
+  task.f32_products = true;
+  EXPECT_NEAR(costs.task(task, 0).forward.count, f32, 1e-3 * f32);
+  EXPECT_TRUE(rate_warnings(DeviceGraph(machine), Precision::bf16).empty());
+  EXPECT_TRUE(rate_warnings(two_by_two(), Precision::f32).empty());
+  EXPECT_NE(rate_warnings(two_by_two(), Precision::bf16).at(0).find("at the rate of f32"), std::string::npos);
+}
+
 TEST(AnalyticCosts, RingsShareTheInterfaceOfTheirNode) {
   AnalyticCosts costs(two_by_two());
   const Bytes bytes{100'000'000};

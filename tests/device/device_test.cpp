@@ -1,6 +1,4 @@
 // What every device does.
-#include "cortado/device/device.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -9,9 +7,10 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
-#include "cortado/device/emulated/emulated_device.h"
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/emulated/emulated_runtime.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/device/memory.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device {
 namespace {
@@ -27,10 +26,10 @@ class EveryDevice : public ::testing::TestWithParam<bool> {
     device().queue().finish();
     return values;
   }
-  Device& device() { return GetParam() ? *emulated_ : host(); }
+  DeviceRuntime& device() { return GetParam() ? *emulated_ : host(); }
 
  private:
-  std::unique_ptr<Device> emulated_ = make_emulated();
+  std::unique_ptr<DeviceRuntime> emulated_ = make_emulated();
 };
 INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "emulated" : "host"; });

@@ -3,9 +3,9 @@
 #include <thread>
 #include <vector>
 
-#include "cortado/device/device.h"
-#include "cortado/device/emulated/emulated_device.h"
+#include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/device/memory.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class Emulated : public ::testing::Test {
  protected:
   Emulated() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-  std::unique_ptr<Device> device_ = make_emulated();
+  std::unique_ptr<DeviceRuntime> device_ = make_emulated();
 };
 using EmulatedDeathTest = Emulated;
 

@@ -233,6 +233,47 @@ TEST(CutTraining, RandomNetsInBf16TrainAsOnOneRankAndAsInF32) {
   EXPECT_GT(narrow, 20);
 }
 
+// The strategy with `precision` in the rules that `takes` tells by their number.
+Strategy with_precision(Strategy strategy, Precision precision, const std::function<bool(size_t)>& takes) {
+  for (size_t rule = 0; rule < strategy.rules.size(); ++rule)
+    if (takes(rule)) strategy.rules[rule].layer.precision = precision;
+  return strategy;
+}
+
+TEST(CutTraining, LayersAllInF32TrainANetOfBf16BitwiseAsOneOfF32) {
+  for (int seed = first_case() + 400; seed < first_case() + 400 + cases(8); ++seed) {
+    const Network f32 = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Network net = f32.in(Precision::bf16);
+    for (int ranks : {1, 3}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), f32, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Trained expected = train(f32, strategy, ranks, false, 1e-3, "");
+      const Trained all_f32 = train(
+          net, with_precision(strategy, Precision::f32, [](size_t) { return true; }), ranks, false, 1e-3, "");
+      EXPECT_EQ(all_f32.losses, expected.losses);
+      EXPECT_EQ(all_f32.weights, expected.weights);
+    }
+  }
+}
+
+TEST(CutTraining, NetsOfBf16WithSomeLayersInF32TrainAsInF32) {
+  for (int seed = first_case() + 500; seed < first_case() + 500 + cases(8); ++seed) {
+    const Network f32 = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Network net = f32.in(Precision::bf16);
+    const Trained exact = train(f32, alone(f32), 1, false, 1e-3, "");
+    for (int ranks : {1, 2, 4}) {
+      const auto every_other = [&](size_t rule) { return (rule + static_cast<size_t>(seed)) % 2 == 0; };
+      const Strategy strategy = with_precision(random_strategy(static_cast<uint64_t>(seed), net, ranks),
+                                               Precision::f32, every_other);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained mixed;
+      ASSERT_NO_THROW(mixed = train(net, strategy, ranks, false, 1e-3, ""));
+      expect_same(exact, mixed, 0.03);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 // Sums of integers are exact, so the order in which ranks add cannot show: any difference is a wrong element.
 TEST(CutTraining, IntegersTrainBitwiseAsOnOneRank) {
   for (int seed = first_case(); seed < first_case() + cases(30); ++seed) {

@@ -1,12 +1,11 @@
 // The Executor on a device whose memory the host cannot touch, on any device of the test program.
-#include "cortado/device/device.h"
-
 #include <gtest/gtest.h>
 
 #include "cortado/base/error.h"
-#include "cortado/device/emulated/emulated_device.h"
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/emulated/emulated_runtime.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/device/host_view.h"
+#include "cortado/device/runtime.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
 
@@ -27,7 +26,7 @@ struct TrainedOnce {
   std::vector<float> weights;
 };
 
-TrainedOnce train(device::Device& device) {
+TrainedOnce train(device::DeviceRuntime& device) {
   const Network network = net();
   std::vector<float> batch(static_cast<size_t>(images.size()));
   uint64_t iteration = 0;

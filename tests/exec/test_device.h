@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "cortado/device/device.h"
-#include "cortado/device/emulated/emulated_device.h"
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/emulated/emulated_runtime.h"
+#include "cortado/device/host/host_runtime.h"
+#include "cortado/device/runtime.h"
 #include "cortado/exec/parameters.h"
 
 namespace cortado::testing {
@@ -19,10 +19,10 @@ class TestDevice {
     const char* name = std::getenv("CORTADO_TEST_DEVICE");
     if (name && std::string_view(name) == "emulated") own_ = device::make_emulated();
   }
-  operator device::Device&() const { return own_ ? *own_ : device::host(); }
+  operator device::DeviceRuntime&() const { return own_ ? *own_ : device::host(); }
 
  private:
-  std::unique_ptr<device::Device> own_;
+  std::unique_ptr<device::DeviceRuntime> own_;
 };
 
 // Launches a step of plain gradient descent, of all elements of an entry or of a range.

@@ -29,6 +29,7 @@
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/split.h"
 
 #include "tests/kernels/bf16_run.h"
 #include "tests/kernels/buffers.h"
@@ -104,6 +105,15 @@ std::vector<CutCase> native_cases(const Shape& shape) {
   add({layer<Scale>(ScaleOptions{})});
   add({layer<Scale>(ScaleOptions{.bias_term = true})});
   add({layer<Bias>(BiasOptions{})});
+  const Shape of_channels{shape[0], shape[1]};
+  add({layer<Scale>(ScaleOptions{.broadcast = {.axis = 0}, .bias_term = true})}, {shape, of_channels});
+  add({layer<Bias>(BiasOptions{.broadcast = {.axis = 0}})}, {shape, of_channels});
+  add({layer<Scale>(ScaleOptions{.broadcast = {.axis = 0}})}, {shape, {shape[0]}});
+  add({layer<Scale>(ScaleOptions{.broadcast = {.axis = 1, .num_axes = -1}})});
+  add({layer<PRelu>(PReluOptions{.channel_shared = true})});
+  add({layer<Split>()}, {}, 3);
+  if (shape.rank() > 2)
+    add({layer<Pooling>(PoolingOptions{.method = PoolingOptions::Method::average, .global_pooling = true})});
   add({layer<PRelu>(PReluOptions{})});
   add({layer<Dropout>(DropoutOptions{.ratio = 0.4})});
   add({layer<Lrn>(LrnOptions{.local_size = 5, .alpha = 0.5})});

@@ -137,6 +137,9 @@ TEST(Carry, Normalizations) {
              {norm}, {norm, relu()}, {norm, scale}, {norm, scale, relu()}, {scale}})
       for (Phase phase : {Phase::train, Phase::test})
         expect_carried(chain_task(layers, {4, 9, 3, 2}, phase), name);
+    expect_carried(task_of(std::make_shared<Scale>(ScaleOptions{.broadcast = {.axis = 0}, .bias_term = true}),
+                           {{4, 9, 3, 2}, {4, 9}}),
+                   name);
     for (double beta : {0.75, 0.5})
       expect_carried(chain_task({std::make_shared<Lrn>(LrnOptions{.beta = beta})}, {2, 9, 3, 3}), name);
   }

@@ -1,4 +1,5 @@
 // Native BatchNorm, Scale, Bias, PReLU and LRN against the reference.
+#include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
@@ -86,11 +87,74 @@ TEST(NativeScale, EqualsReference) {
   }
 }
 
-TEST(NativeScale, RefusesOtherOperands) {
-  ScaleOptions options;
-  options.broadcast = {.axis = 2, .num_axes = 1};
-  EXPECT_EQ(make_native_scale(chain_task({std::make_shared<Scale>(options)}, {2, 3, 4, 5})).refusal,
-            "the operand is not per channel");
+// Operands of all axes that a tensor has, as a parameter and as the second input, on one to three threads.
+void expect_equal_broadcasts(const Shape& shape, DataKind data, double tolerance) {
+  const auto expect = [&](const LayerPtr& layer, const std::vector<Shape>& inputs) {
+    Task task = whole_task(layer, Phase::train, inputs, 1);
+    for (int wanted = 0; wanted < 3; ++wanted) {
+      if (wanted == 1) task.input_gradients[0] = false;
+      if (wanted == 2) task.input_gradients.assign(inputs.size(), true), task.input_gradients.back() = false;
+      KernelOffer offer = make_native_scale(task);
+      ASSERT_TRUE(offer.kernel) << offer.refusal;
+      EXPECT_TRUE(matches_reference(task, *offer.kernel, tolerance, data))
+          << layer->type() << ' ' << shape.text() << ' ' << layer->options_text(Words::all);
+    }
+  };
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    for (int axes = 0; axis + axes <= shape.rank(); ++axes) {
+      const Broadcast broadcast{.axis = axis, .num_axes = axes};
+      const std::vector<Shape> one{shape}, two{shape, Shape(shape.extents().subspan(axis, axes))};
+      for (const auto& inputs : {one, two}) {
+        for (bool bias : {false, true})
+          expect(layer<Scale>(ScaleOptions{.broadcast = broadcast, .bias_term = bias}), inputs);
+        expect(layer<Bias>(BiasOptions{.broadcast = broadcast}), inputs);
+      }
+    }
+  }
+}
+
+TEST(NativeScale, EqualsReferenceForEveryBroadcast) {
+  const int threads = compute_threads();
+  for (int count : {1, 2, 3}) {
+    set_compute_threads(count);
+    for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{1, 1, 4, 1}, Shape{2, 17, 9, 3}, Shape{3, 4, 9},
+                               Shape{2, 3, 4, 5, 6}}) {
+      expect_equal_broadcasts(shape, DataKind::random, 1e-5);
+      expect_equal_broadcasts(shape, DataKind::small_integers, 0);
+    }
+  }
+  set_compute_threads(threads);
+}
+
+// More channels than a tile has, more tiles than threads share, more repeats than a sum in float has.
+TEST(NativeScale, EqualsReferenceOnLargerTensors) {
+  for (const Shape& shape : {Shape{2, 1100, 5, 3}, Shape{70, 24, 3, 3}, Shape{1, 3, 80, 90}}) {
+    for (const Shape& operand :
+         {Shape{}, Shape{shape[0]}, Shape{shape[0], shape[1]}, Shape{shape[0], shape[1], shape[2]}, shape}) {
+      const ScaleOptions options{.broadcast = {.axis = 0}, .bias_term = true};
+      const std::vector<Shape> inputs{shape, operand};
+      const Task task = whole_task(layer<Scale>(options), Phase::train, inputs, 1);
+      const auto kernel = make_native_scale(task).kernel;
+      EXPECT_TRUE(matches_reference(task, *kernel, 1e-5));
+      EXPECT_TRUE(matches_reference(task, *kernel, 0, DataKind::small_integers));
+    }
+    expect_equal(chain_task({scale(true)}, shape), make_native_scale);
+  }
+}
+
+TEST(NativeScale, EqualsReferenceOnParts) {
+  const Shape inputs[] = {{4, 24, 6, 7}, {4, 24}};
+  Task whole = whole_task(layer<Scale>(ScaleOptions{.broadcast = {.axis = 0}}), Phase::train, inputs, 1);
+  Box box = whole.domain_box;
+  box[0] = {1, 3};
+  box[2] = {2, 6};
+  const Task part = cut_task(whole, box);
+  expect_equal(part, make_native_scale);
+}
+
+TEST(NativeScale, RefusesChains) {
+  EXPECT_EQ(make_native_scale(chain_task({scale(false), relu()}, {2, 3})).refusal,
+            "a layer after Scale or Bias does not fuse");
 }
 
 TEST(NativePRelu, EqualsReference) {
@@ -98,7 +162,14 @@ TEST(NativePRelu, EqualsReference) {
     for (bool shared : {false, true}) {
       PReluOptions options;
       options.channel_shared = shared;
-      expect_equal(chain_task({std::make_shared<PRelu>(options)}, shape), make_native_prelu);
+      Task task = chain_task({std::make_shared<PRelu>(options)}, shape);
+      expect_equal(task, make_native_prelu);
+      EXPECT_TRUE(matches_reference(task, *make_native_prelu(task).kernel, 0, DataKind::small_integers));
+      task.input_gradients[0] = false;
+      expect_equal(task, make_native_prelu);
+      task.input_gradients[0] = true;
+      task.parameter_gradients[0] = false;
+      expect_equal(task, make_native_prelu);
     }
   }
 }

@@ -48,6 +48,35 @@ TEST(NativePooling, EqualsReference) {
   }
 }
 
+// Images of one position, channels fewer than a vector and more than a tile, one image and many.
+TEST(NativeGlobalPooling, EqualsReference) {
+  PoolingOptions global{.method = PoolingOptions::Method::average, .global_pooling = true};
+  for (const Shape& shape :
+       {Shape{1, 1, 7, 9}, Shape{2, 3, 1, 1}, Shape{1, 1100, 7, 7}, Shape{33, 24, 5, 4}, Shape{1, 20, 90, 80},
+        Shape{2, 5, 11}, Shape{1, 9, 5, 6, 7}, Shape{3, 1, 4, 5}}) {
+    Task task = chain_task({std::make_shared<Pooling>(global)}, shape);
+    KernelOffer offer = make_native_global_pooling(task);
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    EXPECT_TRUE(matches_reference(task, *offer.kernel, 1e-5, DataKind::random)) << shape.text();
+  }
+}
+
+TEST(NativeGlobalPooling, RefusesOtherWindows) {
+  PoolingOptions average = window({5}, {1}, {0});
+  EXPECT_EQ(
+      make_native_global_pooling(chain_task({std::make_shared<Pooling>(average)}, {1, 3, 5, 5})).refusal,
+      "not an average");
+  average.method = PoolingOptions::Method::average;
+  const auto refusal = [&](const Shape& shape) {
+    return make_native_global_pooling(chain_task({std::make_shared<Pooling>(average)}, shape)).refusal;
+  };
+  EXPECT_EQ(refusal({1, 3, 5, 5}), "");
+  EXPECT_EQ(refusal({1, 3, 5, 6}), "windows of parts of the image");
+  average.pad = {1};
+  average.stride = {3};
+  EXPECT_EQ(refusal({1, 3, 5, 5}), "windows of parts of the image");
+}
+
 TEST(NativePooling, LeavesWindowsOutsideTheImageToTheReference) {
   Task task = chain_task({std::make_shared<Pooling>(window({1}, {2}, {0}))}, {1, 3, 8, 8});
   EXPECT_EQ(make_native_pooling(task).refusal, "a window outside the image");

@@ -11,6 +11,7 @@
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/split.h"
 
 #include "tests/kernels/check.h"
 
@@ -157,6 +158,16 @@ TEST(NativeCrop, EqualsTheReference) {
   EXPECT_TRUE(
       agrees(make_native_crop, task_of<Crop>(CropOptions{.axis = 1, .offset = {2}}, {{3, 5}, {3, 2}}), 0));
   EXPECT_TRUE(agrees(make_native_crop, task_of<Crop>(CropOptions{}, {{3, 5, 4}, {3, 5, 4}}), 0));
+}
+
+TEST(NativeSplit, EqualsTheReference) {
+  for (const Shape& shape : {Shape{1}, Shape{3, 5}, Shape{2, 17, 9, 11}, Shape{5, 2, 1000}}) {
+    for (int outputs : {1, 2, 5}) {
+      const Task task = whole_task(std::make_shared<Split>(), Phase::train, {&shape, 1}, outputs);
+      EXPECT_TRUE(agrees(make_native_split, task, 1e-6));
+      EXPECT_TRUE(agrees(make_native_split, task, 0, {.data = check::DataKind::small_integers}));
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/select.h"
@@ -124,6 +125,28 @@ TEST_F(OnednnBf16, InnerProductEqualsReference) {
                                  Shape{3, 5, 7}, Shape{2, 3, 2, 3, 4}})
         expect_layer_equal<InnerProduct>(InnerProductOptions{.num_output = outputs, .transpose = transpose},
                                          shape);
+}
+
+// Axes of an image are joined, so that oneDNN multiplies matrices; weights lie channels last.
+TEST_F(OnednnBf16, InnerProductOfRandomImagesEqualsReference) {
+  for (unsigned number = 0; number < 40 && !HasFailure(); ++number) {
+    check::Draw draw(number);
+    Shape shape{draw(1, 6), draw(1, 40)};
+    for (int64_t axes = draw(1, 3); axes > 0; --axes) shape.append(draw(1, 6));
+    expect_layer_equal<InnerProduct>(
+        InnerProductOptions{.num_output = draw(1, 70), .transpose = draw.chance(50)}, shape);
+  }
+}
+
+TEST_F(OnednnBf16, InnerProductNamesTheOrderOfItsColumns) {
+  const auto layer = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 32});
+  auto format = [&](const Shape& shape, Phase phase = Phase::train) {
+    return make(of_types(chain_task({layer}, shape, phase), narrow, narrow)).kernel->parameter_format(0);
+  };
+  EXPECT_TRUE(format({4, 16, 6, 6}).name.ends_with("channels last"));
+  EXPECT_EQ(format({4, 16, 6, 6}), format({4, 16, 6, 6}, Phase::test));
+  EXPECT_NE(format({4, 16, 6, 6}), format({4, 36, 4, 4}));
+  EXPECT_FALSE(format({4, 16, 1, 1}).name.ends_with("channels last"));
 }
 
 // A random layer of products on one to three spatial axes.
@@ -272,6 +295,15 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
       EXPECT_EQ(selection.refusals.at(0), "onednn: no instructions for bf16 products");
     }
   }
+}
+
+TEST(PrecisionWarnings, AreForBf16WithoutInstructionsForIt) {
+  EXPECT_TRUE(precision_warnings(Precision::f32, false).empty());
+  EXPECT_TRUE(precision_warnings(Precision::f32, true).empty());
+  EXPECT_TRUE(precision_warnings(Precision::bf16, true).empty());
+  EXPECT_NE(precision_warnings(Precision::bf16, false).at(0).find("stored in bf16 and computed in f32"),
+            std::string::npos);
+  EXPECT_EQ(precision_warnings(Precision::bf16).empty(), onednn::has_bf16_instructions());
 }
 
 }  // namespace

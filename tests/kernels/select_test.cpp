@@ -4,12 +4,22 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "cortado/base/bf16.h"
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/layers/bias.h"
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/inner_product.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/prelu.h"
+#include "cortado/layers/problem.h"
+#include "cortado/layers/scale.h"
+#include "cortado/layers/slice.h"
+#include "cortado/layers/split.h"
 
+#include "tests/kernels/buffers.h"
 #include "tests/kernels/make_layer.h"
 #include "tests/kernels/native_task.h"
 
@@ -28,6 +38,28 @@ TEST(Select, TakesTheReferenceLast) {
   EXPECT_NE(selected(convolution), "reference");
   EXPECT_EQ(selected(relu()), "native");
   EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
+}
+
+// What today's image nets have between their products.
+TEST(Select, TakesNativeKernelsForSqueezeAndExcitation) {
+  const auto kernel = [](const LayerPtr& layer, const std::vector<Shape>& inputs, int outputs = 1) {
+    return select_kernel(whole_task(layer, Phase::train, inputs, outputs)).kernel->name();
+  };
+  const Shape vector{image[0], image[1]}, wide{image[0], image[1] * 2, image[2], image[3]};
+  const auto average = [](std::vector<int64_t> window) {
+    return layer<Pooling>(
+        PoolingOptions{.method = PoolingOptions::Method::average, .kernel = std::move(window)});
+  };
+  EXPECT_EQ(kernel(average({6, 5}), {image}), "native global-average-pooling");
+  EXPECT_EQ(kernel(average({3}), {image}), "native average-pooling");
+  EXPECT_EQ(kernel(layer<Scale>(ScaleOptions{.broadcast = {.axis = 0}}), {image, vector}), "native scale");
+  EXPECT_EQ(kernel(layer<Bias>(BiasOptions{.broadcast = {.axis = 0}}), {image, vector}), "native bias");
+  EXPECT_EQ(kernel(layer<Split>(), {image}, 2), "native split");
+  EXPECT_EQ(kernel(layer<Slice>(SliceOptions{}), {wide}, 2), "native slice");
+  EXPECT_EQ(kernel(layer<PRelu>(PReluOptions{}), {image}), "native prelu");
+  for (const PointwiseFunction& function : std::vector<PointwiseFunction>{
+           SigmoidOptions{}, SwishOptions{}, ClipOptions{.min = 0, .max = 6}, PowerOptions{}, ExpOptions{}})
+    EXPECT_TRUE(kernel(layer<Pointwise>(function), {image}).starts_with("native "));
 }
 
 TEST(Select, TakesWinogradWhereItIsFaster) {
@@ -82,6 +114,64 @@ TEST(Select, RefusesUnknownNames) {
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'onednn'"), std::string::npos) << error.what();
   }
+}
+
+// Values of a forward pass, of input i / 8 and weights that bf16 does not hold.
+std::vector<float> products_of(const Task& task) {
+  const Selection selection = select_kernel(task);
+  const Kernel& kernel = *selection.kernel;
+  const int64_t read = task.local_input(0).size(), made = task.local_output(0).size();
+  std::vector<float> input(read), output(made), weights, bias(8, 0.1f);
+  for (int64_t i = 0; i < read; ++i) {
+    const float value = static_cast<float>(i % 17 - 8) / 8;
+    if (task.input_type(0) == ElementType::bf16) {
+      elements<bf16>(input.data())[i] = to_bf16(value);
+    } else {
+      input[i] = value;
+    }
+  }
+  std::vector<float> canonical(8 * 24);
+  for (size_t i = 0; i < canonical.size(); ++i) canonical[i] = 1.0f / static_cast<float>(i + 3);
+  const ParameterFormat format = kernel.parameter_format(0);
+  weights.resize(std::max<size_t>(canonical.size(), static_cast<size_t>(format.elements)));
+  if (format.from_canonical) {
+    format.from_canonical(canonical.data(), weights.data());
+  } else {
+    weights = canonical;
+  }
+  GuardedBytes scratch(kernel.scratch_bytes().count), saved(kernel.saved_bytes().count);
+  selection.kernel->forward({.inputs = {input.data()},
+                             .outputs = {output.data()},
+                             .output_gradients = {},
+                             .input_gradients = {},
+                             .parameters = {weights.data(), bias.data()},
+                             .parameter_gradients = {},
+                             .saved = saved.data(),
+                             .scratch = scratch.data(),
+                             .random = {}});
+  return output;
+}
+
+// A layer in f32 multiplies weights as they are, whatever the type of its input.
+TEST(Select, ProductsInF32DoNotRoundWeights) {
+  const auto layer = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 8});
+  const Task f32 = chain_task({layer}, {4, 24}, Phase::test);
+  Task reads_bf16 = f32;
+  reads_bf16.input_types = {ElementType::bf16};
+  reads_bf16.f32_products = true;
+  EXPECT_TRUE(select_kernel(reads_bf16).kernel->name().ends_with(", converted"));
+  EXPECT_EQ(products_of(reads_bf16), products_of(f32));
+  EXPECT_NE(problem_of(reads_bf16).find("f32 products"), std::string::npos);
+}
+
+// Errors that those of bf16 hide are not for a layer in f32.
+TEST(Select, LeavesFastMathOutOfProductsInF32) {
+  const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .kernel = {3}});
+  Task task = chain_task({wide}, {2, 64, 16, 16});
+  task.input_types = {ElementType::bf16};
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-4x4");
+  task.f32_products = true;
+  EXPECT_EQ(select_kernel(task).implementation, "winograd");
 }
 
 }  // namespace

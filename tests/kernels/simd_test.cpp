@@ -16,10 +16,10 @@ bf16 pattern(uint32_t bits) { return {static_cast<uint16_t>(bits)}; }
 uint32_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
 bool is_tiny(float value) { return std::abs(value) < std::numeric_limits<float>::min(); }
 
-// Eight equal numbers stored at once; numbers too small to be normal may become zero.
+// Equal numbers stored at once; numbers too small to be normal may become zero.
 testing::AssertionResult stores_as_defined(float value) {
   const bf16 expected = to_bf16(value);
-  alignas(16) bf16 many[lanes], streamed[lanes], one;
+  alignas(64) bf16 many[lanes], streamed[lanes], one;
   float values[lanes];
   std::fill_n(values, lanes, value);
   store(many, load<floats>(values));

@@ -62,6 +62,26 @@ TEST(MachineFile, WeightsComeBack) {
   EXPECT_EQ(parse_machine(machine_text(DeviceGraph(machine)), "m.json").device(0).weight, 0.3);
 }
 
+TEST(MachineFile, RatesOfBothTypesComeBack) {
+  const auto read = [](const std::string& gflops) {
+    return parse_machine(
+        one_node(R"({"gflops": )" + gflops + R"(, "memory_bandwidth_gb_per_s": 1, "memory_gib": 1})"),
+        "m.json");
+  };
+  const DeviceGraph both = read(R"({"f32": 1.5, "bf16": 2.5})"), one = read("1.5");
+  EXPECT_EQ(both.device(0).peak_of(ElementType::f32), FlopRate{1.5e9});
+  EXPECT_EQ(both.device(0).peak_of(ElementType::bf16), FlopRate{2.5e9});
+  EXPECT_EQ(one.device(0).peak_of(ElementType::bf16), FlopRate{1.5e9});
+  EXPECT_NE(both, one);
+  EXPECT_EQ(parse_machine(machine_text(both), "text"), both);
+  EXPECT_EQ(refusal(one_node(R"({"gflops": {"f32": 1, "bf16": 0}})")),
+            "m.json: nodes[0].devices[0].gflops.bf16: 0 is not above 0; give the device's peak of bfloat16 "
+            "in GFLOP/s");
+  EXPECT_NE(refusal(one_node(R"({"gflops": {"bf16": 1}})")).find("gflops.f32"), std::string::npos);
+  EXPECT_NE(refusal(one_node(R"({"gflops": {"f32": 1, "fp16": 1}})")).find("no key \"fp16\""),
+            std::string::npos);
+}
+
 TEST(MachineFile, ReadyMachinesAreReadAndComeBackTheSame) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CORTADO_SOURCE_DIR "/machines")) {

@@ -45,6 +45,19 @@ TEST_F(AlgorithmsTables, PickTheFastestAndKeepWhatIsThorough) {
   EXPECT_EQ(times_.known(task, picked(table).name)->total(), picked(table).time->total());
 }
 
+// Kernels for bf16 tensors run before those that convert them, wherever they stand in the list.
+TEST_F(AlgorithmsTables, ListInBf16WhatRunsUnasked) {
+  for (const int64_t filters : {1, 3, 8, 16}) {
+    Task task = small_convolution(filters);
+    task.input_types.assign(task.inputs.size(), ElementType::bf16);
+    task.output_types.assign(task.outputs.size(), ElementType::bf16);
+    keep_made_up(task);
+    const AlgorithmTable table = Algorithms(times_).tables({task}).front();
+    ASSERT_GE(table.listed, 0);
+    EXPECT_EQ(table.algorithms[static_cast<size_t>(table.listed)].name, select_kernel(task).implementation);
+  }
+}
+
 // Where all times are kept, nothing is measured, and the pick is the least of them.
 TEST_F(AlgorithmsTables, TakeKeptTimes) {
   for (int64_t filters = 8; filters < 14; ++filters) {

@@ -56,6 +56,23 @@ TEST(NetworkPrecision, IsOfWhatLiesBetweenProductsAndLosses) {
     EXPECT_EQ(parameter.type, ElementType::f32) << parameter.name;
 }
 
+TEST(NetworkPrecision, PolicySaysOfEachTypeOnceWhatIsBf16) {
+  const Network net = load(input + ip("a", "x") + relu("r", "a", "a") + ip("b", "a") + loss("b")).network;
+  std::vector<LayerPtr> layers;
+  for (const Network::Node& node : net.nodes()) layers.push_back(node.layer);
+  const std::vector<TypePrecision> policy = precision_policy(layers);
+  std::vector<std::string> types;
+  for (const TypePrecision& of : policy) types.push_back(of.type);
+  EXPECT_EQ(types, (std::vector<std::string>{"Input", "InnerProduct", "ReLU", "SoftmaxWithLoss"}));
+  EXPECT_EQ(policy[0].bf16, "");
+  EXPECT_EQ(policy[0].f32, "outputs");
+  EXPECT_NE(policy[1].bf16.find("weights as kernels read them"), std::string::npos) << policy[1].bf16;
+  EXPECT_NE(policy[1].f32.find("weights, their gradients"), std::string::npos) << policy[1].f32;
+  EXPECT_NE(policy[2].bf16.find("where the first input is"), std::string::npos) << policy[2].bf16;
+  EXPECT_EQ(policy[2].f32, "");
+  EXPECT_EQ(policy[3].bf16, "");
+}
+
 TEST(NetworkBuild, InPlaceTopsMakeNewTensors) {
   Network n = load(input + ip("a", "x") + relu("r", "a", "a") + loss("a")).network;
   ASSERT_EQ(n.tensors().size(), 5u);

@@ -150,6 +150,31 @@ TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
   EXPECT_THAT(refusal_of([&] { load_strategy("dta", net, 2); }), HasSubstr("did you mean 'data'"));
 }
 
+// A pattern takes all that it fits, also a ReLU of a convolution's name.
+TEST(Strategy, RulesGiveLayersAPrecision) {
+  const Network f32 = NetBuilder()
+                          .conv("conv1", "data")
+                          .declare("conv1/relu", std::make_shared<Pointwise>(ReluOptions{}), {"conv1"}, {"r"})
+                          .conv("conv2", "r")
+                          .loss("conv2", "data")
+                          .build();
+  const Network net = f32.in(Precision::bf16);
+  const Strategy strategy = parse_strategy(
+      file(R"("conv2": {"precision": "bf16"}, "conv*": {"precision": "f32"}, "*": {})"), "s.json");
+  EXPECT_EQ(parse_strategy(strategy_text(strategy), "s.json"), strategy);
+  const NodeStrategies nodes = resolve(strategy, net, 2, "s.json");
+  EXPECT_EQ(nodes[net.node("conv1")].precision, Precision::f32);
+  EXPECT_EQ(nodes[net.node("conv1/relu")].precision, Precision::f32);
+  EXPECT_EQ(nodes[net.node("conv2")].precision, Precision::bf16);
+  EXPECT_EQ(nodes[net.node("loss")].precision, std::nullopt);
+  const NodeStrategies beside = resolve_beside(net, net, nodes, 2);
+  EXPECT_EQ(beside[net.node("conv1")].precision, Precision::f32);
+  EXPECT_THAT(refusal_of([&] { resolve(strategy, f32, 2, "s.json"); }),
+              HasSubstr("s.json: layer 'conv2': precision = bf16: the net computes in f32"));
+  EXPECT_THAT(refusal(file(R"("*": {"precision": "fp16"})")), HasSubstr("use f32 or bf16"));
+  EXPECT_EQ(refusal(file(R"("*": {"precision": "f32"})")), "");
+}
+
 TEST(Strategy, RefusesAPlanForAnotherNet) {
   const Network net = small_net();
   Strategy plan = built_in_strategy("data", net, 2);

@@ -155,5 +155,23 @@ TEST(PlaceWorks, PlacesEveryOperationOnce) {
   });
 }
 
+// Of a layer in f32 that reads bf16; where all is f32, tasks are those of a net of f32.
+TEST(PlaceWorks, ProductsAreInF32WhereTheirLayerIs) {
+  const Network net =
+      NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build().in(Precision::bf16);
+  Cutting cutting = whole(net);
+  const auto in_f32 = [&] {
+    std::vector<std::string> names;
+    for (const Work& work : with_works(net, cutting).works)
+      if (work.is_layer() && work.task.f32_products) names.push_back(name_of(work, net));
+    return names;
+  };
+  EXPECT_THAT(in_f32(), ElementsAre());
+  cutting.strategies[net.node("b")].precision = Precision::f32;
+  EXPECT_THAT(in_f32(), ElementsAre("b"));
+  cutting.strategies[net.node("a")].precision = Precision::f32;
+  EXPECT_THAT(in_f32(), ElementsAre());
+}
+
 }  // namespace
 }  // namespace cortado

@@ -181,5 +181,32 @@ TEST(Place, LawsHoldOnRandomNetsUnderRandomStrategies) {
   }
 }
 
+// A layer in f32 makes f32, and so does what keeps the type of its input, up to the next product.
+TEST(Place, TypesFollowThePrecisionOfLayers) {
+  const Network net = NetBuilder()
+                          .conv("a", "data")
+                          .tanh("a", "b")
+                          .conv("c", "b")
+                          .tanh("c", "d")
+                          .loss("d", "data")
+                          .build()
+                          .in(Precision::bf16);
+  NodeStrategies strategies = testing::whole(net).strategies;
+  const auto types = [&] {
+    const Placement placement = place(net, strategies, 1);
+    std::string text;
+    for (const char* blob : {"a", "b", "c", "d"})
+      text += std::string(name_of(placement.values[placement.tensor_values[net.tensor(blob)]].type)) + " ";
+    return text;
+  };
+  EXPECT_EQ(types(), "bf16 bf16 bf16 bf16 ");
+  strategies[net.node("a")].precision = Precision::f32;
+  EXPECT_EQ(types(), "f32 f32 bf16 bf16 ");
+  strategies[net.node("d")].precision = Precision::f32;
+  EXPECT_EQ(types(), "f32 f32 bf16 f32 ");
+  strategies[net.node("c")].precision = Precision::bf16;
+  EXPECT_EQ(types(), "f32 f32 bf16 f32 ");
+}
+
 }  // namespace
 }  // namespace cortado

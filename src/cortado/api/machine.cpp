@@ -29,6 +29,7 @@ Machine::Device Machine::device(int index) const {
   return {.name = device.name,
           .node = graph.node_of(index),
           .peak_flops = device.peak.per_second,
+          .bf16_peak_flops = device.bf16_peak.per_second,
           .memory_bandwidth = device.memory_bandwidth.bytes_per_second,
           .memory_bytes = device.memory.count};
 }

@@ -25,6 +25,7 @@ class Machine {
     std::string name;
     int node = 0;
     double peak_flops = 0;        // a second, of float32
+    double bf16_peak_flops = 0;   // a second, of products of bfloat16; 0: not known
     double memory_bandwidth = 0;  // bytes a second
     int64_t memory_bytes = 0;
   };

@@ -20,7 +20,10 @@ Network network_of(NetFile file, const NetworkOptions& options) {
   if (options.batch < 0)
     throw UserError(
         fmt::format("{}: batch {}: give 1 or more; 0: as the file says", file.path, options.batch));
-  change_net(file, state, {.batch = static_cast<int>(options.batch), .sources = options.sources});
+  change_net(file, state,
+             {.batch = static_cast<int>(options.batch),
+              .sources = options.sources,
+              .precision = precision_of(options.precision)});
   return Network(std::make_shared<const Network::Impl>(std::move(file), std::move(state), options));
 }
 
@@ -39,6 +42,10 @@ TensorIndex tensor_named(const cortado::Network& network, const std::string& nam
   for (const auto& tensor : network.tensors()) known.push_back(tensor.name);
   throw UserError(
       fmt::format("net '{}' has no tensor '{}'{}", network.name(), name, did_you_mean(name, known)));
+}
+
+cortado::Precision precision_of(Precision precision) {
+  return precision == Precision::bf16 ? cortado::Precision::bf16 : cortado::Precision::f32;
 }
 
 Shape shape_of(const cortado::Shape& shape) { return {shape.extents().begin(), shape.extents().end()}; }

@@ -10,6 +10,9 @@ namespace cortado::api {
 
 enum class Phase { train, test };
 
+// bf16: activations, their gradients and the weights that kernels read are bfloat16, all else stays f32.
+enum class Precision { f32, bf16 };
+
 // Says which network of a model file to make, and what replaces what the file says.
 struct NetworkOptions {
   Phase phase = Phase::train;
@@ -18,6 +21,7 @@ struct NetworkOptions {
   int64_t batch = 0;          // samples, of all source layers; 0: as the file says
   std::string input_shape{};  // of a sample where the data are not at hand: "3x224x224", "1x64x64,64x64"
   std::vector<std::string> sources{};  // "PATH" or "LAYER=PATH": data in place of what the file names
+  Precision precision = Precision::f32;
 };
 
 // A network of a Caffe prototxt. A value: copies share what they hold, which never changes.

@@ -58,8 +58,12 @@ cortado::SolverOptions Solver::Impl::options() const {
 SolverNets Solver::Impl::nets() const {
   const Overrides& o = overrides;
   SolverNets nets = solver_nets(message, file, net ? &*net : nullptr);
-  override_data(nets, {static_cast<int>(o.batch), static_cast<int>(o.test_batch), o.sources, o.test_sources},
-                file);
+  const cortado::Precision precision = o.precision ? precision_of(*o.precision)
+                                       : net       ? net->precision
+                                                   : cortado::Precision::f32;
+  override_data(
+      nets, {static_cast<int>(o.batch), static_cast<int>(o.test_batch), o.sources, o.test_sources, precision},
+      file);
   return nets;
 }
 

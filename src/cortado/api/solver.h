@@ -53,7 +53,8 @@ class Solver {
     std::vector<std::string> stages{};
     int64_t batch = 0, test_batch = 0;
     std::vector<std::string> sources{}, test_sources{};
-    std::string snapshot_format{};  // cortado, caffe or hdf5; empty: as the file says
+    std::string snapshot_format{};         // cortado, caffe or hdf5; empty: as the file says
+    std::optional<Precision> precision{};  // of all nets; none: that of the Network, else f32
   };
   Solver& set(const Overrides& overrides);
 

@@ -30,6 +30,7 @@ void add_apply_options(CLI::App& command, ApplyArguments& a) {
                      "Height,width to resize images to before the centre is taken; default: the net's input");
   add_number(command, "--batch", a.batch, 1, most_samples_of_batch,
              "Images computed together; default: as the model says");
+  add_precision_option(command, a.precision);
   add_number(command, "--threads", a.threads, 1, most_threads,
              "Compute threads; default: the cores that may be used");
   add_number(command, "--reader-threads", a.reader_threads, 1, most_threads, "Decoding threads");
@@ -51,6 +52,8 @@ TrainedNet trained_net(const ApplyArguments& a) {
     throw UserError("give the trained weights with --weights: .caffemodel, .h5 or .safetensors");
   NetFile file = read_net(a.model);
   print_warnings(file.warnings);
+  file.precision = a.precision;
+  print_warnings(precision_warnings(a.precision));
   caffe::NetState state = net_state(file, Phase::test, a.level, split_list(a.stages));
   return {std::move(file), std::move(state), split_list(a.weights), print_notice};
 }

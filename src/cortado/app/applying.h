@@ -22,6 +22,7 @@ struct ApplyArguments {
   std::string source, root;
   std::string mean, mean_values, resize;  // as typed
   double scale = 1;
+  Precision precision = Precision::f32;
 };
 void add_apply_options(CLI::App& command, ApplyArguments& arguments);
 

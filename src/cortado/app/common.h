@@ -12,6 +12,7 @@
 #include "cortado/base/command_files.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/declare_net.h"
 #include "cortado/net/source_override.h"
 #include "cortado/train/trainer.h"

@@ -10,6 +10,7 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_costs.h"
 #include "cortado/plan/plan_on_machine.h"
@@ -77,6 +78,7 @@ void run_plan(const PlanArguments& a) {
   files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
+  print_warnings(rate_warnings(machine, a.model.precision));
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const auto with_batch = [&](int64_t batch) {
     ModelOptions model = a.model;

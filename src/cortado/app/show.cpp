@@ -28,6 +28,7 @@ void run_show(const ShowArguments& a) {
   LoadedNetwork loaded = load_without_data(a.model, Phase::test);
   const Network& network = loaded.network;
   fmt::print("{}", net_text(network));
+  if (a.model.precision == Precision::bf16) fmt::print("{}", precision_text(network));
   if (!a.json.empty()) write_file_atomically(a.json, net_json(network));
   if (!a.dot.empty()) write_file_atomically(a.dot, net_dot(network));
   if (!a.prototxt.empty()) write_net(a.prototxt, read_net(a.model.model).net);

@@ -12,6 +12,7 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/report/run_page.h"
 #include "cortado/report/simulation_report.h"
@@ -68,6 +69,7 @@ void run_simulate(const SimulateArguments& a) {
   files.check();
   const DeviceGraph whole = load_machine(a.machine);
   const DeviceGraph machine = a.devices > 0 ? whole.first(a.devices) : whole;
+  print_warnings(rate_warnings(machine, a.model.precision));
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   const Network& network = loaded.network;
   auto [strategy, misfit] = choose_on_machine(a.strategy, network, machine);

@@ -38,6 +38,7 @@ void run_test(const TestArguments& a) {
   files.reads(split_list(a.weights));
   files.writes("--json", a.json);
   print_warnings(file.warnings);
+  print_warnings(precision_warnings(a.model.precision));
   const caffe::NetState state = net_state_of(a.model, file, Phase::test);
   change_net(file, state, a.model);
   add_files(files, file);

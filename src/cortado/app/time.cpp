@@ -126,6 +126,7 @@ void run_time(const TimeArguments& a) {
   files.writes("--predict-out", a.predict_out);
   files.writes_page("--report", a.report);
   check_command_files(files, *job);
+  print_warnings(precision_warnings(a.model.precision));
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
   check_same_start(a.machine.cut, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},

@@ -164,6 +164,7 @@ void run_train(const TrainArguments& a) {
   override_data(nets, a.nets, a.solver);
   print_warnings(fields_without_effect(message, a.solver));
   print_warnings(warnings_of(nets));
+  print_warnings(precision_warnings(a.nets.precision));
   const CommandFiles files = files_of(a, options, nets);
   check_command_files(files, *job);
   check_same_training(a, message, nets, *job);

@@ -90,7 +90,7 @@ PartOfNet part_of_net(const NetFile& file, const caffe::NetState& state,
   NetFile net = net_in(file, state);
   for (const std::string& blob : blobs) check_blob(net, blob);
   const std::vector<bool> keeps = needed_layers(net.net, blobs);
-  PartOfNet part{{net.path, net.net, {}}, {}};
+  PartOfNet part{{.path = net.path, .net = net.net, .layer_lines = {}, .precision = net.precision}, {}};
   part.file.net.clear_layer();
   for (int i = 0; i < net.net.layer_size(); ++i) {
     if (!keeps[i]) continue;

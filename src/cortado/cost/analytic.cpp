@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace cortado {
 namespace {
@@ -59,6 +60,22 @@ TaskKind kind_of(const Task& task) {
   return task.layer().type() == "InnerProduct" ? TaskKind::inner_product : TaskKind::convolution;
 }
 
+ElementType product_type(const Task& task) {
+  return task.all_f32() || task.f32_products ? ElementType::f32 : ElementType::bf16;
+}
+
+std::vector<std::string> rate_warnings(const DeviceGraph& machine, Precision precision) {
+  if (precision != Precision::bf16) return {};
+  for (int device = 0; device < machine.devices(); ++device) {
+    if (machine.device(device).bf16_peak.per_second == 0)
+      return {fmt::format(
+          "machine '{}' says no rate of bf16; products count at the rate of f32. \"gflops\": {{\"f32\": ..., "
+          "\"bf16\": ...}} says both",
+          machine.machine().name)};
+  }
+  return {};
+}
+
 Flops forward_flops(const Task& task) {
   const Shape domain = task.layer().domain(task.inputs, task.outputs);
   double share = static_cast<double>(task.domain_box.shape().size()) / static_cast<double>(domain.size());
@@ -98,10 +115,11 @@ TaskTime AnalyticCosts::task(const Task& task, int device) {
   const Device& spec = machine_.device(device);
   const Calibration& calibration = machine_.calibration();
   const Work work = work_of(task);
+  const FlopRate peak = spec.peak_of(product_type(task));
   auto pass = [&](TaskPhase phase) {
     const double share = calibration.efficiency.at(work.kind, phase);
     const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
-    const double computing = work.kind == TaskKind::memory ? 0 : work.flops / (spec.peak.per_second * share);
+    const double computing = work.kind == TaskKind::memory ? 0 : work.flops / (peak.per_second * share);
     const double moving = work.memory_traffic(phase) / (spec.memory_bandwidth.bytes_per_second * of_memory);
     const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
     return times(seconds, calibration.correction.at(work.kind, phase));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cortado/cost/cost_model.h"
+#include "cortado/layers/precision.h"
 #include "cortado/machine/device_graph.h"
 
 namespace cortado {
@@ -27,6 +28,13 @@ class AnalyticCosts : public CostModel {
 
 // What a task is to a machine file: its first layer decides.
 TaskKind kind_of(const Task& task);
+
+// The type of the numbers that a task with products multiplies: bf16 where its tensors are, unless its layer
+// is in f32.
+ElementType product_type(const Task& task);
+
+// What a user of that precision should know of the machine's rates, a line each.
+std::vector<std::string> rate_warnings(const DeviceGraph& machine, Precision precision);
 
 // FLOPs of the forward pass of a task's own share.
 Flops forward_flops(const Task& task);

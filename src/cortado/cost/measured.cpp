@@ -68,7 +68,7 @@ TaskTime MeasuredCosts::bound(const Task& task) const {
   time.bound = true;
   const TaskKind kind = kind_of(task);
   if (kind == TaskKind::memory) return time;
-  double rate = machine_.device(fastest_).peak.per_second;
+  double rate = machine_.device(fastest_).peak_of(product_type(task)).per_second;
   if (kind == TaskKind::convolution) rate *= winograd_saving(kernels_);
   const Seconds pass{share_ * forward_flops(task).count / rate};
   time.forward = pass;

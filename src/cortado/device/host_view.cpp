@@ -4,7 +4,7 @@
 
 namespace cortado::device {
 
-HostView::HostView(Device& device, const float* memory, int64_t count) {
+HostView::HostView(DeviceRuntime& device, const float* memory, int64_t count) {
   const auto size = static_cast<size_t>(count);
   if (size > 0 && !device.host_accessible()) {
     copy_.resize(size);
@@ -16,7 +16,7 @@ HostView::HostView(Device& device, const float* memory, int64_t count) {
   values_ = {memory, size};
 }
 
-void write(Device& device, float* memory, std::span<const float> values) {
+void write(DeviceRuntime& device, float* memory, std::span<const float> values) {
   device.queue().copy_in(reinterpret_cast<std::byte*>(memory),
                          reinterpret_cast<const std::byte*>(values.data()),
                          {static_cast<int64_t>(values.size_bytes())});

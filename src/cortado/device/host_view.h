@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cortado/device/device.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device {
 
@@ -12,7 +12,7 @@ namespace cortado::device {
 // lie, or a copy.
 class HostView {
  public:
-  HostView(Device& device, const float* memory, int64_t count);
+  HostView(DeviceRuntime& device, const float* memory, int64_t count);
   HostView(HostView&&) = default;  // a vector keeps its elements where they are
   HostView& operator=(HostView&&) = default;
   HostView(const HostView&) = delete;
@@ -26,6 +26,6 @@ class HostView {
 };
 
 // Copies `values` into device memory, once all work of the device's queue is done.
-void write(Device& device, float* memory, std::span<const float> values);
+void write(DeviceRuntime& device, float* memory, std::span<const float> values);
 
 }  // namespace cortado::device

@@ -4,7 +4,7 @@
 
 namespace cortado::device {
 
-Memory::Memory(Bytes size, Device& device) : device_(&device), size_(size) {
+Memory::Memory(Bytes size, DeviceRuntime& device) : device_(&device), size_(size) {
   if (size.count > 0) data_ = device.allocate(size);
 }
 

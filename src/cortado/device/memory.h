@@ -3,8 +3,8 @@
 #include <cstddef>
 
 #include "cortado/base/units.h"
-#include "cortado/device/device.h"
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/host/host_runtime.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device {
 
@@ -14,7 +14,7 @@ class Memory {
  public:
   Memory() = default;
   // Throws UserError when the device does not have that much. The device must outlive the memory.
-  explicit Memory(Bytes size, Device& device = host());
+  explicit Memory(Bytes size, DeviceRuntime& device = host());
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -26,7 +26,7 @@ class Memory {
   Bytes size() const { return size_; }
 
  private:
-  Device* device_ = nullptr;
+  DeviceRuntime* device_ = nullptr;
   std::byte* data_ = nullptr;
   Bytes size_;
 };

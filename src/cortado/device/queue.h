@@ -34,8 +34,8 @@ class Queue {
   virtual void wait(Event& event) = 0;  // what is given from now on comes after the event, as recorded last
   virtual void finish() = 0;            // the caller waits until all is done
 
-  // Runs `work`, which may touch device memory by addresses of Device::for_kernels() and all else that it
-  // refers to. Where work runs at once it is not copied.
+  // Runs `work`, which may touch device memory by addresses of DeviceRuntime::for_kernels() and all else that
+  // it refers to. Where work runs at once it is not copied.
   template <typename Work>
   void launch(Work&& work) {
     if (at_once_)

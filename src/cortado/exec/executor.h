@@ -151,7 +151,7 @@ class Executor {
 
   const Network& network_;
   ParameterStore& parameters_;
-  device::Device& device_;
+  device::DeviceRuntime& device_;
   device::Queue& queue_;
   std::unique_ptr<Communicator> alone_;  // when there is no job
   Communicator& communicator_;

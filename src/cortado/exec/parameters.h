@@ -8,7 +8,7 @@
 
 #include "cortado/base/box.h"
 #include "cortado/base/element_type.h"
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/device/memory.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/net/network.h"
@@ -29,7 +29,7 @@ using ParameterEntries = IndexedVector<ParameterIndex, EntryIndex>;
 class ParameterStore {
  public:
   // The device must outlive the store.
-  explicit ParameterStore(device::Device& device = device::host()) : device_(&device) {}
+  explicit ParameterStore(device::DeviceRuntime& device = device::host()) : device_(&device) {}
 
   struct Entry {
     std::string name;  // "conv1/weight"
@@ -57,7 +57,7 @@ class ParameterStore {
                        uint64_t seed, const ParameterSlices& slices = {},
                        const std::vector<ParameterIndex>& gradient_order = {});
 
-  device::Device& device() const { return *device_; }
+  device::DeviceRuntime& device() const { return *device_; }
   const IndexedVector<EntryIndex, Entry>& entries() const { return entries_; }
   EntryIndex find(const std::string& name) const;  // the original of that name, if any
 
@@ -89,7 +89,7 @@ class ParameterStore {
   void fill(EntryIndex first, uint64_t seed);
   void put(EntryIndex entry, const float* canonical);
 
-  device::Device* device_;
+  device::DeviceRuntime* device_;
   IndexedVector<EntryIndex, Entry> entries_;
   std::map<std::string, EntryIndex> originals_;  // by name
   std::map<std::string, LayerView> layers_;      // by name, of the nets so far

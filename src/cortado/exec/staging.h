@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "cortado/device/device.h"
 #include "cortado/device/host_view.h"
 #include "cortado/device/memory.h"
+#include "cortado/device/runtime.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/program/program.h"
 
@@ -69,7 +69,7 @@ class Staging {
   const ParameterStore& parameters_;
   const ParameterEntries& entries_;
   const device::Memory& arena_;
-  device::Device& device_;
+  device::DeviceRuntime& device_;
   device::Memory mirror_;                          // of the host
   std::map<BufferIndex, device::Memory> batches_;  // of the device
   IndexedVector<StepIndex, Message> messages_;

@@ -136,6 +136,7 @@ Task in_f32(const Task& task) {
   Task f32 = task;
   f32.input_types.clear();
   f32.output_types.clear();
+  f32.f32_products = false;
   return f32;
 }
 

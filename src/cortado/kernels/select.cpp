@@ -99,6 +99,7 @@ const std::vector<Candidate>& candidates() {
       native({"PReLU"}, make_native_prelu),
       native(pointwise_types(), make_native_activation),
       native({"Dropout"}, make_native_dropout),
+      native({"Pooling"}, make_native_global_pooling),
       native({"Pooling"}, make_native_pooling),
       native({"LRN"}, make_native_lrn),
       native({"Softmax"}, make_native_softmax),
@@ -109,6 +110,7 @@ const std::vector<Candidate>& candidates() {
       native({"Eltwise"}, make_native_eltwise),
       native({"Reshape", "Flatten"}, make_native_reshape),
       native({"Crop"}, make_native_crop),
+      native({"Split"}, make_native_split),
       {{}, {"reference", make_reference}},
   };
   return list;
@@ -125,7 +127,7 @@ bool f32_or_bf16(const Task& task) {
 
 // Whether the candidate may make kernels for tensors of the task's types themselves.
 bool knows_types(const Candidate& candidate, const Task& task) {
-  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task));
+  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task) && !task.f32_products);
 }
 
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
@@ -144,7 +146,7 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
 bool allows(const std::string& only, const Candidate& candidate, const Task& task) {
   return !candidate.fast || only == fast_math || only == candidate.implementation.name ||
-         (candidate.bf16 && !task.all_f32());
+         (candidate.bf16 && !task.all_f32() && !task.f32_products);
 }
 
 // Whether `only` has a say in tasks of that type.

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cortado/base/element_type.h"
 #include "cortado/layers/layer.h"
@@ -26,5 +29,13 @@ OutputRule output_rule(const Layer& layer);
 // The type of output `output` of a layer by its rule and the types of its inputs. Indices (output 1 of
 // Pooling) are f32.
 ElementType output_type(const Layer& layer, std::span<const ElementType> inputs, int output);
+
+// What of the layers of one type is bf16, and what f32, in a network of precision bf16, in words.
+struct TypePrecision {
+  std::string type;
+  std::string bf16, f32;
+};
+// A line for each type among `layers`, in the order in which they come.
+std::vector<TypePrecision> precision_policy(std::span<const LayerPtr> layers);
 
 }  // namespace cortado

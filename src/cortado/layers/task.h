@@ -26,8 +26,9 @@ struct Task {
   std::vector<bool> parameter_gradients;  // which parameters want a gradient
   bool canonical_parameters = false;      // parameters shared between layers stay in the file's order
   Box domain_box;                         // the first layer's share of its domain (Layer::domain)
-  bool cut = false;         // several devices share the layer: what it sums, it sums over all of them
-  bool local_sums = false;  // batch normalization: over this device's samples alone
+  bool cut = false;           // several devices share the layer: what it sums, it sums over all of them
+  bool local_sums = false;    // batch normalization: over this device's samples alone
+  bool f32_products = false;  // weights are not rounded to bf16, though some tensors are
 
   const Layer& layer() const { return *layers.front(); }
   ElementType input_type(int i) const { return type_in(input_types, i); }

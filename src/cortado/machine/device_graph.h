@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/element_type.h"
 #include "cortado/base/units.h"
 
 namespace cortado {
@@ -25,7 +26,12 @@ struct Device {
   Bytes memory;
   Seconds task_overhead;  // what a task takes beside its work: the launch of a kernel, the start of threads
   std::string instruction_set;  // for which kernels are compiled there, "avx512f"; empty: not known
-  double weight = 0;  // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
+  double weight = 0;     // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
+  FlopRate bf16_peak{};  // of products of bfloat16 numbers; 0: not known
+  // Of products of numbers of that type; that of float32 where it is not known.
+  FlopRate peak_of(ElementType type) const {
+    return type == ElementType::bf16 && bf16_peak.per_second > 0 ? bf16_peak : peak;
+  }
   bool operator==(const Device&) const = default;
 };
 

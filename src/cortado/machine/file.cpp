@@ -57,10 +57,23 @@ int count_of(const JsonObject& object, int already) {
   return count;
 }
 
+// A number, or one for each type.
+void read_peaks(const JsonObject& object, Device& device) {
+  static constexpr Keys known = {"f32", "bf16"};
+  constexpr std::string_view meaning = "the device's peak of float32 in GFLOP/s";
+  if (!object.has("gflops") || !object.get("gflops", meaning).is_object()) {
+    device.peak = {object.positive("gflops", giga, meaning)};
+    return;
+  }
+  const JsonObject peaks = object.object("gflops", known, "an object with the peak of each type");
+  device.peak = {peaks.positive("f32", giga, meaning)};
+  device.bf16_peak = {peaks.positive("bf16", giga, "the device's peak of bfloat16 in GFLOP/s")};
+}
+
 void add_devices(const JsonObject& object, std::vector<Device>& devices) {
   Device device;
   device.name = name_of(object);
-  device.peak = {object.positive("gflops", giga, "the device's peak of float32 in GFLOP/s")};
+  read_peaks(object, device);
   device.memory_bandwidth = {object.positive("memory_bandwidth_gb_per_s", giga,
                                              "GB/s (1e9 bytes) between the device and its memory")};
   constexpr std::string_view memory_meaning = "the device's memory in GiB (2^30 bytes)";

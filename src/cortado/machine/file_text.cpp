@@ -31,12 +31,17 @@ std::string run_texts(const std::vector<T>& values, const std::string& separator
   return text;
 }
 
+std::string peak_text(const Device& device) {
+  const std::string f32 = number_text(device.peak.per_second, giga);
+  if (device.bf16_peak.per_second == 0) return f32;
+  return fmt::format("{{\"f32\": {}, \"bf16\": {}}}", f32, number_text(device.bf16_peak.per_second, giga));
+}
+
 std::string device_text(const Device& device, size_t count) {
   std::string text = count_text(count);
   if (!device.name.empty()) text += fmt::format("\"name\": {}, ", quoted(device.name));
   text += fmt::format("\"gflops\": {}, \"memory_bandwidth_gb_per_s\": {}, \"memory_gib\": {}",
-                      number_text(device.peak.per_second, giga),
-                      number_text(device.memory_bandwidth.bytes_per_second, giga),
+                      peak_text(device), number_text(device.memory_bandwidth.bytes_per_second, giga),
                       number_text(static_cast<double>(device.memory.count), gibi));
   if (device.task_overhead.count > 0)
     text += fmt::format(", \"task_overhead_us\": {}", number_text(device.task_overhead.count, micro));

@@ -133,6 +133,17 @@ void Algorithms::agree(std::vector<Algorithm>& algorithms) const {
   algorithms = std::move(ordered);
 }
 
+// The index of what runs unasked at the first rank, or of the first that accepts; -1 where none does. In bf16
+// that need not be the first of the list: kernels for bf16 tensors go before those that convert them.
+int Algorithms::listed(const Task& task, const std::vector<Algorithm>& algorithms) const {
+  std::string name = select_kernel(task, kernels_).implementation;
+  if (times_.job().size() > 1) name = from_first_rank(times_.job(), name);
+  const auto accepts = [](const Algorithm& algorithm) { return algorithm.refusal.empty(); };
+  auto found = std::ranges::find(algorithms, name, &Algorithm::name);
+  if (found == algorithms.end() || !accepts(*found)) found = std::ranges::find_if(algorithms, accepts);
+  return found == algorithms.end() ? -1 : static_cast<int>(found - algorithms.begin());
+}
+
 AlgorithmTable Algorithms::ranked(const Task& task) const {
   AlgorithmTable table;
   table.flops = forward_flops(task).count;
@@ -148,9 +159,7 @@ AlgorithmTable Algorithms::ranked(const Task& task) const {
     table.algorithms.push_back(std::move(algorithm));
   }
   agree(table.algorithms);
-  const auto accepts = [](const Algorithm& algorithm) { return algorithm.refusal.empty(); };
-  const auto listed = std::ranges::find_if(table.algorithms, accepts);
-  if (listed != table.algorithms.end()) table.listed = static_cast<int>(listed - table.algorithms.begin());
+  table.listed = listed(task, table.algorithms);
   rank(task, table);
   return table;
 }

@@ -47,6 +47,7 @@ class Algorithms {
 
   AlgorithmTable ranked(const Task& task) const;
   void agree(std::vector<Algorithm>& algorithms) const;
+  int listed(const Task& task, const std::vector<Algorithm>& algorithms) const;
   void rank(const Task& task, AlgorithmTable& table) const;
   Contest contest(const Task& task, AlgorithmTable& table);
   void take_turn(int round, Effort effort, Contest& contest);

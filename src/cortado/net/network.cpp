@@ -11,18 +11,26 @@ std::string LayerDeclaration::text() const { return fmt::format("{}: layer '{}'"
 
 std::string SourceLocation::text() const { return line > 0 ? fmt::format("{}:{}", file, line) : file; }
 
-Network Network::in(Precision precision) const {
-  Network network = *this;
-  for (const Node& node : nodes_) {
+IndexedVector<TensorIndex, ElementType> Network::types(
+    const IndexedVector<NodeIndex, Precision>& of_nodes) const {
+  IndexedVector<TensorIndex, ElementType> types(tensors_.size(), ElementType::f32);
+  for (NodeIndex n : indices(nodes_)) {
+    if (of_nodes[n] == Precision::f32) continue;
     std::vector<ElementType> inputs;
-    for (TensorIndex input : node.inputs) inputs.push_back(network.tensors_[input].type);
-    for (TensorIndex output : node.outputs) {
+    for (TensorIndex input : nodes_[n].inputs) inputs.push_back(types[input]);
+    for (TensorIndex output : nodes_[n].outputs) {
       const Tensor& of = tensors_[output];
-      const bool narrow = precision == Precision::bf16 && !of.consumers.empty();
-      network.tensors_[output].type =
-          narrow ? output_type(*node.layer, inputs, of.producer_output) : ElementType::f32;
+      if (!of.consumers.empty()) types[output] = output_type(*nodes_[n].layer, inputs, of.producer_output);
     }
   }
+  return types;
+}
+
+Network Network::in(Precision precision) const {
+  Network network = *this;
+  network.precision_ = precision;
+  const auto types = this->types(IndexedVector<NodeIndex, Precision>(nodes_.size(), precision));
+  for (TensorIndex tensor : indices(tensors_)) network.tensors_[tensor].type = types[tensor];
   return network;
 }
 

@@ -92,9 +92,12 @@ class Network {
   Network(std::string name, bool learns, IndexedVector<NodeIndex, Node> nodes,
           IndexedVector<TensorIndex, Tensor> tensors, IndexedVector<ParameterIndex, Parameter> parameters);
 
-  // The same network with tensors of the types that this precision gives them (layers/precision.h). What
-  // nobody consumes is f32, as who reads it expects.
+  // The same network with tensors of the types that this precision gives them.
   Network in(Precision precision) const;
+  Precision precision() const { return precision_; }
+  // The type of each tensor where each node is of its own precision: a node of bf16 goes by the rules of
+  // layers/precision.h, what one of f32 makes is f32. What nobody consumes is f32, as who reads it expects.
+  IndexedVector<TensorIndex, ElementType> types(const IndexedVector<NodeIndex, Precision>& of_nodes) const;
 
   const std::string& name() const { return name_; }
   bool learns() const { return learns_; }
@@ -114,6 +117,7 @@ class Network {
  private:
   std::string name_;
   bool learns_ = true;
+  Precision precision_ = Precision::f32;
   IndexedVector<NodeIndex, Node> nodes_;
   IndexedVector<TensorIndex, Tensor> tensors_;
   IndexedVector<ParameterIndex, Parameter> parameters_;

@@ -66,6 +66,9 @@ void check_node(const Network& network, NodeIndex index, const LayerStrategy& st
     }
     if (strategy.local_batch_norm && node.layer->type() != "BatchNorm")
       throw UserError(fmt::format("batch_norm = local is for BatchNorm, not {}", node.layer->type()));
+    if (strategy.precision == Precision::bf16 && network.precision() != Precision::bf16)
+      throw UserError(
+          "precision = bf16: the net computes in f32; give --precision bf16, or leave it out of the rule");
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: layer '{}': {}", where, node.name, error.what()));
   }

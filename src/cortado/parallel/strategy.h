@@ -18,7 +18,8 @@ namespace cortado {
 struct LayerStrategy {
   ParallelConfig config;
   GradientSync sync = GradientSync::allreduce;
-  bool local_batch_norm = false;  // statistics of each device's own part, as PyTorch's DDP has them
+  bool local_batch_norm = false;         // statistics of each device's own part, as PyTorch's DDP has them
+  std::optional<Precision> precision{};  // none: the network's; f32 is the exception in one of bf16
   bool operator==(const LayerStrategy&) const = default;
 };
 

@@ -71,6 +71,13 @@ LayerStrategy layer_of(const JsonObject& object) {
       object.refuse("batch_norm", fmt::format("'{}' is not known; use whole or local", scope));
     layer.local_batch_norm = scope == "local";
   }
+  if (object.has("precision")) {
+    const std::string precision = object.text("precision", "f32 or bf16");
+    for (Precision known : {Precision::f32, Precision::bf16})
+      if (precision == name_of(known)) layer.precision = known;
+    if (!layer.precision)
+      object.refuse("precision", fmt::format("'{}' is not known; use f32 or bf16", precision));
+  }
   return layer;
 }
 
@@ -94,6 +101,7 @@ OrderedJson json_of(const Strategy::Rule& rule) {
   if (!layer.config.weights.empty()) object["weights"] = layer.config.weights;
   if (layer.sync != GradientSync::allreduce) object["sync"] = std::string(name_of(layer.sync));
   if (layer.local_batch_norm) object["batch_norm"] = "local";
+  if (layer.precision) object["precision"] = std::string(name_of(*layer.precision));
   if (!rule.planned_for.empty()) object["planned_for"] = rule.planned_for;
   return object;
 }
@@ -163,7 +171,7 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   std::vector<std::string_view> known_of_schedule = {"gradient_chunks"};
   for (const ScheduleSwitch& one : schedule_switches) known_of_schedule.push_back(one.key);
   static constexpr std::string_view known_of_layer[] = {
-      "n", "c", "d", "h", "w", "r", "devices", "weights", "sync", "batch_norm", "planned_for"};
+      "n", "c", "d", "h", "w", "r", "devices", "weights", "sync", "batch_norm", "precision", "planned_for"};
   const Json parsed = parse_json(json, where);
   check_format(parsed, where, "strategy", format_name, format_version);
   const JsonObject file(parsed, where, "", known);

@@ -22,6 +22,10 @@ class Placer {
     placement_.tensor_values.assign(network.tensors().size(), ValueIndex());
     placement_.report_values.assign(network.tensors().size(), ValueIndex());
     placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
+    IndexedVector<NodeIndex, Precision> precisions;
+    for (NodeIndex n : indices(network.nodes()))
+      precisions.push_back(strategies[n].precision.value_or(network.precision()));
+    types_ = network.types(precisions);
     for (const Network::Parameter& parameter : network.parameters())
       placement_.parameter_types.push_back(parameter.type);
   }
@@ -50,7 +54,7 @@ class Placer {
     const ValueIndex added = placement_.values.end_index();
     placement_.values.push_back({.name = std::move(name),
                                  .tensor = tensor,
-                                 .type = network_.tensors()[tensor].type,
+                                 .type = types_[tensor],
                                  .layout = std::move(layout),
                                  .producer = producer,
                                  .consumers = {},
@@ -322,6 +326,7 @@ class Placer {
 
   const Network& network_;
   const NodeStrategies& strategies_;
+  IndexedVector<TensorIndex, ElementType> types_;
   Placement placement_;
   std::map<TensorIndex, std::vector<ValueIndex>> copies_;
 };

@@ -119,4 +119,19 @@ std::string net_dot(const Network& network) {
   return dot + "}\n";
 }
 
+std::string precision_text(const Network& network) {
+  using Align = Table::Align;
+  std::vector<LayerPtr> layers;
+  for (const Network::Node& node : network.nodes()) layers.push_back(node.layer);
+  Table policy({{"layers", Align::left}, {"bf16", Align::left}, {"f32", Align::left}});
+  for (const TypePrecision& of : precision_policy(layers)) policy.add({of.type, of.bf16, of.f32});
+  Table blobs({{"blob", Align::left}, {"of layer", Align::left}, {"type", Align::left}});
+  for (const Network::Tensor& tensor : network.tensors()) {
+    blobs.add(
+        {tensor.name, network.nodes()[tensor.producer].name, std::string(cortado::name_of(tensor.type))});
+  }
+  return "\nPrecision bf16: types of tensors; sums within kernels are f32\n\n" + policy.text() +
+         "\nBlobs and their gradients; what nobody reads is f32\n\n" + blobs.text();
+}
+
 }  // namespace cortado

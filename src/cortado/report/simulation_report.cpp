@@ -32,8 +32,9 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
     report.bytes += static_cast<double>(volumes_of(program).total().sent);
     report.flops += flops_of(network, program);
   }
+  const ElementType products = network.precision() == Precision::bf16 ? ElementType::bf16 : ElementType::f32;
   for (int device = 0; device < machine.devices(); ++device)
-    report.peak.per_second += machine.device(device).peak.per_second;
+    report.peak.per_second += machine.device(device).peak_of(products).per_second;
   report.of_peak = fmt::format("peak of {} devices", machine.devices());
   return report;
 }

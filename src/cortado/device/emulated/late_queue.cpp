@@ -22,7 +22,8 @@ bool LateEvent::reached() {
   return queue_->done_ >= items_;
 }
 
-LateQueue::LateQueue(const Device& device) : Queue(false), device_(device), thread_([this] { loop(); }) {}
+LateQueue::LateQueue(const DeviceRuntime& device)
+    : Queue(false), device_(device), thread_([this] { loop(); }) {}
 
 // What nobody has waited for is left out.
 LateQueue::~LateQueue() {

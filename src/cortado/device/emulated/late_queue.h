@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "cortado/device/device.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device::emulated {
 
@@ -29,7 +29,7 @@ class LateEvent : public Event {
 // A thread that does its items in order, each once somebody waits for it or for a later one.
 class LateQueue : public Queue {
  public:
-  explicit LateQueue(const Device& device);
+  explicit LateQueue(const DeviceRuntime& device);
   ~LateQueue() override;
 
   void copy_in(std::byte* device, const std::byte* host, Bytes size) override;
@@ -50,7 +50,7 @@ class LateQueue : public Queue {
   void loop();
   void ask_for(int64_t items);  // under the mutex
 
-  const Device& device_;
+  const DeviceRuntime& device_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> items_;  // those not done

@@ -16,7 +16,7 @@ namespace native {
 
 namespace {
 
-// stream.bits(index) of eight indices (base/random.h): the first word of Philox4x32-10.
+// stream.bits(index) of an index per lane (base/random.h): the first word of Philox4x32-10.
 uints random_bits(const RandomStream& stream, uints index_low, uints index_high) {
   uints a = index_low, b = index_high, c = uints{} + static_cast<uint32_t>(stream.iteration), d{};
   uint32_t key_low = static_cast<uint32_t>(stream.seed) ^ stream.owner;

@@ -15,6 +15,7 @@ KernelOffer make_native_prelu(const Task& task);
 KernelOffer make_native_activation(const Task& task);
 KernelOffer make_native_dropout(const Task& task);
 KernelOffer make_native_pooling(const Task& task);
+KernelOffer make_native_global_pooling(const Task& task);  // averages of whole images
 KernelOffer make_native_lrn(const Task& task);
 
 KernelOffer make_native_softmax(const Task& task);       // along an axis that is contiguous in memory
@@ -25,5 +26,6 @@ KernelOffer make_native_slice(const Task& task);
 KernelOffer make_native_eltwise(const Task& task);  // {Eltwise} and {Eltwise SUM, ReLU}
 KernelOffer make_native_reshape(const Task& task);  // Reshape and Flatten
 KernelOffer make_native_crop(const Task& task);
+KernelOffer make_native_split(const Task& task);
 
 }  // namespace cortado

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <span>
+#include <vector>
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/carry.h"
@@ -39,7 +42,55 @@ struct PoolingAxis {
   }
 };
 
-// N x D x H x W x C; missing spatial axes have one position and one window.
+// The positions that a window reads along an axis, or the windows that a position is read by.
+struct PoolingLink {
+  int64_t offset;    // in the tensor that is read
+  int32_t tap;       // of the position, in the window
+  float weight = 1;  // average: 1 / size of the window
+};
+
+// The links of each window, or of each position, of this device along one axis.
+class AxisLinks {
+ public:
+  // `step`: elements from one position of the image to the next; `tap_step`: from one tap to the next.
+  static AxisLinks of_windows(const PoolingAxis& axis, int64_t step, int32_t tap_step) {
+    AxisLinks links;
+    for (int64_t o = axis.windows.begin; o < axis.windows.end; ++o) {
+      const Range positions = axis.positions(o);
+      for (int64_t i = positions.begin; i < positions.end; ++i)
+        links.add((i - axis.held.begin) * step, axis, i, o, tap_step);
+      links.ends_.push_back(links.links_.size());
+    }
+    return links;
+  }
+  // `step`: elements from one window to the next.
+  static AxisLinks of_positions(const PoolingAxis& axis, int64_t step, int32_t tap_step) {
+    AxisLinks links;
+    for (int64_t i = axis.held.begin; i < axis.held.end; ++i) {
+      const Range covering = axis.covering(i);
+      for (int64_t o = covering.begin; o < covering.end; ++o)
+        links.add((o - axis.windows.begin) * step, axis, i, o, tap_step);
+      links.ends_.push_back(links.links_.size());
+    }
+    return links;
+  }
+
+  int64_t count() const { return static_cast<int64_t>(ends_.size()) - 1; }
+  std::span<const PoolingLink> operator[](int64_t i) const {
+    return std::span(links_).subspan(ends_[i], ends_[i + 1] - ends_[i]);
+  }
+
+ private:
+  void add(int64_t offset, const PoolingAxis& axis, int64_t position, int64_t window, int32_t tap_step) {
+    const auto tap = static_cast<int32_t>(position - axis.window.first(window));
+    links_.push_back({offset, tap * tap_step, 1.0f / static_cast<float>(axis.padded_size(window))});
+  }
+
+  std::vector<PoolingLink> links_;
+  std::vector<size_t> ends_{0};
+};
+
+// Both tensors are N x D x H x W x C; missing spatial axes have one position and one window.
 struct PoolingGeometry {
   int64_t samples = 0, channels = 0;
   PoolingAxis depth, height, width;
@@ -55,109 +106,64 @@ struct PoolingGeometry {
     }
   }
   int64_t taps() const { return depth.window.kernel * height.window.kernel * width.window.kernel; }
-  int64_t tap(int64_t d, int64_t h, int64_t w) const {
-    return (d * height.window.kernel + h) * width.window.kernel + w;
+  int64_t input_size() const { return samples * sample_size(&PoolingAxis::held); }
+  int64_t output_size() const { return samples * sample_size(&PoolingAxis::windows); }
+  int64_t sample_size(Range PoolingAxis::*of) const {
+    return (depth.*of).size() * (height.*of).size() * (width.*of).size() * channels;
   }
-  // Offsets of the first channel.
-  int64_t input_offset(int64_t n, int64_t d, int64_t h, int64_t w) const {
-    return offset(n, d, h, w, &PoolingAxis::held);
+};
+
+// Walks one tensor and says, for each of its points, what it reads of the other one.
+class PoolingWalk {
+ public:
+  static PoolingWalk of_windows(const PoolingGeometry& g) {
+    return {g, &PoolingAxis::held, AxisLinks::of_windows};
   }
-  int64_t output_offset(int64_t n, int64_t d, int64_t h, int64_t w) const {
-    return offset(n, d, h, w, &PoolingAxis::windows);
+  static PoolingWalk of_positions(const PoolingGeometry& g) {
+    return {g, &PoolingAxis::windows, AxisLinks::of_positions};
   }
-  int64_t input_size() const { return size(&PoolingAxis::held); }
-  int64_t output_size() const { return size(&PoolingAxis::windows); }
+
+  // visit(to, from, lines, points) for each point of the tensor, rows of w in parallel: the point's channels
+  // begin at element `to`, and it reads at from + line.offset + point.offset for each pair of the two lists.
+  template <typename Visit>
+  void run(Visit&& visit) const {
+    parallel_ranges(samples_ * depth_.count() * height_.count(), [&](int64_t begin, int64_t end) {
+      std::vector<PoolingLink> lines;
+      for (int64_t row = begin; row < end; ++row) {
+        join_lines(row, lines);
+        const int64_t from = row / height_.count() / depth_.count() * sample_read_;
+        for (int64_t w = 0; w < width_.count(); ++w)
+          visit((row * width_.count() + w) * channels_, from, std::span<const PoolingLink>(lines), width_[w]);
+      }
+      finish_streaming();
+    });
+  }
 
  private:
-  int64_t offset(int64_t n, int64_t d, int64_t h, int64_t w, Range PoolingAxis::*of) const {
-    const Range &depths = depth.*of, &heights = height.*of, &widths = width.*of;
-    int64_t row = (n * depths.size() + d - depths.begin) * heights.size() + h - heights.begin;
-    return (row * widths.size() + w - widths.begin) * channels;
+  using Links = AxisLinks (*)(const PoolingAxis& axis, int64_t step, int32_t tap_step);
+
+  PoolingWalk(const PoolingGeometry& g, Range PoolingAxis::*read, Links links)
+      : samples_(g.samples), channels_(g.channels), sample_read_(g.sample_size(read)) {
+    const int64_t row = (g.width.*read).size() * channels_, plane = (g.height.*read).size() * row;
+    const auto row_taps = static_cast<int32_t>(g.width.window.kernel),
+               plane_taps = static_cast<int32_t>(g.height.window.kernel) * row_taps;
+    depth_ = links(g.depth, plane, plane_taps);
+    height_ = links(g.height, row, row_taps);
+    width_ = links(g.width, channels_, 1);
   }
-  int64_t size(Range PoolingAxis::*of) const {
-    return samples * (depth.*of).size() * (height.*of).size() * (width.*of).size() * channels;
-  }
-};
 
-// A position that a window reads, or a window that a position is read by.
-struct PoolingLink {
-  int64_t offset;    // of its first channel
-  int32_t tap;       // place of the position in the window
-  float weight = 1;  // average: 1 / size of the window
-};
-using PoolingLinks = std::vector<PoolingLink>;
-
-// Says which of a window's links a list has. A window of a whole image has more positions than a list shall
-// hold.
-struct PoolingBlock {
-  bool first = true, last = true;
-};
-constexpr size_t most_links = 4096;
-
-// visit(block) for each list of links, in order.
-template <typename Visit>
-void link_window(const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow, PoolingLinks& links,
-                 Visit&& visit) {
-  links.clear();
-  PoolingBlock block{.first = true, .last = false};
-  const Range depths = g.depth.positions(od), heights = g.height.positions(oh),
-              widths = g.width.positions(ow);
-  for (int64_t d = depths.begin; d < depths.end; ++d) {
-    for (int64_t h = heights.begin; h < heights.end; ++h) {
-      for (int64_t w = widths.begin; w < widths.end; ++w) {
-        if (links.size() == most_links) {
-          visit(block);
-          block.first = false;
-          links.clear();
-        }
-        int64_t tap =
-            g.tap(d - g.depth.window.first(od), h - g.height.window.first(oh), w - g.width.window.first(ow));
-        links.push_back({g.input_offset(n, d, h, w), static_cast<int32_t>(tap)});
-      }
+  // The links along d and h of the points of a row.
+  void join_lines(int64_t row, std::vector<PoolingLink>& lines) const {
+    lines.clear();
+    for (const PoolingLink& d : depth_[row / height_.count() % depth_.count()]) {
+      for (const PoolingLink& h : height_[row % height_.count()])
+        lines.push_back({d.offset + h.offset, d.tap + h.tap, d.weight * h.weight});
     }
   }
-  block.last = true;
-  visit(block);
-}
 
-template <typename Visit>
-void link_position(const PoolingGeometry& g, int64_t n, int64_t d, int64_t h, int64_t w, PoolingLinks& links,
-                   Visit&& visit) {
-  links.clear();
-  const Range depths = g.depth.covering(d), heights = g.height.covering(h), widths = g.width.covering(w);
-  for (int64_t od = depths.begin; od < depths.end; ++od) {
-    for (int64_t oh = heights.begin; oh < heights.end; ++oh) {
-      for (int64_t ow = widths.begin; ow < widths.end; ++ow) {
-        int64_t tap =
-            g.tap(d - g.depth.window.first(od), h - g.height.window.first(oh), w - g.width.window.first(ow));
-        int64_t size = g.depth.padded_size(od) * g.height.padded_size(oh) * g.width.padded_size(ow);
-        links.push_back({g.output_offset(n, od, oh, ow), static_cast<int32_t>(tap), 1.0f / size});
-      }
-    }
-  }
-  visit(PoolingBlock{});
-}
-
-// visit(offset, links, block, partial) for the range of each axis that `of` names, rows of w in parallel.
-// `partial` is the thread's own: what a window keeps from one list of its links to the next.
-template <typename Link, typename Visit>
-void visit_pooling(const PoolingGeometry& g, Range PoolingAxis::*of, Link&& link, Visit&& visit) {
-  const Range depths = g.depth.*of, heights = g.height.*of, widths = g.width.*of;
-  parallel_ranges(g.samples * depths.size() * heights.size(), [&](int64_t begin, int64_t end) {
-    PoolingLinks links;
-    std::vector<float> partial;
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t h = heights.begin + row % heights.size();
-      const int64_t d = depths.begin + row / heights.size() % depths.size();
-      const int64_t n = row / heights.size() / depths.size();
-      for (int64_t w = widths.begin; w < widths.end; ++w) {
-        const int64_t offset = (row * widths.size() + w - widths.begin) * g.channels;
-        link(g, n, d, h, w, links, [&](const PoolingBlock& block) { visit(offset, links, block, partial); });
-      }
-    }
-    finish_streaming();
-  });
-}
+  int64_t samples_, channels_, sample_read_;
+  AxisLinks depth_, height_, width_;
+};
 
 // Taps of the maxima, one per output: bytes where a window has at most 256, else ints.
 template <typename V, typename Tap>
@@ -165,9 +171,9 @@ ints_of<V> load_taps(const Tap* taps) {
   if constexpr (std::is_same_v<V, float>) {
     return *taps;
   } else if constexpr (std::is_same_v<Tap, uint8_t>) {
-    return widen(taps);
+    return widen<V>(taps);
   } else {
-    ints values;
+    ints_of<V> values;
     std::memcpy(&values, taps, sizeof(values));
     return values;
   }
@@ -178,7 +184,7 @@ void store_taps(Tap* taps, ints_of<V> values) {
   if constexpr (std::is_same_v<V, float>) {
     *taps = static_cast<Tap>(values);
   } else if constexpr (std::is_same_v<Tap, uint8_t>) {
-    narrow(taps, values);
+    narrow<V>(taps, values);
   } else {
     std::memcpy(taps, &values, sizeof(values));
   }
@@ -189,7 +195,11 @@ void store_taps(Tap* taps, ints_of<V> values) {
 template <typename E, typename Tap>
 class MaxPoolingKernel : public Kernel {
  public:
-  MaxPoolingKernel(const PoolingGeometry& geometry, bool backward) : g_(geometry), backward_(backward) {}
+  MaxPoolingKernel(const PoolingGeometry& geometry, bool backward)
+      : g_(geometry),
+        windows_(PoolingWalk::of_windows(geometry)),
+        positions_(PoolingWalk::of_positions(geometry)),
+        backward_(backward) {}
 
   std::string name() const override { return "native max-pooling"; }
   Bytes saved_bytes() const override { return {backward_ ? g_.output_size() * int64_t{sizeof(Tap)} : 0}; }
@@ -217,28 +227,23 @@ class MaxPoolingKernel : public Kernel {
     const E* x = elements<E>(arguments.inputs[0]);
     E* y = elements<E>(arguments.outputs[0]);
     Tap* taps = reinterpret_cast<Tap*>(arguments.saved);
-    auto link = [](auto&&... given) { link_window(given...); };
-    visit_pooling(g_, &PoolingAxis::windows, link,
-                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block, auto&) {
-                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-                      V best = block.first ? load<V>(x + links[0].offset + c) : load<V>(y + out + c),
-                        all = 0 * best;
-                      ints_of<V> where = ints_of<V>{} + links[0].tap;
-                      if constexpr (keep_taps) {
-                        if (!block.first) where = load_taps<V>(taps + out + c);
-                      }
-                      for (size_t i = block.first ? 1 : 0; i < links.size(); ++i) {
-                        V value = load<V>(x + links[i].offset + c);
-                        auto better = value > best;
-                        best = better ? value : best;
-                        where = better ? ints_of<V>{} + links[i].tap : where;
-                        all = carry(all, value);
-                      }
-                      best = best + all;
-                      block.last ? store<streaming>(y + out + c, best) : store(y + out + c, best);
-                      if constexpr (keep_taps) store_taps<V>(taps + out + c, where);
-                    });
-                  });
+    windows_.run([=, channels = g_.channels](int64_t to, int64_t from, auto lines, auto points) {
+      by_lanes(0, channels, [&]<typename V>(int64_t c) {
+        V best = splat<V>(-std::numeric_limits<float>::infinity()), all{};
+        ints_of<V> where = ints_of<V>{} + (lines[0].tap + points[0].tap);
+        for (const PoolingLink& line : lines) {
+          for (const PoolingLink& point : points) {
+            const V value = load<V>(x + from + line.offset + point.offset + c);
+            const auto better = value > best;
+            best = better ? value : best;
+            if constexpr (keep_taps) where = better ? ints_of<V>{} + (line.tap + point.tap) : where;
+            all = carry(all, value);
+          }
+        }
+        store<streaming>(y + to + c, best + all);
+        if constexpr (keep_taps) store_taps<V>(taps + to + c, where);
+      });
+    });
   }
 
   template <bool streaming>
@@ -246,21 +251,23 @@ class MaxPoolingKernel : public Kernel {
     const E* dy = elements<E>(arguments.output_gradients[0]);
     E* dx = elements<E>(arguments.input_gradients[0]);
     const Tap* taps = reinterpret_cast<const Tap*>(arguments.saved);
-    auto link = [](auto&&... given) { link_position(given...); };
-    visit_pooling(g_, &PoolingAxis::held, link,
-                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock, auto&) {
-                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-                      V total{};
-                      for (const PoolingLink& link : links) {
-                        auto here = load_taps<V>(taps + link.offset + c) == ints_of<V>{} + link.tap;
-                        total += here ? load<V>(dy + link.offset + c) : V{};
-                      }
-                      store<streaming>(dx + in + c, total);
-                    });
-                  });
+    positions_.run([=, channels = g_.channels](int64_t to, int64_t from, auto lines, auto points) {
+      by_lanes(0, channels, [&]<typename V>(int64_t c) {
+        V total{};
+        for (const PoolingLink& line : lines) {
+          for (const PoolingLink& point : points) {
+            const int64_t at = from + line.offset + point.offset + c;
+            const auto here = load_taps<V>(taps + at) == ints_of<V>{} + (line.tap + point.tap);
+            total += here ? load<V>(dy + at) : V{};
+          }
+        }
+        store<streaming>(dx + to + c, total);
+      });
+    });
   }
 
   PoolingGeometry g_;
+  PoolingWalk windows_, positions_;
   bool backward_;
 };
 
@@ -268,7 +275,10 @@ class MaxPoolingKernel : public Kernel {
 template <typename E>
 class AveragePoolingKernel : public Kernel {
  public:
-  explicit AveragePoolingKernel(const PoolingGeometry& geometry) : g_(geometry) {}
+  explicit AveragePoolingKernel(const PoolingGeometry& geometry)
+      : channels_(geometry.channels),
+        windows_(PoolingWalk::of_windows(geometry)),
+        positions_(PoolingWalk::of_positions(geometry)) {}
 
   std::string name() const override { return "native average-pooling"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
@@ -276,47 +286,37 @@ class AveragePoolingKernel : public Kernel {
   void forward(const Arguments& arguments) override {
     const E* x = elements<E>(arguments.inputs[0]);
     E* y = elements<E>(arguments.outputs[0]);
-    auto link = [](const PoolingGeometry& g, int64_t n, int64_t od, int64_t oh, int64_t ow,
-                   PoolingLinks& links, auto&& visit) {
-      const float weight =
-          1.0f / (g.depth.padded_size(od) * g.height.padded_size(oh) * g.width.padded_size(ow));
-      link_window(g, n, od, oh, ow, links, [&](const PoolingBlock& block) {
-        links.front().weight = block.last ? weight : 1;
-        visit(block);
+    windows_.run([=, channels = channels_](int64_t to, int64_t from, auto lines, auto points) {
+      const float weight = lines[0].weight * points[0].weight;  // of one window: the same for all its links
+      by_lanes(0, channels, [&]<typename V>(int64_t c) {
+        V total{};
+        for (const PoolingLink& line : lines) {
+          for (const PoolingLink& point : points) total += load<V>(x + from + line.offset + point.offset + c);
+        }
+        store(y + to + c, total * weight);
       });
-    };
-    visit_pooling(g_, &PoolingAxis::windows, link,
-                  [=, this](int64_t out, const PoolingLinks& links, const PoolingBlock& block,
-                            std::vector<float>& partial) {
-                    if (!block.last) partial.resize(g_.channels);
-                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-                      V total = block.first ? load<V>(x + links[0].offset + c) : load<V>(partial.data() + c);
-                      for (size_t i = block.first ? 1 : 0; i < links.size(); ++i)
-                        total += load<V>(x + links[i].offset + c);
-                      total = total * links.front().weight;
-                      block.last ? store(y + out + c, total) : store(partial.data() + c, total);
-                    });
-                  });
+    });
   }
 
   void backward(const Arguments& arguments) override {
     const E* dy = elements<E>(arguments.output_gradients[0]);
     E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
-    auto link = [](auto&&... given) { link_position(given...); };
-    visit_pooling(g_, &PoolingAxis::held, link,
-                  [=, this](int64_t in, const PoolingLinks& links, PoolingBlock, auto&) {
-                    by_lanes(0, g_.channels, [&]<typename V>(int64_t c) {
-                      V total{};
-                      for (const PoolingLink& link : links)
-                        total += load<V>(dy + link.offset + c) * link.weight;
-                      store(dx + in + c, total);
-                    });
-                  });
+    positions_.run([=, channels = channels_](int64_t to, int64_t from, auto lines, auto points) {
+      by_lanes(0, channels, [&]<typename V>(int64_t c) {
+        V total{};
+        for (const PoolingLink& line : lines) {
+          for (const PoolingLink& point : points)
+            total += load<V>(dy + from + line.offset + point.offset + c) * (line.weight * point.weight);
+        }
+        store(dx + to + c, total);
+      });
+    });
   }
 
  private:
-  PoolingGeometry g_;
+  int64_t channels_;
+  PoolingWalk windows_, positions_;
 };
 
 bool has_empty_window(const PoolingAxis& axis) {

@@ -1,9 +1,7 @@
 #include "cortado/layers/prelu.h"
 
-#include <numeric>
-
+#include "cortado/kernels/native/broadcast.h"
 #include "cortado/kernels/native/by_type.h"
-#include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
 
 namespace cortado {
@@ -12,66 +10,57 @@ namespace native {
 
 namespace {
 
-// y = x > 0 ? x : slope * x; dx = x > 0 ? dy : slope * dy, dslope = sum of dy * x where x <= 0.
+// y = x > 0 ? x : slope * x; dx = x > 0 ? dy : slope * dy, dslope = sum of dy * x where x <= 0. One pass
+// forward and one backward.
 template <typename E>
 class PReluKernel : public Kernel {
  public:
+  // A shared slope is one without axes, repeated everywhere.
   PReluKernel(bool channel_shared, const Task& task)
-      : shared_(channel_shared), x_(task.local_input(0)), learned_(task.parameter_gradients[0]) {}
+      : x_(broadcast_layout(task.local_input(0), 1, channel_shared ? 0 : 1)) {}
 
   std::string name() const override { return "native prelu"; }
-  Bytes scratch_bytes() const override {
-    return channel_sums_scratch<1>(x_.channels) + Bytes{x_.channels * int64_t{sizeof(float)}};
-  }
+  Bytes scratch_bytes() const override { return broadcast_sums_scratch<1>(x_); }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
   bool in_place() const override { return true; }
 
   void forward(const Arguments& arguments) override {
-    apply(arguments, elements<E>(arguments.inputs[0]), elements<E>(arguments.outputs[0]));
+    apply<true, 0>(arguments, elements<E>(arguments.inputs[0]), elements<E>(arguments.outputs[0]));
   }
 
   void backward(const Arguments& arguments) override {
-    if (learned_) reduce_gradient(arguments);
-    if (arguments.input_gradients[0]) {
-      apply(arguments, elements<E>(arguments.output_gradients[0]), elements<E>(arguments.input_gradients[0]));
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
+    const bool learned = arguments.parameter_gradients[0];
+    if (dx) {
+      learned ? apply<true, 1>(arguments, dy, dx) : apply<true, 0>(arguments, dy, dx);
+    } else if (learned) {
+      apply<false, 1>(arguments, dy, dx);
     }
   }
 
  private:
-  // target = x > 0 ? source : slope * source.
+  // target = x > 0 ? source : slope * source; with one term, sums source * x where x <= 0.
+  template <bool writes, int terms>
   void apply(const Arguments& arguments, const E* source, E* target) const {
     const E* x = elements<E>(arguments.inputs[0]);
     const float* slope = arguments.parameters[0];
-    if (shared_) {
-      float* repeated = reinterpret_cast<float*>(arguments.scratch);
-      std::fill_n(repeated, x_.channels, *slope);
-      slope = repeated;
-    }
-    map_rows(target, x_, source == target, [=]<typename V>(int64_t i, int64_t c) {
-      V value = load<V>(source + i);
-      return load<V>(x + i) > 0 ? value : value * load<V>(slope + c);
+    std::array<float*, terms> sums;
+    if constexpr (terms == 1) sums = {arguments.parameter_gradients[0]};
+    by_streaming(target, x_, source == target, [&](auto streaming) {
+      visit_broadcast<terms>(x_, arguments.scratch, sums,
+                             [=]<typename V, bool single>(const BroadcastPlace<V, single>& at) {
+                               const V input = load<V>(x + at.i), value = load<V>(source + at.i);
+                               std::array<V, terms> term;
+                               if constexpr (terms == 1) term = {input > 0 ? V{} : value * input};
+                               if constexpr (writes)
+                                 store<streaming()>(target + at.i, input > 0 ? value : value * at.of(slope));
+                               return term;
+                             });
     });
   }
 
-  void reduce_gradient(const Arguments& arguments) const {
-    const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
-    const int64_t channels = x_.channels;
-    const double* sums =
-        channel_sums<1>(x_, arguments.scratch, [=]<typename V>(int64_t, int64_t row, int64_t c) {
-          V value = load<V>(x + row * channels + c);
-          return std::array<V, 1>{value > 0 ? V{} : value * load<V>(dy + row * channels + c)};
-        });
-    float* gradient = arguments.parameter_gradients[0];
-    if (shared_) {
-      *gradient = static_cast<float>(std::accumulate(sums, sums + channels, 0.0));
-    } else {
-      std::copy_n(sums, channels, gradient);
-    }
-  }
-
-  bool shared_;
-  ChannelRows x_;
-  bool learned_;
+  BroadcastLayout x_;
 };
 
 }  // namespace

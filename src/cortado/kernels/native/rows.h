@@ -18,33 +18,20 @@ inline bool contiguous_axis(const Shape& shape, int axis) {
 
 template <typename E>
 inline float row_maximum(const E* row, int64_t count) {
-  float one = load<float>(row);
-  floats many = splat<floats>(one);
-  by_lanes(0, count, [&]<typename V>(int64_t i) {
-    if constexpr (lanes_of<V> == 1) {
-      one = maximum(one, load<V>(row + i));
-    } else {
-      many = maximum(many, load<V>(row + i));
-    }
-  });
-  for (int lane = 0; lane < lanes; ++lane) one = maximum(one, many[lane]);
-  return one;
+  const float first = load<float>(row);
+  EachWidth most{splat<floats>(first), splat<half_floats>(first), first};
+  by_lanes(0, count, [&]<typename V>(int64_t i) { most.of<V>() = maximum(most.of<V>(), load<V>(row + i)); });
+  for (int lane = 0; lane < lanes; ++lane) most.one = maximum(most.one, most.all[lane]);
+  for (int lane = 0; lane < half_lanes; ++lane) most.one = maximum(most.one, most.half[lane]);
+  return most.one;
 }
 
 // Sum of term.template operator()<V>(i) for i in [0, count), which may also store.
 template <typename Term>
 inline float row_sum(int64_t count, Term&& term) {
-  floats many{};
-  float one = 0;
-  by_lanes(0, count, [&]<typename V>(int64_t i) {
-    if constexpr (lanes_of<V> == 1) {
-      one += term.template operator()<V>(i);
-    } else {
-      many += term.template operator()<V>(i);
-    }
-  });
-  for (int lane = 0; lane < lanes; ++lane) one += many[lane];
-  return one;
+  EachWidth sum;
+  by_lanes(0, count, [&]<typename V>(int64_t i) { sum.of<V>() += term.template operator()<V>(i); });
+  return sum.sum();
 }
 
 // Writes the class of each row of scores whose classes are contiguous, -1 where its label does not count

@@ -7,8 +7,8 @@
 
 namespace cortado::native {
 
-// Elementary functions of one or eight floats; ranges and polynomials are those of S. Moshier's Cephes
-// library (single precision). They carry NaN through.
+// Elementary functions of one float or a vector of them; ranges and polynomials are those of S. Moshier's
+// Cephes library (single precision). They carry NaN through.
 
 // e^x within 2 units in the last place for x in [-87.3, 88.37]; outside, the value at the nearer end.
 template <typename V>
@@ -58,7 +58,7 @@ inline V by_lane(V x, Function&& function) {
   if constexpr (std::is_same_v<V, float>) {
     return function(x);
   } else {
-    for (int64_t lane = 0; lane < lanes; ++lane) x[lane] = function(x[lane]);
+    for (int64_t lane = 0; lane < lanes_of<V>; ++lane) x[lane] = function(x[lane]);
     return x;
   }
 }

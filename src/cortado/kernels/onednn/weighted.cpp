@@ -117,16 +117,31 @@ WeightedKernel::WeightedKernel(const WeightedProblem& problem, const WeightedPas
 }
 
 ParameterFormat WeightedKernel::parameter_format(int parameter) const {
-  const dnnl::memory::desc& stored = passes_.stored;
-  if (parameter != 0 || stored == problem_.canonical) return {};
+  const dnnl::memory::desc &canonical = problem_.canonical, &stored = passes_.stored;
+  const auto& permutation = problem_.permutation;
+  if (parameter != 0 || (stored == canonical && !permutation)) return {};
   ParameterFormat format;
   format.name = order_name(stored);
   format.elements = static_cast<int64_t>(stored.get_size() / sizeof(float));
-  format.from_canonical = [canonical = problem_.canonical, stored](const float* from, float* to) {
-    reorder(view(canonical, from), view(stored, to));
+  if (!permutation) {
+    format.from_canonical = [=](const float* from, float* to) {
+      reorder(view(canonical, from), view(stored, to));
+    };
+    format.to_canonical = [=](const float* from, float* to) {
+      reorder(view(stored, from), view(canonical, to));
+    };
+    return format;
+  }
+  format.name += ", " + permutation->name;
+  format.from_canonical = [=, p = *permutation](const float* from, float* to) {
+    std::vector<float> between(p.canonical.get_size() / sizeof(float));
+    reorder(view(p.file, from), view(p.canonical, between.data()));
+    reorder(view(canonical, between.data()), view(stored, to));
   };
-  format.to_canonical = [canonical = problem_.canonical, stored](const float* from, float* to) {
-    reorder(view(stored, from), view(canonical, to));
+  format.to_canonical = [=, p = *permutation](const float* from, float* to) {
+    std::vector<float> between(p.canonical.get_size() / sizeof(float));
+    reorder(view(stored, from), view(canonical, between.data()));
+    reorder(view(p.canonical, between.data()), view(p.file, to));
   };
   return format;
 }

@@ -17,9 +17,17 @@ struct WeightedProblem {
   bool narrows_source = false;                 // from f32 in memory
   dnnl::memory::desc source;                   // and its gradient, as the passes read and write them
   dnnl::memory::desc target, target_gradient;  // as the passes write the one and read the other
-  dnnl::memory::desc canonical;                // of the weights: the order of Caffe's files
-  std::optional<dnnl::memory::desc> bias;      // absent: no bias
-  bool canonical_weights = false;              // keep the weights in the canonical order
+  dnnl::memory::desc canonical;                // of the weights: the order of Caffe's files, but for:
+  // Files whose weights lie in another order of axes than the canonical one, which the joined axes of a
+  // matrix product hide: the file's order, and the canonical one with its axes apart. Absent: files are
+  // canonical.
+  struct Permutation {
+    dnnl::memory::desc file, canonical;
+    std::string name;
+  };
+  std::optional<Permutation> permutation;
+  std::optional<dnnl::memory::desc> bias;  // absent: no bias
+  bool canonical_weights = false;          // keep the weights in the canonical order
   bool relu = false, training = false;
   bool source_gradient = false, weight_gradient = false, bias_gradient = false;
 

@@ -1,4 +1,4 @@
-#include "cortado/device/emulated/emulated_device.h"
+#include "cortado/device/emulated/emulated_runtime.h"
 
 #include <cerrno>
 #include <cstring>
@@ -30,14 +30,14 @@ std::byte* reserve(size_t size) {
 
 // Two ranges of addresses of one size. Those of the first are the device's, and nobody may touch them. The
 // second has the memory, and launched functions alone know of it.
-class Emulated : public Device {
+class EmulatedRuntime : public DeviceRuntime {
  public:
-  Emulated() : Device(false), addresses_(reserve(2 * range_size)) {
+  EmulatedRuntime() : DeviceRuntime(false), addresses_(reserve(2 * range_size)) {
     const auto begin = reinterpret_cast<uintptr_t>(addresses_);
     shift_for_kernels(begin, begin + range_size, range_size);
     queue_ = make_queue();
   }
-  ~Emulated() override {
+  ~EmulatedRuntime() override {
     queue_.reset();
     munmap(addresses_, 2 * range_size);
   }
@@ -72,6 +72,6 @@ class Emulated : public Device {
 }  // namespace
 }  // namespace emulated
 
-std::unique_ptr<Device> make_emulated() { return std::make_unique<emulated::Emulated>(); }
+std::unique_ptr<DeviceRuntime> make_emulated() { return std::make_unique<emulated::EmulatedRuntime>(); }
 
 }  // namespace cortado::device

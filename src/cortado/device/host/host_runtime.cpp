@@ -1,4 +1,4 @@
-#include "cortado/device/host/host_device.h"
+#include "cortado/device/host/host_runtime.h"
 
 #include <algorithm>
 #include <cstring>
@@ -40,9 +40,9 @@ class HostQueue : public Queue {
   void launch_later(std::function<void()>) override { throw InternalError("the host runs work at once"); }
 };
 
-class HostDevice : public Device {
+class HostRuntime : public DeviceRuntime {
  public:
-  HostDevice() : Device(true) {}
+  HostRuntime() : DeviceRuntime(true) {}
   Queue& queue() override { return queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
@@ -75,8 +75,8 @@ class HostDevice : public Device {
 }  // namespace
 
 // Never destroyed: static objects may own its memory.
-Device& host() {
-  static Device& device = *new HostDevice;
+DeviceRuntime& host() {
+  static DeviceRuntime& device = *new HostRuntime;
   return device;
 }
 

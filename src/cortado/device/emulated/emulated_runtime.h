@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "cortado/device/device.h"
+#include "cortado/device/runtime.h"
 
 namespace cortado::device {
 
 // An accelerator for tests, played by threads of the processor. The host faults when it touches its memory. A
 // queue begins work only once somebody waits for it, so a forgotten wait finds old values. Memory that is
 // freed faults when work in a queue still uses it.
-std::unique_ptr<Device> make_emulated();
+std::unique_ptr<DeviceRuntime> make_emulated();
 
 }  // namespace cortado::device

@@ -12,11 +12,11 @@ namespace cortado::device {
 // Where one rank computes: its memory (device/memory.h), and queues of work on it. A folder of this room
 // holds one kind of device. Only functions launched on a device's queues, and the queues' copies, touch its
 // memory; where host_accessible(), everybody may, once no work in a queue still does.
-class Device {
+class DeviceRuntime {
  public:
-  virtual ~Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
+  virtual ~DeviceRuntime() = default;
+  DeviceRuntime(const DeviceRuntime&) = delete;
+  DeviceRuntime& operator=(const DeviceRuntime&) = delete;
 
   bool host_accessible() const { return host_accessible_; }
   // The queue of the kernels. Nets that share parameters share it, so their work stays in order.
@@ -32,7 +32,7 @@ class Device {
   }
 
  protected:
-  explicit Device(bool host_accessible) : host_accessible_(host_accessible) {}
+  explicit DeviceRuntime(bool host_accessible) : host_accessible_(host_accessible) {}
   // Addresses within [begin, end) are `shift` further on for launched functions.
   void shift_for_kernels(uintptr_t begin, uintptr_t end, uintptr_t shift) {
     begin_ = begin, end_ = end, shift_ = shift;
