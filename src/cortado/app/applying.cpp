@@ -3,10 +3,13 @@
 #include <climits>
 #include <fmt/format.h>
 
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/read_net.h"
 
 namespace cortado {
@@ -38,9 +41,9 @@ void add_apply_options(CLI::App& command, ApplyArguments& a) {
 }
 
 std::unique_ptr<Communicator> join_alone(const ApplyArguments& a) {
-  MachineOptions machine;
-  machine.threads = a.threads;
-  std::unique_ptr<Communicator> job = join_job(machine);
+  JobOptions options;
+  options.threads = a.threads;
+  std::unique_ptr<Communicator> job = join_job(options);
   if (job->size() > 1)
     throw UserError(fmt::format(
         "a net is applied by one rank, but the launcher started {}; start cortado without it", job->size()));

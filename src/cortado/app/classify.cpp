@@ -3,7 +3,8 @@
 
 #include "cortado/app/applying.h"
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
 #include "cortado/apply/classification_report.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cortado/comm/communicator.h"
 #include "cortado/measure/cache.h"
@@ -25,6 +26,8 @@ struct AutoChoice {
 
   // Says what was chosen: "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt".
   std::string text() const;
+  // Says it in lines for a log, with what stood in the way and what the choice took; none on one rank.
+  std::vector<std::string> lines() const;
 };
 
 // `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here
