@@ -26,14 +26,14 @@ struct ApplyArguments {
 };
 void add_apply_options(CLI::App& command, ApplyArguments& arguments);
 
-// Sets the compute threads. Throws UserError where a launcher started several ranks.
+// Joins a job of one rank and sets the compute threads. Throws UserError where a launcher started more ranks.
 std::unique_ptr<Communicator> join_alone(const ApplyArguments& arguments);
 
 TrainedNet trained_net(const ApplyArguments& arguments);
-// Null where none are named. Throws UserError where they are named in two ways.
+// Returns the images that the arguments name; null: none. Throws UserError where they are named in two ways.
 std::unique_ptr<ImageSet> named_images(const ApplyArguments& arguments);
 ImageOptions image_options(const ApplyArguments& arguments);
-// All files that the arguments name.
+// Returns all files that the arguments name.
 std::vector<std::string> input_files(const ApplyArguments& arguments);
 
 }  // namespace cortado

@@ -81,7 +81,7 @@ void add_gpu_options(CLI::App& command, JobOptions& o) {
       "Compute on the CPU where --gpu asks for a GPU; so does CORTADO_CPU_INSTEAD=1 in the environment");
 }
 
-std::string refusal_of_gpu(const JobOptions& o) {
+std::string gpu_notice(const JobOptions& o) {
   if (o.gpu.empty()) return "";
   if (o.gpu != "all" && o.gpu.find_first_not_of("0123456789,") != std::string::npos)
     throw UserError(fmt::format("--gpu {}: give all, or numbers as in 0,1", o.gpu));
@@ -95,7 +95,7 @@ std::string refusal_of_gpu(const JobOptions& o) {
 }
 
 std::unique_ptr<Communicator> join_job(const JobOptions& o) {
-  const std::string no_gpu = refusal_of_gpu(o);
+  const std::string no_gpu = gpu_notice(o);
   check_kernels(o.cut);
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
   take_processors(*job, o.threads, !o.no_bind);

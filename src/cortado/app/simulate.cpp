@@ -40,7 +40,7 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
                       AbsentMachine(machine).simulated());
 }
 
-// Refines the strategy as long as there is time, and tells what came of it.
+// Refines the strategy as long as there is time, and prints what changed.
 void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network& network,
           Strategy& strategy) {
   const auto begin = std::chrono::steady_clock::now();

@@ -44,7 +44,7 @@ struct TimeArguments {
   bool predict = false, algorithms = false;
 };
 
-// --compute model: the machine whose figures steps take; else nothing.
+// Returns the machine of --compute model; nothing without that option.
 std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
   if (a.compute != "model") {
     if (!a.modelled_machine.empty()) throw UserError("--machine: goes with --compute model alone");
@@ -58,7 +58,7 @@ std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
   return load_machine(a.modelled_machine).first(ranks);
 }
 
-// What was measured, for the page.
+// Returns the line of the page that says what was measured.
 std::string about(const TimeArguments& a, const Communicator& job, const TimeReport& report) {
   std::string text = fmt::format("measured on {} of {}, batch {}", counted(job.size(), "rank"),
                                  counted(compute_threads(), "thread"), report.images);
@@ -67,7 +67,7 @@ std::string about(const TimeArguments& a, const Communicator& job, const TimeRep
   return text + fmt::format("; medians of {}", counted(a.iterations, "iteration"));
 }
 
-// --algorithms: each convolution by each implementation, in place of whole iterations.
+// Does --algorithms: times each convolution by each implementation, in place of whole iterations.
 void time_algorithms(const TimeArguments& a, const Network& network, CompileOptions options,
                      Communicator& job) {
   if (job.size() > 1)
@@ -97,7 +97,7 @@ void report_prediction(const TimeArguments& a, const JobPrediction& predicted, c
   write_file_atomically(a.predict_out, machine_text(DeviceGraph(machine)));
 }
 
-// Prints and writes what was asked for: rank 0 alone.
+// Prints the times and writes the files that were asked for. Rank 0 alone calls it.
 void report_times(const TimeArguments& a, const TimedRun& run, const std::optional<JobPrediction>& predicted,
                   const Network& network, const Communicator& job) {
   fmt::print("{}", times_text(run.report));

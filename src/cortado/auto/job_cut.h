@@ -29,18 +29,18 @@ struct JobCutMessages {
 // Throws UserError unless `kernels` are known, and given without `fast_math`.
 void check_kernels(const JobCut& cut);
 std::string strategy_name(const JobCut& cut, int ranks);
-// The value for KernelChoice::only; empty: the list of all.
+// Returns the value for KernelChoice::only; empty: all of the list.
 std::string kernels_of(const JobCut& cut);
 
 // The following are called by all ranks of the job.
 
-// The strategy of that name with the schedule that is said. `history`: as of choose_strategy().
+// Returns the named strategy, with the changes of its schedule. `history`: as of choose_strategy().
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
                      const JobCutMessages& messages);
-// The kernels of a network that is compiled so: measured where that is asked for.
+// Returns the choice of kernels for a network that is compiled by `compiled`: measured if that is asked for.
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice);
-// How this rank compiles `network`. Throws UserError where the strategy does not fit.
+// Returns how this rank compiles `network`. Throws UserError where the strategy does not fit.
 CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
                                const JobCutMessages& messages);
 // Throws UserError unless all ranks have the same build, the same `facts` and the same cut. To be called
