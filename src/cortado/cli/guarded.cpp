@@ -13,9 +13,8 @@ namespace {
 // The message cannot say what the memory was for: that is not known here.
 std::string out_of_memory() {
   return fmt::format(
-      "out of memory: the system gives this process no more than the {:.1f} MiB that it has; a net needs "
-      "less "
-      "with a smaller batch_size",
+      "out of memory: the system gives this process no more than the {:.1f} MiB that it has; "
+      "a net needs less with a smaller batch_size",
       static_cast<double>(peak_resident_memory().count) / (1 << 20));
 }
 
