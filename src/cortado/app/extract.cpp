@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "cortado/app/applying.h"
+#include "cortado/app/apply_options.h"
 #include "cortado/app/commands.h"
 #include "cortado/app/job_options.h"
 #include "cortado/app/messages.h"
@@ -19,7 +19,7 @@ namespace cortado {
 namespace {
 
 struct ExtractArguments {
-  ApplyArguments apply;
+  ApplyOptions apply;
   std::string blobs, out, format;
   int64_t batches = 0;
   bool force = false;
