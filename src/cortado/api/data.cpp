@@ -14,7 +14,7 @@ int64_t size_of(const Shape& shape) {
   return size;
 }
 
-// Copies rows of the samples at hand, which begin again after the last.
+// Copies rows of the samples in memory. After the last sample the first one follows.
 FillBatch copies_of(const std::string& layer, const std::vector<std::span<const float>>& tops,
                     const std::vector<Shape>& sample_shapes) {
   if (tops.size() != sample_shapes.size() || tops.empty())

@@ -12,7 +12,7 @@
 
 namespace cortado::api {
 
-// A batch that a source layer wants filled.
+// A request to fill a batch, or this rank's part of one, of a source layer.
 struct BatchRequest {
   // A top of the layer: the rows of samples [begin, end), row-major in spoken order, to be written in whole.
   struct Top {

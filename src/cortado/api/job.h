@@ -5,8 +5,8 @@
 
 namespace cortado::api {
 
-// The ranks that share a training: processes that an MPI launcher started, or this process alone. A value:
-// copies are the same job.
+// The ranks that share a training: processes that an MPI launcher started, or this process alone. Copies are
+// the same job.
 class Job {
  public:
   Job();  // one rank: this process

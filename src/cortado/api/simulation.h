@@ -45,8 +45,8 @@ class Simulation {
   std::shared_ptr<const Impl> impl_;
 };
 
-// One rank on each device of the machine. `auto` is planned for the machine. Throws UserError where the
-// strategy does not fit.
+// Simulates one rank on each device of the machine. `auto` is planned for the machine. Throws UserError where
+// the strategy does not fit.
 Simulation simulate(const Network& network, const Strategy& strategy, const Machine& machine);
 
 }  // namespace cortado::api

@@ -44,7 +44,7 @@ class Solver {
                           const std::string& name_in_errors = "solver");
   Solver(const SolverOptions& options, const Network& network);
 
-  // Another value of a field of the solver file: set("base_lr", "0.02"), set("type", "Adam"). Throws
+  // Sets a field of the solver file: set("base_lr", "0.02"), set("type", "Adam"). Throws
   // UserError: unknown field (with the nearest one), a value of another type.
   Solver& set(const std::string& field, const std::string& value);
   // What replaces the file's own: level and stages of the training net's state, batch sizes, data.

@@ -77,7 +77,7 @@ ParameterIndex parameter_named(const cortado::Network& network, const std::strin
       fmt::format("net '{}' has no parameter '{}'{}", network.name(), name, did_you_mean(name, known)));
 }
 
-// A rank's part of a tensor as bytes: the ends of its box, then its values in spoken order.
+// Returns a rank's part of a tensor as bytes: the ends of its box, then its values in spoken order.
 std::string part_bytes(const Box& box, const std::vector<float>& values) {
   std::vector<int64_t> ends;
   for (int axis = 0; axis < box.rank(); ++axis) ends.insert(ends.end(), {box[axis].begin, box[axis].end});

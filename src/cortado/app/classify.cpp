@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "cortado/app/applying.h"
+#include "cortado/app/apply_options.h"
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
 #include "cortado/apply/classification_report.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
@@ -16,7 +17,7 @@ namespace cortado {
 namespace {
 
 struct ClassifyArguments {
-  ApplyArguments apply;
+  ApplyOptions apply;
   std::string labels, blob, json, csv;
   int top = 5;
   bool oversample = false, skip_corrupt = false;
@@ -24,7 +25,7 @@ struct ClassifyArguments {
 
 // The words of Caffe's classification example: model, weights, mean file, labels, image.
 void take_words_of_caffe(ClassifyArguments& a) {
-  ApplyArguments& apply = a.apply;
+  ApplyOptions& apply = a.apply;
   constexpr size_t words = 5;
   const bool others =
       !apply.weights.empty() || !apply.mean.empty() || !a.labels.empty() || !apply.source.empty();

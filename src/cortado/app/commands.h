@@ -13,9 +13,8 @@ struct Command {
   std::function<void()> run;
 };
 
-// Option names are written with dashes ("--sighup-effect"); main() also takes Caffe's way to write them
-// ("-sighup_effect").
-// `command_line`: as it was typed, for the pages.
+// Each adds one subcommand. Option names are written with dashes ("--sighup-effect"); main() also takes them
+// as Caffe writes them ("-sighup_effect"). `command_line`: as it was typed, for the pages.
 Command add_train_command(CLI::App& app);
 Command add_test_command(CLI::App& app);
 Command add_classify_command(CLI::App& app);

@@ -16,7 +16,6 @@
 #include "cortado/data/mean.h"
 
 namespace cortado {
-
 namespace {
 
 constexpr int most_pixels = 65'535;  // of a side of an image, as in JPEG files
@@ -30,7 +29,7 @@ struct DataArguments {
 };
 using DataAction = std::function<void(const DataArguments&)>;
 
-// One line, rewritten in place, on a terminal only.
+// Rewrites one line of a terminal; prints nothing elsewhere.
 void show_progress(int64_t done, int64_t total) {
   if (!isatty(STDERR_FILENO)) return;
   fmt::print(stderr, "\r{} of {} ({}%){}", done, total, 100 * done / total, done == total ? "\n" : "");

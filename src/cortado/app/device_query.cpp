@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/comm/processors.h"
 #include "cortado/measure/host_facts.h"
@@ -11,8 +11,8 @@
 namespace cortado {
 namespace {
 
-void run_device_query(const MachineOptions& o) {
-  const std::string no_gpu = refusal_of_gpu(o);
+void run_device_query(const JobOptions& o) {
+  const std::string no_gpu = gpu_notice(o);
   if (!no_gpu.empty()) fmt::print("{}\n", no_gpu);
   const HostFacts facts = host_facts();
   const Topology usable = Topology::of_process();
@@ -31,7 +31,7 @@ void run_device_query(const MachineOptions& o) {
 }  // namespace
 
 Command add_device_query_command(CLI::App& app) {
-  auto options = std::make_shared<MachineOptions>();
+  auto options = std::make_shared<JobOptions>();
   CLI::App* command = app.add_subcommand("device_query", "Tell what there is to compute on");
   command->alias("device-query");
   add_gpu_options(*command, *options);

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "cortado/app/applying.h"
+#include "cortado/app/apply_options.h"
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
 #include "cortado/apply/feature_extractor.h"
 #include "cortado/apply/output_path.h"
 #include "cortado/base/error.h"
@@ -18,7 +19,7 @@ namespace cortado {
 namespace {
 
 struct ExtractArguments {
-  ApplyArguments apply;
+  ApplyOptions apply;
   std::string blobs, out, format;
   int64_t batches = 0;
   bool force = false;

@@ -27,14 +27,14 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
-// Returns seconds; the command's parser refuses what is no such number.
+// Returns the seconds of an option, else the default. The command's parser refuses wrong values later.
 int time_limit(const std::vector<std::string>& words, const std::string& option) {
   const int seconds = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
   return seconds < 0 ? default_time_limit : std::min(seconds, longest_time_limit);
 }
 
-// A plan for this machine is made on as many ranks as it is for. The command's parser refuses what is no such
-// number.
+// Returns the ranks that the command line asks for. A plan for this machine is made on as many ranks as it is
+// for. The command's parser refuses wrong numbers later.
 int ranks_asked(const std::vector<std::string>& words) {
   const bool plan = !words.empty() && words.front() == "plan";
   if (plan && option_value(words, "--machine") != "local") return 1;
@@ -79,21 +79,6 @@ void JobObserver::iteration(const IterationReport& report) {
 
 void JobObserver::snapshot(int64_t, const std::string& path) {
   if (JobRank* rank = JobMembership::watched_rank()) rank->report_snapshot(path);
-}
-
-std::unique_ptr<Communicator> join_ranks(int ranks_asked) {
-  if (!started_by_mpi()) return make_single_communicator();
-  const auto stuck = [] {
-    fmt::print(stderr, "cortado: error: MPI does not end, {} seconds after the work was done\n",
-               seconds_to_end_mpi);
-    std::_Exit(static_cast<int>(ExitCode::peer_error));
-  };
-  std::unique_ptr<Communicator> ranks = make_mpi_communicator(false, stuck);
-  if (ranks_asked > 0 && ranks_asked != ranks->size()) {
-    throw UserError(fmt::format("--ranks {}: the launcher started {} ranks; give that number or leave it out",
-                                ranks_asked, ranks->size()));
-  }
-  return ranks;
 }
 
 }  // namespace cortado

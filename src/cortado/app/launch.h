@@ -1,28 +1,23 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "cortado/comm/communicator.h"
 #include "cortado/train/observer.h"
 
 namespace cortado {
 
-// Starts N ranks of this very command for a command line with --ranks N above 1, outside a job of MPI;
-// watches them and returns the exit code. Returns nothing where this process shall do the work itself, as a
-// rank or alone.
+// Starts the ranks of a command line with --ranks above 1, each of which runs that same command line; watches
+// them and returns the exit code. Returns nothing where this process shall do the work itself, alone or as a
+// rank that was started.
 std::optional<int> start_job(int count, const char* const* words);
 
-// Tells the parent how far the training is, and which snapshot to resume from. Does nothing without a parent.
+// Tells the process that started the ranks how far the training is, and which snapshot to resume from. Does
+// nothing where there is none.
 class JobObserver : public TrainingObserver {
  public:
   void iteration(const IterationReport& report) override;
   void snapshot(int64_t iteration, const std::string& path) override;
 };
-
-// The ranks of this process's job; a single one outside a job. Throws UserError when --ranks (0: not given)
-// is not the job's size.
-std::unique_ptr<Communicator> join_ranks(int ranks_asked);
 
 }  // namespace cortado

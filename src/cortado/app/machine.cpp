@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -18,7 +18,7 @@ namespace cortado {
 namespace {
 
 struct MachineArguments {
-  MachineOptions options;
+  JobOptions options;
   std::string out;
   double seconds = 10;
   bool json = false;

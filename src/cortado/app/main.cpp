@@ -65,7 +65,7 @@ int print_error(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-// Work of this process, alone or as a rank.
+// Does the work of this process, alone or as a rank.
 int run_member(int count, const char* const* words) {
   if (launched_rank()) follow_terminal_of_job();
   JobMembership membership;
@@ -85,8 +85,7 @@ int main(int count, char** words) {
   using namespace cortado;
   open_standard_streams();
   end_process_on_guarded_crash();
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a file beyond `ulimit -f` is then an error of writing it, as a full disk is
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` becomes an error of writing it, as a full disk
   auto body = [&] {
     std::optional<int> started = start_job(count, words);
     return started ? *started : run_member(count, words);

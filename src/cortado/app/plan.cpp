@@ -2,7 +2,9 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
@@ -23,7 +25,7 @@ namespace {
 
 struct PlanArguments {
   ModelOptions model;
-  MachineOptions here;  // of --machine local
+  JobOptions here;  // of --machine local
   std::string machine, out, json, report, dimensions{plan::all_dimensions};
   int devices = 0;
   double memory_gib = 0;  // 0: as the machine says

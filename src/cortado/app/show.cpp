@@ -2,7 +2,8 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/cli/file_option.h"

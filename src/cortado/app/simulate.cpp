@@ -1,10 +1,13 @@
 #include <chrono>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/auto/choose_on_machine.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
@@ -14,6 +17,7 @@
 #include "cortado/cli/number_option.h"
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
+#include "cortado/parallel/strategy.h"
 #include "cortado/report/run_page.h"
 #include "cortado/report/simulation_report.h"
 #include "cortado/tune/tune_on_machine.h"
@@ -36,7 +40,7 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
                       AbsentMachine(machine).simulated());
 }
 
-// Refines the strategy as long as there is time, and tells what came of it.
+// Refines the strategy as long as there is time, and prints what changed.
 void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network& network,
           Strategy& strategy) {
   const auto begin = std::chrono::steady_clock::now();
@@ -117,9 +121,10 @@ Command add_simulate_command(CLI::App& app, const std::string& command_line) {
       ->required();
   add_number(*command, "--devices", a->devices, 1, most_ranks,
              "Run on the first so many devices of the machine; default: all");
-  command->add_option("--strategy", a->strategy,
-                      "auto (default: planned for the machine), single, data, model, owt, spatial, "
-                      "replicated, random:SEED or a file (.json)");
+  command->add_option(
+      "--strategy", a->strategy,
+      fmt::format("auto (default: planned for the machine), {}, random:SEED or a file (.json)",
+                  fmt::join(built_in_strategies(), ", ")));
   add_schedule_options(*command, a->schedule);
   auto* tune = command->add_flag(
       "--tune", a->tune,

@@ -2,17 +2,20 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
-#include "cortado/app/training_lines.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
 #include "cortado/net/read_net.h"
 #include "cortado/terminal/log_lines.h"
+#include "cortado/terminal/training_lines.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/score.h"
 #include "cortado/train/trainer.h"
@@ -22,7 +25,7 @@ namespace {
 
 struct TestArguments {
   ModelOptions model;
-  MachineOptions machine;
+  JobOptions job;
   std::string weights, json, log_format;
   int iterations = 50;
   int reader_threads = 1;
@@ -30,11 +33,11 @@ struct TestArguments {
 
 void run_test(const TestArguments& a) {
   set_log_format(a.log_format);
-  std::unique_ptr<Communicator> job = join_job(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.job);
   NetFile file = read_net(a.model.model);
   CommandFiles files;
   add_inputs(files, a.model);
-  add_inputs(files, a.machine);
+  add_inputs(files, a.job);
   files.reads(split_list(a.weights));
   files.writes("--json", a.json);
   print_warnings(file.warnings);
@@ -43,18 +46,18 @@ void run_test(const TestArguments& a) {
   change_net(file, state, a.model);
   add_files(files, file);
   check_command_files(files, *job);
-  check_same_start(a.machine.cut, *job,
+  check_same_start(a.job.cut, *job,
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
   DataNetwork data(file, state,
                    {.seed = 1, .reader_threads = a.reader_threads, .learns = false, .notice = print_notice});
   ParameterStore parameters;
   Compiled compiled =
-      compile(data.network(), compile_options(a.machine.cut, data.network(), *job, printed_words()));
+      compile(data.network(), compile_options(a.job.cut, data.network(), *job, printed_messages()));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   Executor executor(data.network(), std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
   const bool first = job->rank() == 0;
-  if (a.machine.verbose && first) print_kernels(executor, "the net");
+  if (a.job.verbose && first) print_kernels(executor, "the net");
   for (const std::string& path : split_list(a.weights))
     print_passed_over(path, load_weights(path, executor, parameters));
 
@@ -86,7 +89,7 @@ Command add_test_command(CLI::App& app) {
   add_number(*command, "--reader-threads", a->reader_threads, 1, most_threads,
              "Decoding threads of each source layer");
   add_log_format_option(*command, a->log_format);
-  add_machine_options(*command, a->machine);
+  add_job_options(*command, a->job);
   command->footer(
       help_footer({"cortado test --model examples/shapes/train_val.prototxt --weights "
                    "demo/shapes_iter_2000.caffemodel --iterations 40"}));

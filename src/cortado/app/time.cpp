@@ -5,8 +5,9 @@
 #include <optional>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
-#include "cortado/app/time_lines.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -14,6 +15,7 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_prediction.h"
 #include "cortado/report/algorithm_report.h"
@@ -23,6 +25,7 @@
 #include "cortado/report/table.h"
 #include "cortado/sim/model_computing.h"
 #include "cortado/terminal/log_lines.h"
+#include "cortado/terminal/time_lines.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/resident_data.h"
 #include "cortado/train/timed_run.h"
@@ -34,14 +37,14 @@ using Json = nlohmann::ordered_json;
 
 struct TimeArguments {
   ModelOptions model;
-  MachineOptions machine;
+  JobOptions job;
   std::string json, trace, report, predict_out, compute = "kernels", modelled_machine, log_format,
                                                 command_line;
   int iterations = 50;
   bool predict = false, algorithms = false;
 };
 
-// --compute model: the machine whose figures steps take; else nothing.
+// Returns the machine of --compute model; nothing without that option.
 std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
   if (a.compute != "model") {
     if (!a.modelled_machine.empty()) throw UserError("--machine: goes with --compute model alone");
@@ -55,21 +58,21 @@ std::optional<DeviceGraph> modelled_machine(const TimeArguments& a, int ranks) {
   return load_machine(a.modelled_machine).first(ranks);
 }
 
-// What was measured, for the page.
+// Returns the line of the page that says what was measured.
 std::string about(const TimeArguments& a, const Communicator& job, const TimeReport& report) {
   std::string text = fmt::format("measured on {} of {}, batch {}", counted(job.size(), "rank"),
                                  counted(compute_threads(), "thread"), report.images);
-  if (job.size() > 1) text += ", strategy " + strategy_name(a.machine.cut, job.size());
+  if (job.size() > 1) text += ", strategy " + strategy_name(a.job.cut, job.size());
   if (a.compute == "model") text += ", computing as long as machine " + a.modelled_machine + " would";
   return text + fmt::format("; medians of {}", counted(a.iterations, "iteration"));
 }
 
-// --algorithms: each convolution by each implementation, in place of whole iterations.
+// Does --algorithms: times each convolution by each implementation, in place of whole iterations.
 void time_algorithms(const TimeArguments& a, const Network& network, CompileOptions options,
                      Communicator& job) {
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
-  options.kernels = {.only = a.machine.cut.fast_math ? fast_math : ""};
+  options.kernels = {.only = a.job.cut.fast_math ? fast_math : ""};
   JobTimes times(job, print_notice);
   const auto [convolutions, peak] = measure_convolutions(network, std::move(options), times);
   if (convolutions.empty())
@@ -94,7 +97,7 @@ void report_prediction(const TimeArguments& a, const JobPrediction& predicted, c
   write_file_atomically(a.predict_out, machine_text(DeviceGraph(machine)));
 }
 
-// Prints and writes what was asked for: rank 0 alone.
+// Prints the times and writes the files that were asked for. Rank 0 alone calls it.
 void report_times(const TimeArguments& a, const TimedRun& run, const std::optional<JobPrediction>& predicted,
                   const Network& network, const Communicator& job) {
   fmt::print("{}", times_text(run.report));
@@ -116,10 +119,10 @@ void report_times(const TimeArguments& a, const TimedRun& run, const std::option
 
 void run_time(const TimeArguments& a) {
   set_log_format(a.log_format);
-  std::unique_ptr<Communicator> job = join_job(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
   add_inputs(files, a.model);
-  add_inputs(files, a.machine);
+  add_inputs(files, a.job);
   files.reads(a.modelled_machine);
   files.writes("--json", a.json);
   files.writes("--trace", a.trace);
@@ -128,7 +131,7 @@ void run_time(const TimeArguments& a) {
   check_command_files(files, *job);
   print_warnings(precision_warnings(a.model.precision));
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  check_same_start(a.machine.cut, *job,
+  check_same_start(a.job.cut, *job,
                    {{"net " + a.model.model, loaded.net.SerializeAsString()},
                     {"--batch", std::to_string(a.model.batch)},
                     {"--input-shape", a.model.input_shape},
@@ -138,7 +141,7 @@ void run_time(const TimeArguments& a) {
   ResidentData data(loaded.network);
   ParameterStore parameters;
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
-  CompileOptions options = compile_options(a.machine.cut, loaded.network, *job, printed_words());
+  CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
   if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
     throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
@@ -150,7 +153,7 @@ void run_time(const TimeArguments& a) {
   if (modelled) model_computing(compiled, *modelled);
   Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
-  if (a.machine.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
+  if (a.job.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
   SolverOptions solver;  // plain momentum, as most nets are trained
   solver.update.momentum = 0.9;
   Optimizer optimizer(solver, parameters, parameter_cut_of(executor, job.get()));
@@ -191,7 +194,7 @@ Command add_time_command(CLI::App& app, const std::string& command_line) {
   command->add_option("--machine", a->modelled_machine,
                       "For --compute model: a machine file, or the name of one in machines/");
   add_log_format_option(*command, a->log_format);
-  add_machine_options(*command, a->machine);
+  add_job_options(*command, a->job);
   command->footer(
       help_footer({"cortado time --model models/alexnet/train_val.prototxt --batch 16 --iterations 10",
                    "cortado time --model models/alexnet/train_val.prototxt --batch 16 --ranks 2 --strategy "

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
 #include "cortado/app/launch.h"
-#include "cortado/app/progress_bar.h"
-#include "cortado/app/training_lines.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -16,9 +16,12 @@
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/job/signals.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
 #include "cortado/net/solver_state.h"
 #include "cortado/terminal/log_lines.h"
+#include "cortado/terminal/progress_bar.h"
+#include "cortado/terminal/training_lines.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/job_trace.h"
 #include "cortado/train/snapshot_names.h"
@@ -38,7 +41,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   NetOverrides nets;
   int reader_threads = 1;
-  MachineOptions machine;
+  JobOptions job;
 };
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
@@ -49,13 +52,13 @@ caffe::SolverParameter solver_message(const TrainArguments& a) {
   return solver;
 }
 
-// Weights to start from: the command line's, else the solver file's.
+// Returns the weights to start from: the command line's, else the solver file's.
 std::vector<std::string> weights_of(const TrainArguments& a, const SolverOptions& options) {
   if (!a.snapshot.empty()) return {};
   return a.weights.empty() ? options.weights : weight_files(a.weights);
 }
 
-// Gives the files that the training starts from.
+// Loads the snapshot or the weights that the training starts from; returns their files.
 std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer,
                                     bool first) {
   if (!a.snapshot.empty()) {
@@ -75,7 +78,7 @@ std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions
   return weights;
 }
 
-// Throws UserError unless all ranks train the same nets alike.
+// Throws UserError unless all ranks train the same nets in the same way.
 void check_same_training(const TrainArguments& a, const caffe::SolverParameter& message,
                          const SolverNets& nets, Communicator& job) {
   std::vector<StartFact> facts = facts_of(nets);
@@ -84,14 +87,14 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
   facts.push_back({"--trace", a.trace});
-  check_same_start(a.machine.cut, job, std::move(facts));
+  check_same_start(a.job.cut, job, std::move(facts));
 }
 
 CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
   CommandFiles files;
   files.reads({a.solver, a.snapshot});
   files.reads(weights_of(a, options));
-  add_inputs(files, a.machine);
+  add_inputs(files, a.job);
   files.writes("--log", a.log);
   files.writes("--plot", a.plot);
   files.writes("--trace", a.trace);
@@ -102,7 +105,7 @@ CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, con
   return files;
 }
 
-// A terminal gets it in a line.
+// Says what is trained: in Caffe's lines or, above a progress bar, in one.
 void print_start(const Trainer& trainer, const SolverOptions& options, const std::string& lr_policy,
                  bool lines) {
   const Network& network = trainer.train_net().network();
@@ -131,18 +134,18 @@ std::unique_ptr<TrainingObserver> display_of(const TrainArguments& a, const Solv
   return std::make_unique<TrainingLines>(options);
 }
 
-// The arguments and the job must outlive them.
+// The arguments and the job must outlive the options.
 Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& options, Communicator& job) {
   return {.reader_threads = a.reader_threads,
-          .strategy = strategy_name(a.machine.cut, job.size()),
+          .strategy = strategy_name(a.job.cut, job.size()),
           .communicator = &job,
           .find_strategy =
               [&a, &job, history = history_tensors(options)](const Network& network) {
-                return strategy_of(a.machine.cut, network, job, history, printed_words());
+                return strategy_of(a.job.cut, network, job, history, printed_messages());
               },
           .select_kernels =
               [&a, &job](const Network& network, const CompileOptions& options) {
-                return select_kernels(a.machine.cut, network, job, options, print_notice);
+                return select_kernels(a.job.cut, network, job, options, print_notice);
               },
           .notice = print_notice};
 }
@@ -155,7 +158,7 @@ void run_train(const TrainArguments& a) {
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
   }
   set_log_format(a.log_format);
-  std::unique_ptr<Communicator> job = join_job(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.job);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   if (!a.snapshot_format.empty())
@@ -171,13 +174,13 @@ void run_train(const TrainArguments& a) {
   Trainer trainer(options, nets, trainer_options(a, options, *job));
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
-  if (a.machine.verbose && first) print_kernels(trainer.executor(), "the training net");
+  if (a.job.verbose && first) print_kernels(trainer.executor(), "the training net");
   const std::vector<std::string> started_from = start_from(a, options, trainer, first);
   at_first_rank(job.get(), [&] {
     check_snapshots_spare(options, trainer.iteration(), started_from);
     return std::string();
   });
-  check_same_start(a.machine.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
+  check_same_start(a.job.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
 
   std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   JobObserver parent;
@@ -248,13 +251,14 @@ Command add_train_command(CLI::App& app) {
   add_number(*command, "--reader-threads", a->reader_threads, 1, most_threads,
              "Decoding threads of each source layer");
   add_log_format_option(*command, a->log_format);
-  add_machine_options(*command, a->machine);
-  command->footer(help_footer(
-      {"cortado train --solver examples/shapes/solver.prototxt",
-       "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 --log shapes.jsonl --plot "
-       "shapes.svg",
-       "cortado train --solver examples/shapes/solver.prototxt --snapshot demo/shapes_iter_2000.solverstate",
-       "cortado train --solver examples/shapes/solver.prototxt --ranks 2"}));
+  add_job_options(*command, a->job);
+  command->footer(help_footer({"cortado train --solver examples/shapes/solver.prototxt",
+                               "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
+                               "--log shapes.jsonl --plot "
+                               "shapes.svg",
+                               "cortado train --solver examples/shapes/solver.prototxt --snapshot "
+                               "demo/shapes_iter_2000.solverstate",
+                               "cortado train --solver examples/shapes/solver.prototxt --ranks 2"}));
   refuse_empty_names(*command, {"--solver", "--weights", "--snapshot", "--log", "--plot", "--trace"});
   return {command, [a] { run_train(*a); }};
 }

@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -20,29 +22,28 @@ namespace {
 
 struct VerifyArguments {
   ModelOptions model;
-  MachineOptions machine;
+  JobOptions job;
   std::string json;
   int iterations = 3;
   double rate = 1e-3;
 };
 
 void run_verify(const VerifyArguments& a) {
-  std::unique_ptr<Communicator> job = join_job(a.machine);
+  std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
   add_inputs(files, a.model);
-  add_inputs(files, a.machine);
+  add_inputs(files, a.job);
   files.writes("--json", a.json);
   check_command_files(files, *job);
   if (a.model.precision != Precision::f32)
     throw UserError("--precision bf16: a cut rounds otherwise, which hides a fault; verify in f32");
   LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  const ComparedTraining training{
-      .network = loaded.network,
-      .cut = compile_options(a.machine.cut, loaded.network, *job, printed_words()),
-      .job = *job,
-      .data = drawn_anew(loaded.network),
-      .iterations = a.iterations,
-      .rate = a.rate};
+  const ComparedTraining training{.network = loaded.network,
+                                  .cut = compile_options(a.job.cut, loaded.network, *job, printed_messages()),
+                                  .job = *job,
+                                  .data = drawn_anew(loaded.network),
+                                  .iterations = a.iterations,
+                                  .rate = a.rate};
   const CutComparison comparison = compare_cut_training(training);
   if (job->rank() > 0) return;
 
@@ -51,7 +52,7 @@ void run_verify(const VerifyArguments& a) {
     throw UserError(fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate",
                                 a.rate, loss));
   }
-  const std::string strategy = strategy_name(a.machine.cut, job->size()),
+  const std::string strategy = strategy_name(a.job.cut, job->size()),
                     difference = describe_difference(comparison);
   fmt::print("{}", comparison_text(comparison));
   if (!a.json.empty()) write_file_atomically(a.json, comparison_json(comparison, strategy, job->size()));
@@ -71,7 +72,7 @@ Command add_verify_command(CLI::App& app) {
   add_number(*command, "--iterations", a->iterations, 1, most_iterations, "Iterations to train");
   add_number(*command, "--rate", a->rate, 1e-12, 1e6, "Learning rate; momentum is 0.9");
   command->add_option("--json", a->json, "Write the differences as JSON");
-  add_machine_options(*command, a->machine);
+  add_job_options(*command, a->job);
   command->footer(
       help_footer({"cortado verify --model models/lenet/train_val.prototxt --input-shape 1x28x28 --ranks 2 "
                    "--strategy model"}));

@@ -16,4 +16,14 @@ std::string AutoChoice::text() const {
   return line;
 }
 
+std::vector<std::string> AutoChoice::lines() const {
+  if (!obstacle.empty()) return {fmt::format("strategy auto: as data; no plan: {}", obstacle)};
+  std::vector<std::string> lines;
+  if (!planned) return lines;
+  if (!misfit.empty()) lines.push_back(fmt::format("strategy auto: {}; planned without that limit", misfit));
+  lines.push_back(fmt::format("strategy auto: {}; planned in {:.1f} s ({})", text(), planning.count,
+                              cached ? "cached" : fmt::format("{} tasks measured", measurements)));
+  return lines;
+}
+
 }  // namespace cortado

@@ -7,13 +7,14 @@
 
 namespace cortado {
 
-// A strategy of any name, or of a file, as rules for a machine that need not be present.
+// A strategy for a machine that need not be present.
 struct ChosenOnMachine {
   Strategy strategy;
   std::string misfit;  // why `auto` was planned without the limit of memory; empty: it was not
 };
 
-// `auto` is planned by the machine's figures and chosen by simulation.
+// Returns the strategy of that name or file. `auto` is planned by the machine's figures and chosen by
+// simulation.
 ChosenOnMachine choose_on_machine(const std::string& name, const Network& network,
                                   const DeviceGraph& machine);
 

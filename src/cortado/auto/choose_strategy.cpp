@@ -18,15 +18,15 @@
 namespace cortado {
 namespace {
 
-// The layers of a plan that are cut another way than by sample over all ranks.
+// Counts the layers of a plan that are not cut by sample over all ranks.
 size_t not_by_sample(const plan::Plan& plan, int ranks) {
   return static_cast<size_t>(std::ranges::count_if(plan.groups, [&](const plan::PlannedGroup& group) {
     return group.strategy.config.degrees.n != ranks;
   }));
 }
 
-// What identifies a trial.
-std::string trial_of(const Network& network, const Strategy& strategy, const std::string& kernels) {
+// Returns the text by which a kept trial is found again.
+std::string key_of_trial(const Network& network, const Strategy& strategy, const std::string& kernels) {
   std::string net = network.learns() ? "train\n" : "test\n";
   for (NodeIndex index : indices(network.nodes())) {
     const Network::Node& node = network.nodes()[index];
@@ -46,7 +46,7 @@ bool writes_files(const Network& network) {
 // Measured seconds of each candidate; none where there is one alone or a trial would do harm.
 struct Trial {
   std::vector<Seconds> seconds;
-  int fresh = 0;  // not kept from before
+  int fresh = 0;  // run now, not read from the cache
 };
 Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
   // Other load only lengthens an iteration. So strategies tried anew within 10 % of the fastest run again;
@@ -60,21 +60,22 @@ Trial try_candidates(const plan::Choice& choice, const Network& network, Communi
   };
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const std::optional<Seconds> known =
-        costs.times().known(trial_of(network, choice.candidates[i].strategy, costs.kernels()));
+        costs.times().known(key_of_trial(network, choice.candidates[i].strategy, costs.kernels()));
     if (!known) fresh.push_back(i);
     trial.seconds.push_back(known ? *known : run(i));
   }
   const Seconds near{about * std::ranges::min(trial.seconds).count};
   for (size_t i : std::views::reverse(fresh)) {
     if (trial.seconds[i] < near) trial.seconds[i] = std::min(trial.seconds[i], run(i));
-    costs.times().keep(trial_of(network, choice.candidates[i].strategy, costs.kernels()), trial.seconds[i]);
+    costs.times().keep(key_of_trial(network, choice.candidates[i].strategy, costs.kernels()),
+                       trial.seconds[i]);
   }
   trial.fresh = static_cast<int>(fresh.size());
   return trial;
 }
 
-// How many times faster than a built-in strategy: by the trial where both were tried, by simulation where
-// that was judged, else by the costs of both.
+// Returns how many times faster the choice is than a built-in strategy: by the trial if both were tried, else
+// by simulation if that strategy was simulated, else by the costs of both.
 double times_faster_than(std::string_view name, const plan::Choice& choice, size_t taken,
                          const std::vector<Seconds>& trial) {
   const plan::Choice::Candidate& chosen = choice.candidates[taken];
@@ -92,8 +93,8 @@ double times_faster_than(std::string_view name, const plan::Choice& choice, size
          (own == baselines.end() ? judged : own->seconds).count;
 }
 
-// The candidate with the schedule, and the ways to sum gradients, that simulations prefer, where messages
-// would hold up computing; the machine's noise is more than little gains.
+// A candidate with the schedule, and the ways to sum gradients, that simulations prefer. It is unchanged if
+// messages hold up computing little, or if the gain is below the machine's noise.
 struct Tuned {
   Strategy strategy;
   double gained = 1;  // times faster
@@ -114,13 +115,13 @@ Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& 
   return {std::move(found.strategy), gained};
 }
 
-// Whether replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
+// True if replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
 bool round_the_same(Communicator& job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
 }
 
-// Why the job cannot be planned for; empty: it can.
+// Returns why no plan can be made for the job; empty: it can.
 std::string obstacle(Communicator& job) {
   try {
     nodes_of_ranks(facts_of_job(job));

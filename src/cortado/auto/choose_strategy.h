@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cortado/comm/communicator.h"
 #include "cortado/measure/cache.h"
@@ -14,17 +15,20 @@ struct AutoChoice {
   Strategy strategy;
   bool planned = false;  // false: one rank, or no plan can be made; then the rest says nothing
   std::string obstacle;  // why none can: the strategy is data
-  std::string built_in;  // the built-in strategy that it is, before its schedule; "": a plan's own
+  std::string built_in;  // the built-in strategy that was chosen, before its schedule changed; "": a plan
   size_t layers = 0, layers_not_by_sample = 0;  // of the plan
   int tried = 0;                                // strategies run for a few iterations
   double times_faster_than_data = 1, times_faster_than_owt = 1, times_faster_by_schedule = 1;
-  std::string misfit;    // the devices' memory that no plan keeps; it is planned without then
+  std::string misfit;    // the limit of memory that no plan keeps, in words; it is planned without it then
   int measurements = 0;  // of tasks
   bool cached = false;   // nothing was measured or tried anew
   Seconds planning;
 
   // Says what was chosen: "as owt, fastest of 2 tried; 1.02x faster than data, 1.00x than owt".
   std::string text() const;
+  // Returns text() as lines for a log, with obstacle or misfit and the seconds that planning took. No line on
+  // one rank.
+  std::vector<std::string> lines() const;
 };
 
 // `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here

@@ -3,12 +3,23 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/names.h"
 #include "cortado/measure/measured_kernels.h"
 
 namespace cortado {
+
+void check_kernels(const JobCut& cut) {
+  if (cut.fast_math && !cut.kernels.empty())
+    throw UserError(
+        fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
+                    "them (--kernels winograd-4x4 uses that alone where it can)",
+                    cut.kernels));
+  if (!cut.kernels.empty()) require_kernels_named(cut.kernels, measured_kernels);
+}
 
 std::string strategy_name(const JobCut& cut, int ranks) {
   if (!cut.strategy.empty()) return cut.strategy;
@@ -18,12 +29,12 @@ std::string strategy_name(const JobCut& cut, int ranks) {
 std::string kernels_of(const JobCut& cut) { return cut.fast_math ? fast_math : cut.kernels; }
 
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
-                     const JobCutWords& words) {
+                     const JobCutMessages& messages) {
   const std::string name = strategy_name(cut, job.size());
   Strategy strategy;
   if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, words.notice);
-    if (words.on_choice) words.on_choice(choice);
+    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice);
+    if (messages.on_choice) messages.on_choice(choice);
     strategy = std::move(choice.strategy);
   } else {
     strategy = load_strategy(name, network, job.size());
@@ -42,14 +53,14 @@ KernelChoice select_kernels(const JobCut& cut, const Network& network, Communica
 }
 
 CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
-                               const JobCutWords& words) {
-  const Strategy strategy = strategy_of(cut, network, job, 1, words);
+                               const JobCutMessages& messages) {
+  const Strategy strategy = strategy_of(cut, network, job, 1, messages);
   CompileOptions options{
       .strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_name(cut, job.size())),
       .schedule = strategy.schedule,
       .ranks = job.size(),
       .rank = job.rank()};
-  options.kernels = select_kernels(cut, network, job, options, words.notice);
+  options.kernels = select_kernels(cut, network, job, options, messages.notice);
   return options;
 }
 
@@ -60,6 +71,7 @@ void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFac
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", cut.kernels});
   facts.push_back({"--fast-math", cut.fast_math ? "given" : ""});
+  static_assert(lists_all_members<ScheduleChanges>());
   for_each_field<ScheduleChanges>([&](const auto& field) {
     facts.push_back({fmt::format("--{}", field.name), word_of(cut.schedule.*field.member, Words::all)});
   });

@@ -12,7 +12,7 @@
 
 namespace cortado {
 
-// How the ranks of a job cut and compute a network, as a user says it.
+// How the ranks of a job cut and compute a network, in the words of the options.
 struct JobCut {
   std::string strategy;      // empty: auto on several ranks, single on one
   std::string kernels;       // only this implementation; or measured_kernels (measure/algorithms.h)
@@ -20,27 +20,29 @@ struct JobCut {
   ScheduleChanges schedule;  // in place of the strategy's
 };
 
-// What looks for a strategy or for kernels says while it does.
-struct JobCutWords {
+// Receives what the search for a strategy and for kernels has to say.
+struct JobCutMessages {
   Notices notice;                                    // what a user should know though the work goes on
   std::function<void(const AutoChoice&)> on_choice;  // what `auto` chose
 };
 
+// Throws UserError unless `kernels` are known, and given without `fast_math`.
+void check_kernels(const JobCut& cut);
 std::string strategy_name(const JobCut& cut, int ranks);
-// The value for KernelChoice::only; empty: the list of all.
+// Returns the value for KernelChoice::only; empty: all of the list.
 std::string kernels_of(const JobCut& cut);
 
 // The following are called by all ranks of the job.
 
-// The strategy of that name with the schedule that is said. `history`: as of choose_strategy().
+// Returns the named strategy, with the changes of its schedule. `history`: as of choose_strategy().
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
-                     const JobCutWords& words);
-// The kernels of a network that is compiled so: measured where that is asked for.
+                     const JobCutMessages& messages);
+// Returns the choice of kernels for a network that is compiled by `compiled`: measured if that is asked for.
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice);
-// How this rank compiles `network`. Throws UserError where the strategy does not fit.
+// Returns how this rank compiles `network`. Throws UserError where the strategy does not fit.
 CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
-                               const JobCutWords& words);
+                               const JobCutMessages& messages);
 // Throws UserError unless all ranks have the same build, the same `facts` and the same cut. To be called
 // before the ranks build what must be equal.
 void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFact> facts);

@@ -4,9 +4,9 @@
 
 namespace cortado {
 
-// Seconds of an iteration of the job under a strategy, on random data: the least of a few, as what else runs
-// on a machine only ever makes them longer, of the slowest rank, the same at every rank. All ranks call it.
-// `costs`: whose kernels run.
+// Returns the seconds of an iteration of the job under a strategy, on random data: the least of a few
+// iterations, since other work on a machine only ever makes them longer. They are the slowest rank's, and
+// every rank gets the same number. All ranks call it. `costs`: whose kernels run.
 Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy, JobCosts& costs);
 
 }  // namespace cortado

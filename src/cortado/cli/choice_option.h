@@ -8,7 +8,7 @@
 
 namespace cortado {
 
-// An option that takes one of a few names, each of which stands for a value; others are refused.
+// Adds an option that takes one of a few names and sets `value` to what the name means. Refuses other names.
 template <typename T>
 CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
                         std::map<std::string, T> choices, const std::string& description) {

@@ -10,19 +10,21 @@
 namespace cortado {
 namespace {
 
-// Nobody knows here what the memory was for.
+// The message cannot say what the memory was for: that is not known here.
 std::string out_of_memory() {
   return fmt::format(
-      "out of memory: the system gives this process no more than the {:.1f} MiB that it has; a net needs "
-      "less with a "
-      "smaller batch_size",
+      "out of memory: the system gives this process no more than the {:.1f} MiB that it has; "
+      "a net needs less with a smaller batch_size",
       static_cast<double>(peak_resident_memory().count) / (1 << 20));
 }
 
 }  // namespace
 
-int guarded(const std::function<int()>& body, const std::function<int(ExitCode, const std::string&)>& tell) {
-  auto report = [&](ExitCode code, std::string_view message) { return tell(code, message_line(message)); };
+int guarded(const std::function<int()>& body,
+            const std::function<int(ExitCode, const std::string&)>& on_error) {
+  auto report = [&](ExitCode code, std::string_view message) {
+    return on_error(code, message_line(message));
+  };
   try {
     return body();
   } catch (const UserError& error) {

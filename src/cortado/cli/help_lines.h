@@ -7,10 +7,10 @@
 
 namespace cortado {
 
-// Writes help with descriptions broken into lines.
+// Returns a formatter that breaks descriptions into lines.
 std::shared_ptr<CLI::Formatter> help_formatter();
 
-// What stands below the options of a command: examples of it, each a command line, and all exit codes.
+// Returns the text below the options of a command: examples, each a command line, and all exit codes.
 std::string help_footer(const std::vector<std::string>& examples = {});
 
 }  // namespace cortado

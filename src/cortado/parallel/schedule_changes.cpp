@@ -7,11 +7,12 @@
 namespace cortado {
 
 void apply(const ScheduleChanges& changes, const Network& network, Strategy& strategy) {
-  if (!changes.gradient_chunks.empty())
-    strategy.schedule.chunks = parse_chunks(changes.gradient_chunks, "--gradient-chunks");
-  if (changes.no_late_updates) strategy.schedule.late_updates = false;
-  if (changes.halves) strategy.schedule.halves = true;
-  for (const std::string& layers : changes.replicate) {
+  // Names every member: with one more, this does not compile until it is applied, too.
+  const auto& [gradient_chunks, no_late_updates, halves, replicate] = changes;
+  if (!gradient_chunks.empty()) strategy.schedule.chunks = parse_chunks(gradient_chunks, "--gradient-chunks");
+  if (no_late_updates) strategy.schedule.late_updates = false;
+  if (halves) strategy.schedule.halves = true;
+  for (const std::string& layers : replicate) {
     try {
       set_sync(strategy, network, layers, GradientSync::replicate);
     } catch (const UserError& error) {

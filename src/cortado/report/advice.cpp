@@ -16,12 +16,12 @@ using plan::Plan;
 
 bool possible(const Assignment& baseline) { return std::isfinite(baseline.seconds.count); }
 
-// What --strategy takes by its name, can be and fits.
+// True for a built-in strategy that the net allows and that fits in memory.
 bool usable(const Plan& plan, const Assignment& baseline) {
   return baseline.name != "best-of-each" && possible(baseline) && plan.fits(baseline.memory);
 }
 
-// The fastest of the strategies with names; null: none is usable.
+// Returns the fastest of the built-in strategies; null: none is usable.
 const Assignment* best_built_in(const Plan& plan) {
   const Assignment* best = nullptr;
   for (const Assignment& baseline : plan.baselines)
@@ -59,7 +59,7 @@ std::string advice_to_take(int devices, const std::string& strategy, double time
                      why, clear ? "" : "; costs are true to a tenth at best, so time both");
 }
 
-// The plan itself, which no strategy with a name is as fast as.
+// Advises the plan itself: no built-in strategy is as fast.
 std::string own_advice(const Plan& plan, int devices, const std::string& file, const Assignment* best) {
   const double times = best ? best->seconds.count / plan.seconds.count : plan::clearly_less;
   std::string why = beside_samples(plan, plan.seconds);

@@ -11,13 +11,14 @@ namespace cortado {
 
 // Two ways to train are about as fast when one takes at most so many times longer.
 inline constexpr double about_as_fast = 1.02;
-// `strategy_file`: of the plan, as a shell takes it; empty: it was not written.
+// `strategy_file`: the plan's file, quoted for a shell; empty: none was written.
 std::string plan_advice(const plan::Plan& plan, int devices, const std::string& strategy_file);
 
-// Shares of an iteration. A rank that computes less is idle; ranks are unequal when the busiest computes so
-// much more than the mean; so much waiting limits an iteration; so much of it lies between its steps.
+// Shares of an iteration. A rank that computes less than `idle_share` is idle. Ranks are unequal when the
+// busiest computes more than the mean by `unequal_share`. Waiting limits an iteration from `waiting_share`
+// on, and what lies between its steps from `between_share` on.
 inline constexpr double idle_share = 0.01, unequal_share = 0.1, waiting_share = 0.1, between_share = 0.2;
-// Less waiting for messages than this is next to none.
+// Below this share of waiting for messages a faster network does not help.
 inline constexpr double slight_share = 0.03;
 // Advises from the iteration that is drawn and the mean of the ranks.
 std::string run_advice(const RunReport& report);

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr Seconds TaskTime::*passes[] = {&TaskTime::forward, &TaskTime::backward_weights,
                                          &TaskTime::backward};
 
-// Rate over the passes that took time.
+// Returns the rate over the passes that took time.
 FlopRate rate_of(const AlgorithmTable& table, const TaskTime& time) {
   double flops = 0;
   for (const auto pass : passes) flops += (time.*pass).count > 0 ? table.flops : 0;
@@ -62,7 +62,7 @@ void add_rows(const NetConvolution& convolution, FlopRate peak, Table& to) {
   to.add_rule();
 }
 
-// Sums over all layers, each convolution as often as it is there.
+// Sums over all layers: a convolution counts as often as the net has it.
 struct Totals {
   Seconds listed, pick, pass_picks;
 };

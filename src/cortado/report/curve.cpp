@@ -17,7 +17,7 @@ struct Interval {
   double share(double value) const { return (value - low) / (high - low); }
 };
 
-// Horizontal pixel of x, vertical pixel of y in one panel.
+// Maps values to pixels of one panel: x to the horizontal one, y to the vertical one.
 struct Frame {
   Interval x, y;
   double panel_top = 0;
@@ -44,7 +44,7 @@ Interval interval_of(const std::vector<CurvePanel>& panels, const Coordinate& co
   return {low, high};
 }
 
-// Per pixel column its first, smallest, largest and last point.
+// Keeps the first, smallest, largest and last point of each pixel column.
 std::vector<Curve::Point> thinned(const std::vector<Curve::Point>& points, const Frame& frame) {
   std::vector<Curve::Point> result;
   for (size_t i = 0; i < points.size();) {
@@ -113,7 +113,7 @@ std::string axes_svg(const CurvePanel& panel, const Frame& frame, bool names_x) 
                         fmt::format(" transform=\"rotate(-90 24 {:.1f})\"", middle));
 }
 
-// The legend stands at the right, at the end that the curves leave free.
+// Returns where the legend begins: on the right, at the end that the curves leave free.
 double legend_top(const CurvePanel& panel, const Frame& frame, double height) {
   for (const Curve& curve : panel.curves) {
     if (curve.points.empty() || !is_finite(curve.points.back())) continue;

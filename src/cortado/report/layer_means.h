@@ -7,7 +7,8 @@
 
 namespace cortado {
 
-// Mean milliseconds of each node of the network in a pass; those of a chain of layers are its first one's.
+// Returns the mean milliseconds of each node of the network in a pass. The time of a chain of layers counts
+// for its first one.
 IndexedVector<NodeIndex, double> means_of_nodes(const Network& network, const Program& program,
                                                 const std::vector<IterationTimes>& times,
                                                 IndexedVector<WorkIndex, Seconds> IterationTimes::*pass);

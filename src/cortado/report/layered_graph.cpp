@@ -36,7 +36,7 @@ class Layering {
     graph_.items.resize(static_cast<size_t>(vertices_));
     source_.resize(static_cast<size_t>(vertices_));
     for (int v = 0; v < vertices_; ++v) item(v).vertex = source_[static_cast<size_t>(v)] = v;
-    // Edges lead to higher numbers, so that in their order all rows before are final.
+    // Edges lead to higher numbers. So in the order of numbers the rows of all predecessors are final.
     std::vector<std::pair<int, int>> sorted = edges_;
     std::ranges::sort(sorted, {}, [](const auto& edge) { return edge.second; });
     for (const auto& [from, to] : sorted) {
@@ -46,7 +46,7 @@ class Layering {
     for (const auto& each : graph_.items) graph_.rows = std::max(graph_.rows, each.row + 1);
   }
 
-  // The item that an edge of `vertex` has in a row that it passes.
+  // Returns the item of the edges of `vertex` in a row that they pass.
   int passing(int vertex, int row) {
     const auto [found, added] = passing_.try_emplace({vertex, row}, static_cast<int>(graph_.items.size()));
     if (added) {
@@ -73,7 +73,7 @@ class Layering {
     graph_.links[found->second].edges.push_back(edge);
   }
 
-  // Every item to the mean place of its neighbours in the row before (or after).
+  // Moves every item to the mean place of its neighbours in the row before (or after).
   void order(bool downward) {
     std::vector<double> place(graph_.items.size());
     for (int r = 0; r < graph_.rows; ++r) {
@@ -104,9 +104,8 @@ class Layering {
     return static_cast<int>(std::ranges::count_if(row(r), [&](int i) { return item(i).vertex >= 0; }));
   }
 
-  // Between rows of one item lie modules. Where none of a module's rows has two vertices, they stand in one
-  // column with the edges that pass beside it; else all items of a row have the same width, if that is
-  // enough.
+  // Rows of one item separate modules. If no row of a module has two vertices, its vertices form one column
+  // and passing edges go beside it. Else all items of a row have the same width, if that is enough.
   void place_modules() {
     for (int first = 0; first < graph_.rows;) {
       int last = first + 1, widest = vertices_in(first);
@@ -129,7 +128,8 @@ class Layering {
     }
   }
 
-  // All alike, or what each asks for and an equal part of the rest; where that is too much, less.
+  // Returns the same width for each item of the row if that is enough; else what each asks for and an equal
+  // part of the rest. If they ask for more than there is, each gets proportionally less.
   std::vector<double> widths_of(int r) {
     constexpr double of_passing = 0.03;
     const double even = 1.0 / static_cast<double>(row(r).size());
@@ -144,7 +144,7 @@ class Layering {
     return widths;
   }
 
-  // The edge that began last passes nearest.
+  // Puts the vertex in the middle. Edges pass beside it, the one that began last nearest.
   void place_column(int r) {
     std::vector<int> beside = row(r);
     std::erase_if(beside, [&](int i) { return item(i).vertex >= 0; });
@@ -156,7 +156,7 @@ class Layering {
       item(beside[i]).centre = left + 0.03 + static_cast<double>(i) * step;
   }
 
-  // So that lines of pieces are full, but no piece is shorter than a few rows.
+  // Returns the rows of a piece: few enough that lines of pieces are full, but never just a few.
   int rows_of_piece() const {
     const auto up = [](int number, int by) { return (number + by - 1) / by; };
     constexpr int fewest = 6;
@@ -182,7 +182,7 @@ class Layering {
             break;
           }
         }
-        if (graph_.rows - last < 3) last = graph_.rows;  // no crumbs
+        if (graph_.rows - last < 3) last = graph_.rows;  // no piece of one or two rows
       }
       graph_.pieces.push_back({first, last});
       first = last;

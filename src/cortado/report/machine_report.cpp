@@ -28,7 +28,7 @@ std::string devices_text(const DeviceGraph& graph) {
   return table.text() + "\n";
 }
 
-// The least, the median and the most of the links of one kind; nothing where there are none.
+// Adds a row each for the least, the median and the most of the links of one kind; none where there are none.
 void add_links(Table& table, const DeviceGraph& graph, bool crossing, const std::string& title) {
   std::vector<double> latencies, bandwidths;
   for (int from = 0; from < graph.devices(); ++from) {

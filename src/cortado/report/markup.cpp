@@ -6,7 +6,8 @@
 namespace cortado {
 namespace {
 
-// How many bytes of `text` are one character of UTF-8 that XML may hold; 0: they are not.
+// Returns the length in bytes of the UTF-8 character that `text` begins with; 0: it begins with none that XML
+// allows.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return byte(0) >= 0x20 || byte(0) == '\t' || byte(0) == '\n' ? 1 : 0;

@@ -8,7 +8,7 @@ namespace {
 
 bool goes_on(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// What stays on one line: up to a separator, and no longer than a line.
+// Returns the pieces between which a line may end: each goes up to a separator, or is as long as a line.
 std::vector<std::string> pieces_of(const std::string& name, size_t most_letters) {
   constexpr std::string_view separators = "/_-.:+";
   std::vector<std::string> pieces;
@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::vector<std::string>& pieces, size_t
   return lines;
 }
 
-// The last letters of a line after a sign that others were before them: `most` together.
+// Returns "…" and the last letters of a line, `most` together.
 std::string ending(const std::string& line, size_t most) {
   const size_t letters = letters_of(line), kept = std::min(letters, most - 1);
   size_t begin = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is told of one layer.
+// A row of the table: one layer.
 struct LayerSummary {
   std::string name, type, kernel, output;
   int64_t parameters = 0;

@@ -27,16 +27,16 @@ void write_page(const std::string& option, const std::string& folder, const std:
 // The page up to <body>. `style` follows page_style.
 std::string page_head(const std::string& title, const std::string& style);
 
-// The title, and below it what to do.
+// Returns the title with the advice below it.
 std::string page_title(const std::string& title, const std::string& advice);
 
 // The page from its footer to its end. `meaning`, in HTML, says what the figures are and how sure.
 std::string page_foot(const std::string& meaning, const PageOrigin& origin);
 
-// A figure among others: "12.3 ms", and below what it is.
+// Returns a large figure, "12.3 ms", with its caption below it.
 std::string page_tile(const std::string& value, const std::string& unit, const std::string& what);
 
-// Three figures or so: "0.123", "12.3", "1,234"; milliseconds and MiB or GiB.
+// Write about three digits: "0.123", "12.3", "1,234"; milliseconds, and MiB or GiB.
 std::string short_number(double number);
 std::string short_milliseconds(Seconds seconds);
 std::string short_bytes(double bytes);
@@ -50,7 +50,7 @@ std::string bar_picture(double height, const std::string& label, const std::stri
 std::string stacked_bar(Seconds compute, Seconds sync, Seconds transfer, double scale, double limit, double y,
                         double height);
 
-// The legend of those classes.
+// Returns the legend of those classes.
 std::string time_legend();
 
 }  // namespace cortado

@@ -17,7 +17,7 @@ Json degrees_json(const Degrees& degrees) {
   return json;
 }
 
-// JSON has no infinity: null.
+// Returns null for infinity, which JSON lacks.
 Json number_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(); }
 
 Json alternative_json(const plan::Alternative& other) {

@@ -49,7 +49,7 @@ std::string head(const PlanPage& page) {
   return text + "</header>\n";
 }
 
-// What the figures mean, and for those who want to know, how they came about.
+// Returns the end of the page: what the figures mean and how they were found.
 std::string foot(const PlanReport& report) {
   const Plan& plan = report.plan;
   const auto& eliminations = plan.search.eliminations;

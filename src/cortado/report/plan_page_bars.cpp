@@ -74,7 +74,7 @@ std::string layer_row(const PlanPage& page, const PageUnit& unit, double longest
       bar_picture(18, "compute, sums and transfers", bars), values);
 }
 
-// Long enough for all of the plan's layers, and for most of the baselines'.
+// Returns the seconds of a full bar: enough for all layers of the plan and most layers of the baselines.
 double longest_layer(const PlanPage& page) {
   double longest = 0, of_baselines = 0;
   for (const PageUnit& unit : page.units) {

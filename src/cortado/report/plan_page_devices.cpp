@@ -8,7 +8,7 @@ namespace {
 
 constexpr double track_width = 1000, track_height = 22;
 
-// Consecutive devices that compute alike.
+// Consecutive devices that compute equally long.
 struct Row {
   int first = 0, last = 0;
 };

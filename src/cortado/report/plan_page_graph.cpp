@@ -23,7 +23,7 @@ size_t letters_within(double width, double size) {
 
 // The width of the picture, of 1, that a name needs.
 double least_width(const std::string& name) {
-  constexpr size_t fewest = 6, most = 16;  // letters; of an endless name the end has to do
+  constexpr size_t fewest = 6, most = 16;  // letters; a longer name shows its end
   size_t letters = fewest;
   while (letters < most && name_lines(name, letters, most_lines + 1).size() > most_lines) ++letters;
   const double width = static_cast<double>(letters) * letter * name_size + 2 * padding + between + 0.1;
@@ -59,7 +59,7 @@ class Drawing {
   }
 
  private:
-  // A row is as high as the longest of its names needs.
+  // Gives each row the height that the longest of its names needs.
   void place_rows() {
     std::vector<size_t> lines(static_cast<size_t>(graph_.rows), 1);
     for (const LayeredGraph::Item& each : graph_.items) {

@@ -6,7 +6,7 @@
 namespace cortado {
 namespace {
 
-// What a layer would add to an iteration if it were cut so.
+// Returns a cell: what an iteration would take longer if the layer were cut in this way.
 std::string added(const plan::Plan& plan, const plan::Alternative& other) {
   return (plan.limited || other.bound ? "\u2265 +" : "+") + short_milliseconds(other.adds) + " ms";
 }

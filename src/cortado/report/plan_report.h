@@ -10,7 +10,7 @@
 
 namespace cortado {
 
-// A plan and what it is for: all that its reports show.
+// All that reports of a plan show.
 struct PlanReport {
   const Network& network;
   const DeviceGraph& machine;
@@ -29,7 +29,7 @@ std::string plan_json(const PlanReport& report);
 // the layers' costs beside the baselines', the layers one by one, what each device computes, the frontier.
 std::string plan_page(const PlanReport& report);
 
-// What all three share.
+// The terms and names that text, JSON and page share.
 Seconds compute_of(const plan::PlannedGroup& group);   // with the updates
 Seconds sync_of(const plan::PlannedGroup& group);      // sums of gradients
 Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial sums

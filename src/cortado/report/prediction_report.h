@@ -9,8 +9,8 @@
 
 namespace cortado {
 
-// Predicted beside measured times: layer by layer (compare()'s), and of an iteration, as `simulated` and
-// `measured`.
+// Returns a table of predicted beside measured times: of `layers`, which compare() returns, and of the
+// iteration, `simulated` beside `measured`.
 std::string prediction_text(const std::vector<PredictedLayer>& layers, Seconds simulated, Seconds measured);
 nlohmann::ordered_json prediction_json(const std::vector<PredictedLayer>& layers, Seconds simulated);
 

@@ -24,7 +24,8 @@ const char* class_of(const TraceSlice& slice) {
   return kind == "update" ? "update" : "other";
 }
 
-// What is drawn: a slice, or many thin ones beside each other; shares of the picture's width.
+// A rectangle of the picture: one slice, or several that are too thin to be seen alone. Units: the picture's
+// width.
 struct Piece {
   const char* css_class;
   std::string title, label;
@@ -47,7 +48,7 @@ Piece piece_of(const TraceSlice& slice, const Axis& axis, Seconds shift) {
           axis.share(slice.begin + shift), axis.share(slice.end + shift)};
 }
 
-// Adds a piece to a lane; where both it and the one before are too thin to be seen, as one.
+// Adds a piece to a lane. Joins it to the one before if both are too thin to be seen.
 void add(std::vector<Piece>& lane, Piece piece) {
   constexpr double thin = 4e-4;
   if (piece.end <= piece.begin) return;
@@ -79,7 +80,8 @@ class Lanes {
         continue;
       }
       messages.push_back(piece_of(*slice, axis, {}));
-      // What goes on into the next iteration comes from the one before, too.
+      // A message that goes on into the next iteration also comes from the one before: it is drawn at both
+      // ends.
       if (slice->carried)
         for (const Seconds shift : {iteration, Seconds{} - iteration})
           messages.push_back(piece_of(*slice, axis, shift));
@@ -176,7 +178,7 @@ std::string axis_row(const Axis& axis, const std::vector<double>& ticks) {
   return text + "</svg></li>\n";
 }
 
-// The end of a rank's iteration, and the longest of all.
+// Returns the latest end of all ranks.
 Seconds end_of(const std::vector<TraceSlice>& slices) {
   Seconds end;
   for (const auto& [rank, own] : slices_by_rank(slices)) end = std::max(end, totals_of(own).end);

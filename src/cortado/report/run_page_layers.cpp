@@ -6,10 +6,10 @@
 namespace cortado {
 namespace {
 
-// What moves for a layer, on the mean of the ranks.
+// Messages of a layer, as the mean over the ranks.
 struct LayerMessages {
   std::string name;
-  int first_step = 0;  // of rank 0's, or whose is first
+  int first_step = 0;  // number of the first of its steps on any rank
   Seconds communication, exposed;
   std::map<std::string, Seconds> exposed_kinds;  // "sum-gradient"
 };
@@ -40,7 +40,7 @@ std::string rect(const char* css_class, double from, double to) {
                      from, to - from);
 }
 
-// What was waited for, the longest first: "sum-gradient 12.3 ms".
+// Returns the kinds of steps that computing waited for, the longest wait first: "sum-gradient 12.3 ms".
 std::string kinds_text(const LayerMessages& layer) {
   std::vector<std::pair<Seconds, std::string>> kinds;
   for (const auto& [kind, seconds] : layer.exposed_kinds) kinds.push_back({seconds, kind});
@@ -71,7 +71,7 @@ std::string parts_bar(const LayerParts& parts, double longest, double y, double 
   return stacked_bar(parts.compute, parts.sync, parts.transfer, bar_width / longest, bar_width, y, height);
 }
 
-// "+3.1 %"; the column is as wide as ten times too much.
+// Returns "+3.1 %". An error above tenfold is "over 999 %": the column has no room for more.
 std::string error_text(double predicted, double measured) {
   if (measured <= 0) return "";
   const double percent = 100 * (predicted / measured - 1);

@@ -13,8 +13,9 @@
 
 namespace cortado {
 
-// One iteration: the whole, and per work and step of the program. exposed, data_wait: while the compute lane
-// waited for messages and for batches; messages: all of them, one by one.
+// Seconds of one iteration: of the whole, of each work and of each step of the program. `exposed` and
+// `data_wait`: the compute lane waited for messages, for batches. `messages`: the sum over all messages, also
+// where they overlap.
 struct IterationTimes {
   Seconds step, update, exposed, data_wait, messages;
   IndexedVector<WorkIndex, Seconds> forward, backward, communication;

@@ -29,7 +29,7 @@ Json name_event(const char* what, int process, int thread, const std::string& na
   return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
-// Threads of a rank: compute, then communication; each with the end of what stands there last.
+// Gives slices of a rank their threads: 0 to computing, to each message the first that is free.
 class Threads {
  public:
   int thread_of(const TraceSlice& slice) {

@@ -17,7 +17,7 @@ void set_log_format(const std::string& name);
 // False where a terminal shows progress in place of lines.
 bool writes_lines(const std::string& name);
 
-// The origin that a line of our own, which no version of Caffe prints, gives.
+// The origin of lines that Caffe does not print.
 inline constexpr std::string_view our_line = "cortado.cpp:1";
 // Prints a line to standard output, at once. `origin`: the file and line of Caffe 1.0 that prints it.
 void log_line(std::string_view origin, std::string_view text);

@@ -6,15 +6,15 @@
 
 namespace cortado {
 
-// A bar of `done` of `total`, with texts beside it, in at most `columns`: what matters least is left
-// out first. importance: 0 stays longest.
+// Returns a bar of `done` of `total` with texts beside it, at most `columns` wide. Texts of the highest
+// `importance` are left out first: 0 stays longest.
 struct ProgressPart {
   std::string text;
   int importance = 0;
 };
 std::string progress_text(int64_t done, int64_t total, const std::vector<ProgressPart>& parts, int columns);
 
-// "1:05", "2:00:00".
+// Returns "1:05", "2:00:00".
 std::string clock_text(double seconds);
 
 }  // namespace cortado

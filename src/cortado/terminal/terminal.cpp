@@ -28,10 +28,11 @@ int columns_of(int descriptor, int otherwise) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
-// A rank's own output may be a pipe: it asks the terminal itself, where that is on its host.
-int columns_told() {
-  const char* told = std::getenv(terminal_variable);
-  std::istringstream words(told == nullptr ? "" : told);
+// Returns the columns of the terminal of the job. A rank's own output may be a pipe, so it asks that terminal
+// itself if it is on this host; else it takes what the starter of the job said.
+int columns_of_job() {
+  const char* said = std::getenv(terminal_variable);
+  std::istringstream words(said == nullptr ? "" : said);
   int columns = usual_columns;
   std::string host, path;
   words >> columns >> host >> path;
@@ -53,7 +54,7 @@ bool writes_to_terminal() {
   return is_rank ? std::getenv(terminal_variable) != nullptr : isatty(STDOUT_FILENO) != 0;
 }
 
-int terminal_columns() { return is_rank ? columns_told() : columns_of(STDOUT_FILENO, usual_columns); }
+int terminal_columns() { return is_rank ? columns_of_job() : columns_of(STDOUT_FILENO, usual_columns); }
 
 void tell_ranks_of_terminal() {
   if (isatty(STDOUT_FILENO) == 0) {

@@ -6,8 +6,8 @@ namespace cortado {
 // is opened, and what is printed would go there.
 void open_standard_streams();
 
-// This process is a rank of a job: its own output may be a pipe to a terminal (MPICH) or a terminal to a file
-// (OpenMPI). From here on it goes by what the process that started the job said of its terminal.
+// Makes the functions below answer for the terminal of the process that started the job. A rank calls it: its
+// own output may be a pipe that ends at a terminal (MPICH) or a terminal that ends in a file (OpenMPI).
 void follow_terminal_of_job();
 
 // True when standard output is a terminal, or that of the process that started this rank is.

@@ -4,12 +4,12 @@
 
 namespace cortado {
 
-// One line of a terminal that is rewritten in place. It keeps to the terminal's width: what is longer is cut.
+// One line of a terminal that is rewritten in place. What is longer than the terminal is wide is cut.
 class TerminalLine {
  public:
   ~TerminalLine() { finish(); }
   void draw(std::string text);
-  void clear();                               // nothing stands there any more
+  void clear();                               // erases what is drawn
   void print_above(const std::string& line);  // a line that stays
   void finish();                              // leaves what is drawn as a line
 

@@ -9,7 +9,7 @@ std::vector<Schedule> schedules(int layers) {
   std::vector<GradientChunks> all;
   for (Kind kind : {Kind::parameter, Kind::layer, Kind::one}) all.push_back({.kind = kind});
   for (int64_t mebibytes : {1, 4, 16, 64}) all.push_back({.kind = Kind::bytes, .bytes = {mebibytes << 20}});
-  // Steps grow with k: one layer more matters less and less.
+  // k grows in ever larger steps: the more layers there are, the less one more matters.
   for (int k = 1; k < layers; k += std::max(1, k / 8)) all.push_back({.kind = Kind::first, .layers = k});
   std::vector<Schedule> schedules;
   for (const GradientChunks& chunks : all)

@@ -6,9 +6,9 @@
 
 namespace cortado {
 
-// Schedules worth trying for a net of so many layers with parameters: gradient chunks of Lee et al.'s two
-// kinds (2017, Algorithm 2: k layers first, for k below `layers`), by bytes, by layer, each alone or all in
-// one, with late updates or without. None twice.
+// Returns schedules worth trying for a net with so many layers that have parameters. Gradient chunks are
+// those of Lee et al. (2017, Algorithm 2: k layers first, for k below `layers`), by bytes, by layer, each
+// parameter alone, and all in one; each with late updates and without. No schedule comes twice.
 std::vector<Schedule> schedules(int layers);
 
 }  // namespace cortado

@@ -6,8 +6,8 @@
 
 namespace cortado {
 
-// Refines a strategy by simulations of the job on a machine. Strategies under which a rank would hold more
-// than its device has are not taken, but for the start. `history`: as of held_memory().
+// Refines a strategy by simulations of the job on a machine. Takes no strategy under which a rank would hold
+// more than its device has; only the start may. `history`: as of held_memory().
 TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
                       const TuneOptions& options, int history);
 

@@ -13,7 +13,7 @@
 namespace cortado {
 namespace {
 
-constexpr double rounding = 1e-6;  // relative: less is no gain
+constexpr double rounding = 1e-6;  // of the seconds: a smaller gain counts as none
 
 class Tuner {
  public:
@@ -118,7 +118,8 @@ class Tuner {
     return better;
   }
 
-  // True when a layer of the unit shares a parameter with another one, which would have to be cut alike.
+  // True if a layer of the unit shares a parameter with another layer: both would have to be cut in the same
+  // way.
   bool shares(const Unit& unit) const {
     return std::ranges::any_of(unit, [&](size_t rule) {
       return std::ranges::any_of(node_of(rule).parameters, [&](ParameterIndex parameter) {
@@ -133,7 +134,7 @@ class Tuner {
     return shapes;
   }
 
-  // The unit under the cut of another layer, as far as its shapes allow.
+  // Returns the unit cut as another layer is, as far as its shapes allow.
   Strategy cut_as(const Unit& unit, const LayerStrategy& like) const {
     Strategy other = best_.strategy;
     if (like.config.degrees.r > 1) return other;

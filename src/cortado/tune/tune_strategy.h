@@ -16,7 +16,7 @@ struct TunedStrategy {
   bool ended = true;  // false: `go_on` stopped the search
 };
 
-// A layer that tuning cuts, or sums, otherwise than before.
+// A layer whose cut, or whose way to sum gradients, tuning has changed.
 struct TunedLayer {
   std::string layer;
   LayerStrategy before, tuned;
@@ -30,16 +30,16 @@ struct TuneOptions {
   std::function<bool()> go_on{};  // asked before each trial; null: to the end
 };
 
-// Local search from `start` for a strategy under which an iteration takes less, as `seconds` says (a
-// Simulation of the job, which knows, unlike the planner's Eq. 1, what communication hides under computing).
-// Tries in turns, until nothing is better:
+// Searches from `start` for a strategy under which an iteration takes less. `seconds`: of an iteration, as a
+// simulation of the job, which unlike the planner's Eq. 1 knows what communication is hidden under computing.
+// Tries these in turns, until nothing is better:
 //   the schedule   all of schedules(); with the best of them, halos by halves
 //   the sums       layers whose gradients every replica might compute (Lee et al. 2017, their f), those first
 //                  that this spares most bytes
 //   the cuts       of one layer with those after it that have no parameters: as its neighbours', as under
 //                  each built-in strategy
 // Nothing is tried twice, and only what takes less is taken, so the result is never worse than the start.
-// Deterministic, but for `go_on`.
+// Returns the same every time unless `go_on` stops it.
 TunedStrategy tune_strategy(const Strategy& start, const Network& network, int ranks,
                             const std::function<Seconds(const Strategy&)>& seconds,
                             const TuneOptions& options = {});

@@ -4,7 +4,7 @@
 
 namespace cortado::api {
 
-// While it lives, the calling thread computes with so many threads; then with as many as before.
+// Lets the calling thread compute with another number of threads while it lives.
 class ComputeThreads {
  public:
   explicit ComputeThreads(int threads) : before_(compute_threads()) { set_compute_threads(threads); }

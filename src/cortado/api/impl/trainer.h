@@ -12,7 +12,7 @@ struct StopToken::Impl {
   StopFlags flags;
 };
 
-// Tells the observers of the public face what the trainer below it tells.
+// Passes what the inner trainer reports on to the observers of the public face.
 class Observers : public TrainingObserver {
  public:
   void add(Observer& observer) { observers_.push_back(&observer); }
@@ -34,7 +34,7 @@ struct Trainer::Impl {
   TrainerOptions options;
   DataReaders readers;
   Observers observers;
-  std::unique_ptr<cortado::Trainer> trainer;  // below what it reads from and tells
+  std::unique_ptr<cortado::Trainer> trainer;  // after what it reads from and calls: it ends first
   Network network;
 
   Communicator& ranks() const;

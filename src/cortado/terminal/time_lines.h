@@ -8,14 +8,14 @@
 
 namespace cortado {
 
-// Tells how a timing goes, while it goes: in the lines of `caffe time` (log_lines.h), or by a progress line
-// on a terminal. Times of an iteration are those of its forward and backward pass: without the update.
+// Prints the progress of a timing: the lines of `caffe time` (log_lines.h) or, on a terminal, one progress
+// line. Times of an iteration are those of its forward and backward pass, without the update.
 class TimeLines {
  public:
   TimeLines(bool lines, int iterations);
   void iteration(const IterationTimes& times);
-  // Caffe's averages: of each layer of the network, of the passes and of all. A layer that a kernel runs with
-  // the one before it has no time of its own; such layers are named.
+  // Prints Caffe's averages: of each layer of the network, of the passes and of all. A layer that a kernel
+  // runs with the one before it has no time of its own; such layers are named.
   void end(const Network& network, const Program& program, const std::vector<IterationTimes>& times);
 
  private:

@@ -26,7 +26,7 @@ class TrainingLines : public TrainingObserver {
   int64_t last_iteration_ = -1;
 };
 
-// "accuracy = 0.98", "loss = 0.1 (* 1 = 0.1 loss)".
+// Returns "accuracy = 0.98", "loss = 0.1 (* 1 = 0.1 loss)".
 std::string output_text(const OutputValue& output);
 
 }  // namespace cortado

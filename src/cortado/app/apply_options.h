@@ -11,7 +11,7 @@
 namespace cortado {
 
 // Options of the commands that apply a trained net.
-struct ApplyArguments {
+struct ApplyOptions {
   std::string model, weights, stages;
   int level = 0;
   int batch = 0;  // 0: as the model says
@@ -24,16 +24,16 @@ struct ApplyArguments {
   double scale = 1;
   Precision precision = Precision::f32;
 };
-void add_apply_options(CLI::App& command, ApplyArguments& arguments);
+void add_apply_options(CLI::App& command, ApplyOptions& options);
 
-// Sets the compute threads. Throws UserError where a launcher started several ranks.
-std::unique_ptr<Communicator> join_alone(const ApplyArguments& arguments);
+// Joins a job of one rank and sets the compute threads. Throws UserError where a launcher started more ranks.
+std::unique_ptr<Communicator> join_alone(const ApplyOptions& options);
 
-TrainedNet trained_net(const ApplyArguments& arguments);
-// Null where none are named. Throws UserError where they are named in two ways.
-std::unique_ptr<ImageSet> named_images(const ApplyArguments& arguments);
-ImageOptions image_options(const ApplyArguments& arguments);
-// All files that the arguments name.
-std::vector<std::string> input_files(const ApplyArguments& arguments);
+TrainedNet trained_net(const ApplyOptions& options);
+// Returns the images that the options name; null: none. Throws UserError where they are named in two ways.
+std::unique_ptr<ImageSet> named_images(const ApplyOptions& options);
+ImageOptions image_options(const ApplyOptions& options);
+// Returns all files that the options name.
+std::vector<std::string> input_files(const ApplyOptions& options);
 
 }  // namespace cortado

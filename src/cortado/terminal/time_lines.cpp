@@ -1,4 +1,4 @@
-#include "cortado/app/time_lines.h"
+#include "cortado/terminal/time_lines.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cortado/app/training_lines.h"
+#include "cortado/terminal/training_lines.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cortado/app/progress_bar.h"
+#include "cortado/terminal/progress_bar.h"
 
 #include <algorithm>
 #include <fmt/format.h>

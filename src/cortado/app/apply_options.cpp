@@ -1,16 +1,19 @@
-#include "cortado/app/applying.h"
+#include "cortado/app/apply_options.h"
 
 #include <climits>
 #include <fmt/format.h>
 
-#include "cortado/app/common.h"
+#include "cortado/app/job_options.h"
+#include "cortado/app/messages.h"
+#include "cortado/app/model_options.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/net/read_net.h"
 
 namespace cortado {
-void add_apply_options(CLI::App& command, ApplyArguments& a) {
+void add_apply_options(CLI::App& command, ApplyOptions& a) {
   command.add_option("--model", a.model, "Model file (prototxt); its test phase is computed");
   command.add_option("--weights", a.weights, "Weights: .caffemodel, .h5 or .safetensors; several as a,b");
   add_number(command, "--level", a.level, INT_MIN, INT_MAX, "Level of the net state");
@@ -37,17 +40,17 @@ void add_apply_options(CLI::App& command, ApplyArguments& a) {
   command.add_flag("--verbose", a.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
-std::unique_ptr<Communicator> join_alone(const ApplyArguments& a) {
-  MachineOptions machine;
-  machine.threads = a.threads;
-  std::unique_ptr<Communicator> job = join_job(machine);
+std::unique_ptr<Communicator> join_alone(const ApplyOptions& a) {
+  JobOptions options;
+  options.threads = a.threads;
+  std::unique_ptr<Communicator> job = join_job(options);
   if (job->size() > 1)
     throw UserError(fmt::format(
         "a net is applied by one rank, but the launcher started {}; start cortado without it", job->size()));
   return job;
 }
 
-TrainedNet trained_net(const ApplyArguments& a) {
+TrainedNet trained_net(const ApplyOptions& a) {
   if (a.weights.empty())
     throw UserError("give the trained weights with --weights: .caffemodel, .h5 or .safetensors");
   NetFile file = read_net(a.model);
@@ -58,7 +61,7 @@ TrainedNet trained_net(const ApplyArguments& a) {
   return {std::move(file), std::move(state), split_list(a.weights), print_notice};
 }
 
-std::unique_ptr<ImageSet> named_images(const ApplyArguments& a) {
+std::unique_ptr<ImageSet> named_images(const ApplyOptions& a) {
   if (!a.source.empty() && !a.images.empty())
     throw UserError(fmt::format("images are named by --source {} and by themselves ({}); choose one",
                                 a.source, a.images.front()));
@@ -68,7 +71,7 @@ std::unique_ptr<ImageSet> named_images(const ApplyArguments& a) {
   return a.images.empty() ? nullptr : open_images(a.images);
 }
 
-ImageOptions image_options(const ApplyArguments& a) {
+ImageOptions image_options(const ApplyOptions& a) {
   ImageOptions options;
   options.preprocess.mean_file = a.mean;
   options.preprocess.mean_values =
@@ -86,7 +89,7 @@ ImageOptions image_options(const ApplyArguments& a) {
   return options;
 }
 
-std::vector<std::string> input_files(const ApplyArguments& a) {
+std::vector<std::string> input_files(const ApplyOptions& a) {
   std::vector<std::string> files = split_list(a.weights);
   for (const std::string& file : {a.model, a.mean, a.source})
     if (!file.empty()) files.push_back(file);

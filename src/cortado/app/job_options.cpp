@@ -1,0 +1,113 @@
+#include "cortado/app/job_options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cortado/base/error.h"
+#include "cortado/cli/number_option.h"
+#include "cortado/comm/processors.h"
+#include "cortado/job/join_ranks.h"
+#include "cortado/parallel/strategy.h"
+#include "cortado/terminal/log_lines.h"
+
+namespace cortado {
+
+void add_rank_options(CLI::App& command, JobOptions& o) {
+  add_number(command, "--threads", o.threads, 1, most_threads,
+             "Compute threads of each rank; default: its share of the cores it may use");
+  command.add_flag("--no-bind", o.no_bind, "Leave it to the system where ranks of one machine run");
+  add_number(
+      command, "--ranks", o.ranks, 1, most_ranks,
+      "Start this many ranks (processes) that share the work; default: as many as the launcher that this "
+      "command runs under, else 1");
+  add_launch_options(command, o);
+}
+
+void add_launch_options(CLI::App& command, JobOptions& o) {
+  command.add_option(
+      "--launch", o.launch,
+      "Command that starts the ranks, before '-n RANKS': \"mpiexec -hosts a,b\", \"srun\"; default: "
+      "this build's mpiexec on this host");
+  add_number(command, "--stall-timeout", o.stall_timeout, 0, longest_time_limit,
+             "On several ranks: end the job (exit code 3) when a rank's process has not answered for so many "
+             "seconds, or all ranks have waited for each other so long; 0: never");
+  add_number(command, "--peer-timeout", o.peer_timeout, 1, longest_time_limit,
+             "On several ranks: end the job (exit code 3) when a host cannot be reached for so many seconds");
+}
+
+void add_schedule_options(CLI::App& command, ScheduleChanges& o) {
+  command.add_option(
+      "--gradient-chunks", o.gradient_chunks,
+      "Gradients that are summed over ranks together: parameter, layer, first:LAYERS (those of "
+      "so many layers, then all others), a size such as 4MiB, or one; default: as the strategy "
+      "says, else 1MiB");
+  command.add_flag("--no-late-updates", o.no_late_updates,
+                   "Wait for all sums of gradients at the end of each iteration");
+  command.add_flag("--halves", o.halves,
+                   "Where halos travel: half of a batch computes while the other half's are under way");
+  command
+      .add_option("--replicate", o.replicate,
+                  "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
+                  "and compute the whole gradients each, in place of summing gradients")
+      ->delimiter(',');
+}
+
+void add_job_options(CLI::App& command, JobOptions& o) {
+  add_rank_options(command, o);
+  command.add_option(
+      "--strategy", o.cut.strategy,
+      fmt::format("How layers are cut over the ranks: auto (the cheapest way, by costs measured here), {}, "
+                  "random:SEED or a file (.json); default: auto",
+                  fmt::join(built_in_strategies(), ", ")));
+  add_gpu_options(command, o);
+  command.add_option("--kernels", o.cut.kernels,
+                     "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
+                     "measured: for each convolution the one that is fastest on this machine");
+  command.add_flag("--fast-math", o.cut.fast_math,
+                   "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
+                   "larger tiles");
+  add_schedule_options(command, o.cut.schedule);
+  command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
+}
+
+void add_gpu_options(CLI::App& command, JobOptions& o) {
+  command.add_option("--gpu", o.gpu,
+                     "Caffe's: all, or numbers as in 0,1. This version has no GPU support: refused without "
+                     "--cpu-instead");
+  command.add_flag(
+      "--cpu-instead", o.cpu_instead,
+      "Compute on the CPU where --gpu asks for a GPU; so does CORTADO_CPU_INSTEAD=1 in the environment");
+}
+
+std::string gpu_notice(const JobOptions& o) {
+  if (o.gpu.empty()) return "";
+  if (o.gpu != "all" && o.gpu.find_first_not_of("0123456789,") != std::string::npos)
+    throw UserError(fmt::format("--gpu {}: give all, or numbers as in 0,1", o.gpu));
+  const char* variable = std::getenv("CORTADO_CPU_INSTEAD");
+  if (!o.cpu_instead && (variable == nullptr || std::string_view(variable) != "1"))
+    throw UserError(
+        fmt::format("--gpu {}: this version has no GPU support; leave it out or, where it cannot be, add "
+                    "--cpu-instead or set CORTADO_CPU_INSTEAD=1 in the environment to compute on the CPU",
+                    o.gpu));
+  return fmt::format("--gpu {}: this version has no GPU support, it computes on the CPU instead", o.gpu);
+}
+
+std::unique_ptr<Communicator> join_job(const JobOptions& o) {
+  const std::string no_gpu = gpu_notice(o);
+  check_kernels(o.cut);
+  std::unique_ptr<Communicator> job = join_ranks(o.ranks);
+  take_processors(*job, o.threads, !o.no_bind);
+  if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
+    throw UserError("/dev/null cannot be opened");
+  }
+  if (!no_gpu.empty()) log_line(our_line, no_gpu);
+  return job;
+}
+
+void add_inputs(CommandFiles& files, const JobOptions& machine) {
+  if (machine.cut.strategy.ends_with(".json")) files.reads(machine.cut.strategy);
+}
+
+}  // namespace cortado

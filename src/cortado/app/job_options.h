@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <string>
+
+#include "cortado/app/limits.h"
+#include "cortado/auto/job_cut.h"
+#include "cortado/base/command_files.h"
+#include "cortado/comm/communicator.h"
+
+namespace cortado {
+
+// Options that say on what ranks a network is computed, and how they share the work.
+struct JobOptions {
+  JobCut cut;
+  int threads = 0;  // 0: as many as this process may use
+  bool no_bind = false;
+  int ranks = 0;       // 0: as many as the launcher started
+  std::string launch;  // this and the time limits: read by start_job() (app/launch.h)
+  int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
+  std::string gpu;                                                            // refused, unless `cpu_instead`
+  bool cpu_instead = false;                                                   // see also CORTADO_CPU_INSTEAD
+  bool verbose = false;
+};
+// Adds all options of a job: the groups below, --strategy and the choice of kernels.
+void add_job_options(CLI::App& command, JobOptions& options);
+// Adds threads, ranks and add_launch_options().
+void add_rank_options(CLI::App& command, JobOptions& options);
+// Adds what says how ranks are started and watched.
+void add_launch_options(CLI::App& command, JobOptions& options);
+// Adds what changes a strategy's schedule.
+void add_schedule_options(CLI::App& command, ScheduleChanges& options);
+// Adds --gpu and --cpu-instead.
+void add_gpu_options(CLI::App& command, JobOptions& options);
+
+// Returns the line that says that the CPU computes in place of the GPU; empty without --gpu. Throws UserError
+// where --gpu comes without --cpu-instead: this version has no GPU support.
+std::string gpu_notice(const JobOptions& options);
+// Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
+// Throws UserError for what this version does not do.
+std::unique_ptr<Communicator> join_job(const JobOptions& options);
+// Adds the files that these options have a command read.
+void add_inputs(CommandFiles& files, const JobOptions& options);
+
+}  // namespace cortado
