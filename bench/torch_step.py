@@ -27,6 +27,9 @@ MODELS = {
     "wrn-50-2": tv.wide_resnet50_2,
     "resnext-50-32x4d": tv.resnext50_32x4d,
     "densenet-121": tv.densenet121,
+    "squeezenet-1.1": tv.squeezenet1_1,
+    "mobilenet-v2": tv.mobilenet_v2,
+    "mnasnet-1.0": tv.mnasnet1_0,
 }
 
 

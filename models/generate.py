@@ -11,9 +11,9 @@ import argparse
 import pathlib
 import sys
 
-from generator import classic, densenet, googlenet, inception, resnet, unet, vgg
+from generator import classic, densenet, googlenet, inception, mobile, resnet, squeezenet, unet, vgg
 
-FAMILIES = (classic, vgg, googlenet, inception, resnet, densenet, unet)
+FAMILIES = (classic, vgg, googlenet, inception, resnet, densenet, squeezenet, mobile, unet)
 
 
 def main():

@@ -72,6 +72,9 @@ class Net:
     def relu(self, name, blob):
         return self.layer("ReLU", name, blob, blob)
 
+    def clip(self, name, blob, low, high):
+        return self.layer("Clip", name, blob, blob, clip_param={"min": low, "max": high})
+
     def dropout(self, name, blob, ratio=0.5):
         return self.layer("Dropout", name, blob, blob, dropout_param={"dropout_ratio": ratio})
 
@@ -100,6 +103,9 @@ class Net:
 
     def conv_bn_relu(self, name, bottom, outputs, kernel, stride=1, pad=0, group=1, *, eps=1e-5):
         return self.relu(f"{name}_relu", self.conv_bn(name, bottom, outputs, kernel, stride, pad, group, eps=eps))
+
+    def flatten(self, name, bottom):
+        return self.layer("Flatten", name, bottom, name)
 
     def concat(self, name, bottoms):
         return self.layer("Concat", name, bottoms, name)

@@ -130,6 +130,13 @@ class CaffeNet:
     def ReLU(self, layer, bottoms):
         return F.leaky_relu(bottoms[0], layer.get("relu_param").get("negative_slope", 0.0))
 
+    def Clip(self, layer, bottoms):
+        options = layer.get("clip_param")
+        return bottoms[0].clamp(options.get("min"), options.get("max"))
+
+    def Flatten(self, layer, bottoms):
+        return bottoms[0].flatten(1)
+
     def Dropout(self, layer, bottoms):
         ratio = layer.get("dropout_param").get("dropout_ratio", 0.5)
         return F.dropout(bottoms[0], ratio, training=self.dropout and self.phase == "TRAIN")
