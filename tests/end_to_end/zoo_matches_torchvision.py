@@ -20,7 +20,10 @@ except ImportError as error:
 
 from caffe_net import CaffeNet, read_layers
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
+sys.path.append(str(ROOT / "bench"))
+from cifar_resnet import cifar_resnet  # noqa: E402
 
 # name: (learnable parameters, torchvision's maker or None)
 ZOO = {
@@ -47,6 +50,8 @@ ZOO = {
     "squeezenet-1.1": (1_235_496, lambda: tv.squeezenet1_1(dropout=0)),
     "mobilenet-v2": (3_504_872, lambda: tv.mobilenet_v2(dropout=0)),
     "mnasnet-1.0": (4_383_312, lambda: tv.mnasnet1_0(dropout=0)),
+    "resnet-20": (272_474, lambda: cifar_resnet(3)),  # of torchvision's blocks
+    "resnet-110": (1_730_714, lambda: cifar_resnet(18)),
     "u-net": (31_037_698, None),
     "u-net-3d": (5_601_187, None),
 }
@@ -81,7 +86,7 @@ def compare_with_torchvision(name, make):
         return weights.detach().clone()
 
     data = torch.randn([2] + deploy_shape(name)[1:], dtype=torch.float64)
-    label = torch.tensor([3, 977])
+    label = torch.tensor([3, 7])
     net = CaffeNet(MODELS / name / "train_val.prototxt", initialize=initialize, dropout=False)
     _, loss = net.forward(data=data, label=label)
     loss.backward()
