@@ -32,6 +32,9 @@ MODELS = {
     "squeezenet-1.1": tv.squeezenet1_1,
     "mobilenet-v2": tv.mobilenet_v2,
     "mnasnet-1.0": tv.mnasnet1_0,
+    "efficientnet-b0": lambda: tv.efficientnet_b0(stochastic_depth_prob=0),
+    "regnet-y-1.6gf": tv.regnet_y_1_6gf,
+    "googlenet-bn": lambda: tv.googlenet(aux_logits=False, init_weights=False),
     "resnet-20": lambda: cifar_resnet(3),
     "resnet-110": lambda: cifar_resnet(18),
 }

@@ -25,6 +25,13 @@ MODELS = ROOT / "models"
 sys.path.append(str(ROOT / "bench"))
 from cifar_resnet import cifar_resnet  # noqa: E402
 
+
+def efficientnet_b0():
+    model = tv.efficientnet_b0(stochastic_depth_prob=0)
+    model.classifier[0].p = 0
+    return model
+
+
 # name: (learnable parameters, torchvision's maker or None)
 ZOO = {
     "lenet": (431_080, None),
@@ -52,6 +59,9 @@ ZOO = {
     "mnasnet-1.0": (4_383_312, lambda: tv.mnasnet1_0(dropout=0)),
     "resnet-20": (272_474, lambda: cifar_resnet(3)),  # of torchvision's blocks
     "resnet-110": (1_730_714, lambda: cifar_resnet(18)),
+    "efficientnet-b0": (5_288_548, efficientnet_b0),
+    "regnet-y-1.6gf": (11_202_430, tv.regnet_y_1_6gf),
+    "googlenet-bn": (6_624_904, lambda: tv.googlenet(dropout=0, aux_logits=False, init_weights=False)),
     "u-net": (31_037_698, None),
     "u-net-3d": (5_601_187, None),
 }
