@@ -16,6 +16,8 @@ import time
 import torch
 import torchvision.models as tv
 
+from cifar_resnet import cifar_resnet
+
 MODELS = {
     "alexnet": tv.alexnet,
     "vgg-a": tv.vgg11,
@@ -27,7 +29,17 @@ MODELS = {
     "wrn-50-2": tv.wide_resnet50_2,
     "resnext-50-32x4d": tv.resnext50_32x4d,
     "densenet-121": tv.densenet121,
+    "squeezenet-1.1": tv.squeezenet1_1,
+    "mobilenet-v2": tv.mobilenet_v2,
+    "mnasnet-1.0": tv.mnasnet1_0,
+    "efficientnet-b0": lambda: tv.efficientnet_b0(stochastic_depth_prob=0),
+    "regnet-y-1.6gf": tv.regnet_y_1_6gf,
+    "googlenet-bn": lambda: tv.googlenet(aux_logits=False, init_weights=False),
+    "resnet-20": lambda: cifar_resnet(3),
+    "resnet-110": lambda: cifar_resnet(18),
 }
+# Extent of the images and number of classes, where they are not ImageNet's usual ones.
+INPUTS = {"inception-v3": (299, 1000), "resnet-20": (32, 10), "resnet-110": (32, 10)}
 
 
 def main():
@@ -48,7 +60,7 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
-    extent = 299 if arguments.model == "inception-v3" else 224
+    extent, classes = INPUTS.get(arguments.model, (224, 1000))
     model = MODELS[arguments.model]().train().to(memory_format=layout)
     if arguments.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method=f"tcp://{arguments.master}:29400", rank=arguments.rank,
@@ -58,7 +70,7 @@ def main():
     if arguments.converted:
         model, images = model.bfloat16(), images.bfloat16()
     autocast = arguments.precision == "bf16" and not arguments.converted
-    labels = torch.randint(1000, (arguments.batch,))
+    labels = torch.randint(classes, (arguments.batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
 
     seconds = []

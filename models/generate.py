@@ -11,9 +11,10 @@ import argparse
 import pathlib
 import sys
 
-from generator import classic, densenet, googlenet, inception, resnet, unet, vgg
+from generator import (classic, densenet, googlenet, googlenet_bn, inception, mobile, regnet, resnet, squeezenet, unet,
+                       vgg)
 
-FAMILIES = (classic, vgg, googlenet, inception, resnet, densenet, unet)
+FAMILIES = (classic, vgg, googlenet, googlenet_bn, inception, resnet, regnet, densenet, squeezenet, mobile, unet)
 
 
 def main():

@@ -1,6 +1,6 @@
 """The data layers, losses and accuracies around a net's body, and the description of one model of the zoo."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable
 
 from .net import Net
@@ -25,6 +25,8 @@ MNIST = Dataset("examples/mnist/mnist_train_lmdb", "examples/mnist/mnist_test_lm
 CIFAR10 = Dataset("examples/cifar10/cifar10_train_lmdb", "examples/cifar10/cifar10_test_lmdb",
                   {"mean_file": "examples/cifar10/mean.binaryproto"},
                   {"mean_file": "examples/cifar10/mean.binaryproto"})
+
+CIFAR10_MIRRORED = replace(CIFAR10, transform_train={"mirror": True} | CIFAR10.transform_train)
 
 
 def imagenet(crop):

@@ -72,6 +72,22 @@ class Net:
     def relu(self, name, blob):
         return self.layer("ReLU", name, blob, blob)
 
+    def clip(self, name, blob, low, high):
+        return self.layer("Clip", name, blob, blob, clip_param={"min": low, "max": high})
+
+    def swish(self, name, blob):
+        """Not in place: its gradient is computed from its input."""
+        return self.layer("Swish", name, blob, name)
+
+    def squeeze_excitation(self, name, bottom, inputs, squeezed, activation):
+        """Multiplies every feature map by a factor in 0..1 that two 1x1 convolutions make of all maps' averages (Hu et
+        al., "Squeeze-and-excitation networks", 2018). The factors are N x C, as Caffe's Scale from axis 0 on wants."""
+        top = self.conv(f"{name}_squeeze", self.global_average(f"{name}_average", bottom), squeezed, 1)
+        top = self.conv(f"{name}_excite", activation(self, f"{name}_squeeze_act", top), inputs, 1)
+        top = self.layer("Sigmoid", f"{name}_sigmoid", top, top)
+        factors = self.flatten(f"{name}_factors", top)
+        return self.layer("Scale", f"{name}_weighed", [bottom, factors], f"{name}_weighed", scale_param={"axis": 0})
+
     def dropout(self, name, blob, ratio=0.5):
         return self.layer("Dropout", name, blob, blob, dropout_param={"dropout_ratio": ratio})
 
@@ -100,6 +116,9 @@ class Net:
 
     def conv_bn_relu(self, name, bottom, outputs, kernel, stride=1, pad=0, group=1, *, eps=1e-5):
         return self.relu(f"{name}_relu", self.conv_bn(name, bottom, outputs, kernel, stride, pad, group, eps=eps))
+
+    def flatten(self, name, bottom):
+        return self.layer("Flatten", name, bottom, name)
 
     def concat(self, name, bottoms):
         return self.layer("Concat", name, bottoms, name)

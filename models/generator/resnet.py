@@ -1,9 +1,10 @@
-"""Residual nets of basic and of bottleneck blocks (He et al., "Deep residual learning for image recognition", 2015; the stride is
-in the 3x3 convolution, as in torchvision), their wide variants (Zagoruyko and Komodakis, "Wide residual networks",
-2016), whose 3x3 convolutions have more feature maps, and ResNeXt (Xie et al., "Aggregated residual transformations
-for deep neural networks", 2017), whose 3x3 convolutions are grouped."""
+"""Residual nets of basic and of bottleneck blocks (He et al., "Deep residual learning for image recognition", 2015; the
+stride is in the 3x3 convolution, as in torchvision), their wide variants (Zagoruyko and Komodakis, "Wide residual
+networks", 2016), whose 3x3 convolutions have more feature maps, and ResNeXt (Xie et al., "Aggregated residual
+transformations for deep neural networks", 2017), whose 3x3 convolutions are grouped. The nets for CIFAR-10 are He et
+al.'s of section 4.2 with projections (their option B) where shortcuts change the shape."""
 
-from .data import Model, imagenet, multistep, sgd
+from .data import CIFAR10_MIRRORED, Model, imagenet, multistep, sgd
 from .net import XAVIER
 
 BLOCKS_18 = (2, 2, 2, 2)
@@ -54,6 +55,17 @@ def bottleneck_body(blocks, widening, group=1):
         net, name, bottom, maps * widening, maps * 4, stride, first, group))
 
 
+def cifar_body(blocks):
+    def body(net):
+        top = net.conv_bn_relu("conv1", "data", 16, 3, 1, 1)
+        for stage in range(3):
+            for block in range(blocks):
+                stride = 2 if stage > 0 and block == 0 else 1
+                top = basic(net, f"res{stage + 2}_{block + 1}", top, 16 << stage, stride, stride > 1)
+        return net.fc("fc", net.global_average("pool", top), 10)
+    return body
+
+
 SOLVER = sgd(0.1, multistep(150000, 300000, 400000), 450000, test_iter=2000, test_interval=5000, weight_decay=0.0001,
              iter_size=8)
 
@@ -63,3 +75,11 @@ MODELS = [Model(name, title, [3, 224, 224], body, SOLVER, imagenet(224), 32, 25)
                                     ("wrn-50-2", "WRN-50-2", bottleneck_body(BLOCKS_50, 2)),
                                     ("wrn-50-4", "WRN-50-4", bottleneck_body(BLOCKS_50, 4)),
                                     ("resnext-50-32x4d", "ResNeXt-50 32x4d", bottleneck_body(BLOCKS_50, 2, 32)))]
+
+CIFAR_SOLVER = sgd(0.1, multistep(32000, 48000), 64000, test_iter=100, test_interval=1000, weight_decay=0.0001,
+                   display=100)
+WARM_UP = {"warmup_iter": 400, "warmup_start_lr": 0.01}  # He et al. begin at 0.01, too
+
+MODELS += [Model(name, title, [3, 32, 32], cifar_body(blocks), solver, CIFAR10_MIRRORED, 128, 100)
+           for name, title, blocks, solver in (("resnet-20", "ResNet-20", 3, CIFAR_SOLVER),
+                                               ("resnet-110", "ResNet-110", 18, CIFAR_SOLVER | WARM_UP))]

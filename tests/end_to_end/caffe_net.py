@@ -121,6 +121,9 @@ class CaffeNet:
 
     def Scale(self, layer, bottoms):
         x, options = bottoms[0], layer.get("scale_param")
+        if len(bottoms) == 2:  # the second lies in the first from `axis` on
+            axis, factors = options.get("axis", 1), bottoms[1]
+            return x * factors.view([1] * axis + list(factors.shape) + [1] * (x.dim() - axis - factors.dim()))
         shape = [-1] + [1] * (x.dim() - 2)
         y = x * self.parameter(layer, 0, "weight", [x.shape[1]], x.device).view(shape)
         if options.get("bias_term", False):
@@ -129,6 +132,19 @@ class CaffeNet:
 
     def ReLU(self, layer, bottoms):
         return F.leaky_relu(bottoms[0], layer.get("relu_param").get("negative_slope", 0.0))
+
+    def Clip(self, layer, bottoms):
+        options = layer.get("clip_param")
+        return bottoms[0].clamp(options.get("min"), options.get("max"))
+
+    def Sigmoid(self, layer, bottoms):
+        return torch.sigmoid(bottoms[0])
+
+    def Swish(self, layer, bottoms):
+        return bottoms[0] * torch.sigmoid(layer.get("swish_param").get("beta", 1.0) * bottoms[0])
+
+    def Flatten(self, layer, bottoms):
+        return bottoms[0].flatten(1)
 
     def Dropout(self, layer, bottoms):
         ratio = layer.get("dropout_param").get("dropout_ratio", 0.5)

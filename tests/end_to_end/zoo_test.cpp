@@ -38,6 +38,14 @@ const ZooModel zoo[] = {
     {"wrn-50-4", 223'439'144, {1000}},
     {"resnext-50-32x4d", 25'028'904, {1000}},
     {"densenet-121", 7'978'856, {1000}},
+    {"squeezenet-1.1", 1'235'496, {1000}},
+    {"mobilenet-v2", 3'504'872, {1000}},
+    {"mnasnet-1.0", 4'383'312, {1000}},
+    {"resnet-20", 272'474, {10}},
+    {"resnet-110", 1'730'714, {10}},
+    {"efficientnet-b0", 5'288'548, {1000}},
+    {"regnet-y-1.6gf", 11'202'430, {1000}},
+    {"googlenet-bn", 6'624'904, {1000}},
     {"u-net", 31'037'698, {2, 256, 256}},
     {"u-net-3d", 5'601'187, {3, 64, 64, 64}},
 };
@@ -83,7 +91,7 @@ TEST_P(Zoo, TrainingNetHasThePublishedParameters) {
 
 std::string zoo_name(const testing::TestParamInfo<ZooModel>& info) {
   std::string name = info.param.name;
-  for (char& c : name) c = c == '-' ? '_' : c;
+  for (char& c : name) c = c == '-' || c == '.' ? '_' : c;
   return name;
 }
 
