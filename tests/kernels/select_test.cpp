@@ -70,6 +70,19 @@ TEST(Select, TakesWinogradWhereItIsFaster) {
   EXPECT_NE(selected(convolution), "winograd");
 }
 
+// Between few channels of a group Winograd's transforms cost more than they save.
+TEST(Select, TakesOnednnForSmallGroups) {
+  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "no AVX-512";
+  const auto implementation = [](int64_t channels, int64_t groups, int64_t side) {
+    const auto layer = std::make_shared<Convolution>(
+        ConvolutionOptions{.num_output = channels, .group = groups, .kernel = {3}, .pad = {1}});
+    return select_kernel(chain_task({layer}, {4, channels, side, side})).implementation;
+  };
+  EXPECT_EQ(implementation(512, 32, 14), "onednn");
+  EXPECT_EQ(implementation(1024, 32, 7), "onednn");
+  EXPECT_EQ(implementation(512, 8, 14), "winograd");
+}
+
 // Larger rounding errors than those of sums in float32 are for those who ask.
 TEST(Select, TakesFastMathWhereItIsAskedFor) {
   const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {3}});
