@@ -126,8 +126,8 @@ TEST(NativeScale, EqualsReferenceForEveryBroadcast) {
   set_compute_threads(threads);
 }
 
-// More channels than a tile has, more tiles than threads share, more repeats than a sum in float has. Sums of tens
-// of thousands may cancel to little, so their rounding is compared loosely; integers are exact.
+// More channels than a tile has, more tiles than threads share, more repeats than a sum in float has. Sums of
+// tens of thousands may cancel to little, so their rounding is compared loosely; integers are exact.
 TEST(NativeScale, EqualsReferenceOnLargerTensors) {
   for (const Shape& shape : {Shape{2, 1100, 5, 3}, Shape{70, 24, 3, 3}, Shape{1, 3, 80, 90}}) {
     for (const Shape& operand :

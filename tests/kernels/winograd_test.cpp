@@ -271,7 +271,9 @@ TEST(Winograd, RefusesWithAReason) {
             "windows other than 3x3 with stride 1");
   EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}, .dilation = {2}}),
             "windows other than 3x3 with stride 1");
-  EXPECT_EQ(refusal({.num_output = 32, .group = 2, .kernel = {3}}), "");
+  EXPECT_EQ(refusal({.num_output = 64, .group = 2, .kernel = {3}}, {8, 64, 16, 16}), "");
+  EXPECT_EQ(refusal({.num_output = 32, .group = 2, .kernel = {3}}),
+            __builtin_cpu_supports("avx512f") ? "16 channels are too few" : "");
   EXPECT_EQ(refusal({.num_output = 32, .group = 4, .kernel = {3}}), "8 channels are too few");
   EXPECT_EQ(refusal({.num_output = 15, .kernel = {3}}), "15 channels are too few");
   EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}}, {2, 3, 16, 16}), "3 channels are too few");

@@ -180,10 +180,10 @@ TEST(MovementVolume, IsThatOfThePlannersClosedForm) {
     if (counted.mixed()) continue;  // the closed form counts rings only where all that moves goes in some
     messages += counted.by_messages;
     rings += counted.by_rings;
-    ASSERT_EQ(counted.inside(), volume.inside);
-    ASSERT_EQ(counted.across(), volume.across);
-    ASSERT_EQ(counted.node_inside(), volume.node_inside);
-    ASSERT_EQ(counted.node_across(), volume.node_across);
+    ASSERT_DOUBLE_EQ(counted.inside(), volume.inside);
+    ASSERT_DOUBLE_EQ(counted.across(), volume.across);
+    ASSERT_DOUBLE_EQ(counted.node_inside(), volume.node_inside);
+    ASSERT_DOUBLE_EQ(counted.node_across(), volume.node_across);
     ASSERT_EQ(counted.messages, volume.messages);
   }
   EXPECT_GT(messages, 500);
