@@ -21,6 +21,7 @@ SHARED = {
     "base/crash_guard.cpp install_next": "of the process, whose handlers they are; only the command sets it; atomic",
     "net/text_format.cpp once": "silences protobuf, once a process",
     "device/host/host_runtime.cpp device": "this computer's memory; keeps nothing",
+    "kernels/onednn/weighted.cpp mutex": "guards oneDNN's own state, which a process has once",
     "kernels/onednn/engine.cpp stream": "of a thread; keeps nothing between two calls",
     "apply/image_batches.cpp image": "scratch memory of a thread",
     "data/database.cpp datum": "scratch memory of a thread",

@@ -270,6 +270,11 @@ WeightedProblem weighted_problem(const Task& task, bool bias) {
   return problem;
 }
 
+std::mutex& creation() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 std::string misfit_of(const Task& task) {
   if (!task.all_f32()) {
     for (const ElementType type : {task.input_type(0), task.output_type(0)})

@@ -2,6 +2,7 @@
 
 #include <dnnl.hpp>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -76,11 +77,17 @@ dnnl::primitive_attr backward_attributes();
 dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
                                 const std::optional<dnnl::memory::desc>& gradient);
 
+// Held while oneDNN makes primitives. Its brgemm convolutions (2.6) are wrong now and then, and stay so,
+// where several threads of a process make some at once: about one in a hundred small jobs of ranks that are
+// threads, on a busy machine.
+std::mutex& creation();
+
 // Asks oneDNN for the passes that the problem wants. The functions give primitive descriptors, from the
 // attributes and, backward, the forward descriptor.
 template <typename Forward, typename BackwardData, typename BackwardWeights>
 WeightedPasses plan_passes(const WeightedProblem& problem, Forward&& forward, BackwardData&& backward_data,
                            BackwardWeights&& backward_weights) {
+  const std::lock_guard one_thread_at_a_time(creation());
   const auto hint = forward(forward_attributes(problem));
   auto planned = [](const auto& pass, const dnnl::memory::desc& weights) {
     return WeightedPass{dnnl::primitive(pass.get()), weights, pass.scratchpad_desc(), pass.impl_info_str()};
