@@ -22,7 +22,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / "models"
-USUAL = ["alexnet:16", "squeezenet:16", "googlenet:16", "resnet-50:4", "mobilenet-v2:4", "cifar10_quick:100"]
+USUAL = ["alexnet:16", "squeezenet-1.1:16", "googlenet:16", "resnet-50:4", "mobilenet-v2:4", "cifar10_quick:100"]
 SHAPES = {"cifar10_quick": "3x32x32", "cifar10_full": "3x32x32", "lenet": "1x28x28"}  # of nets that read a database
 
 
