@@ -8,8 +8,8 @@
 A neighbour is a process with one thread that never waits. Beside n neighbours of the same priority, t busy threads on
 c cores get t * min(1, c / (t + n)) cores, so a fair step takes min(t, c) / that many times as long as alone; beside
 neighbours of nice 19, as long as alone. Every round measures each situation once, in turns; the least of the rounds
-counts. `--torch` measures PyTorch (contiguous and channels_last, the faster one counts) for the models that
-torch_step.py knows. `--out NAME` writes NAME.md and NAME.json.
+counts. `--torch` measures PyTorch (contiguous and channels_last, the faster one counts) of the models that
+compare_torch.py has. `--out NAME` writes NAME.md and NAME.json.
 """
 
 import argparse
@@ -20,10 +20,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-MODELS = HERE.parent / "models"
+from compare_torch import BATCHES, HERE, MODELS, SHAPES, run
+
 USUAL = ["alexnet:16", "squeezenet-1.1:16", "googlenet:16", "resnet-50:4", "mobilenet-v2:4", "cifar10_quick:100"]
-SHAPES = {"cifar10_quick": "3x32x32", "cifar10_full": "3x32x32", "lenet": "1x28x28"}  # of nets that read a database
 
 
 class Neighbours:
@@ -43,31 +42,21 @@ class Neighbours:
             process.wait()
 
 
-def output_of(command, environment=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed ({done.returncode}): {done.stderr.strip()}")
-    return done.stdout
-
-
 def cortado_seconds(arguments, model, batch, ranks):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "time.json"
         command = [arguments.cortado, "time", "--model", MODELS / model / "train_val.prototxt", "--batch", batch,
-                   "--iterations", arguments.iterations, "--threads", max(1, arguments.threads // ranks), "--json", path]
-        if model in SHAPES:
-            command += ["--input-shape", SHAPES[model]]
-        if ranks > 1:
-            command += ["--ranks", ranks]
-        output_of(command)
+                   "--iterations", str(arguments.iterations), "--threads", str(max(1, arguments.threads // ranks)),
+                   "--json", path, *SHAPES.get(model, ())]
+        run(command + (["--ranks", str(ranks)] if ranks > 1 else []))
         return json.loads(path.read_text())["step_seconds"]
 
 
 def torch_seconds(arguments, model, batch):
     command = [arguments.python, HERE / "torch_step.py", "--model", model, "--batch", batch, "--iterations",
-               arguments.iterations, "--threads", arguments.threads]
+               str(arguments.iterations), "--threads", str(arguments.threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
-    return min(json.loads(output_of(command + layout, environment))["step_seconds"]
+    return min(json.loads(run(command + layout, environment)[0])["step_seconds"]
                for layout in ([], ["--channels-last"]))
 
 
@@ -96,7 +85,7 @@ def rows_of(arguments):
         model, batch = entry.split(":")
         contenders = {f"Cortado, {ranks} rank{'s' if ranks > 1 else ''}":
                       lambda ranks=ranks: cortado_seconds(arguments, model, batch, ranks) for ranks in arguments.ranks}
-        if arguments.torch:
+        if arguments.torch and model in BATCHES:
             contenders["PyTorch"] = lambda: torch_seconds(arguments, model, batch)
         for name, contender in contenders.items():
             least = measure(arguments, contender, situations)

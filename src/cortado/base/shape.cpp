@@ -48,17 +48,19 @@ Strides row_major_strides(const Shape& shape) {
   return strides;
 }
 
+int memory_axis(int rank, int place) {
+  if (place == 0 || rank <= 2) return place;
+  return place == rank - 1 ? 1 : place + 1;
+}
+
 Strides channels_last_strides(const Shape& shape) {
-  if (shape.rank() <= 2) return row_major_strides(shape);
   Strides strides;
   int64_t step = 1;
-  strides.of[1] = step;
-  step *= shape[1];
-  for (int axis = shape.rank() - 1; axis >= 2; --axis) {
+  for (int place = shape.rank() - 1; place >= 0; --place) {
+    const int axis = memory_axis(shape.rank(), place);
     strides.of[axis] = step;
     step *= shape[axis];
   }
-  strides.of[0] = step;
   return strides;
 }
 

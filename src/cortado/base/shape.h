@@ -47,6 +47,8 @@ struct Strides {
   int64_t operator[](int axis) const { return of[axis]; }
 };
 Strides channels_last_strides(const Shape& shape);
+// The axis that comes at `place` in that order of a tensor of that rank, slowest first.
+int memory_axis(int rank, int place);
 Strides row_major_strides(const Shape& shape);
 
 }  // namespace cortado

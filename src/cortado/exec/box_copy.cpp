@@ -9,9 +9,6 @@
 namespace cortado {
 namespace {
 
-// Axes in the order of memory, slowest first.
-int memory_axis(int rank, int i) { return i == 0 || rank <= 2 ? i : i == rank - 1 ? 1 : i + 1; }
-
 // Calls run(from, to, elements) for each run of memory that `box` is in both parts.
 template <typename Run>
 void for_each_run(const TensorPart& from, const TensorPart& to, const Box& box, Run&& run) {

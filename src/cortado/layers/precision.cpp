@@ -6,8 +6,8 @@
 namespace cortado {
 namespace {
 
-// What is said of layers of one type. Layers of other types follow their first input, but for sources and
-// losses.
+// What is said of layers of one type. Of other types, products are bf16, sources and losses f32, and the rest
+// follows its first input.
 struct TypeRule {
   std::string_view type;
   OutputRule outputs = OutputRule::as_inputs;
@@ -17,9 +17,6 @@ struct TypeRule {
 constexpr std::string_view weights = "weights, their gradients and histories", statistics = "statistics",
                            factors = "factors, their gradients and histories";
 constexpr TypeRule type_rules[] = {
-    {"Convolution", OutputRule::bf16, weights},
-    {"Deconvolution", OutputRule::bf16, weights},
-    {"InnerProduct", OutputRule::bf16, weights},
     {"BatchNorm", OutputRule::as_inputs, statistics},
     {"MVN", OutputRule::as_inputs, statistics},
     {"Scale", OutputRule::as_inputs, factors},
@@ -37,6 +34,7 @@ constexpr TypeRule type_rules[] = {
 TypeRule type_rule(const Layer& layer) {
   const auto* found = std::ranges::find(type_rules, layer.type(), &TypeRule::type);
   if (found != std::end(type_rules)) return *found;
+  if (layer.products() != Products::none) return {layer.type(), OutputRule::bf16, weights};
   const bool result = layer.is_source() || layer.default_loss_weight(0) != 0;
   return {layer.type(), result ? OutputRule::f32 : OutputRule::as_inputs};
 }

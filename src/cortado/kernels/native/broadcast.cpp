@@ -8,9 +8,7 @@ namespace {
 // Axes of a tensor of that rank in the order of memory, innermost last.
 std::vector<int> memory_order(int rank) {
   std::vector<int> order;
-  for (int axis = 0; axis < rank; ++axis)
-    if (axis != 1 || rank <= 2) order.push_back(axis);
-  if (rank > 2) order.push_back(1);
+  for (int place = 0; place < rank; ++place) order.push_back(memory_axis(rank, place));
   return order;
 }
 

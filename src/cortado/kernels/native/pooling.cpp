@@ -54,25 +54,14 @@ class AxisLinks {
  public:
   // `step`: elements from one position of the image to the next; `tap_step`: from one tap to the next.
   static AxisLinks of_windows(const PoolingAxis& axis, int64_t step, int32_t tap_step) {
-    AxisLinks links;
-    for (int64_t o = axis.windows.begin; o < axis.windows.end; ++o) {
-      const Range positions = axis.positions(o);
-      for (int64_t i = positions.begin; i < positions.end; ++i)
-        links.add((i - axis.held.begin) * step, axis, i, o, tap_step);
-      links.ends_.push_back(links.links_.size());
-    }
-    return links;
+    return {axis.windows, [&](int64_t o) { return axis.positions(o); },
+            [&](int64_t o, int64_t i) { return link(axis, (i - axis.held.begin) * step, i, o, tap_step); }};
   }
   // `step`: elements from one window to the next.
   static AxisLinks of_positions(const PoolingAxis& axis, int64_t step, int32_t tap_step) {
-    AxisLinks links;
-    for (int64_t i = axis.held.begin; i < axis.held.end; ++i) {
-      const Range covering = axis.covering(i);
-      for (int64_t o = covering.begin; o < covering.end; ++o)
-        links.add((o - axis.windows.begin) * step, axis, i, o, tap_step);
-      links.ends_.push_back(links.links_.size());
-    }
-    return links;
+    return {
+        axis.held, [&](int64_t i) { return axis.covering(i); },
+        [&](int64_t i, int64_t o) { return link(axis, (o - axis.windows.begin) * step, i, o, tap_step); }};
   }
 
   int64_t count() const { return static_cast<int64_t>(ends_.size()) - 1; }
@@ -81,9 +70,19 @@ class AxisLinks {
   }
 
  private:
-  void add(int64_t offset, const PoolingAxis& axis, int64_t position, int64_t window, int32_t tap_step) {
+  // link_to(i, j) for each i of `of` and each j of linked(i).
+  template <typename Linked, typename LinkTo>
+  AxisLinks(const Range& of, Linked&& linked, LinkTo&& link_to) {
+    for (int64_t i = of.begin; i < of.end; ++i) {
+      const Range others = linked(i);
+      for (int64_t j = others.begin; j < others.end; ++j) links_.push_back(link_to(i, j));
+      ends_.push_back(links_.size());
+    }
+  }
+  static PoolingLink link(const PoolingAxis& axis, int64_t offset, int64_t position, int64_t window,
+                          int32_t tap_step) {
     const auto tap = static_cast<int32_t>(position - axis.window.first(window));
-    links_.push_back({offset, tap * tap_step, 1.0f / static_cast<float>(axis.padded_size(window))});
+    return {offset, tap * tap_step, 1.0f / static_cast<float>(axis.padded_size(window))};
   }
 
   std::vector<PoolingLink> links_;
@@ -143,14 +142,14 @@ class PoolingWalk {
   using Links = AxisLinks (*)(const PoolingAxis& axis, int64_t step, int32_t tap_step);
 
   PoolingWalk(const PoolingGeometry& g, Range PoolingAxis::*read, Links links)
-      : samples_(g.samples), channels_(g.channels), sample_read_(g.sample_size(read)) {
-    const int64_t row = (g.width.*read).size() * channels_, plane = (g.height.*read).size() * row;
-    const auto row_taps = static_cast<int32_t>(g.width.window.kernel),
-               plane_taps = static_cast<int32_t>(g.height.window.kernel) * row_taps;
-    depth_ = links(g.depth, plane, plane_taps);
-    height_ = links(g.height, row, row_taps);
-    width_ = links(g.width, channels_, 1);
-  }
+      : samples_(g.samples),
+        channels_(g.channels),
+        sample_read_(g.sample_size(read)),
+        depth_(links(g.depth, g.channels * (g.width.*read).size() * (g.height.*read).size(),
+                     static_cast<int32_t>(g.width.window.kernel * g.height.window.kernel))),
+        height_(links(g.height, g.channels * (g.width.*read).size(),
+                      static_cast<int32_t>(g.width.window.kernel))),
+        width_(links(g.width, g.channels, 1)) {}
 
   // The links along d and h of the points of a row.
   void join_lines(int64_t row, std::vector<PoolingLink>& lines) const {

@@ -1,8 +1,12 @@
 #include "cortado/layers/split.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/by_type.h"
-#include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
+#include "cortado/kernels/native/update.h"
 
 namespace cortado {
 namespace native {
@@ -37,12 +41,11 @@ class SplitKernel : public Kernel {
     std::vector<const E*> dy;
     for (const float* gradient : arguments.output_gradients)
       if (gradient) dy.push_back(elements<E>(gradient));
-    const bool in_place = std::ranges::find(dy, dx) != dy.end();
-    map_elements(dx, size_, in_place, [&]<typename V>(int64_t i) {
-      V sum = dy.empty() ? V{} : load<V>(dy[0] + i);
-      for (size_t k = 1; k < dy.size(); ++k) sum += load<V>(dy[k] + i);
-      return sum;
-    });
+    if (dy.empty()) {
+      std::fill_n(dx, size_, E{});
+    } else {
+      sum(dx, std::span<const E* const>(dy), size_);
+    }
   }
 
  private:

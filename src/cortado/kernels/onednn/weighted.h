@@ -18,10 +18,9 @@ struct WeightedProblem {
   bool narrows_source = false;                 // from f32 in memory
   dnnl::memory::desc source;                   // and its gradient, as the passes read and write them
   dnnl::memory::desc target, target_gradient;  // as the passes write the one and read the other
-  dnnl::memory::desc canonical;                // of the weights: the order of Caffe's files, but for:
-  // Files whose weights lie in another order of axes than the canonical one, which the joined axes of a
-  // matrix product hide: the file's order, and the canonical one with its axes apart. Absent: files are
-  // canonical.
+  dnnl::memory::desc canonical;                // of the weights: the order of Caffe's files
+  // A matrix product over an image joins the axes of its weights, channels last, where files have channels
+  // first. Then `canonical` is the joined order, and this says both with their axes apart.
   struct Permutation {
     dnnl::memory::desc file, canonical;
     std::string name;
@@ -77,9 +76,8 @@ dnnl::primitive_attr backward_attributes();
 dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
                                 const std::optional<dnnl::memory::desc>& gradient);
 
-// Held while oneDNN makes primitives. Its brgemm convolutions (2.6) are wrong now and then, and stay so,
-// where several threads of a process make some at once: about one in a hundred small jobs of ranks that are
-// threads, on a busy machine.
+// Held while oneDNN makes primitives. Where several threads make brgemm convolutions at once, oneDNN 2.6
+// makes about one of 1,600 that computes other sums for as long as it lives.
 std::mutex& creation();
 
 // Asks oneDNN for the passes that the problem wants. The functions give primitive descriptors, from the
