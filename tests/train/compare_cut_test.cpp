@@ -3,6 +3,7 @@
 #include "cortado/train/compare_cut.h"
 
 #include <cmath>
+#include <deque>
 #include <gtest/gtest.h>
 #include <memory>
 
@@ -84,6 +85,50 @@ CutComparison compare(const Network& network, const std::string& strategy, int r
   return comparison;
 }
 
+// A job that loses sums of gradients: each rank keeps its own addend.
+class LosingSums : public Communicator {
+ public:
+  explicit LosingSums(Communicator& job) : job_(job) {}
+
+  std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override {
+    return job_.all_to_all_bytes(mine);
+  }
+  int rank() const override { return job_.rank(); }
+  int size() const override { return job_.size(); }
+  std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
+                                         int tag) override {
+    return job_.exchange(std::move(sends), std::move(receives), tag);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float*, int64_t count) override {
+    return job_.allreduce(group, lost_.emplace_back(static_cast<size_t>(count)).data(), count);
+  }
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+                                          int64_t count) override {
+    return job_.allreduce(group, values, count);
+  }
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+                                               std::vector<int64_t> counts) override {
+    return job_.reduce_scatter(group, values, std::move(counts));
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
+                                          std::vector<int64_t> counts) override {
+    return job_.allgather(group, values, std::move(counts));
+  }
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+                                          std::vector<int64_t> counts) override {
+    return job_.allgather(group, values, std::move(counts));
+  }
+  void barrier() override { job_.barrier(); }
+  void send(int peer, std::span<const float> values) override { job_.send(peer, values); }
+  void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }
+  double sum(double mine) override { return job_.sum(mine); }
+  Traffic traffic() const override { return job_.traffic(); }
+
+ private:
+  Communicator& job_;
+  std::deque<std::vector<float>> lost_;
+};
+
 TEST(CompareCut, ATrainingThatIsCutRightlyIsTheSame) {
   const Network network = small_net();
   for (const std::string strategy : {"single", "data", "model", "owt", "spatial", "random:1", "random:2"}) {
@@ -119,6 +164,36 @@ TEST(CompareCut, NamesTheFirstLayerThatDiffers) {
   const std::string difference = describe_difference(found);
   EXPECT_NE(difference.find("the first layer that differs is layer 'data'"), std::string::npos) << difference;
   EXPECT_NE(difference.find("at iteration 1"), std::string::npos) << difference;
+}
+
+// The losses hide it: the first is exact, and so small a rate changes the others by nothing.
+TEST(CompareCut, FindsLostSumsOfGradientsThatTheLossesHide) {
+  set_compute_threads(1);
+  const Network network = small_net();
+  CutComparison found;
+  LocalJob job(2);
+  job.run([&](Communicator& communicator) {
+    LosingSums losing(communicator);
+    const CutComparison compared = compare_cut_training(
+        {.network = network,
+         .cut = {.strategies = resolve(load_strategy("data", network, 2), network, 2, "data"),
+                 .ranks = 2,
+                 .rank = communicator.rank()},
+         .job = losing,
+         .data = [&](const auto& samples) { return drawn_data(network, 0, samples); },
+         .iterations = 2,
+         .rate = 1e-6});
+    if (communicator.rank() == 0) found = compared;
+  });
+  EXPECT_LT(found.loss_difference(0), first_loss_limit);
+  EXPECT_LT(found.loss_difference(1), last_loss_limit);
+  const std::string difference = describe_difference(found);
+  EXPECT_NE(
+      difference.find("though the losses agree: the first layer that differs is layer 'ip' (gradients of "
+                      "weights 'ip/"),
+      std::string::npos)
+      << difference;
+  EXPECT_NE(difference.find("where it should be"), std::string::npos) << difference;
 }
 
 }  // namespace

@@ -96,14 +96,46 @@ double largest(std::span<const float> values) {
   return largest;
 }
 
-double largest_difference(std::span<const float> a, std::span<const float> b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
-    if (!std::isfinite(difference)) return infinite;
-    largest = std::max(largest, difference);
+// How far a tensor is from the uncut one, gathered part by part.
+class Difference {
+ public:
+  // `where`: which part of the tensor it is.
+  void add(std::span<const float> uncut, std::span<const float> cut, const std::string& where) {
+    for (size_t i = 0; i < uncut.size(); ++i) {
+      const double difference = finite_difference(uncut[i], cut[i]);
+      squares_ += difference * difference;
+      uncut_squares_ += static_cast<double>(uncut[i]) * uncut[i];
+      if (difference <= largest_) continue;
+      largest_ = difference;
+      place_ = fmt::format("element {}{}: {} where it should be {}", i, where, cut[i], uncut[i]);
+    }
+    elements_ += static_cast<double>(uncut.size());
   }
-  return largest;
+  double largest() const { return largest_; }
+  // The text of a fault where the norm of the difference is beyond `limit` times that of the uncut tensor. A
+  // typical element smaller than `least` counts as that.
+  std::string fault(const std::string& name, double limit, double least = 0) const {
+    const double scale = std::max(std::sqrt(uncut_squares_), least * std::sqrt(elements_));
+    const double norm = std::sqrt(squares_);
+    if (std::isfinite(norm) && norm <= limit * scale) return {};
+    return fmt::format(
+        "{} differ by {:.2g} of their norm at iteration 1, at most {:.2g} is rounding; most at {}", name,
+        norm / scale, limit, place_);
+  }
+
+ private:
+  static double finite_difference(double a, double b) {
+    const double difference = std::abs(a - b);
+    return std::isfinite(difference) ? difference : infinite;
+  }
+
+  double largest_ = 0, squares_ = 0, uncut_squares_ = 0, elements_ = 0;
+  std::string place_;
+};
+
+// Keeps the first fault.
+void blame(std::string& fault, std::string found) {
+  if (fault.empty()) fault = std::move(found);
 }
 
 void raise(std::optional<double>& difference, double to) {
@@ -144,19 +176,22 @@ class TensorComparer {
     }
   }
 
-  // Relative; at rank 0, where both trainings have the tensor.
-  std::optional<double> difference(TensorIndex tensor, Which which) {
+  // At rank 0, where both trainings have the tensor: compares every part of it.
+  void compare(TensorIndex tensor, Which which, LayerDifference& layer) {
     int64_t elements = 0;
     for (const auto& parts : parts_)
       elements += parts[tensor][which] ? parts[tensor][which]->shape().size() : 0;
-    const bool complete = elements >= shape_of(tensor).size();
-    if (!whole_[tensor][which] || !complete) return std::nullopt;
+    if (!whole_[tensor][which] || elements == 0) return;
+    const auto mine = held(cut_, tensor, which);
     if (job_.rank() > 0) {
-      if (const auto mine = held(cut_, tensor, which)) job_.send(0, mine->values);
-      return std::nullopt;
+      if (mine && !mine->box.empty()) job_.send(0, mine->values);
+      return;
     }
+    const std::string name =
+        fmt::format("{} '{}'", which == Which::activation ? "activations" : "gradients of",
+                    network_.tensors()[tensor].name);
     const Held whole = *held(*uncut_, tensor, which);
-    double difference = 0;
+    Difference difference;
     for (int rank = 0; rank < job_.size(); ++rank) {
       const auto& box = parts_[static_cast<size_t>(rank)][tensor][which];
       if (!box || box->empty()) continue;
@@ -168,11 +203,18 @@ class TensorComparer {
         received.resize(expected.size());
         job_.receive(rank, received);
       }
-      difference =
-          std::max(difference, largest_difference(expected, rank > 0 ? std::span<const float>(received)
-                                                                     : held(cut_, tensor, which)->values));
+      difference.add(expected, rank > 0 ? std::span<const float>(received) : mine->values,
+                     fmt::format(" of the part of rank {}", rank));
     }
-    return difference == 0 ? 0 : difference / largest(whole.values);
+    raise(which == Which::activation ? layer.activation : layer.gradient,
+          difference.largest() == 0 ? 0 : difference.largest() / largest(whole.values));
+    if (elements < shape_of(tensor).size()) {
+      blame(layer.lost_parts,
+            fmt::format("the parts of {} that ranks hold are {} elements where the whole is {}", name,
+                        elements, shape_of(tensor).size()));
+    }
+    if (which == Which::activation) blame(layer.activation_fault, difference.fault(name, activation_limit));
+    if (which == Which::gradient) blame(layer.gradient_fault, difference.fault(name, gradient_limit));
   }
 
  private:
@@ -227,7 +269,8 @@ class TensorComparer {
 
 // A parameter or its gradient, uncut, and how far the cut one is from it.
 struct ParameterDifference {
-  double magnitude = 0, difference = 0;
+  double magnitude = 0;
+  Difference difference{};
 };
 
 // The differences of all parameters as those of the layers they belong to.
@@ -238,8 +281,21 @@ void enter(const Network& network, const std::map<ParameterIndex, ParameterDiffe
   for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
   for (const auto& [p, parameter] : differences) {
     const double scale = std::max(parameter.magnitude, magnitude_floor * most);
-    const double relative = parameter.difference == 0 ? 0 : parameter.difference / scale;
+    const double relative = parameter.difference.largest() == 0 ? 0 : parameter.difference.largest() / scale;
     raise(layers[network.parameters()[p].owner].*column, relative);
+  }
+}
+
+// Enters the gradients of weights that differ beyond their limit.
+void blame_weights(const Network& network, const std::map<ParameterIndex, ParameterDifference>& differences,
+                   IndexedVector<NodeIndex, LayerDifference>& layers) {
+  double most = 0;
+  for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
+  for (const auto& [p, parameter] : differences) {
+    const auto& info = network.parameters()[p];
+    blame(layers[info.owner].weight_gradient_fault,
+          parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name),
+                                     weight_gradient_limit, magnitude_floor * most));
   }
 }
 
@@ -261,8 +317,8 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
   for (NodeIndex n : indices(network.nodes())) {
     for (TensorIndex tensor : network.nodes()[n].outputs) {
       LayerDifference& layer = comparison.layers[n];
-      if (const auto d = tensors.difference(tensor, Which::activation)) raise(layer.activation, *d);
-      if (const auto d = tensors.difference(tensor, Which::gradient)) raise(layer.gradient, *d);
+      tensors.compare(tensor, Which::activation, layer);
+      tensors.compare(tensor, Which::gradient, layer);
     }
   }
   std::map<ParameterIndex, ParameterDifference> differences;
@@ -271,9 +327,11 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
     const std::vector<float> together_gradient = cut.parameter_gradient(p);
     if (!single) continue;
     const std::vector<float> expected = single->parameter_gradient(p);
-    differences[p] = {largest(expected), largest_difference(expected, together_gradient)};
+    differences[p].magnitude = largest(expected);
+    differences[p].difference.add(expected, together_gradient, "");
   }
   enter(network, differences, &LayerDifference::weight_gradient, comparison.layers);
+  blame_weights(network, differences, comparison.layers);
 }
 
 // The slice of parameter `p` that each rank holds against the uncut weights.
@@ -286,7 +344,7 @@ std::optional<ParameterDifference> weight_difference(Communicator& job, const Tr
   }
   const std::vector<float> whole = single->parameters().canonical(single->cut().entries()[p]);
   const Box all = Box::whole(cut.entry(p).spec.shape);
-  ParameterDifference result{largest(whole), 0};
+  ParameterDifference result{.magnitude = largest(whole)};
   for (const ParameterCut::Piece& piece : cut.cut().pieces(p)) {
     std::vector<float> expected(static_cast<size_t>(piece.slice.shape().size()));
     copy_common(all, whole.data(), piece.slice, expected.data());
@@ -294,7 +352,7 @@ std::optional<ParameterDifference> weight_difference(Communicator& job, const Tr
       std::vector<float> values(expected.size());
       if (holder.rank == 0) values = cut.parameters().canonical(entry);
       if (holder.rank > 0) job.receive(holder.rank, values);
-      result.difference = std::max(result.difference, largest_difference(expected, values));
+      result.difference.add(expected, values, fmt::format(" of the slice of rank {}", holder.rank));
     }
   }
   return result;
@@ -316,22 +374,23 @@ void compare_training(const ComparedTraining& training, CutComparison& compariso
   enter(training.network, differences, &LayerDifference::weight, comparison.layers);
 }
 
-// "layer 'conv2' (activations differ by 0.3 at iteration 1)"; empty when none is beyond the limits.
+// "layer 'conv2' (activations 'conv2' differ by ...)"; empty when none is beyond the limits.
 std::string first_different(const CutComparison& comparison) {
   for (const LayerDifference& layer : comparison.layers) {
-    if (layer.activation.value_or(0) > activation_limit)
-      return fmt::format("layer '{}' (activations differ by {:.2g} at iteration 1)", layer.layer,
-                         *layer.activation);
+    for (const std::string& fault : {layer.lost_parts, layer.activation_fault})
+      if (!fault.empty()) return fmt::format("layer '{}' ({})", layer.layer, fault);
   }
   for (const LayerDifference& layer : std::views::reverse(comparison.layers)) {
-    if (layer.gradient.value_or(0) > gradient_limit)
-      return fmt::format("layer '{}' (gradients differ by {:.2g} at iteration 1)", layer.layer,
-                         *layer.gradient);
-    if (layer.weight_gradient.value_or(0) > weight_gradient_limit)
-      return fmt::format("layer '{}' (gradients of weights differ by {:.2g} at iteration 1)", layer.layer,
-                         *layer.weight_gradient);
+    for (const std::string& fault : {layer.gradient_fault, layer.weight_gradient_fault})
+      if (!fault.empty()) return fmt::format("layer '{}' ({})", layer.layer, fault);
   }
   return {};
+}
+
+bool tensors_agree(const CutComparison& comparison) {
+  return std::ranges::all_of(comparison.layers, [](const LayerDifference& layer) {
+    return layer.lost_parts.empty() && layer.activation_fault.empty() && layer.weight_gradient_fault.empty();
+  });
 }
 
 }  // namespace
@@ -354,19 +413,22 @@ CutComparison compare_cut_training(const ComparedTraining& training) {
 }
 
 std::string describe_difference(const CutComparison& c) {
+  const std::string layer = first_different(c);
+  const std::string named = "the first layer that differs is " + layer;
   auto beyond = [&](size_t iteration, double limit) {
     if (c.loss_difference(iteration) <= limit) return std::string();
-    const std::string layer = first_different(c);
     return fmt::format(
         "the cut training differs from the uncut one: at iteration {} the loss is {} where it should be {}; "
         "{}",
         iteration + 1, c.cut_losses[iteration], c.uncut_losses[iteration],
         layer.empty() ? "no layer differs at iteration 1 by more than rounding errors, which training may "
                         "blow up: try a smaller --rate"
-                      : "the first layer that differs is " + layer);
+                      : named);
   };
-  const std::string first = beyond(0, first_loss_limit);
-  return first.empty() ? beyond(c.uncut_losses.size() - 1, last_loss_limit) : first;
+  std::string found = beyond(0, first_loss_limit);
+  if (found.empty()) found = beyond(c.uncut_losses.size() - 1, last_loss_limit);
+  if (!found.empty() || tensors_agree(c)) return found;
+  return "the cut training differs from the uncut one, though the losses agree: " + named;
 }
 
 }  // namespace cortado
