@@ -29,7 +29,7 @@ BATCHES = {"alexnet": 64, "vgg-a": 16, "vgg-16": 16, "resnet-50": 16, "inception
 USUAL = list(BATCHES)  # what is compared when no nets are named
 BATCHES |= {"vgg-16-bn": 16, "resnet-18": 16, "resnext-50-32x4d": 16, "squeezenet-1.1": 32,
             "mobilenet-v2": 16, "mnasnet-1.0": 16, "resnet-20": 128, "resnet-110": 128,
-            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16}
+            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16, "shufflenet-v2-x1.0": 16}
 TUNING = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 
 CORTADO = "cortado"
