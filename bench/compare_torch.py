@@ -8,8 +8,9 @@
 In every round each contender runs once, so that a machine that changes its speed changes it for all of them:
 `cortado time`, and PyTorch contiguous and channels_last, each as installed and tuned (jemalloc preloaded, never
 giving memory back); in bf16 by autocast and, tuned, with weights in bf16, too. Ratios are taken within a round; their
-median is the result. Peak memory is the largest resident set the process ever had. Without --cortado, only PyTorch is measured. `--out NAME` writes NAME.md and
-NAME.json. Needs Debian's python3-torch, python3-torchvision and, for tuning, libjemalloc2.
+median is the result. Peak memory is the largest resident set the process ever had. Without --cortado, only PyTorch
+is measured. `--out NAME` writes NAME.md and NAME.json. Needs Debian's python3-torch, python3-torchvision and, for
+tuning, libjemalloc2.
 """
 
 import argparse
@@ -29,7 +30,7 @@ BATCHES = {"alexnet": 64, "vgg-a": 16, "vgg-16": 16, "resnet-50": 16, "inception
 USUAL = list(BATCHES)  # what is compared when no nets are named
 BATCHES |= {"vgg-16-bn": 16, "resnet-18": 16, "resnext-50-32x4d": 16, "squeezenet-1.1": 16,
             "mobilenet-v2": 16, "mnasnet-1.0": 16, "resnet-20": 128, "resnet-110": 128,
-            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16}
+            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16, "shufflenet-v2-x1.0": 16}
 SHAPES = {model: ("--input-shape", shape) for shape, models in {
     "3x32x32": ("cifar10_quick", "cifar10_full", "resnet-20", "resnet-110"), "1x28x28": ("lenet",)}.items()
     for model in models}  # of nets whose files name a database

@@ -35,6 +35,7 @@ MODELS = {
     "efficientnet-b0": lambda: tv.efficientnet_b0(stochastic_depth_prob=0),
     "regnet-y-1.6gf": tv.regnet_y_1_6gf,
     "googlenet-bn": lambda: tv.googlenet(aux_logits=False, init_weights=False),
+    "shufflenet-v2-x1.0": tv.shufflenet_v2_x1_0,
     "resnet-20": lambda: cifar_resnet(3),
     "resnet-110": lambda: cifar_resnet(18),
 }

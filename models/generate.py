@@ -11,10 +11,11 @@ import argparse
 import pathlib
 import sys
 
-from generator import (classic, densenet, googlenet, googlenet_bn, inception, mobile, regnet, resnet, squeezenet, unet,
-                       vgg)
+from generator import (classic, densenet, googlenet, googlenet_bn, inception, mobile, regnet, resnet, shufflenet,
+                       squeezenet, unet, vgg)
 
-FAMILIES = (classic, vgg, googlenet, googlenet_bn, inception, resnet, regnet, densenet, squeezenet, mobile, unet)
+FAMILIES = (classic, vgg, googlenet, googlenet_bn, inception, resnet, regnet, densenet, squeezenet, mobile, shufflenet,
+            unet)
 
 
 def main():

@@ -120,6 +120,14 @@ class Net:
     def flatten(self, name, bottom):
         return self.layer("Flatten", name, bottom, name)
 
+    def slice(self, name, bottom, parts):
+        tops = [f"{name}_{part}" for part in range(1, parts + 1)]
+        self.layer("Slice", name, bottom, tops)
+        return tops
+
+    def shuffle_channel(self, name, bottom, group):
+        return self.layer("ShuffleChannel", name, bottom, name, shuffle_channel_param={"group": group})
+
     def concat(self, name, bottoms):
         return self.layer("Concat", name, bottoms, name)
 

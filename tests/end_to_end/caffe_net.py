@@ -59,7 +59,8 @@ class CaffeNet:
                 continue
             bottoms = [blobs[name] for name in layer.all("bottom")]
             top = getattr(self, kind)(layer, bottoms)
-            blobs[layer.get("top")] = top
+            tops = layer.all("top")
+            blobs.update(zip(tops, top if len(tops) > 1 else [top]))
             if kind == "SoftmaxWithLoss":
                 loss = loss + layer.get("loss_weight", 1) * top
         return blobs, loss
@@ -152,6 +153,15 @@ class CaffeNet:
 
     def Concat(self, layer, bottoms):
         return torch.cat(bottoms, layer.get("concat_param").get("axis", 1))
+
+    def Slice(self, layer, bottoms):
+        if layer.get("slice_param").all("slice_point"):
+            raise ValueError(f"{layer.get('name')}: only equal parts are supported")
+        return bottoms[0].chunk(len(layer.all("top")), layer.get("slice_param").get("axis", 1))
+
+    def ShuffleChannel(self, layer, bottoms):
+        x, group = bottoms[0], layer.get("shuffle_channel_param").get("group", 1)
+        return x.unflatten(1, (group, x.shape[1] // group)).transpose(1, 2).flatten(1, 2)
 
     def Eltwise(self, layer, bottoms):
         return sum(bottoms[1:], bottoms[0])

@@ -62,6 +62,7 @@ ZOO = {
     "efficientnet-b0": (5_288_548, efficientnet_b0),
     "regnet-y-1.6gf": (11_202_430, tv.regnet_y_1_6gf),
     "googlenet-bn": (6_624_904, lambda: tv.googlenet(dropout=0, aux_logits=False, init_weights=False)),
+    "shufflenet-v2-x1.0": (2_278_604, tv.shufflenet_v2_x1_0),
     "u-net": (31_037_698, None),
     "u-net-3d": (5_601_187, None),
 }

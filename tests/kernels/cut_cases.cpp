@@ -26,6 +26,7 @@
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
@@ -286,6 +287,12 @@ CutCase shape_layer(Draw& draw) {
   if (draw.one_in(4)) {
     const int axis = static_cast<int>(draw.in(0, input.rank() - 1));
     return exact({.layers = {layer<Tile>(TileOptions{.axis = axis, .tiles = 2})}, .inputs = {input}});
+  }
+  if (draw.one_in(4)) {
+    input.set(1, 6);
+    const int group = static_cast<int>(draw.in(2, 3));
+    return exact(
+        {.layers = {layer<ShuffleChannel>(ShuffleChannelOptions{.group = group})}, .inputs = {input}});
   }
   if (draw.one_in(3)) {
     Shape reference = input;

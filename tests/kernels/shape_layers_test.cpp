@@ -13,6 +13,7 @@
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/silence.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
@@ -159,6 +160,12 @@ TEST(Tile, RepeatsAlongItsAxis) {
   EXPECT_TRUE(same(run.output(), {1, 2, 1, 2, 3, 4, 3, 4}));
 }
 
+TEST(ShuffleChannel, DealsTheGroupsOutInTurns) {
+  LayerRun run(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 2}), {{1, 6, 2}}, 1);
+  run.forward({{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
+  EXPECT_TRUE(same(run.output(), {0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}));
+}
+
 TEST(Embed, NamesAnIndexOutsideItsTable) {
   LayerRun run(layer<Embed>(EmbedOptions{.num_output = 2, .input_dim = 3}), {{2}}, 1);
   EXPECT_THROW(run.forward({{0, 3}}), UserError);
@@ -211,6 +218,8 @@ TEST(ShapeLayerGradients, MatchFiniteDifferences) {
         task_of(layer<Tile>(TileOptions{.axis = axis, .tiles = 3}), {{2, 4, 2, 2}})));
   }
   EXPECT_TRUE(gradients_match_differences(
+      task_of(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 3}), {{2, 6, 2, 3}})));
+  EXPECT_TRUE(gradients_match_differences(
       task_of(layer<Crop>(CropOptions{.axis = 1, .offset = {1, 0, 2}}), {{2, 4, 3, 5}, {2, 2, 3, 2}})));
   for (int axis : {0, 1, 3}) {
     for (int operation = 0; operation < 4; ++operation) {
@@ -248,6 +257,8 @@ TEST(ShapeLayerBoxes, AreWhatIsRead) {
       input_boxes_hold(task_of(layer<ArgMax>(ArgMaxOptions{.out_max_val = true}), {{3, 2, 4}}), false));
   EXPECT_TRUE(input_boxes_hold(task_of(layer<ArgMax>(ArgMaxOptions{.axis = 1}), {{3, 5, 4}}), false));
   EXPECT_TRUE(input_boxes_hold(task_of(layer<Tile>(TileOptions{.axis = 2, .tiles = 2}), {{3, 2, 4}}), false));
+  EXPECT_TRUE(input_boxes_hold(
+      task_of(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 2}), {{3, 4, 2, 3}}), false));
   EXPECT_TRUE(input_boxes_hold(task_of(layer<Softmax>(SoftmaxOptions{.axis = 1}), {{3, 2, 4}}), true));
 }
 

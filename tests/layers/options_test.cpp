@@ -29,6 +29,7 @@
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/silence.h"
 #include "cortado/layers/slice.h"
@@ -100,6 +101,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Reduction>();
   check<Reshape>();
   check<Scale>();
+  check<ShuffleChannel>();
   check<SigmoidCrossEntropyLoss>();
   check<Silence>();
   check<Slice>();

@@ -9,6 +9,7 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/silence.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/split.h"
@@ -120,6 +121,11 @@ TEST(ArgMaxShape, DependsOnAxisAndValues) {
 TEST(TileShape, MultipliesAnExtent) {
   EXPECT_EQ(only_shape(Tile({.axis = -1, .tiles = 3}), {{2, 3, 4}}), (Shape{2, 3, 12}));
   EXPECT_THROW(Tile({.tiles = 0}), UserError);
+}
+
+TEST(ShuffleChannelShape, NeedsEqualGroups) {
+  EXPECT_EQ(only_shape(ShuffleChannel({.group = 3}), {{2, 6, 4}}), (Shape{2, 6, 4}));
+  EXPECT_EQ(refusal(ShuffleChannel({.group = 4}), {{2, 6, 4}}), "group 4 does not divide the 6 channels");
 }
 
 TEST(EmbedShape, AppendsAnAxis) {

@@ -4,6 +4,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/source.h"
@@ -75,6 +76,16 @@ TEST(FromCaffe, SwishAndClipOptions) {
             "net.prototxt:7: layer 'x': clip_param needs both min and max");
   EXPECT_EQ(declare_error("type: 'Clip' clip_param { min: 7 max: 6 }"),
             "net.prototxt:7: layer 'x': min is 7, above max, which is 6; exchange them");
+}
+
+TEST(FromCaffe, ShuffleChannelOptions) {
+  const auto group = [](const std::string& text) {
+    return as<ShuffleChannel>(declare(text)).options().group;
+  };
+  EXPECT_EQ(group("type: 'ShuffleChannel'"), 1);
+  EXPECT_EQ(group("type: 'ShuffleChannel' shuffle_channel_param { group: 3 }"), 3);
+  EXPECT_EQ(declare_error("type: 'ShuffleChannel' shuffle_channel_param { group: 0 }"),
+            "net.prototxt:7: layer 'x': group must be given and positive");
 }
 
 TEST(FromCaffe, ConvolutionOptions) {

@@ -120,6 +120,7 @@ const std::vector<std::string>& caffe_layer_types() {
                                                  "Reshape",
                                                  "SPP",
                                                  "Scale",
+                                                 "ShuffleChannel",
                                                  "Sigmoid",
                                                  "SigmoidCrossEntropyLoss",
                                                  "Silence",

@@ -28,6 +28,7 @@
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/silence.h"
 #include "cortado/layers/slice.h"
@@ -77,6 +78,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Reduction), make_reduction_reference<T>},
       {typeid(ArgMax), make_arg_max_reference<T>},
       {typeid(Tile), make_tile_reference<T>},
+      {typeid(ShuffleChannel), make_shuffle_channel_reference<T>},
       {typeid(Embed), make_embed_reference<T>},
       {typeid(Silence), make_silence_reference<T>},
       {typeid(Hdf5Output), make_hdf5_output_reference<T>},

@@ -77,6 +77,8 @@ std::unique_ptr<KernelOf<T>> make_arg_max_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_tile_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_shuffle_channel_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

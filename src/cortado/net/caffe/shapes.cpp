@@ -6,6 +6,7 @@
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/silence.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/split.h"
@@ -100,6 +101,11 @@ LayerPtr tile(const caffe::LayerParameter& layer) {
   return std::make_shared<Tile>(TileOptions{.axis = p.axis(), .tiles = p.tiles()});
 }
 
+LayerPtr shuffle_channel(const caffe::LayerParameter& layer) {
+  const int group = to_positive("group", layer.shuffle_channel_param().group());
+  return std::make_shared<ShuffleChannel>(ShuffleChannelOptions{.group = group});
+}
+
 LayerPtr silence(const caffe::LayerParameter&) { return std::make_shared<Silence>(); }
 
 LayerPtr hdf5_output(const caffe::LayerParameter& layer) {
@@ -119,6 +125,7 @@ std::span<const LayerType> shape_types() {
       {"Crop", crop},
       {"Reduction", reduction},
       {"Tile", tile},
+      {"ShuffleChannel", shuffle_channel},
       {"Silence", silence},
       {"HDF5Output", hdf5_output},
       {"BatchReindex", nullptr, "the shape of its output depends on values"},
