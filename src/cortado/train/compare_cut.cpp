@@ -286,16 +286,26 @@ void enter(const Network& network, const std::map<ParameterIndex, ParameterDiffe
   }
 }
 
+// The last layer whose gradients are divided by deviations of the batch: those of all before it pass it.
+NodeIndex last_statistics(const Network& network) {
+  NodeIndex last{-1};
+  for (NodeIndex n : indices(network.nodes()))
+    if (network.nodes()[n].layer->sums_statistics(Phase::train)) last = n;
+  return last;
+}
+
 // Enters the gradients of weights that differ beyond their limit.
 void blame_weights(const Network& network, const std::map<ParameterIndex, ParameterDifference>& differences,
                    IndexedVector<NodeIndex, LayerDifference>& layers) {
   double most = 0;
   for (const auto& [p, parameter] : differences) most = std::max(most, parameter.magnitude);
+  const NodeIndex normalized = last_statistics(network);
   for (const auto& [p, parameter] : differences) {
     const auto& info = network.parameters()[p];
+    const double limit = info.owner > normalized ? weight_gradient_limit : normalized_weight_gradient_limit;
     blame(layers[info.owner].weight_gradient_fault,
-          parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name),
-                                     weight_gradient_limit, magnitude_floor * most));
+          parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name), limit,
+                                     magnitude_floor * most));
   }
 }
 

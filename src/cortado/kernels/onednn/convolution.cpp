@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "cortado/kernels/native/depthwise_gradient.h"
 #include "cortado/kernels/onednn/engine.h"
+#include "cortado/kernels/onednn/merged_groups.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/onednn/weighted.h"
 #include "cortado/layers/deconvolution.h"
@@ -157,9 +159,16 @@ KernelOffer make_onednn_convolution(const Task& task) try {
   if (auto reason = misfit(task, options); !reason.empty()) return {nullptr, reason};
   const Window window = options.resolve(task.inputs[0].rank());
   WeightedProblem problem = weighted_problem(task, options.bias_term);
-  problem.canonical = row_major(
-      weight_extents(window, local_groups(task, options), task.local_output(0)[1], task.local_input(0)[1]));
-  return offer_of_window(problem, window, task.input_boxes[0], task.output_boxes[0], plan_convolution);
+  const int64_t groups = local_groups(task, options);
+  problem.canonical =
+      row_major(weight_extents(window, groups, task.local_output(0)[1], task.local_input(0)[1]));
+  KernelOffer offer =
+      offer_of_window(problem, window, task.input_boxes[0], task.output_boxes[0], plan_convolution);
+  if (offer.kernel && groups > 1) {
+    offer.kernel = with_merged_gradient(std::move(offer.kernel), task, groups, make_onednn_convolution);
+    offer.kernel = native::with_depthwise_gradient(std::move(offer.kernel), task);
+  }
+  return offer;
 } catch (const dnnl::error& error) {
   return {nullptr, error.what()};
 }
