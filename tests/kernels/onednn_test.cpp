@@ -1,12 +1,6 @@
 // oneDNN's convolution, deconvolution and inner product against the reference.
 #include "cortado/kernels/onednn/onednn.h"
 
-#include <atomic>
-#include <random>
-#include <thread>
-#include <vector>
-
-#include "cortado/base/parallel_for.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"
@@ -88,31 +82,6 @@ TEST(OnednnConvolution, EqualsReferenceOnParts) {
     task.input_boxes[0] = layer->input_box(task.inputs, 0, 0, task.output_boxes[0]);
     expect_equal(task, make_onednn_convolution);
   }
-}
-
-// oneDNN 2.6 makes wrong ones now and then where several threads make them at once. Sums of small integers
-// are exact; a kernel is wrong as a whole or right.
-TEST(OnednnConvolution, IsRightWhereThreadsMakeKernelsAtOnce) {
-  std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
-  for (unsigned thread = 0; thread < 8; ++thread) {
-    threads.emplace_back([thread, &wrong] {
-      set_compute_threads(1);
-      std::mt19937 random(thread);
-      const auto draw = [&](int64_t least, int64_t most) {
-        return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
-      };
-      for (int i = 0; i < 300; ++i) {
-        const ConvolutionOptions options = convolution(draw(1, 8), {{draw(1, 3), draw(1, 3)}, {1}, {0}, {1}});
-        const Shape shape{draw(1, 3), draw(1, 5), draw(3, 11), draw(3, 11)};
-        const Task task = chain_task({std::make_shared<Convolution>(options)}, shape, Phase::test);
-        const KernelOffer offer = make_onednn_convolution(task);
-        if (offer.kernel && !matches_reference(task, *offer.kernel, 0, DataKind::small_integers)) ++wrong;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 TEST(OnednnConvolution, NamesOrdersByTheirExtents) {
