@@ -170,9 +170,8 @@ void Executor::begin_message(StepIndex index) {
   std::visit(Overloaded{[&](const steps::Load& batch) {
                           if (!keeps_batch_) load(program_.works[batch.work]);
                         },
-                        [&](const steps::Exchange& exchange) {
-                          if (!message.exchange || program_.works[exchange.work].kind == Work::Kind::copy)
-                            bind_batch(index);
+                        [&](const steps::Exchange&) {
+                          bind_batch(index);
                           message.exchange->start();
                         },
                         [&](const steps::OfGroup auto&) { message.transmission->start(); },
