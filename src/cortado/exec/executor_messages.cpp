@@ -106,15 +106,16 @@ void Executor::bind_messages() {
   }
 }
 
-// Not where the source lies in a reader's memory, which is known only when a batch is there.
+// True when the source lies in a reader's memory, which is known only when a batch is there.
+bool Executor::reads_batch(const steps::Exchange& exchange) const {
+  return exchange.from && program_.buffers[exchange.from.buffer].kind == Buffer::Kind::batch;
+}
+
 void Executor::bind_exchange(StepIndex index, const steps::Exchange& exchange) {
-  const Step& step = program_.steps[index];
-  if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) return;
-  std::byte* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
-  std::byte* to =
-      step.writes.empty() || step.writes[0] == exchange.staging ? nullptr : message_pointer(step.writes[0]);
+  if (reads_batch(exchange)) return;
   messages_[index].exchange = std::make_unique<BoundExchange>(
-      program_.movement_of(step), from, to, message_pointer(exchange.staging), communicator_, exchange.tag);
+      program_.movement_of(program_.steps[index]), message_pointer(exchange.from),
+      message_pointer(exchange.to), message_pointer(exchange.staging), communicator_, exchange.tag);
 }
 
 // Makes the transmission of a step that sums or gathers over its group, bound to the step's memory.
@@ -170,8 +171,8 @@ void Executor::begin_message(StepIndex index) {
   std::visit(Overloaded{[&](const steps::Load& batch) {
                           if (!keeps_batch_) load(program_.works[batch.work]);
                         },
-                        [&](const steps::Exchange&) {
-                          bind_batch(index);
+                        [&](const steps::Exchange& exchange) {
+                          bind_batch(index, exchange);
                           message.exchange->start();
                         },
                         [&](const steps::OfGroup auto&) { message.transmission->start(); },
@@ -223,14 +224,12 @@ Activity Executor::activity() const {
 
 // Binds a copy out of a reader's memory, which changes with each batch. Ranks read what they need, so nothing
 // travels.
-void Executor::bind_batch(StepIndex index) {
-  const Step& step = program_.steps[index];
-  if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
-  const Movement& movement = program_.works[step.work()].movement;
-  std::byte* to = step.writes.empty() ? nullptr : message_pointer(step.writes[0]);
-  auto* from = reinterpret_cast<std::byte*>(batch_pointer(step.reads[0].buffer));
-  messages_[index].exchange = std::make_unique<BoundExchange>(movement, from, to, nullptr, communicator_,
-                                                              step.as<steps::Exchange>()->tag);
+void Executor::bind_batch(StepIndex index, const steps::Exchange& exchange) {
+  if (!reads_batch(exchange)) return;
+  const Movement& movement = program_.works[exchange.work].movement;
+  auto* from = reinterpret_cast<std::byte*>(batch_pointer(exchange.from.buffer));
+  messages_[index].exchange = std::make_unique<BoundExchange>(movement, from, message_pointer(exchange.to),
+                                                              nullptr, communicator_, exchange.tag);
 }
 
 Range Executor::update_range(ParameterIndex parameter) const {
