@@ -106,10 +106,7 @@ class Executor {
   struct MessageLog;    // when messages began and arrived
 
   ParameterSlices parameter_slices() const;
-  void check_agreement() const;
-  void check_replicas() const;
   void bind();
-  void meet_groups();
   std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const Step& sum) const;
   std::unique_ptr<Transmission> transmission_of(StepIndex step);

@@ -1,100 +1,15 @@
-// The Executor's part in a job of several ranks: its communication steps, and how ranks check that they
-// agree.
+// The Executor's part in a job of several ranks: its communication steps.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cortado/base/activity.h"
-#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/update.h"
-#include "cortado/program/verify.h"
 
 namespace cortado {
-
-// Gradients are summed element by element as they lie, so all replicas of a slice must have one memory order.
-void Executor::check_agreement() const {
-  if (communicator_.size() == 1) return;
-  std::string mine;
-  for (ParameterIndex p : indices(entries_)) {
-    const auto& entry = parameters_.entries()[entries_[p]];
-    const auto& slice = program_.placement->slices[p][communicator_.rank()];
-    mine += fmt::format("{} {} {}\n", slice ? slice->text() : "none", entry.elements, entry.format.name);
-  }
-  auto lines_of = [](const std::string& text) {
-    IndexedVector<ParameterIndex, std::string> lines;
-    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
-      lines.push_back(text.substr(at, text.find('\n', at) - at));
-    return lines;
-  };
-  const auto texts = texts_of_all(communicator_, mine);
-  const auto own = lines_of(mine);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    const auto other = lines_of(texts[rank]);
-    if (other.size() != own.size()) {
-      throw UserError(fmt::format("rank {} trains another net than rank {}: give all ranks the same files",
-                                  rank, communicator_.rank()));
-    }
-    for (ParameterIndex p : indices(entries_)) {
-      const auto& layout = program_.placement->slices[p];
-      if (layout[rank] != layout[communicator_.rank()] || !layout[rank] || own[p] == other[p]) continue;
-      throw UserError(
-          fmt::format("parameter {} lies otherwise in the memory of rank {} ({}) than of rank {} ({}): "
-                      "use the same program and kernels on all ranks",
-                      network_.parameters()[p].name, rank, other[p], communicator_.rank(), own[p]));
-    }
-  }
-}
-
-// Replicas that each compute the whole gradient must round the same way, or their weights drift apart.
-void Executor::check_replicas() const {
-  using Gradients = Placement::Operation::Gradients;
-  const auto only = [](const auto& operation) { return operation.gradients == Gradients::only; };
-  if (std::ranges::none_of(program_.placement->operations, only)) return;
-  const std::string mine = fmt::format("{} threads", compute_threads());
-  const auto texts = texts_of_all(communicator_, mine);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    if (texts[rank] == mine) continue;
-    throw UserError(fmt::format(
-        "sync = replicate: rank {} has {}, rank {} has {}: gradients that each computes would round "
-        "differently; give all ranks the same --threads, or use allreduce",
-        communicator_.rank(), mine, rank, texts[rank]));
-  }
-}
-
-// All ranks make their groups in one order, since making one may wait for its members. What the members of a
-// group do together must be the same, in the same order, at each of them.
-void Executor::meet_groups() {
-  std::string mine;
-  const Meetings meetings = meetings_of(program_);
-  for (const auto& [group, what] : meetings)
-    mine +=
-        fmt::format("{} {:016x}\n", fmt::join(group, ","), digest(fmt::format("{}", fmt::join(what, ";"))));
-  const auto texts = texts_of_all(communicator_, mine);
-  for (const auto& [group, what] : meetings) {
-    const std::string name = fmt::format("{} ", fmt::join(group, ","));
-    auto line_in = [&](const std::string& text) {
-      const size_t at = ("\n" + text).find("\n" + name);
-      return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
-    };
-    for (int member : group) {
-      if (line_in(texts[static_cast<size_t>(member)]) == line_in(mine)) continue;
-      throw UserError(
-          fmt::format("ranks {} and {} would communicate in another order: use the same program, kernels and "
-                      "kind of processor on all ranks",
-                      communicator_.rank(), member));
-    }
-    communicator_.allreduce(group, static_cast<double*>(nullptr), 0);
-  }
-}
 
 void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
