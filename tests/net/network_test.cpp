@@ -218,7 +218,7 @@ TEST(NetworkBuild, SharedParameters) {
   Network n = load(input + ip("a", "x", w) + ip("b", "a", w2) + loss("b")).network;
   ASSERT_EQ(n.parameters().size(), 2u);
   EXPECT_EQ(n.parameters()[ParameterIndex(0)].users, (std::vector{n.node("a"), n.node("b")}));
-  EXPECT_EQ(n.parameters()[ParameterIndex(0)].owner, n.node("a"));
+  EXPECT_EQ(n.parameters()[ParameterIndex(0)].declared_by, n.node("a"));
   EXPECT_EQ(n.parameters()[ParameterIndex(0)].lr_mult, 2);
   EXPECT_EQ(n.parameter_count(), 12);
 }

@@ -141,7 +141,8 @@ TEST(Weights, Hdf5HasTheSameBytesWheneverItIsWritten) {
   EXPECT_EQ(read_file(folder.file("first")), read_file(folder.file("second")));
 }
 
-// Caffe's HDF5 has a shared parameter once, with its owner; a caffemodel has it with each layer.
+// Caffe's HDF5 has a shared parameter once, with the layer that declares it; a caffemodel has it with each
+// layer.
 TEST(Weights, Hdf5HasSharedParametersOnce) {
   ScratchFolder folder;
   auto product = [](const std::string& name) {
@@ -163,7 +164,7 @@ TEST(Weights, Hdf5HasSharedParametersOnce) {
   EXPECT_EQ(match.of_parameter, (IndexedVector<ParameterIndex, const Blob*>{
                                     &read[0].blobs[0], &read[0].blobs[1], &read[1].blobs[1]}));
   EXPECT_TRUE(match.unmatched_layers.empty());
-  // What its owner lacks is missing.
+  // What the layer that declares it lacks is missing.
   read[0].blobs.erase(read[0].blobs.begin());
   read[0].blobs.insert(read[0].blobs.begin(), Blob{});
   EXPECT_NE(error_of([&] { match_weights(loaded.network, read, "w.h5"); }).find("layer 'a' has 1 blobs"),

@@ -87,8 +87,8 @@ TEST(PlaceBackward, ExchangesGradientsByTheAdjointOfWhatMoved) {
     if (!exchange || program.works[exchange->work].nodes.empty()) continue;
     tags[name_of(program.works[exchange->work], net)].push_back(exchange->tag);
     if (!exchange->backward) continue;
-    EXPECT_EQ(step.reads[0], program.works[exchange->work].output_gradients[0]);
-    EXPECT_EQ(step.writes[0], program.works[exchange->work].input_gradients[0]);
+    EXPECT_EQ(exchange->from, program.works[exchange->work].output_gradients[0]);
+    EXPECT_EQ(exchange->to, program.works[exchange->work].input_gradients[0]);
     EXPECT_TRUE(program.movement_of(step).sums);
   }
   ASSERT_EQ(tags["to b"].size(), 2u);

@@ -1,4 +1,4 @@
-// The pass "place works": which operations a rank has a part in, and which layers run as one.
+// The pass "make works": which operations a rank has a part in, and which layers run as one.
 #include <map>
 
 #include "cortado/layers/batch_norm.h"

@@ -46,12 +46,12 @@ struct MakeOptions {
   bool fuse = true, keep = false;
 };
 
-// A program after the first passes: placed works, also the forward steps, also the backward steps.
+// A program after the first passes: its works, also the forward steps, also the backward steps.
 inline Program with_works(const Network& net, const Cutting& cutting, const MakeOptions& options = {}) {
   Program program;
   program.rank = cutting.rank;
   program.placement = std::make_shared<const Placement>(place(net, cutting.strategies, cutting.ranks));
-  place_works(program, net, options.oracle, options.fuse);
+  make_works(program, net, options.oracle, options.fuse);
   return program;
 }
 inline Program with_forward(const Network& net, const Cutting& cutting, const MakeOptions& options = {}) {

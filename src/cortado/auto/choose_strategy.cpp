@@ -115,7 +115,7 @@ Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& 
   return {std::move(found.strategy), gained};
 }
 
-// True if replicas on any ranks compute the same gradients to the bit (Executor::check_replicas).
+// True if replicas on any ranks compute the same gradients to the bit (exec/agreement.h).
 bool round_the_same(Communicator& job) {
   const std::vector<RankFacts> ranks = facts_of_job(job);
   return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cortado/base/bf16.h"
+#include "cortado/base/error.h"
 #include "cortado/base/shape.h"
 #include "cortado/base/units.h"
 
@@ -34,6 +36,20 @@ constexpr std::string_view name_of(ElementType type) {
       return "bf16";
   }
   return "";
+}
+
+// Returns function.template operator()<E>(), E being what an element of that type is in memory.
+template <typename Function>
+decltype(auto) with_element_type(ElementType type, Function&& function) {
+  switch (type) {
+    case ElementType::f32:
+      return function.template operator()<float>();
+    case ElementType::f64:
+      return function.template operator()<double>();
+    case ElementType::bf16:
+      return function.template operator()<bf16>();
+  }
+  throw InternalError("an element type that is none");
 }
 
 constexpr Bytes bytes_of(int64_t elements, ElementType type) { return {elements * size_of(type)}; }

@@ -4,7 +4,7 @@
 
 namespace cortado {
 
-// Number of compute threads (OpenMP); set once at start from --threads.
+// Number of compute threads (OpenMP) of the calling thread; scopes may change it.
 int compute_threads();
 void set_compute_threads(int threads);
 // Throws UserError with the system's reason unless this process may run so many threads at once: OpenMP would

@@ -49,16 +49,9 @@ void for_each_run(const TensorPart& from, const TensorPart& to, const Box& box, 
 // use.template operator()<From, To>() for the types of the elements.
 template <typename Use>
 void with_types(const TensorPart& from, const TensorPart& to, Use&& use) {
-  auto with_source = [&]<typename From>() {
-    if (to.type == ElementType::bf16)
-      use.template operator()<From, bf16>();
-    else
-      use.template operator()<From, float>();
-  };
-  if (from.type == ElementType::bf16)
-    with_source.template operator()<bf16>();
-  else
-    with_source.template operator()<float>();
+  with_element_type(from.type, [&]<typename From>() {
+    with_element_type(to.type, [&]<typename To>() { use.template operator()<From, To>(); });
+  });
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ struct TensorPart {
 };
 
 // Copies, or adds, `box` of one part to the same place of another; `box` lies within both. Where their types
-// differ elements are converted; sums are of floats, each rounded to the target's type.
+// differ elements are converted; sums are of floats (of doubles, where one is f64), each rounded to the
+// target's type.
 void copy_box(const TensorPart& from, const TensorPart& to, const Box& box);
 void add_box(const TensorPart& from, const TensorPart& to, const Box& box);
 

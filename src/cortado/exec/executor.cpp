@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/exec/agreement.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
@@ -37,8 +38,8 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
          "the program is of another rank");
   entries_ =
       parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order());
-  check_agreement();
-  check_replicas();
+  check_memory_orders(network_, program_, parameters_, entries_, communicator_);
+  check_replicas(*program_.placement, communicator_);
   arena_ = device::Memory(program_.arena, device_);
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
@@ -47,7 +48,7 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
   if (!device_.host_accessible())
     staging_ = std::make_unique<Staging>(program_, parameters_, entries_, arena_);
   bind();
-  meet_groups();
+  meet_groups(program_, communicator_);
   bind_messages();
   start_lane();
 }

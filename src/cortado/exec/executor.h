@@ -106,14 +106,12 @@ class Executor {
   struct MessageLog;    // when messages began and arrived
 
   ParameterSlices parameter_slices() const;
-  void check_agreement() const;
-  void check_replicas() const;
   void bind();
-  void meet_groups();
   std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const Step& sum) const;
   std::unique_ptr<Transmission> transmission_of(StepIndex step);
   void bind_messages();
+  bool reads_batch(const steps::Exchange& exchange) const;
   void bind_exchange(StepIndex step, const steps::Exchange& exchange);
   void start_lane();
   void run_step(StepIndex index, const Update& update);
@@ -122,7 +120,7 @@ class Executor {
   void begin_message(StepIndex index);
   bool message_done(StepIndex index, bool first);
   bool message_arrived(StepIndex index, bool first);  // first: no other under way is needed sooner
-  void bind_batch(StepIndex index);
+  void bind_batch(StepIndex step, const steps::Exchange& exchange);
   void run_late(StepIndex index);
   void note_messages();
   void run_work(StepIndex index);

@@ -8,14 +8,6 @@
 
 namespace cortado {
 
-// Every rank's text, by rank, at every rank. All ranks call it.
-inline std::vector<std::string> texts_of_all(Communicator& communicator, const std::string& mine) {
-  std::vector<std::string> texts;
-  for (const auto& bytes : communicator.all_to_all_bytes(std::as_bytes(std::span(mine))))
-    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return texts;
-}
-
 struct Executor::Bound {
   Kernel* kernel = nullptr;
   Arguments arguments;

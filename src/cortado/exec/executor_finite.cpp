@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cortado/device/host_view.h"
+#include "cortado/exec/agreement.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/kernels/native/update.h"

@@ -1,100 +1,15 @@
-// The Executor's part in a job of several ranks: its communication steps, and how ranks check that they
-// agree.
+// The Executor's part in a job of several ranks: its communication steps.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cortado/base/activity.h"
-#include "cortado/base/digest.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/update.h"
-#include "cortado/program/verify.h"
 
 namespace cortado {
-
-// Gradients are summed element by element as they lie, so all replicas of a slice must have one memory order.
-void Executor::check_agreement() const {
-  if (communicator_.size() == 1) return;
-  std::string mine;
-  for (ParameterIndex p : indices(entries_)) {
-    const auto& entry = parameters_.entries()[entries_[p]];
-    const auto& slice = program_.placement->slices[p][communicator_.rank()];
-    mine += fmt::format("{} {} {}\n", slice ? slice->text() : "none", entry.elements, entry.format.name);
-  }
-  auto lines_of = [](const std::string& text) {
-    IndexedVector<ParameterIndex, std::string> lines;
-    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
-      lines.push_back(text.substr(at, text.find('\n', at) - at));
-    return lines;
-  };
-  const auto texts = texts_of_all(communicator_, mine);
-  const auto own = lines_of(mine);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    const auto other = lines_of(texts[rank]);
-    if (other.size() != own.size()) {
-      throw UserError(fmt::format("rank {} trains another net than rank {}: give all ranks the same files",
-                                  rank, communicator_.rank()));
-    }
-    for (ParameterIndex p : indices(entries_)) {
-      const auto& layout = program_.placement->slices[p];
-      if (layout[rank] != layout[communicator_.rank()] || !layout[rank] || own[p] == other[p]) continue;
-      throw UserError(
-          fmt::format("parameter {} lies otherwise in the memory of rank {} ({}) than of rank {} ({}): "
-                      "use the same program and kernels on all ranks",
-                      network_.parameters()[p].name, rank, other[p], communicator_.rank(), own[p]));
-    }
-  }
-}
-
-// Replicas that each compute the whole gradient must round the same way, or their weights drift apart.
-void Executor::check_replicas() const {
-  using Gradients = Placement::Operation::Gradients;
-  const auto only = [](const auto& operation) { return operation.gradients == Gradients::only; };
-  if (std::ranges::none_of(program_.placement->operations, only)) return;
-  const std::string mine = fmt::format("{} threads", compute_threads());
-  const auto texts = texts_of_all(communicator_, mine);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    if (texts[rank] == mine) continue;
-    throw UserError(fmt::format(
-        "sync = replicate: rank {} has {}, rank {} has {}: gradients that each computes would round "
-        "differently; give all ranks the same --threads, or use allreduce",
-        communicator_.rank(), mine, rank, texts[rank]));
-  }
-}
-
-// All ranks make their groups in one order, since making one may wait for its members. What the members of a
-// group do together must be the same, in the same order, at each of them.
-void Executor::meet_groups() {
-  std::string mine;
-  const Meetings meetings = meetings_of(program_);
-  for (const auto& [group, what] : meetings)
-    mine +=
-        fmt::format("{} {:016x}\n", fmt::join(group, ","), digest(fmt::format("{}", fmt::join(what, ";"))));
-  const auto texts = texts_of_all(communicator_, mine);
-  for (const auto& [group, what] : meetings) {
-    const std::string name = fmt::format("{} ", fmt::join(group, ","));
-    auto line_in = [&](const std::string& text) {
-      const size_t at = ("\n" + text).find("\n" + name);
-      return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
-    };
-    for (int member : group) {
-      if (line_in(texts[static_cast<size_t>(member)]) == line_in(mine)) continue;
-      throw UserError(
-          fmt::format("ranks {} and {} would communicate in another order: use the same program, kernels and "
-                      "kind of processor on all ranks",
-                      communicator_.rank(), member));
-    }
-    communicator_.allreduce(group, static_cast<double*>(nullptr), 0);
-  }
-}
 
 void Executor::bind_messages() {
   messages_.resize(program_.steps.size());
@@ -106,15 +21,16 @@ void Executor::bind_messages() {
   }
 }
 
-// Not where the source lies in a reader's memory, which is known only when a batch is there.
+// True when the source lies in a reader's memory, which is known only when a batch is there.
+bool Executor::reads_batch(const steps::Exchange& exchange) const {
+  return exchange.from && program_.buffers[exchange.from.buffer].kind == Buffer::Kind::batch;
+}
+
 void Executor::bind_exchange(StepIndex index, const steps::Exchange& exchange) {
-  const Step& step = program_.steps[index];
-  if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind == Buffer::Kind::batch) return;
-  std::byte* from = step.reads.empty() ? nullptr : message_pointer(step.reads[0]);
-  std::byte* to =
-      step.writes.empty() || step.writes[0] == exchange.staging ? nullptr : message_pointer(step.writes[0]);
+  if (reads_batch(exchange)) return;
   messages_[index].exchange = std::make_unique<BoundExchange>(
-      program_.movement_of(step), from, to, message_pointer(exchange.staging), communicator_, exchange.tag);
+      program_.movement_of(program_.steps[index]), message_pointer(exchange.from),
+      message_pointer(exchange.to), message_pointer(exchange.staging), communicator_, exchange.tag);
 }
 
 // Makes the transmission of a step that sums or gathers over its group, bound to the step's memory.
@@ -171,8 +87,7 @@ void Executor::begin_message(StepIndex index) {
                           if (!keeps_batch_) load(program_.works[batch.work]);
                         },
                         [&](const steps::Exchange& exchange) {
-                          if (!message.exchange || program_.works[exchange.work].kind == Work::Kind::copy)
-                            bind_batch(index);
+                          bind_batch(index, exchange);
                           message.exchange->start();
                         },
                         [&](const steps::OfGroup auto&) { message.transmission->start(); },
@@ -224,14 +139,12 @@ Activity Executor::activity() const {
 
 // Binds a copy out of a reader's memory, which changes with each batch. Ranks read what they need, so nothing
 // travels.
-void Executor::bind_batch(StepIndex index) {
-  const Step& step = program_.steps[index];
-  if (step.reads.empty() || program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch) return;
-  const Movement& movement = program_.works[step.work()].movement;
-  std::byte* to = step.writes.empty() ? nullptr : message_pointer(step.writes[0]);
-  auto* from = reinterpret_cast<std::byte*>(batch_pointer(step.reads[0].buffer));
-  messages_[index].exchange = std::make_unique<BoundExchange>(movement, from, to, nullptr, communicator_,
-                                                              step.as<steps::Exchange>()->tag);
+void Executor::bind_batch(StepIndex index, const steps::Exchange& exchange) {
+  if (!reads_batch(exchange)) return;
+  const Movement& movement = program_.works[exchange.work].movement;
+  auto* from = reinterpret_cast<std::byte*>(batch_pointer(exchange.from.buffer));
+  messages_[index].exchange = std::make_unique<BoundExchange>(movement, from, message_pointer(exchange.to),
+                                                              nullptr, communicator_, exchange.tag);
 }
 
 Range Executor::update_range(ParameterIndex parameter) const {

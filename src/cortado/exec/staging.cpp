@@ -35,7 +35,7 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
     for (StepIndex other : step.waits)
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
-    std::visit(Overloaded{[&](const steps::Exchange&) { plan_exchange(step, message); },
+    std::visit(Overloaded{[&](const steps::Exchange& exchange) { plan_exchange(exchange, message); },
                           [&](const steps::SumStatistics& sum) {
                             message.reads = message.writes = {copy_of(sum.sums)};
                           },
@@ -52,11 +52,10 @@ Staging::Copy Staging::copy_of(const View& view) const {
   return {arena_.data() + begin, mirror_.data() + begin, {view.bytes.size()}};
 }
 
-void Staging::plan_exchange(const Step& step, Message& message) const {
-  const View& staging = step.as<steps::Exchange>()->staging;
-  if (!step.reads.empty() && program_.buffers[step.reads[0].buffer].kind != Buffer::Kind::batch)
-    message.reads = {copy_of(step.reads[0])};
-  if (!step.writes.empty() && step.writes[0] != staging) message.writes = {copy_of(step.writes[0])};
+void Staging::plan_exchange(const steps::Exchange& exchange, Message& message) const {
+  const View &from = exchange.from, &to = exchange.to;
+  if (from && program_.buffers[from.buffer].kind != Buffer::Kind::batch) message.reads = {copy_of(from)};
+  if (to) message.writes = {copy_of(to)};
 }
 
 // A step's gradients lie one after the other.

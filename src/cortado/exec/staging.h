@@ -62,7 +62,7 @@ class Staging {
     std::unique_ptr<device::Event> out, in;  // null: no step of the communication lane
   };
   Copy copy_of(const View& view) const;
-  void plan_exchange(const Step& step, Message& message) const;
+  void plan_exchange(const steps::Exchange& exchange, Message& message) const;
   void plan_parameters(const Step& step, Message& message) const;
 
   const Program& program_;

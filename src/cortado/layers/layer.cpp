@@ -48,6 +48,21 @@ bool Layer::differentiable(int) const { return true; }
 
 double Layer::default_loss_weight(int) const { return 0; }
 
+Box read_box(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs, int input,
+             const Box& domain_box) {
+  Box box = layer.input_box(inputs, input, 0, domain_box);
+  for (int k = 1; k < static_cast<int>(outputs.size()); ++k) {
+    if (layer.sums(k)) continue;  // reads what output 0 does
+    const Box more = layer.input_box(inputs, input, k, layer.output_box(inputs, outputs, k, domain_box));
+    if (box.empty()) {
+      box = more;
+    } else if (!more.empty()) {
+      box = box.hull(more);
+    }
+  }
+  return box;
+}
+
 void check_count(std::string_view what, size_t count, int low, int high) {
   int n = static_cast<int>(count);
   if (n >= low && (high < 0 || n <= high)) return;

@@ -135,6 +135,10 @@ class Layer {
 
 using LayerPtr = std::shared_ptr<const Layer>;
 
+// The part of input `input` that computing `domain_box` reads, for all outputs together; it may be empty.
+Box read_box(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs, int input,
+             const Box& domain_box);
+
 // Throws UserError "needs 2 inputs, has 1" unless low <= count <= high (high < 0: any number).
 void check_count(std::string_view what, size_t count, int low, int high);
 

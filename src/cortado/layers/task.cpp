@@ -51,11 +51,7 @@ Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> sum
     task.output_boxes[k] = layer.output_box(task.inputs, task.outputs, static_cast<int>(k), domain_box);
   }
   for (size_t i = 0; i < task.inputs.size(); ++i) {
-    const int input = static_cast<int>(i);
-    Box& box = task.input_boxes[i] = layer.input_box(task.inputs, input, 0, domain_box);
-    for (int k = 1; k < static_cast<int>(task.outputs.size()); ++k) {
-      if (!layer.sums(k)) box = box.hull(layer.input_box(task.inputs, input, k, task.output_boxes[k]));
-    }
+    task.input_boxes[i] = read_box(layer, task.inputs, task.outputs, static_cast<int>(i), domain_box);
   }
   if (summed) task.input_boxes[0][1] = *summed;
   return task;

@@ -230,7 +230,7 @@ class NetworkBuilder {
                             .spec = std::move(specs[i]),
                             .lr_mult = declared.lr_mult,
                             .decay_mult = declared.decay_mult,
-                            .owner = here(),
+                            .declared_by = here(),
                             .users = {here()},
                             .one_shape = true,
                             .wants_gradient = false});
@@ -238,24 +238,24 @@ class NetworkBuilder {
   }
 
   // Makes `node` a user of all parameters of the node that it computes a part of.
-  void share_all(const std::string& owner, Network::Node& node) {
+  void share_all(const std::string& name, Network::Node& node) {
     const auto backward = std::views::reverse(nodes);
-    const auto whole = std::ranges::find(backward, owner, &Network::Node::name);
+    const auto whole = std::ranges::find(backward, name, &Network::Node::name);
     node.parameters = whole->parameters;
     node.parameter_shapes = whole->parameter_shapes;
     for (ParameterIndex parameter : node.parameters) parameters[parameter].users.push_back(here());
   }
 
-  // Makes `layer` a user of a parameter that an earlier layer owns. A multiplier of 1 counts as not given.
+  // Makes `layer` a user of a parameter of an earlier layer. A multiplier of 1 counts as not given.
   void share(const LayerDeclaration& layer, const ParameterSpec& spec,
              const LayerDeclaration::Parameter& declared, Network::Parameter& parameter) const {
-    std::string owner = parameter.owner < here() ? nodes[parameter.owner].name : layer.name;
+    std::string declaring = parameter.declared_by < here() ? nodes[parameter.declared_by].name : layer.name;
     bool fits = declared.permissive ? spec.shape.size() == parameter.spec.shape.size()
                                     : spec.shape == parameter.spec.shape;
     if (!fits) {
-      throw UserError(
-          fmt::format("{} shares parameter '{}' of layer '{}' but needs the shape {} instead of {}",
-                      layer.text(), parameter.name, owner, spec.shape.text(), parameter.spec.shape.text()));
+      throw UserError(fmt::format(
+          "{} shares parameter '{}' of layer '{}' but needs the shape {} instead of {}", layer.text(),
+          parameter.name, declaring, spec.shape.text(), parameter.spec.shape.text()));
     }
     merge_multiplier(layer, parameter.name, "lr_mult", declared.lr_mult, parameter.lr_mult);
     merge_multiplier(layer, parameter.name, "decay_mult", declared.decay_mult, parameter.decay_mult);

@@ -65,7 +65,7 @@ class Network {
     ParameterSpec spec;
     ElementType type = ElementType::f32;
     double lr_mult = 1, decay_mult = 1;
-    NodeIndex owner;  // the node that declares it first
+    NodeIndex declared_by;  // the node that declares it first
     std::vector<NodeIndex> users;
     bool one_shape = true;        // false: users see its elements, in row-major order, in other shapes
     bool wants_gradient = false;  // learnable, lr_mult != 0, and a loss depends on it

@@ -121,7 +121,7 @@ bool has_blob(const LayerWeights& entry, size_t index) {
 bool stands_earlier(const Network& network, NodeIndex n, size_t index) {
   const std::vector<ParameterIndex>& parameters = network.nodes()[n].parameters;
   const auto own = std::ranges::find(parameters, parameters[index]);
-  return network.parameters()[parameters[index]].owner != n ||
+  return network.parameters()[parameters[index]].declared_by != n ||
          own < parameters.begin() + static_cast<ptrdiff_t>(index);
 }
 

@@ -15,17 +15,7 @@ LayerCutter::LayerCutter(const Layer& layer, std::span<const Shape> inputs, std:
       bias_after_(config.degrees.r > 1 && layer.without_bias() != nullptr) {}
 
 Box LayerCutter::reads(int input, int index) const {
-  const Box domain = this->domain(index);
-  Box box = layer_.input_box(inputs_, input, 0, domain);
-  for (int k = 1; k < static_cast<int>(outputs_.size()); ++k) {
-    if (layer_.sums(k)) continue;  // reads what output 0 does
-    const Box more = layer_.input_box(inputs_, input, k, layer_.output_box(inputs_, outputs_, k, domain));
-    if (box.empty()) {
-      box = more;
-    } else if (!more.empty()) {
-      box = box.hull(more);
-    }
-  }
+  Box box = read_box(layer_, inputs_, outputs_, input, domain(index));
   if (config_.degrees.r > 1 && input == 0) box[1] = summed_channels(index);
   return box;
 }

@@ -20,9 +20,10 @@ struct Transfer {
 
 // What moves so that every rank gets its box of `needed`, ordered by receiver, then sender. What a rank has
 // already is a transfer from it to itself. Boxes of `owned` are disjoint; but a rank whose own box contains
-// what it needs takes nothing from others, even if they overlap. Planner, lowering and simulator share this
-// function. The adjoint (DeePa, section 3; docs/explanation/cutting.md) moves the same boxes from `to` to
-// `from` and sums them there.
+// what it needs takes nothing from others, even if they overlap. The movements of Programs come from it; the
+// planner and the simulator count bytes with ExchangeVolumes (cost/exchange_volume.h), and a test finds them
+// equal. The adjoint (DeePa, section 3; docs/explanation/cutting.md) moves the same boxes from `to` to `from`
+// and sums them there.
 std::vector<Transfer> transfers(const Layout& owned, const Layout& needed);
 
 // True when each rank that needs something holds exactly that.

@@ -78,14 +78,14 @@ void check_node(const Network& network, NodeIndex index, const LayerStrategy& st
 void check_shared(const Network& network, const NodeStrategies& strategies, const std::string& where) {
   for (const auto& parameter : network.parameters()) {
     for (NodeIndex user : parameter.users) {
-      const LayerStrategy &first = strategies[parameter.owner], &other = strategies[user];
+      const LayerStrategy &first = strategies[parameter.declared_by], &other = strategies[user];
       if (first.config.degrees.c == other.config.degrees.c &&
           first.config.degrees.r == other.config.degrees.r && first.config.devices == other.config.devices &&
           first.sync == other.sync)
         continue;
       throw UserError(fmt::format(
           "{}: layers '{}' and '{}' share parameter '{}': give both the same c, r, devices and sync", where,
-          network.nodes()[parameter.owner].name, network.nodes()[user].name, parameter.name));
+          network.nodes()[parameter.declared_by].name, network.nodes()[user].name, parameter.name));
     }
   }
 }

@@ -275,7 +275,7 @@ class BackwardBuilder {
   }
 
   // Once the last layer that uses a parameter has added to its gradient, the gradient is summed over the
-  // ranks that hold the same slice, and the parameter updated: at once where nothing is summed, else after
+  // ranks that hold the same slice, and the parameter updated: on one rank right after the layer, else after
   // the backward pass, so that computing never waits for the sum.
   void place_gradient_sums(const Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
@@ -309,7 +309,7 @@ class BackwardBuilder {
     }
   }
 
-  // Updates that need no sum run right after the layer's backward steps.
+  // On one rank updates run right after the layer's backward steps.
   void place_local_updates() {
     if (program_.placement->ranks > 1) return;
     for (Step& step : updates_) program_.steps.push_back(std::move(step));

@@ -14,7 +14,7 @@ class ChunkEnds {
 
   // True when a chunk ends before `parameter`, the next one.
   bool before(ParameterIndex parameter) {
-    const NodeIndex layer = network_.parameters()[parameter].owner;
+    const NodeIndex layer = network_.parameters()[parameter].declared_by;
     const bool other_layer = layer != layer_;
     if (other_layer) ++layers_;
     layer_ = layer;

@@ -14,7 +14,8 @@ Step exchange_step(Program& program, WorkIndex index, bool backward, const View&
   const Work& work = program.works[index];
   const Movement movement = backward ? adjoint(work.movement) : work.movement;
   const auto operations = static_cast<int>(program.placement->operations.size());
-  steps::Exchange exchange{.work = index, .backward = backward, .group = movement.group};
+  steps::Exchange exchange{
+      .work = index, .backward = backward, .from = from, .to = to, .group = movement.group};
   exchange.tag = 2 * (work.operations[0].value() + work.part.number * operations) + (backward ? 1 : 0);
   Step step{.lane = Lane::communication};
   if (from) step.reads = {from};

@@ -81,8 +81,11 @@ Work make_work(const Program& program, const std::vector<OperationIndex>& chain,
   return work;
 }
 
-Work place_chain(const Program& program, const Network& network, const TaskOracle& oracle,
-                 std::vector<OperationIndex> chain) {
+}  // namespace
+
+Work make_chain(const Program& program, const Network& network, const TaskOracle& oracle,
+                OperationIndex first, bool fuse) {
+  auto chain = fuse ? chain_from(*program.placement, first) : std::vector<OperationIndex>{first};
   for (; chain.size() > 1; chain.pop_back()) {
     Task task = chain_task(program, network, chain);
     if (auto facts = oracle(task)) return make_work(program, chain, std::move(task), *facts);
@@ -91,39 +94,6 @@ Work place_chain(const Program& program, const Network& network, const TaskOracl
   auto facts = oracle(task);
   ensure(facts.has_value(), "the oracle refused a single layer");
   return make_work(program, chain, std::move(task), *facts);
-}
-
-Movement movement_of(const Program& program, const Operation& operation) {
-  const Placement::Value& moved = program.placement->values[operation.inputs[0]];
-  const Layout& from = moved.layout;
-  const Layout& to = program.placement->values[operation.outputs[0]].layout;
-  const ElementType sum_type = program.placement->values[operation.outputs[0]].type;
-  return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank, moved.type)
-                                                 : sum_movement(from, to, program.rank, moved.type, sum_type);
-}
-
-}  // namespace
-
-void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse) {
-  const auto& operations = program.placement->operations;
-  IndexedVector<OperationIndex, bool> placed(operations.size(), false);
-  for (OperationIndex index : indices(operations)) {
-    const Operation& operation = operations[index];
-    if (placed[index]) continue;
-    if (operation.kind == Operation::Kind::compute) {
-      if (!operation.domain[program.rank]) continue;
-      auto chain = fuse ? chain_from(*program.placement, index) : std::vector<OperationIndex>{index};
-      program.works.push_back(place_chain(program, network, oracle, chain));
-      for (OperationIndex member : program.works.back().operations) placed[member] = true;
-      continue;
-    }
-    Work work{.kind = operation.kind, .operations = {index}};
-    work.backward_only = operation.gradients == Operation::Gradients::only;
-    if (operation.node) work.nodes = {operation.node};
-    if (operation.kind != Operation::Kind::source) work.movement = movement_of(program, operation);
-    if (operation.kind == Operation::Kind::source || !work.movement.nothing())
-      program.works.push_back(std::move(work));
-  }
 }
 
 }  // namespace cortado

@@ -120,19 +120,16 @@ class Halver {
   }
 
   void halve_exchange(StepIndex s) {
-    const Step whole = program_.steps[s];
-    const auto& [work, backward, staging, tag, group] = *whole.as<steps::Exchange>();
-    const Movement movement = program_.works[work].movement;
+    const steps::Exchange whole = *program_.steps[s].as<steps::Exchange>();
+    const Movement movement = program_.works[whole.work].movement;
     const Range all = (*(movement.from ? movement.from : movement.to))[0];
     for (int number : {0, 1}) {
-      Work half = half_of(work, number, all);
+      Work half = half_of(whole.work, number, all);
       const Range samples = part_of(all, number, 2);
       half.movement = of_samples(movement, samples);
-      const auto view_of = [&](const std::vector<View>& views) {
-        return views.empty() || views[0] == staging ? View{} : of_samples(views[0], samples, all);
-      };
       const WorkIndex part = add_work(std::move(half));
-      halves_[s].push_back(exchange_step(program_, part, false, view_of(whole.reads), view_of(whole.writes)));
+      halves_[s].push_back(exchange_step(program_, part, false, of_samples(whole.from, samples, all),
+                                         of_samples(whole.to, samples, all)));
     }
   }
 
@@ -154,8 +151,8 @@ class Halver {
   void halve_writers(StepIndex exchange) {
     StepIndex s = exchange;
     --s;
-    const auto& moved = program_.steps[exchange].reads;
-    while (s && (moved.empty() || !touches(program_.steps[s].writes, moved[0]))) --s;
+    const View moved = program_.steps[exchange].as<steps::Exchange>()->from;
+    while (s && (!moved || !touches(program_.steps[s].writes, moved))) --s;
     for (; s && halve_computing(s); --s)
       if (!program_.works[program_.steps[s].work()].parameters.empty()) return;
   }

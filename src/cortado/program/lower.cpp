@@ -27,8 +27,8 @@ Program lower(const Network& network, std::shared_ptr<const Placement> placement
     if (options.after_pass) options.after_pass(pass, program);
   };
   const TaskOracle tasks = options.keep_tensors ? without_in_place(oracle) : oracle;
-  place_works(program, network, tasks, options.fuse);
-  done("place works");
+  make_works(program, network, tasks, options.fuse);
+  done("make works");
   place_forward(program, network);
   done("place forward");
   if (network.learns()) place_backward(program, network, options.keep_tensors);

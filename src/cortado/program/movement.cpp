@@ -9,8 +9,8 @@ namespace cortado {
 
 bool contiguous(const Box& part, const Box& held) {
   bool inside_run = false;  // an axis before, in the order of memory, has more than one index
-  for (int i = 0; i < part.rank(); ++i) {
-    const int axis = i == 0 ? 0 : i == part.rank() - 1 ? 1 : i + 1;
+  for (int place = 0; place < part.rank(); ++place) {
+    const int axis = memory_axis(part.rank(), place);
     if (inside_run && part[axis] != held[axis]) return false;
     inside_run |= part[axis].size() > 1;
   }

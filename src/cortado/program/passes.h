@@ -7,9 +7,9 @@ namespace cortado {
 
 // The passes of lower(), each in its own file.
 
-// Makes a Work of every operation that this rank takes part in; groups layers into chains that one kernel
-// runs and asks the oracle. (fuse.cpp)
-void place_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse);
+// Makes a Work of every operation that this rank takes part in, the movements among them; with `fuse`, of a
+// chain of layers where one kernel runs it. (works.cpp)
+void make_works(Program& program, const Network& network, const TaskOracle& oracle, bool fuse);
 
 // Gives every value a buffer, in place where no one needs the old value, and makes the forward steps.
 // (forward.cpp)
@@ -47,6 +47,11 @@ void add_memory_waits(Program& program);
 
 // Sets Step::needed of each message. (need.cpp)
 void find_needs(Program& program);
+
+// The Work of the longest chain of layers from `first` on that one kernel runs, as the oracle says; without
+// `fuse`, of that layer alone. (fuse.cpp)
+Work make_chain(const Program& program, const Network& network, const TaskOracle& oracle,
+                OperationIndex first, bool fuse);
 
 // The step that runs a movement or its adjoint between two views; nowhere: this rank has no part of the
 // tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)

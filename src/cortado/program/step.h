@@ -60,7 +60,8 @@ struct Exchange {  // moves a tensor: the movement of its work, backward its adj
   static constexpr StepFacts facts{.name = "exchange"};  // its movement may be a collective
   WorkIndex work{};
   bool backward = false;
-  View staging{};
+  View from{}, to{};         // read and written: the tensor before and after; nowhere: none is
+  View staging{};            // what is packed; nowhere: nothing
   int tag = -1;              // the same on all ranks
   std::vector<int> group{};  // of a collective, else empty
 };

@@ -49,11 +49,12 @@ namespace {
 
 // "layer 'conv1'", and how many more have parameters in it.
 std::string layers_text(const Network& network, const Step& step) {
-  std::set<NodeIndex> owners;
-  for (ParameterIndex parameter : step.parameters()) owners.insert(network.parameters()[parameter].owner);
-  const NodeIndex first = network.parameters()[step.parameters()[0]].owner;
+  std::set<NodeIndex> layers;
+  for (ParameterIndex parameter : step.parameters())
+    layers.insert(network.parameters()[parameter].declared_by);
+  const NodeIndex first = network.parameters()[step.parameters()[0]].declared_by;
   std::string text = fmt::format("layer '{}'", network.nodes()[first].name);
-  if (owners.size() > 1) text += fmt::format(" and {} more", owners.size() - 1);
+  if (layers.size() > 1) text += fmt::format(" and {} more", layers.size() - 1);
   return text;
 }
 

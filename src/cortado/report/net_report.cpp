@@ -25,7 +25,7 @@ LayerSummary summary_of(const Network& network, NodeIndex index) {
   for (ParameterIndex p : node.parameters) {
     const Network::Parameter& parameter = network.parameters()[p];
     if (summary.kernel.empty()) summary.kernel = parameter.spec.shape.text();
-    if (parameter.owner == index && parameter.spec.learnable)
+    if (parameter.declared_by == index && parameter.spec.learnable)
       summary.parameters += parameter.spec.shape.size();
   }
   for (TensorIndex output : node.outputs) {

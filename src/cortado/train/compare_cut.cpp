@@ -282,7 +282,7 @@ void enter(const Network& network, const std::map<ParameterIndex, ParameterDiffe
   for (const auto& [p, parameter] : differences) {
     const double scale = std::max(parameter.magnitude, magnitude_floor * most);
     const double relative = parameter.difference.largest() == 0 ? 0 : parameter.difference.largest() / scale;
-    raise(layers[network.parameters()[p].owner].*column, relative);
+    raise(layers[network.parameters()[p].declared_by].*column, relative);
   }
 }
 
@@ -302,8 +302,9 @@ void blame_weights(const Network& network, const std::map<ParameterIndex, Parame
   const NodeIndex normalized = last_statistics(network);
   for (const auto& [p, parameter] : differences) {
     const auto& info = network.parameters()[p];
-    const double limit = info.owner > normalized ? weight_gradient_limit : normalized_weight_gradient_limit;
-    blame(layers[info.owner].weight_gradient_fault,
+    const double limit =
+        info.declared_by > normalized ? weight_gradient_limit : normalized_weight_gradient_limit;
+    blame(layers[info.declared_by].weight_gradient_fault,
           parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name), limit,
                                      magnitude_floor * most));
   }

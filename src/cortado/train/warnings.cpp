@@ -19,12 +19,12 @@ std::vector<std::string> undecayed_parameters(const Network& network, const Upda
   for (const Network::Parameter& parameter : network.parameters()) {
     const bool decays = options.weight_decay * parameter.decay_mult != 0;
     if (parameter.wants_gradient || !parameter.spec.learnable || parameter.lr_mult == 0 || !decays) continue;
-    const Network::Node& owner = network.nodes()[parameter.owner];
+    const Network::Node& layer = network.nodes()[parameter.declared_by];
     lines.push_back(
         fmt::format("{}: layer '{}': parameter '{}' has no gradient and keeps its values, which Caffe would "
                     "let weight_decay "
                     "shrink; give it lr_mult: 0 or decay_mult: 0",
-                    owner.where.text(), owner.name, parameter.name));
+                    layer.where.text(), layer.name, parameter.name));
   }
   return lines;
 }

@@ -59,7 +59,7 @@ class MpiExchange : public Transmission {
   template <typename Init>
   void add(const MessagePart& part, int tag, Init init, int64_t& bytes) {
     bytes += bytes_of(part.count, part.type).count;
-    const MPI_Datatype type = part.type == ElementType::bf16 ? mpi_type<bf16>() : mpi_type<float>();
+    const MPI_Datatype type = with_element_type(part.type, []<typename E>() { return mpi_type<E>(); });
     for (int64_t done = 0; done < part.count; done += longest_message) {
       int count = static_cast<int>(std::min(longest_message, part.count - done));
       requests_.push_back(MPI_REQUEST_NULL);
