@@ -11,7 +11,7 @@ namespace {
 
 using RankGroups = std::vector<std::vector<int>>;
 
-// The index-th devices of a list with the same part(index), of `parts`.
+// Splits a list of ranks into `parts` groups: the rank at position i goes to group part(i).
 template <typename Part>
 RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
   RankGroups groups(static_cast<size_t>(parts));
