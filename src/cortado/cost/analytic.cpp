@@ -171,7 +171,7 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
       ++(machine_.crosses_nodes(from, to) ? leaving : staying)[static_cast<size_t>(machine_.node_of(from))];
     });
   }
-  const double rounds = kind == Collective::allreduce ? 2 : 1, all = static_cast<double>(bytes.count);
+  const double rounds = rounds_of(kind), all = static_cast<double>(bytes.count);
   double slowest = 0;
   for (const auto& group : groups) {
     const double members = static_cast<double>(group.size());

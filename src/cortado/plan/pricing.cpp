@@ -79,7 +79,7 @@ class GroupPricer::Run {
     int64_t members = 0;
     for (const auto& group : groups) members += std::ssize(group) - 1;
     if (members == 0) return {};
-    sent += {(kind == Collective::allreduce ? 2 : 1) * members * bytes.count};
+    sent += {rounds_of(kind) * members * bytes.count};
     return costs_.collective(kind, groups, bytes);
   }
 
