@@ -45,7 +45,7 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
 
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice) {
-  if (kernels_of(cut) != measured_kernels) return {.only = kernels_of(cut)};
+  if (kernels_of(cut) != measured_kernels) return {.kernels = kernels_of(cut)};
   JobTimes times(job, notice);
   KernelChoice choice = choose_measured(network, compiled, times);
   times.save();

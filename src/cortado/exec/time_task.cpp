@@ -263,16 +263,16 @@ Task rest_of(const Task& task, size_t layers) {
 
 }  // namespace
 
-std::vector<ChainPart> parts_of(const Task& task, const std::string& only_kernel) {
+std::vector<ChainPart> parts_of(const Task& task, const std::string& kernels) {
   std::vector<ChainPart> parts;
   for (Task rest = task;;) {
     size_t layers = rest.layers.size();
     Task front = rest;
-    Selection selection = select_kernel(front, only_kernel);
+    Selection selection = select_kernel(front, kernels);
     // Do as the Executor does: the reference would run the chain layer by layer, and gain nothing.
     while (layers > 1 && selection.implementation == "reference") {
       front = front_of(rest, --layers);
-      selection = select_kernel(front, only_kernel);
+      selection = select_kernel(front, kernels);
     }
     parts.push_back({std::move(front), std::move(selection)});
     if (layers == rest.layers.size()) return parts;
@@ -280,10 +280,10 @@ std::vector<ChainPart> parts_of(const Task& task, const std::string& only_kernel
   }
 }
 
-PassTimes time_task(const Task& task, const std::string& only_kernel, int most_runs) {
+PassTimes time_task(const Task& task, const std::string& kernels, int most_runs) {
   PassTimes times;
   if (task.layer().writes_files()) return times;
-  for (const ChainPart& part : parts_of(task, only_kernel)) {
+  for (const ChainPart& part : parts_of(task, kernels)) {
     const PassTimes one = Stage(part.task, *part.selection.kernel).run(most_runs);
     times.forward += one.forward;
     times.backward_weights += one.backward_weights;
