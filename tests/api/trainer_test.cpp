@@ -278,6 +278,13 @@ TEST_F(TrainerTest, RefusesWhatCannotBe) {
                 .find("solver: lr_policy: 'fixd' is unknown"),
             std::string::npos);
   EXPECT_NE(complaint(small_solver(prefix()), bars(), {.kernels = "slow"}).find("slow"), std::string::npos);
+  EXPECT_TRUE(complaint(small_solver(prefix()), bars(), {.kernels = "onednn", .fast_math = true})
+                  .starts_with("fast_math: allows more kernels, and kernels onednn allows fewer"));
+  const auto scheduled = [&](const Schedule& schedule) {
+    return complaint(small_solver(prefix()), bars(), {.strategy = Strategy("data").with(schedule)});
+  };
+  EXPECT_TRUE(scheduled({.gradient_chunks = "some"}).starts_with("gradient_chunks: 'some'"));
+  EXPECT_TRUE(scheduled({.replicate = {"cnov"}}).starts_with("replicate: 'cnov' fits no layer"));
   EXPECT_EQ(error_of([] { Network::from_text("layer { name: \"a\" typ: \"ReLU\" }"); }),
             "net:1:22: LayerParameter has no field 'typ'; did you mean 'type'?");
 }

@@ -35,7 +35,7 @@ class WholeNet {
   WholeNet()
       : loaded_(load_network(branched_net(), net_state(Phase::test), declared_source_shapes)),
         executor_(loaded_.network,
-                  compile(loaded_.network, {.kernels = {.only = "reference"}, .keep_tensors = true}),
+                  compile(loaded_.network, {.kernels = {.kernels = "reference"}, .keep_tensors = true}),
                   parameters_, {{"data", [this] { return next(); }}}, {.seed = 3}) {}
 
   void write_weights(const std::string& path) const {

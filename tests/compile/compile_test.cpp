@@ -46,13 +46,13 @@ TEST(Compile, TakesTheKernelsThatAreChosen) {
       text += kernel.implementation + " ";
     return text;
   };
-  EXPECT_EQ(names({.only = "reference"}).find("implicit-gemm"), std::string::npos);
-  EXPECT_NE(names({.only = "implicit-gemm"}).find("implicit-gemm"), std::string::npos);
+  EXPECT_EQ(names({.kernels = "reference"}).find("implicit-gemm"), std::string::npos);
+  EXPECT_NE(names({.kernels = "implicit-gemm"}).find("implicit-gemm"), std::string::npos);
   const auto of_task = [](const Task& task) {
     return task.layer().type() == "Convolution" ? "lowering-1" : "";
   };
-  EXPECT_NE(names({.only = "reference", .of_task = of_task}).find("lowering-1"), std::string::npos);
-  EXPECT_THROW(compile(net, {.kernels = {.only = "no such kernels"}}), UserError);
+  EXPECT_NE(names({.kernels = "reference", .of_task = of_task}).find("lowering-1"), std::string::npos);
+  EXPECT_THROW(compile(net, {.kernels = {.kernels = "no such kernels"}}), UserError);
 }
 
 // A profile is asked once for a problem, whatever the ranks, and knows that problems differ.
@@ -74,7 +74,7 @@ TEST(Compile, AnUnknownProfileIsAGuess) {
   const Network net = lenet();
   KernelProfile unknown = KernelProfile::unknown();
   const Program guessed = compile_job(net, {}, unknown)[0];
-  const Program run = compile(net, {.kernels = {.only = "reference"}}).program;
+  const Program run = compile(net, {.kernels = {.kernels = "reference"}}).program;
   EXPECT_LT(guessed.works.size(), run.works.size());
   EXPECT_NE(whole_text(guessed, net), whole_text(run, net));
 }

@@ -121,7 +121,7 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     ParameterStore store(device);
     Compiled compiled = compile(net, {.strategies = strategies,
                                       .schedule = strategy.schedule,
-                                      .kernels = {.only = kernels},
+                                      .kernels = {.kernels = kernels},
                                       .ranks = ranks,
                                       .rank = communicator.rank()});
     batches.restrict(compiled.program.samples());

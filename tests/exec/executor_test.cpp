@@ -77,7 +77,7 @@ TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Network net = random_net(seed);
-    Training plain = train(net, {.kernels = {.only = "reference"}, .keep_tensors = true, .fuse = false});
+    Training plain = train(net, {.kernels = {.kernels = "reference"}, .keep_tensors = true, .fuse = false});
     Training planned = train(net, {});
     Training kept = train(net, {.keep_tensors = true});
     EXPECT_EQ(kept.losses, planned.losses);
@@ -109,7 +109,7 @@ TEST(Executor, TestNetSharesTheWeightsOfTheTrainNet) {
   const testing::TestDevice device;
   ParameterStore store(device);
   Executor trainer(train_net, compile(train_net), store, random_source(batch));
-  const auto reference = [&] { return compile(test_net, {.kernels = {.only = "reference"}}); };
+  const auto reference = [&] { return compile(test_net, {.kernels = {.kernels = "reference"}}); };
   Executor tester(test_net, reference(), store, random_source(batch));
   double before = tester.run(0);
   trainer.run(0, [&](EntryIndex index) { testing::descend(store, index, 0.1f); });

@@ -81,7 +81,7 @@ void expect_found(const Way& way, const Plant& plant) {
     const testing::TestDevice device;
     ParameterStore store(device);
     Compiled compiled = compile(net, {.strategies = resolve(strategy, net, way.ranks, "test"),
-                                      .kernels = {.only = way.kernels},
+                                      .kernels = {.kernels = way.kernels},
                                       .ranks = way.ranks,
                                       .rank = communicator.rank(),
                                       .fuse = way.fuse});
@@ -161,7 +161,7 @@ std::string found_with(const Network& net, const std::string& kernels, float wei
   std::vector<float> data(static_cast<size_t>(finite_images.size()), 3e38f), labels{0, 1, 2, 1};
   const BatchSource source = [&] { return std::vector<const float*>{data.data(), labels.data()}; };
   ParameterStore store;
-  Executor executor(net, compile(net, {.kernels = {.only = kernels}}), store, {{"data", source}});
+  Executor executor(net, compile(net, {.kernels = {.kernels = kernels}}), store, {{"data", source}});
   const EntryIndex entry = store.find("conv1/weight");
   store.set(entry, std::vector<float>(static_cast<size_t>(store.entries()[entry].canonical_size()), weight));
   return executor.all_finite(executor.run(0)) ? "" : executor.first_non_finite();

@@ -76,7 +76,7 @@ struct RankRun {
 inline constexpr const char* unpadded = "lowering-1";
 
 // Runs an iteration on `ranks` threads. Data are zeros: nobody looks at values here.
-inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::string& only_kernel = {}) {
+inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::string& kernels = {}) {
   const Network network = net.build();
   std::vector<RankRun> runs(static_cast<size_t>(ranks));
   LocalJob job(ranks);
@@ -94,7 +94,7 @@ inline std::vector<RankRun> run_job(const CutNet& net, int ranks, const std::str
     };
     Executor executor(network,
                       compile(network, {.strategies = net.strategies(),
-                                        .kernels = {.only = only_kernel},
+                                        .kernels = {.kernels = kernels},
                                         .ranks = communicator.size(),
                                         .rank = communicator.rank()}),
                       store, sources, {.communicator = &communicator});

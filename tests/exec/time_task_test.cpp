@@ -81,5 +81,21 @@ TEST(TimeTask, RunsChains) {
   EXPECT_EQ(passes(time_task(fused, "reference")), "fwb");
 }
 
+// A chain's first layer may read f32 samples in a net of bf16. What lies between its parts is bf16.
+TEST(TimeTask, PartsOfChainsReadWhatThePartBeforeWrites) {
+  Task chain = task_of(convolution(), {{2, 16, 12, 12}});
+  chain.layers.push_back(std::make_shared<Pointwise>(ReluOptions{}));
+  chain.input_types = {ElementType::f32};
+  chain.output_types = {ElementType::bf16};
+  const std::vector<ChainPart> parts = parts_of(chain, "reference");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].task.input_type(0), ElementType::f32);
+  EXPECT_EQ(parts[0].task.output_type(0), ElementType::bf16);
+  EXPECT_EQ(parts[1].task.input_type(0), ElementType::bf16);
+  EXPECT_EQ(parts[1].task.output_type(0), ElementType::bf16);
+  EXPECT_EQ(parts[1].task.input_boxes[0], parts[0].task.output_boxes[0]);
+  EXPECT_EQ(passes(time_task(chain, "reference")), "fwb");
+}
+
 }  // namespace
 }  // namespace cortado

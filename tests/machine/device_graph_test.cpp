@@ -131,10 +131,10 @@ TEST(DeviceGraph, FirstRefusesMoreDevicesThanThereAre) {
 
 TEST(TaskFactors, AreByKindAndPhase) {
   TaskFactors factors;
-  EXPECT_EQ(factors.at(TaskKind::memory, TaskPhase::backward), 1);
-  factors.at(TaskKind::inner_product, TaskPhase::backward_weights) = 0.5;
+  EXPECT_EQ(factors.at(TaskKind::memory, TaskPass::backward), 1);
+  factors.at(TaskKind::inner_product, TaskPass::backward_weights) = 0.5;
   EXPECT_EQ(factors.values[1][1], 0.5);
-  EXPECT_EQ(std::as_const(factors).at(TaskKind::inner_product, TaskPhase::backward_weights), 0.5);
+  EXPECT_EQ(std::as_const(factors).at(TaskKind::inner_product, TaskPass::backward_weights), 0.5);
 }
 
 }  // namespace

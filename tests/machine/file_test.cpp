@@ -129,8 +129,8 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
   EXPECT_EQ(graph.nic(1).bytes_per_second, 4e9);
   EXPECT_EQ(graph.bus(1).bytes_per_second, 6e9);
   EXPECT_EQ(graph.node(1).cores, 8);
-  EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPhase::backward), 0.25);
-  EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPhase::forward), 1);
+  EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPass::backward), 0.25);
+  EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPass::forward), 1);
   EXPECT_EQ(graph.calibration().exchange_correction, 2);
   EXPECT_EQ(graph.calibration().message_overhead, (MessageOverhead{.node = 0, .network = 2.5e-10}));
   EXPECT_EQ(graph.calibration().allreduce, (std::vector<CollectiveTime>{{4, {4096}, {6e-6}}}));

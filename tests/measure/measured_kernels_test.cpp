@@ -81,7 +81,7 @@ TEST_F(MeasuredKernels, LeaveOtherLayersToTheList) {
   const auto job = make_single_communicator();
   JobTimes times(*job);
   const KernelChoice choice = choose_measured(net_, options("data"), times, Algorithms::Effort::quick);
-  EXPECT_EQ(choice.only, "");
+  EXPECT_EQ(choice.kernels, "");
   for (const Work& work : compile(net_, options("data")).program.works) {
     if (work.kind != Work::Kind::compute) continue;
     EXPECT_EQ(choice.of_task(work.task).empty(), !is_convolution(work.task)) << name_of(work, net_);

@@ -113,8 +113,8 @@ TEST(Corrected, BringsBackWhatWasMeasured) {
   for (Seconds& seconds : measured) seconds.count *= 4;
   const Machine learned = corrected(machine().machine(), prediction, {0, 0}, measured);
   EXPECT_NEAR(learned.calibration.exchange_correction, 4, 1e-9);
-  for (TaskPhase phase : {TaskPhase::forward, TaskPhase::backward_weights, TaskPhase::backward})
-    EXPECT_NEAR(learned.calibration.efficiency.at(TaskKind::convolution, phase), 0.25, 1e-9);
+  for (TaskPass pass : {TaskPass::forward, TaskPass::backward_weights, TaskPass::backward})
+    EXPECT_NEAR(learned.calibration.efficiency.at(TaskKind::convolution, pass), 0.25, 1e-9);
   AnalyticCosts again((DeviceGraph(learned)));
   const Prediction second = predict(net, {.strategies = strategies, .ranks = 2}, again, {0, 0});
   // Products that memory binds have the efficiency of other layers, of which none has a pass for weights.

@@ -61,8 +61,7 @@ class FiniteTraining : public ::testing::Test {
       SolverNets nets;
       nets.train.file = read_net((folder_ / "net.prototxt").string());
       nets.train.state.set_phase(caffe::TRAIN);
-      Trainer trainer(options_, nets,
-                      {.only_kernel = {}, .strategy = strategy, .communicator = &communicator});
+      Trainer trainer(options_, nets, {.kernels = {}, .strategy = strategy, .communicator = &communicator});
       StopFlags flags;
       std::string said = "nothing";
       try {

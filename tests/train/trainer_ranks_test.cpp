@@ -54,7 +54,7 @@ class TrainerOnRanks : public ::testing::Test {
   }
   // Trains to `iterations`, from the snapshot of iteration `from` when that is not 0.
   void train(Communicator* ranks, int64_t iterations, int64_t from = 0) {
-    Trainer trainer(options(iterations), nets(), {.only_kernel = {}, .communicator = ranks});
+    Trainer trainer(options(iterations), nets(), {.kernels = {}, .communicator = ranks});
     if (from > 0) trainer.restore(snapshot(from));
     StopFlags flags;
     trainer.run(flags);
@@ -94,7 +94,7 @@ struct Remover : TrainingObserver {
 TEST_F(TrainerOnRanks, AllLearnThatASnapshotFailed) {
   std::atomic<int> failed = 0;
   LocalJob(3).run([&](Communicator& ranks) {
-    Trainer trainer(options(1), nets(), {.only_kernel = {}, .communicator = &ranks});
+    Trainer trainer(options(1), nets(), {.kernels = {}, .communicator = &ranks});
     Remover remover(folder_ / "kept");
     if (ranks.rank() == 0) trainer.watch(remover);
     try {

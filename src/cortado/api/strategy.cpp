@@ -20,7 +20,8 @@ cortado::Strategy Strategy::Impl::load(const cortado::Network& network, int rank
 void Strategy::Impl::apply_schedules(const cortado::Network& network, cortado::Strategy& strategy) const {
   static_assert(member_count<Schedule>() == member_count<ScheduleChanges>());
   for (const Schedule& said : schedules)
-    apply({said.gradient_chunks, said.no_late_updates, said.halves, said.replicate}, network, strategy);
+    apply({said.gradient_chunks, said.no_late_updates, said.halves, said.replicate}, network, strategy,
+          as_field);
 }
 
 Strategy::Strategy() : Strategy(std::string()) {}

@@ -17,7 +17,8 @@ struct Schedule {
 };
 
 // How the layers of a network are cut over ranks or devices: by a name, which means something only together
-// with a network and a number of devices, or rule by rule. It changes speed, never results. A value.
+// with a network and a number of devices, or rule by rule. It changes speed; results only by `batch_norm`
+// and `precision` of its rules. A value.
 class Strategy {
  public:
   // Makes the default: `auto` on several devices and `single` on one.

@@ -9,14 +9,11 @@
 #include "cortado/api/impl/solver.h"
 #include "cortado/api/impl/strategy.h"
 #include "cortado/api/impl/trainer.h"
-#include "cortado/auto/choose_strategy.h"
+#include "cortado/auto/job_cut.h"
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/spoken_order.h"
-#include "cortado/kernels/names.h"
-#include "cortado/kernels/select.h"
-#include "cortado/measure/measured_kernels.h"
 
 namespace cortado::api {
 namespace {
@@ -50,17 +47,16 @@ Iteration iteration_of(const IterationReport& report) {
           .outputs = outputs_of(report.outputs)};
 }
 
-std::string kernels_of(const TrainerOptions& options) {
-  if (options.fast_math && !options.kernels.empty())
-    throw UserError(
-        fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of them",
-                    options.kernels));
-  return options.fast_math ? cortado::fast_math : options.kernels;
+// Without the schedules of the strategy, which may be several.
+JobCut cut_of(const TrainerOptions& options) {
+  return {.strategy = options.strategy.impl().name,
+          .kernels = options.kernels,
+          .fast_math = options.fast_math,
+          .schedule = {}};
 }
 
 TrainerOptions checked(TrainerOptions options) {
-  if (const std::string kernels = kernels_of(options); !options.kernels.empty())
-    require_kernels_named(kernels, measured_kernels);
+  check_kernels(cut_of(options), as_field);
   if (options.threads < 0)
     throw UserError(fmt::format("threads {}: give 1 or more; 0: as many as OpenMP gives", options.threads));
   if (options.threads == 0) options.threads = compute_threads();
@@ -136,7 +132,7 @@ Trainer::Impl::Impl(const Solver& solver, const Data& data, const TrainerOptions
 std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
   const ComputeThreads threads(options.threads);
   const auto select = [this](const cortado::Network& net, const CompileOptions& compiled) {
-    return kernels_for(net, compiled);
+    return select_kernels(cut_of(options), net, ranks(), compiled, options.notice);
   };
   return std::make_unique<cortado::Trainer>(
       solver.impl().options(), solver.impl().nets(),
@@ -156,19 +152,11 @@ Communicator& Trainer::Impl::ranks() const { return options.job.impl().communica
 
 cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net, int history) const {
   const Strategy::Impl& asked = options.strategy.impl();
-  if (asked.parsed || asked.name_on(ranks().size()) != "auto") return asked.load(net, ranks().size());
+  if (asked.parsed) return asked.load(net, ranks().size());
   cortado::Strategy strategy =
-      choose_strategy(net, ranks(), kernels_of(options), history, options.notice).strategy;
+      strategy_of(cut_of(options), net, ranks(), history, {.notice = options.notice, .on_choice = {}});
   asked.apply_schedules(net, strategy);
   return strategy;
-}
-
-KernelChoice Trainer::Impl::kernels_for(const cortado::Network& net, const CompileOptions& compiled) const {
-  if (kernels_of(options) != measured_kernels) return {.only = kernels_of(options)};
-  JobTimes times(ranks(), options.notice);
-  KernelChoice choice = choose_measured(net, compiled, times);
-  times.save();
-  return choice;
 }
 
 // `own`: this rank's box of the tensor, channels last; empty where it has none.

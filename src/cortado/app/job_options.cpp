@@ -96,7 +96,7 @@ std::string gpu_notice(const JobOptions& o) {
 
 std::unique_ptr<Communicator> join_job(const JobOptions& o) {
   const std::string no_gpu = gpu_notice(o);
-  check_kernels(o.cut);
+  check_kernels(o.cut, as_option);
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
   take_processors(*job, o.threads, !o.no_bind);
   if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {

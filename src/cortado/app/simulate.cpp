@@ -78,7 +78,7 @@ void run_simulate(const SimulateArguments& a) {
   const Network& network = loaded.network;
   auto [strategy, misfit] = choose_on_machine(a.strategy, network, machine);
   if (!misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", misfit);
-  apply(a.schedule, network, strategy);
+  apply(a.schedule, network, strategy, as_option);
   if (a.tune) tune(a, machine, network, strategy);
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();

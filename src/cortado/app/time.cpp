@@ -72,7 +72,7 @@ void time_algorithms(const TimeArguments& a, const Network& network, CompileOpti
                      Communicator& job) {
   if (job.size() > 1)
     throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
-  options.kernels = {.only = a.job.cut.fast_math ? fast_math : ""};
+  options.kernels = {.kernels = a.job.cut.fast_math ? fast_math : ""};
   JobTimes times(job, print_notice);
   const auto [convolutions, peak] = measure_convolutions(network, std::move(options), times);
   if (convolutions.empty())

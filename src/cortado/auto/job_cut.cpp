@@ -12,12 +12,12 @@
 
 namespace cortado {
 
-void check_kernels(const JobCut& cut) {
+void check_kernels(const JobCut& cut, Spelling spelled) {
   if (cut.fast_math && !cut.kernels.empty())
     throw UserError(
-        fmt::format("--fast-math: allows more kernels, and --kernels {} allows fewer; give one of "
-                    "them (--kernels winograd-4x4 uses that alone where it can)",
-                    cut.kernels));
+        fmt::format("{0}: allows more kernels, and {1} {2} allows fewer; give one of them ({1} winograd-4x4 "
+                    "uses that alone where it can)",
+                    spelled("fast-math"), spelled("kernels"), cut.kernels));
   if (!cut.kernels.empty()) require_kernels_named(cut.kernels, measured_kernels);
 }
 
@@ -39,13 +39,13 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
   } else {
     strategy = load_strategy(name, network, job.size());
   }
-  apply(cut.schedule, network, strategy);
+  apply(cut.schedule, network, strategy, as_option);
   return strategy;
 }
 
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice) {
-  if (kernels_of(cut) != measured_kernels) return {.only = kernels_of(cut)};
+  if (kernels_of(cut) != measured_kernels) return {.kernels = kernels_of(cut)};
   JobTimes times(job, notice);
   KernelChoice choice = choose_measured(network, compiled, times);
   times.save();

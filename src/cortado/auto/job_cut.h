@@ -27,9 +27,9 @@ struct JobCutMessages {
 };
 
 // Throws UserError unless `kernels` are known, and given without `fast_math`.
-void check_kernels(const JobCut& cut);
+void check_kernels(const JobCut& cut, Spelling spelled);
 std::string strategy_name(const JobCut& cut, int ranks);
-// Returns the value for KernelChoice::only; empty: all of the list.
+// Returns the value for KernelChoice::kernels; empty: all of the list.
 std::string kernels_of(const JobCut& cut);
 
 // The following are called by all ranks of the job.

@@ -13,11 +13,11 @@ namespace cortado {
 
 // Says which kernels run the tasks of a network.
 struct KernelChoice {
-  std::string only{};  // as in select_kernel
-  // Per task, what it is restricted to ("": nothing), in place of `only`; null: `only`.
+  std::string kernels{};  // as in select_kernel
+  // Per task, what it is restricted to ("": nothing), in place of `kernels`; null: `kernels`.
   std::function<std::string(const Task&)> of_task{};
 
-  Selection select(const Task& task) const { return select_kernel(task, of_task ? of_task(task) : only); }
+  Selection select(const Task& task) const { return select_kernel(task, of_task ? of_task(task) : kernels); }
 };
 
 // What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference

@@ -39,8 +39,8 @@ struct Work {
 
   // Reads and writes of memory in a pass. Backward passes read inputs or weights and the gradient of the
   // output; layers bound by memory read what they read and wrote forward, too.
-  double memory_traffic(TaskPhase phase) const {
-    if (phase == TaskPhase::backward && kind == TaskKind::memory) return 2 * in + out + weights;
+  double memory_traffic(TaskPass pass) const {
+    if (pass == TaskPass::backward && kind == TaskKind::memory) return 2 * in + out + weights;
     return in + out + weights;
   }
 };
@@ -123,25 +123,25 @@ TaskTime AnalyticCosts::task(const Task& task, int device) {
   const Calibration& calibration = machine_.calibration();
   const Work work = work_of(task);
   const FlopRate peak = spec.peak_of(product_type(task));
-  auto pass = [&](TaskPhase phase) {
-    const double share = calibration.efficiency.at(work.kind, phase);
-    const double of_memory = calibration.efficiency.at(TaskKind::memory, phase);
+  auto time_of = [&](TaskPass pass) {
+    const double share = calibration.efficiency.at(work.kind, pass);
+    const double of_memory = calibration.efficiency.at(TaskKind::memory, pass);
     const double computing = work.kind == TaskKind::memory ? 0 : work.flops / (peak.per_second * share);
-    const double moving = work.memory_traffic(phase) / (spec.memory_bandwidth.bytes_per_second * of_memory);
+    const double moving = work.memory_traffic(pass) / (spec.memory_bandwidth.bytes_per_second * of_memory);
     const Seconds seconds = {std::max(computing, moving) + spec.task_overhead.count};
-    return times(seconds, calibration.correction.at(work.kind, phase));
+    return times(seconds, calibration.correction.at(work.kind, pass));
   };
-  TaskTime time{.forward = pass(TaskPhase::forward), .backward_weights = {}, .backward = {}};
+  TaskTime time{.forward = time_of(TaskPass::forward), .backward_weights = {}, .backward = {}};
   const bool weights = any_wanted(task.parameter_gradients), inputs = any_wanted(task.input_gradients);
   const bool splits = task.layer().splits_backward();
-  if (weights && splits) time.backward_weights = pass(TaskPhase::backward_weights);
-  if (inputs || (weights && !splits)) time.backward = pass(TaskPhase::backward);
+  if (weights && splits) time.backward_weights = time_of(TaskPass::backward_weights);
+  if (inputs || (weights && !splits)) time.backward = time_of(TaskPass::backward);
   return time;
 }
 
 Seconds AnalyticCosts::update(Bytes parameters, int device) {
   const double traffic = update_traffic * static_cast<double>(parameters.count);
-  const double share = machine_.calibration().efficiency.at(TaskKind::memory, TaskPhase::forward);
+  const double share = machine_.calibration().efficiency.at(TaskKind::memory, TaskPass::forward);
   return {traffic / (machine_.device(device).memory_bandwidth.bytes_per_second * share)};
 }
 
@@ -171,7 +171,7 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
       ++(machine_.crosses_nodes(from, to) ? leaving : staying)[static_cast<size_t>(machine_.node_of(from))];
     });
   }
-  const double rounds = kind == Collective::allreduce ? 2 : 1, all = static_cast<double>(bytes.count);
+  const double rounds = rounds_of(kind), all = static_cast<double>(bytes.count);
   double slowest = 0;
   for (const auto& group : groups) {
     const double members = static_cast<double>(group.size());

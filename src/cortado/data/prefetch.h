@@ -35,8 +35,9 @@ class SampleSource {
                             std::span<float* const> /*tops*/) {}
 };
 
-// Loads samples on background threads into a ring of batches. A sample with a value that is infinite or not a
-// number counts as broken. The threads start with the first next(), so that asking for shapes costs nothing.
+// Reads, decodes and transforms samples on background threads into a ring of batches, so that the compute
+// lane never waits on a cached data set. A sample with a value that is infinite or not a number counts as
+// broken. The threads start with the first next(), so that asking for shapes costs nothing.
 class PrefetchReader : public Reader {
  public:
   PrefetchReader(std::unique_ptr<SampleSource> source, int batch_size, bool skip_corrupt,

@@ -17,9 +17,8 @@ struct Batch {
   int64_t first_sample = 0;           // position of sample 0 in the stream of all samples ever read
 };
 
-// Reads, decodes and transforms samples in the background so that the compute lane never waits on a cached
-// data set. Sample order and each sample's randomness depend on (seed, stream position) alone, never on
-// threads or ranks. Every error names file and key.
+// Gives the batches of a source layer. Sample order and each sample's randomness depend on (seed, stream
+// position) alone, never on threads or ranks. Every error names file and key.
 class Reader {
  public:
   virtual ~Reader() = default;

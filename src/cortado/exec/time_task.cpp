@@ -239,7 +239,7 @@ size_t parameters_before(const Task& task, size_t layers) {
   return count;
 }
 
-// The first `layers` layers of a chain. All layers after the first have its output's shape.
+// The first `layers` layers of a chain. All layers after the first have its output's shape and type.
 Task front_of(const Task& task, size_t layers) {
   Task front = task;
   front.layers.resize(layers);
@@ -252,6 +252,7 @@ Task rest_of(const Task& task, size_t layers) {
   Task rest = task;
   rest.layers.erase(rest.layers.begin(), rest.layers.begin() + static_cast<std::ptrdiff_t>(layers));
   rest.inputs = {task.outputs[0]};
+  rest.input_types = {task.output_type(0)};
   rest.input_boxes = {task.output_boxes[0]};
   rest.input_gradients = {front_of(task, layers).has_backward()};
   const size_t before = std::min(task.parameter_gradients.size(), parameters_before(task, layers));
@@ -262,21 +263,33 @@ Task rest_of(const Task& task, size_t layers) {
 
 }  // namespace
 
-PassTimes time_task(const Task& task, const std::string& only_kernel, int most_runs) {
-  if (task.layer().writes_files()) return {};
-  for (size_t layers = task.layers.size();; --layers) {
-    const Task front = layers == task.layers.size() ? task : front_of(task, layers);
-    const Selection selection = select_kernel(front, only_kernel);
+std::vector<ChainPart> parts_of(const Task& task, const std::string& kernels) {
+  std::vector<ChainPart> parts;
+  for (Task rest = task;;) {
+    size_t layers = rest.layers.size();
+    Task front = rest;
+    Selection selection = select_kernel(front, kernels);
     // Do as the Executor does: the reference would run the chain layer by layer, and gain nothing.
-    if (layers > 1 && selection.implementation == "reference") continue;
-    PassTimes times = Stage(front, *selection.kernel).run(most_runs);
-    if (layers == task.layers.size()) return times;
-    const PassTimes rest = time_task(rest_of(task, layers), only_kernel, most_runs);
-    times.forward += rest.forward;
-    times.backward_weights += rest.backward_weights;
-    times.backward += rest.backward;
-    return times;
+    while (layers > 1 && selection.implementation == "reference") {
+      front = front_of(rest, --layers);
+      selection = select_kernel(front, kernels);
+    }
+    parts.push_back({std::move(front), std::move(selection)});
+    if (layers == rest.layers.size()) return parts;
+    rest = rest_of(rest, layers);
   }
+}
+
+PassTimes time_task(const Task& task, const std::string& kernels, int most_runs) {
+  PassTimes times;
+  if (task.layer().writes_files()) return times;
+  for (const ChainPart& part : parts_of(task, kernels)) {
+    const PassTimes one = Stage(part.task, *part.selection.kernel).run(most_runs);
+    times.forward += one.forward;
+    times.backward_weights += one.backward_weights;
+    times.backward += one.backward;
+  }
+  return times;
 }
 
 }  // namespace cortado

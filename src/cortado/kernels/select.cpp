@@ -144,29 +144,29 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 }
 
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
-bool allows(const std::string& only, const Candidate& candidate, const Task& task) {
-  return !candidate.fast || only == fast_math || only == candidate.implementation.name ||
+bool allows(const std::string& kernels, const Candidate& candidate, const Task& task) {
+  return !candidate.fast || kernels == fast_math || kernels == candidate.implementation.name ||
          (candidate.bf16 && !task.all_f32() && !task.f32_products);
 }
 
-// Whether `only` has a say in tasks of that type.
-bool restricts(const std::string& only, std::string_view type) {
-  if (only.empty() || only == fast_math) return false;
-  require_kernels_named(only);
+// Whether `kernels` has a say in tasks of that type.
+bool restricts(const std::string& kernels, std::string_view type) {
+  if (kernels.empty() || kernels == fast_math) return false;
+  require_kernels_named(kernels);
   return std::ranges::any_of(candidates(), [&](const Candidate& candidate) {
-    return candidate.implementation.name == only && takes(candidate, type);
+    return candidate.implementation.name == kernels && takes(candidate, type);
   });
 }
 
 // The first that accepts; without a kernel when none does.
-Selection find_kernel(const Task& task, const std::string& only) {
+Selection find_kernel(const Task& task, const std::string& kernels) {
   Selection selection;
-  const bool restricted = restricts(only, task.layer().type()), chain = task.layers.size() > 1;
+  const bool restricted = restricts(kernels, task.layer().type()), chain = task.layers.size() > 1;
   auto offers = [&](const Candidate& candidate, bool converted) {
     const Implementation& implementation = candidate.implementation;
-    if (!takes(candidate, task.layer().type()) || !allows(only, candidate, task)) return false;
+    if (!takes(candidate, task.layer().type()) || !allows(kernels, candidate, task)) return false;
     if (!converted && !knows_types(candidate, task)) return false;
-    if (restricted && implementation.name != only && !(chain && implementation.name == "reference"))
+    if (restricted && implementation.name != kernels && !(chain && implementation.name == "reference"))
       return false;
     KernelOffer offer = converted ? converted_offer(candidate, task) : implementation.make(task);
     if (offer.kernel) {
@@ -185,8 +185,8 @@ Selection find_kernel(const Task& task, const std::string& only) {
   return selection;
 }
 
-Selection find_or_throw(const Task& task, const std::string& only) {
-  Selection selection = find_kernel(task, only);
+Selection find_or_throw(const Task& task, const std::string& kernels) {
+  Selection selection = find_kernel(task, kernels);
   if (selection.kernel) return selection;
   std::string reasons;
   for (const std::string& refusal : selection.refusals) reasons += (reasons.empty() ? "" : "; ") + refusal;
@@ -203,19 +203,19 @@ std::vector<ParameterFormat> formats_of(const Kernel& kernel, const Task& task) 
 // Replicas of a weight lie in one order on all devices that share the layer, whatever the parts of the
 // tensors that they work on: that of the kernel for all replicas. A kernel that wants another one gets
 // reordered ones.
-Selection in_common_order(const Task& task, const std::string& only) {
+Selection in_common_order(const Task& task, const std::string& kernels) {
   Task all = of_all_replicas(task);
   // What oneDNN refuses in bf16 depends on the gradients that are wanted, which may differ between devices.
   if (!task.all_f32() && task.phase == Phase::train) {
     all.input_gradients.assign(all.input_gradients.size(), true);
     all.parameter_gradients.assign(all.parameter_gradients.size(), true);
   }
-  std::vector<ParameterFormat> common = formats_of(*find_or_throw(all, only).kernel, task);
-  Selection selection = find_kernel(task, only);
+  std::vector<ParameterFormat> common = formats_of(*find_or_throw(all, kernels).kernel, task);
+  Selection selection = find_kernel(task, kernels);
   if (selection.kernel && formats_of(*selection.kernel, task) == common) return selection;
   Task canonical = task;
   canonical.canonical_parameters = true;
-  selection = find_kernel(canonical, only);
+  selection = find_kernel(canonical, kernels);
   if (!selection.kernel) selection = find_or_throw(canonical, "");  // it can do all replicas but this one
   selection.kernel = make_reordered(std::move(selection.kernel), std::move(common), task);
   return selection;
@@ -235,21 +235,21 @@ void require_kernels_named(const std::string& name, std::string_view also) {
                               did_you_mean(name, names), joined(names)));
 }
 
-std::vector<Implementation> implementations_of(const Task& task, const std::string& only) {
+std::vector<Implementation> implementations_of(const Task& task, const std::string& kernels) {
   std::vector<Implementation> known;
   for (const Candidate& candidate : candidates())
-    if (takes(candidate, task.layer().type()) && allows(only, candidate, task) && !candidate.types.empty() &&
-        !candidate.baseline)
+    if (takes(candidate, task.layer().type()) && allows(kernels, candidate, task) &&
+        !candidate.types.empty() && !candidate.baseline)
       known.push_back({candidate.implementation.name,
                        [&candidate](const Task& given) { return offer_of(candidate, given); }});
   return known;
 }
 
-Selection select_kernel(const Task& task, const std::string& only) {
+Selection select_kernel(const Task& task, const std::string& kernels) {
   const std::string_view type = task.layer().type();
   const bool product = type == "InnerProduct" || std::ranges::find(convolutions, type) != convolutions.end();
   const bool agree = task.cut && product && !task.canonical_parameters && task.outputs[0].rank() > 1;
-  return agree ? in_common_order(task, only) : find_or_throw(task, only);
+  return agree ? in_common_order(task, kernels) : find_or_throw(task, kernels);
 }
 
 }  // namespace cortado

@@ -13,8 +13,8 @@ namespace cortado {
 inline constexpr const char* fast_math = "fast-math";
 
 // Those that may take tasks like this one, by the type of its first layer: fastest first, without the
-// reference and without those that are there to be compared with. `only` (optional): fast_math.
-std::vector<Implementation> implementations_of(const Task& task, const std::string& only = "");
+// reference and without those that are there to be compared with. `kernels` (optional): fast_math.
+std::vector<Implementation> implementations_of(const Task& task, const std::string& kernels = "");
 
 // What select_kernel found: the kernel and, for --verbose, why each faster implementation refused.
 struct Selection {
@@ -23,9 +23,9 @@ struct Selection {
   std::vector<std::string> refusals;  // "onednn: dilation on a 1-D tensor"
 };
 
-// All implementations, fastest first, `reference` last. `only` (optional): layers that this implementation
+// All implementations, fastest first, `reference` last. `kernels` (optional): layers that this implementation
 // knows get no other (a chain that it refuses gets the reference); or fast_math. Throws UserError when none
 // accepts, or none is named so.
-Selection select_kernel(const Task& task, const std::string& only = "");
+Selection select_kernel(const Task& task, const std::string& kernels = "");
 
 }  // namespace cortado

@@ -54,20 +54,20 @@ struct Node {
 };
 
 // Kinds of computations, which reach different shares of a device's limit. The limit is its peak rate; for
-// `memory` (pooling, normalization, pointwise layers, updates) it is its memory bandwidth. Phases are those
+// `memory` (pooling, normalization, pointwise layers, updates) it is its memory bandwidth. Passes are those
 // of a Program's steps (docs/explanation/program.md).
 enum class TaskKind { convolution, inner_product, memory };
-enum class TaskPhase { forward, backward_weights, backward };
-inline constexpr int task_kinds = 3, task_phases = 3;
+enum class TaskPass { forward, backward_weights, backward };
+inline constexpr int task_kinds = 3, task_passes = 3;
 
-// A factor per kind and phase.
+// A factor per kind and pass.
 struct TaskFactors {
-  std::array<std::array<double, task_phases>, task_kinds> values{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
-  double& at(TaskKind kind, TaskPhase phase) {
-    return values[static_cast<size_t>(kind)][static_cast<size_t>(phase)];
+  std::array<std::array<double, task_passes>, task_kinds> values{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
+  double& at(TaskKind kind, TaskPass pass) {
+    return values[static_cast<size_t>(kind)][static_cast<size_t>(pass)];
   }
-  double at(TaskKind kind, TaskPhase phase) const {
-    return values[static_cast<size_t>(kind)][static_cast<size_t>(phase)];
+  double at(TaskKind kind, TaskPass pass) const {
+    return values[static_cast<size_t>(kind)][static_cast<size_t>(pass)];
   }
   bool operator==(const TaskFactors&) const = default;
 };

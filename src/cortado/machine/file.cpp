@@ -227,11 +227,11 @@ TaskFactors factors_of(const JsonObject& object, std::string_view meaning) {
   TaskFactors factors;
   for (int kind = 0; kind < task_kinds; ++kind) {
     if (!object.has(kind_keys[kind])) continue;
-    const JsonObject phases = object.object(kind_keys[kind], phase_keys, "a number for each phase");
-    for (int phase = 0; phase < task_phases; ++phase) {
-      if (!phases.has(phase_keys[phase])) continue;
-      factors.at(static_cast<TaskKind>(kind), static_cast<TaskPhase>(phase)) =
-          phases.positive(phase_keys[phase], plain, meaning);
+    const JsonObject passes = object.object(kind_keys[kind], pass_keys, "a number for each pass");
+    for (int pass = 0; pass < task_passes; ++pass) {
+      if (!passes.has(pass_keys[pass])) continue;
+      factors.at(static_cast<TaskKind>(kind), static_cast<TaskPass>(pass)) =
+          passes.positive(pass_keys[pass], plain, meaning);
     }
   }
   return factors;

@@ -14,6 +14,6 @@ inline constexpr std::string_view machine_format = "cortado-machine";
 inline constexpr JsonUnit plain{1}, giga{1e9L}, micro{1e-6L}, micro_per_mega{1e-12L}, gibi{1 << 30};
 
 inline constexpr std::string_view kind_keys[task_kinds] = {"convolution", "inner_product", "memory"};
-inline constexpr std::string_view phase_keys[task_phases] = {"forward", "backward_weights", "backward"};
+inline constexpr std::string_view pass_keys[task_passes] = {"forward", "backward_weights", "backward"};
 
 }  // namespace cortado

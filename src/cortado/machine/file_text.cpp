@@ -100,9 +100,9 @@ std::string factors_text(const TaskFactors& factors) {
   std::string text;
   for (size_t kind = 0; kind < task_kinds; ++kind) {
     text += fmt::format("{}\n      \"{}\": {{", kind == 0 ? "" : ",", kind_keys[kind]);
-    for (size_t phase = 0; phase < task_phases; ++phase) {
-      text += fmt::format("{}\"{}\": {}", phase == 0 ? "" : ", ", phase_keys[phase],
-                          number_text(factors.values[kind][phase], plain));
+    for (size_t pass = 0; pass < task_passes; ++pass) {
+      text += fmt::format("{}\"{}\": {}", pass == 0 ? "" : ", ", pass_keys[pass],
+                          number_text(factors.values[kind][pass], plain));
     }
     text += '}';
   }

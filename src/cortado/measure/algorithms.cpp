@@ -211,7 +211,7 @@ std::vector<NetConvolution> convolutions_of(const Network& network, const Progra
 }
 
 MeasuredConvolutions measure_convolutions(const Network& network, CompileOptions options, JobTimes& times) {
-  Algorithms algorithms(times, options.kernels.only);
+  Algorithms algorithms(times, options.kernels.kernels);
   const Program program = compile(network, std::move(options)).program;
   MeasuredConvolutions measured{convolutions_of(network, program, algorithms),
                                 times.machine().device(0).peak};

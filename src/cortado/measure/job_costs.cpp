@@ -12,7 +12,7 @@ namespace {
 // Ranks must simulate the same Programs, so that they measure the same tasks.
 KernelProfile profile_of(const JobTimes& times, const std::string& kernels) {
   if (!times.equal_processors()) return KernelProfile::unknown();
-  return KernelProfile::here({.only = kernels == measured_kernels ? "" : kernels});
+  return KernelProfile::here({.kernels = kernels == measured_kernels ? "" : kernels});
 }
 
 }  // namespace

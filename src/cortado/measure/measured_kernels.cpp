@@ -59,7 +59,7 @@ KernelChoice choose_measured(const Network& network, const CompileOptions& optio
   for (size_t i = 0; i < tasks.size(); ++i) of_weights[weights_of(tasks[i])].push_back(&tables[i]);
   std::map<std::string, std::string> chosen;
   for (const auto& [weights, of_them] : of_weights) chosen[weights] = fastest_of(of_them);
-  return {.only = "", .of_task = [chosen = std::move(chosen)](const Task& task) {
+  return {.kernels = "", .of_task = [chosen = std::move(chosen)](const Task& task) {
             const auto found = is_convolution(task) ? chosen.find(weights_of(task)) : chosen.end();
             return found == chosen.end() ? std::string() : found->second;
           }};

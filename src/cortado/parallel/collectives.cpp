@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cortado/base/error.h"
+
 namespace cortado {
 namespace {
 
@@ -23,6 +25,17 @@ std::optional<std::map<int, Box>> common_parts(std::span<const Transfer> moves,
 }
 
 }  // namespace
+
+int rounds_of(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:  // a reduce-scatter, then an allgather
+      return 2;
+    case Collective::reduce_scatter:
+    case Collective::allgather:
+      return 1;
+  }
+  throw InternalError("a collective has no rounds");
+}
 
 std::optional<RingGroup> ring_group(std::span<const Transfer> moves, const Layout& needed, int rank) {
   const std::optional<Box>& box = needed[static_cast<size_t>(rank)];

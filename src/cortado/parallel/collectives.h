@@ -12,6 +12,9 @@ namespace cortado {
 // What a group of ranks does together.
 enum class Collective { allreduce, reduce_scatter, allgather };
 
+// Returns how many rounds of a ring it takes: in one, each member sends on all shares but one.
+int rounds_of(Collective collective);
+
 // Floats. A smaller tensor goes from the rank that has it to others by messages, which arrive sooner than
 // what is handed on from rank to rank.
 inline constexpr int64_t smallest_broadcast = 1024;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/base/fields.h"
+#include "cortado/base/spelling.h"
 #include "cortado/parallel/strategy.h"
 
 namespace cortado {
@@ -21,7 +22,7 @@ struct ScheduleChanges {
                  field("halves", &ScheduleChanges::halves), field("replicate", &ScheduleChanges::replicate)};
 };
 
-// Throws UserError naming the option ("--replicate") whose value does not fit.
-void apply(const ScheduleChanges& changes, const Network& network, Strategy& strategy);
+// Throws UserError naming what was set ("--replicate" as an option) where its value does not fit.
+void apply(const ScheduleChanges& changes, const Network& network, Strategy& strategy, Spelling spelled);
 
 }  // namespace cortado

@@ -23,9 +23,9 @@ struct LayerStrategy {
   bool operator==(const LayerStrategy&) const = default;
 };
 
-// A strategy changes speed, never results: one LayerStrategy per layer, by name or by pattern ("conv*", where
-// * matches any letters). A layer's own name goes before patterns, an earlier pattern before a later one.
-// Source layers need none: every rank reads what its layers need.
+// One LayerStrategy per layer, by name or by pattern ("conv*", where * matches any letters). A layer's own
+// name goes before patterns, an earlier pattern before a later one. Source layers need none: every rank reads
+// what its layers need. A strategy changes speed; results only by `local_batch_norm` and `precision`.
 struct Strategy {
   struct Rule {
     std::string pattern;

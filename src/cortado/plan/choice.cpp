@@ -5,7 +5,7 @@
 namespace cortado::plan {
 namespace {
 
-// Those that fit and are possible, the fastest first; of equal strategies the first one alone.
+// Those that fit and are possible, the fastest first; of those that are priced equal the first one alone.
 std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Network& network,
                                                    const PricingOptions& pricing) {
   std::vector<Choice::Candidate> candidates;

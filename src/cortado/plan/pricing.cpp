@@ -11,7 +11,7 @@ namespace {
 
 using RankGroups = std::vector<std::vector<int>>;
 
-// The index-th devices of a list with the same part(index), of `parts`.
+// Splits a list of ranks into `parts` groups: the rank at position i goes to group part(i).
 template <typename Part>
 RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
   RankGroups groups(static_cast<size_t>(parts));
@@ -38,7 +38,7 @@ class GroupPricer::Run {
     if (replicated_) {
       priced_.strategy.sync = GradientSync::replicate;
       gather_for_gradients();
-      take(by_allreduce_);
+      take(by_replicas_);
     } else if (cheaper_by_owners()) {
       priced_.strategy.sync = GradientSync::owner;
       priced_.more_by_allreduce = {(by_allreduce_.seconds() - by_owners_.seconds()).count};
@@ -79,12 +79,12 @@ class GroupPricer::Run {
     int64_t members = 0;
     for (const auto& group : groups) members += std::ssize(group) - 1;
     if (members == 0) return {};
-    sent += {(kind == Collective::allreduce ? 2 : 1) * members * bytes.count};
+    sent += {rounds_of(kind) * members * bytes.count};
     return costs_.collective(kind, groups, bytes);
   }
 
-  // Totals of all parameters: what one way to sum gradients takes with the updates, and what parameters,
-  // gradients and the solver's history take of the device that holds most.
+  // Totals of all parameters: what one way to get whole gradients takes with the updates, and what
+  // parameters, gradients and the solver's history take of the device that holds most.
   struct Gradients {
     Seconds sync, update;
     Bytes parameters;
@@ -103,12 +103,12 @@ class GroupPricer::Run {
 
   void price_parameter(Member& member, size_t p, const GridLayout& slices) {
     const Bytes slice = bytes_of(slices.most_elements(), ElementType::f32);
-    by_allreduce_.parameters += slice;
-    by_owners_.parameters += slice;
+    for (Gradients* way : {&by_allreduce_, &by_owners_, &by_replicas_}) way->parameters += slice;
     if (!member.parameters[p]->wants_gradient) return;
     const int history = group_.options_.history;
-    by_allreduce_.parameters += {slice.count * (1 + history)};
-    by_allreduce_.update += costs_.update(slice, slowest_device());
+    Gradients& of_all = replicated_ ? by_replicas_ : by_allreduce_;  // each device updates all that it holds
+    of_all.parameters += {slice.count * (1 + history)};
+    of_all.update += costs_.update(slice, slowest_device());
     if (replicated_) return;  // layers after such a one have none
     const GradientSum& sum = sum_of(member.sums[p], slices, slice);
     const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
@@ -131,8 +131,8 @@ class GroupPricer::Run {
     const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), written.type);
     const auto& producer = group_.network_.nodes()[read.producer];
     for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
-      by_allreduce_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
-    by_allreduce_.parameters += {inputs.count + gradients.count};
+      by_replicas_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
+    by_replicas_.parameters += {inputs.count + gradients.count};
   }
 
   int slowest_device() const {
@@ -256,7 +256,7 @@ class GroupPricer::Run {
   const ParallelConfig after_;  // of the layers after the first
   const bool replicated_;       // gradients of the first layer's parameters
   CostModel& costs_;
-  Gradients by_allreduce_, by_owners_;
+  Gradients by_allreduce_, by_owners_, by_replicas_;
   Seconds gathers_;  // of owners
   Priced priced_;
 };

@@ -21,7 +21,7 @@ std::vector<Flows::Load> merged(const std::vector<Flows::Load>& loads) {
 // What a member sends on round the ring.
 double ring_bytes(Collective kind, std::span<const int> group, Bytes bytes) {
   const double members = static_cast<double>(group.size());
-  return (kind == Collective::allreduce ? 2 : 1) * (members - 1) / members * static_cast<double>(bytes.count);
+  return rounds_of(kind) * (members - 1) / members * static_cast<double>(bytes.count);
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ StepPart part_of(const Step& step) {
       step.action);
 }
 
-TaskPhase phase_of(Pass pass) {
-  if (pass == Pass::backward_weights) return TaskPhase::backward_weights;
-  return is_forward(pass) ? TaskPhase::forward : TaskPhase::backward;
+TaskPass task_pass_of(Pass pass) {
+  if (pass == Pass::backward_weights) return TaskPass::backward_weights;
+  return is_forward(pass) ? TaskPass::forward : TaskPass::backward;
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
   const Program& program = prediction.program;
   AnalyticCosts limits((DeviceGraph(machine)));  // every limit reached, nothing corrected
   const auto least = StepSeconds(program, limits, node_of_rank).of_all();
-  // Sums by kind and phase of tasks, then of exchanges, then of collectives: at the limit, and measured.
-  constexpr size_t tasks = task_kinds * task_phases, exchanges = tasks, collectives = tasks + 1;
+  // Sums by kind and pass of tasks, then of exchanges, then of collectives: at the limit, and measured.
+  constexpr size_t tasks = task_kinds * task_passes, exchanges = tasks, collectives = tasks + 1;
   Seconds at_limit[tasks + 2], took[tasks + 2];
   for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
@@ -82,7 +82,7 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
     size_t sum = 0;
     if (const auto* compute = step.as<steps::Compute>()) {
       const TaskKind kind = kind_of(program.works[compute->work].task);
-      sum = static_cast<size_t>(kind) * task_phases + static_cast<size_t>(phase_of(compute->pass));
+      sum = static_cast<size_t>(kind) * task_passes + static_cast<size_t>(task_pass_of(compute->pass));
     } else if (part == StepPart::sync || part == StepPart::transfer) {
       sum = step.is<steps::Exchange>() ? exchanges : collectives;
     } else {
@@ -96,7 +96,7 @@ Machine corrected(Machine machine, const Prediction& prediction, const std::vect
   };
   Calibration& calibration = machine.calibration;
   for (size_t sum = 0; sum < tasks; ++sum)
-    calibration.efficiency.values[sum / task_phases][sum % task_phases] = ratio(at_limit[sum], took[sum]);
+    calibration.efficiency.values[sum / task_passes][sum % task_passes] = ratio(at_limit[sum], took[sum]);
   calibration.exchange_correction = ratio(took[exchanges], at_limit[exchanges]);
   calibration.collective_correction = ratio(took[collectives], at_limit[collectives]);
   return machine;

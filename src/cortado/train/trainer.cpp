@@ -96,7 +96,7 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
                                                NodeStrategies strategies, const Schedule& schedule) {
   CompileOptions compiling{.strategies = std::move(strategies),
                            .schedule = schedule,
-                           .kernels = {.only = options.only_kernel},
+                           .kernels = {.kernels = options.kernels},
                            .ranks = communicator_ ? communicator_->size() : 1,
                            .rank = communicator_ ? communicator_->rank() : 0,
                            .keep_tensors = options.keep_tensors && net.network().learns()};

@@ -26,13 +26,13 @@ void require_finite(Executor& executor, double loss, const std::string& what);
 class Trainer {
  public:
   struct Options {
-    std::string only_kernel;
+    std::string kernels;
     int reader_threads = 1;
     std::string strategy = "single";       // how layers are cut over the ranks of the job
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
-    // Says which kernels run a network that is compiled so; null: `only_kernel`.
+    // Says which kernels run a network that is compiled so; null: `kernels`.
     std::function<KernelChoice(const Network&, const CompileOptions&)> select_kernels{};
     OpenReader open_reader{};   // null: what the net's files name
     Notices notice{};           // what a user should know, though the work goes on; any thread

@@ -45,7 +45,6 @@ struct Trainer::Impl {
  private:
   std::unique_ptr<cortado::Trainer> make(const Solver& solver);
   cortado::Strategy strategy_for(const cortado::Network& net, int history) const;
-  KernelChoice kernels_for(const cortado::Network& net, const CompileOptions& compiled) const;
 };
 
 }  // namespace cortado::api
