@@ -3,7 +3,6 @@
 #include <cstring>
 #include <fmt/format.h>
 
-#include "cortado/api/impl/compute_threads.h"
 #include "cortado/api/impl/job.h"
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/solver.h"
@@ -13,6 +12,7 @@
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/base/spoken_order.h"
 
 namespace cortado::api {
