@@ -14,7 +14,6 @@
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/spoken_order.h"
-#include "cortado/kernels/names.h"
 #include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
 

@@ -10,7 +10,6 @@
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/make_lowering.h"
-#include "cortado/kernels/names.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
