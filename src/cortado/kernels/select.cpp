@@ -26,9 +26,9 @@ KernelOffer make_reference(const Task& task) { return {make_reference_kernel<flo
 struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
-  bool baseline = false;  // there to be compared with
-  bool fast = false;      // with larger rounding errors than sums in float32: for those who ask, or for bf16
-  bool bf16 = false;      // makes kernels for bf16 tensors; others get theirs converted
+  bool baseline = false;       // there to be compared with
+  bool larger_errors = false;  // than those of sums in float32: for those who ask, or for bf16
+  bool bf16 = false;           // makes kernels for bf16 tensors; others get theirs converted
 };
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
@@ -71,9 +71,11 @@ const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> list = {
       {.types = {"Convolution"},
        .implementation = {"winograd-4x4", make_winograd_4x4},
-       .fast = true,
+       .larger_errors = true,
        .bf16 = true},
-      {.types = {"Convolution"}, .implementation = {"winograd-5x5", make_winograd_5x5}, .fast = true},
+      {.types = {"Convolution"},
+       .implementation = {"winograd-5x5", make_winograd_5x5},
+       .larger_errors = true},
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? of_onednn(convolutions) : Candidate{convolutions, implicit_gemm},
       onednn_first ? Candidate{convolutions, implicit_gemm} : of_onednn(convolutions),
@@ -140,7 +142,7 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
 bool allows(const std::string& only, const Candidate& candidate, const Task& task) {
-  return !candidate.fast || only == fast_math || only == candidate.implementation.name ||
+  return !candidate.larger_errors || only == fast_math || only == candidate.implementation.name ||
          (candidate.bf16 && !task.all_f32() && !task.f32_products);
 }
 
