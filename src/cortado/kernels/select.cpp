@@ -94,7 +94,7 @@ const std::vector<Candidate>& candidates() {
       native({"BatchNorm"}, make_native_batch_norm),
       native({"Scale", "Bias"}, make_native_scale),
       native({"PReLU"}, make_native_prelu),
-      native(pointwise_types(), make_native_activation),
+      native(pointwise_types(), make_native_pointwise),
       native({"Dropout"}, make_native_dropout),
       native({"Pooling"}, make_native_global_pooling),
       native({"Pooling"}, make_native_pooling),
