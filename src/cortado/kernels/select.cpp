@@ -8,7 +8,6 @@
 #include "cortado/base/text.h"
 #include "cortado/kernels/converted.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
