@@ -50,7 +50,8 @@ KernelOffer make_lowering_as_caffe(const Task& task) {
 
 Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
   return {convolutions,
-          {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
+          {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); },
+           name_of(lowering::LoweringType::one, blas)}};
 }
 
 // A native implementation, for tensors of both types: it reads and writes each tensor once.
@@ -237,7 +238,8 @@ std::vector<Implementation> implementations_of(const Task& task, const std::stri
     if (takes(candidate, task.layer().type()) && allows(only, candidate, task) && !candidate.types.empty() &&
         !candidate.baseline)
       known.push_back({candidate.implementation.name,
-                       [&candidate](const Task& given) { return offer_of(candidate, given); }});
+                       [&candidate](const Task& given) { return offer_of(candidate, given); },
+                       candidate.implementation.first_type});
   return known;
 }
 
