@@ -12,7 +12,6 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/peak.h"

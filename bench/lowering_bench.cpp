@@ -12,7 +12,6 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/version.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/measure/algorithms.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "cortado/kernels/lowering/cost.h"
-#include "cortado/kernels/lowering/lowering_type.h"
+#include "cortado/kernels/lowering/lowering.h"
 
 #include "tests/kernels/draw.h"
 

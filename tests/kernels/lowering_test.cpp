@@ -1,7 +1,5 @@
 // Convolution, Deconvolution and InnerProduct as matrix products, against the naive reference: random shapes
 // on small integers (bitwise) and on reals.
-#include "cortado/kernels/lowering/lowering.h"
-
 #include <atomic>
 #include <cblas.h>
 #include <dlfcn.h>

@@ -15,7 +15,7 @@ const std::vector<Shape> shapes = {{1}, {7}, {3, 5}, {2, 3, 5, 7}, {2, 16, 9}, {
 void expect_equal(const LayerPtr& layer, const Shape& shape, const Values& values,
                   Phase phase = Phase::train) {
   Task task = chain_task({layer}, shape, phase);
-  KernelOffer offer = layer->type() == "Dropout" ? make_native_dropout(task) : make_native_activation(task);
+  KernelOffer offer = layer->type() == "Dropout" ? make_native_dropout(task) : make_native_pointwise(task);
   ASSERT_TRUE(offer.kernel) << offer.refusal;
   CheckOptions options;
   options.inputs = {values};
@@ -72,7 +72,7 @@ TEST(NativePointwise, EveryFunctionIsTested) {
 
 TEST(NativePointwise, RefusesWhatHidesTheSign) {
   auto layer = std::make_shared<Pointwise>(ReluOptions{.negative_slope = -1});
-  EXPECT_EQ(make_native_activation(chain_task({layer}, {2, 3})).refusal, "a negative slope or alpha");
+  EXPECT_EQ(make_native_pointwise(chain_task({layer}, {2, 3})).refusal, "a negative slope or alpha");
 }
 
 TEST(NativeDropout, DropsWhatTheReferenceDrops) {

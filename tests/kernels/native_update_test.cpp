@@ -64,17 +64,17 @@ TEST(NativeUpdate, SumsSquaresTheSameWithAnyThreads) {
   }
 }
 
-TEST(NativeUpdate, FindsTheFirstNonfinite) {
+TEST(NativeUpdate, FindsTheFirstNonFinite) {
   for (int64_t count : counts) {
     auto x = numbers(count, 0);
-    EXPECT_EQ(first_nonfinite(x.data(), count), -1);
+    EXPECT_EQ(first_non_finite_in_parallel(x.data(), count), -1);
     if (count == 0) continue;
     for (int64_t at : {int64_t{0}, count / 2, count - 1}) {
       for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                         -std::numeric_limits<float>::infinity()}) {
         auto broken = x;
         broken[at] = broken[count - 1] = bad;
-        EXPECT_EQ(first_nonfinite(broken.data(), count), at);
+        EXPECT_EQ(first_non_finite_in_parallel(broken.data(), count), at);
       }
     }
   }

@@ -7,7 +7,7 @@
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
 #include "cortado/kernels/kernel.h"
-#include "cortado/kernels/names.h"
+#include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
 
 namespace cortado {

@@ -12,9 +12,10 @@ namespace cortado {
 // takes, or why it is not measured.
 struct Algorithm {
   std::string name;
-  std::string refusal;  // of the implementation
-  std::string pruned;   // why it need not be measured
-  Seconds predicted;    // of all passes
+  std::string first_type;  // Implementation::first_type
+  std::string refusal;     // of the implementation
+  std::string pruned;      // why it need not be measured
+  Seconds predicted;       // of all passes
   Bytes scratch;
   std::optional<TaskTime> time;
 };

@@ -13,7 +13,7 @@ namespace cortado {
 namespace {
 
 int64_t first_in(std::span<const float> values) {
-  return native::first_nonfinite(values.data(), static_cast<int64_t>(values.size()));
+  return native::first_non_finite_in_parallel(values.data(), static_cast<int64_t>(values.size()));
 }
 
 }  // namespace

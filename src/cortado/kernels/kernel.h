@@ -111,6 +111,7 @@ struct KernelOffer {
 struct Implementation {
   std::string name;  // "implicit-gemm", "onednn", "lowering-1", "reference"
   std::function<KernelOffer(const Task&)> make;
+  std::string first_type;  // of a lowering: the name of type 1 by the same library; of others: empty
 };
 
 }  // namespace cortado

@@ -8,9 +8,7 @@
 #include "cortado/base/text.h"
 #include "cortado/kernels/converted.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
-#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/make_lowering.h"
-#include "cortado/kernels/names.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
@@ -21,19 +19,15 @@
 namespace cortado {
 namespace {
 
-KernelOffer make_reference(const Task& task) {
-  auto kernel = make_reference_kernel<float>(task);
-  if (!kernel) return {nullptr, "no reference kernel for " + std::string(task.layer().type())};
-  return {std::move(kernel), ""};
-}
+KernelOffer make_reference(const Task& task) { return {make_reference_kernel<float>(task), ""}; }
 
 // An implementation and the types of the first layer of the chains it may take; empty: all.
 struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
-  bool baseline = false;  // there to be compared with
-  bool fast = false;      // with larger rounding errors than sums in float32: for those who ask, or for bf16
-  bool bf16 = false;      // makes kernels for bf16 tensors; others get theirs converted
+  bool baseline = false;       // there to be compared with
+  bool larger_errors = false;  // than those of sums in float32: for those who ask, or for bf16
+  bool bf16 = false;           // makes kernels for bf16 tensors; others get theirs converted
 };
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
@@ -56,7 +50,8 @@ KernelOffer make_lowering_as_caffe(const Task& task) {
 
 Candidate lowering_candidate(lowering::LoweringType type, lowering::Blas blas) {
   return {convolutions,
-          {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); }}};
+          {name_of(type, blas), [=](const Task& task) { return make_lowering(task, type, {.blas = blas}); },
+           name_of(lowering::LoweringType::one, blas)}};
 }
 
 // A native implementation, for tensors of both types: it reads and writes each tensor once.
@@ -76,9 +71,11 @@ const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> list = {
       {.types = {"Convolution"},
        .implementation = {"winograd-4x4", make_winograd_4x4},
-       .fast = true,
+       .larger_errors = true,
        .bf16 = true},
-      {.types = {"Convolution"}, .implementation = {"winograd-5x5", make_winograd_5x5}, .fast = true},
+      {.types = {"Convolution"},
+       .implementation = {"winograd-5x5", make_winograd_5x5},
+       .larger_errors = true},
       {{"Convolution"}, {"winograd", make_winograd}},
       onednn_first ? of_onednn(convolutions) : Candidate{convolutions, implicit_gemm},
       onednn_first ? Candidate{convolutions, implicit_gemm} : of_onednn(convolutions),
@@ -97,7 +94,7 @@ const std::vector<Candidate>& candidates() {
       native({"BatchNorm"}, make_native_batch_norm),
       native({"Scale", "Bias"}, make_native_scale),
       native({"PReLU"}, make_native_prelu),
-      native(pointwise_types(), make_native_activation),
+      native(pointwise_types(), make_native_pointwise),
       native({"Dropout"}, make_native_dropout),
       native({"Pooling"}, make_native_global_pooling),
       native({"Pooling"}, make_native_pooling),
@@ -145,7 +142,7 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
 bool allows(const std::string& kernels, const Candidate& candidate, const Task& task) {
-  return !candidate.fast || kernels == fast_math || kernels == candidate.implementation.name ||
+  return !candidate.larger_errors || kernels == fast_math || kernels == candidate.implementation.name ||
          (candidate.bf16 && !task.all_f32() && !task.f32_products);
 }
 
@@ -241,7 +238,8 @@ std::vector<Implementation> implementations_of(const Task& task, const std::stri
     if (takes(candidate, task.layer().type()) && allows(kernels, candidate, task) &&
         !candidate.types.empty() && !candidate.baseline)
       known.push_back({candidate.implementation.name,
-                       [&candidate](const Task& given) { return offer_of(candidate, given); }});
+                       [&candidate](const Task& given) { return offer_of(candidate, given); },
+                       candidate.implementation.first_type});
   return known;
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cortado/kernels/kernel.h"
@@ -11,6 +12,9 @@ namespace cortado {
 // A word in place of an implementation's name: the list of all, and those, too, whose rounding errors are
 // larger than those of sums in float32. These run only so, or where they are named.
 inline constexpr const char* fast_math = "fast-math";
+
+// Throws UserError unless an implementation has that name, or it is `also`, which is listed with them.
+void require_kernels_named(const std::string& name, std::string_view also = "");
 
 // Those that may take tasks like this one, by the type of its first layer: fastest first, without the
 // reference and without those that are there to be compared with. `kernels` (optional): fast_math.

@@ -30,14 +30,11 @@ double out_of_reach(int round, Seconds best) {
   return is_quick(best) && round % 4 == 0 ? hopeless : 1.1;
 }
 
-bool is_lowering(const Algorithm& algorithm) { return algorithm.name.starts_with("lowering-"); }
+bool is_lowering(const Algorithm& algorithm) { return !algorithm.first_type.empty(); }
 
 // The type-1 lowering by the same library, which all types are where windows are single positions.
 const Algorithm& first_lowering(const AlgorithmTable& table, const Algorithm& other) {
-  constexpr size_t type = std::string_view("lowering-").size();
-  std::string name = other.name;
-  name[type] = '1';
-  return *std::ranges::find(table.algorithms, name, &Algorithm::name);
+  return *std::ranges::find(table.algorithms, other.first_type, &Algorithm::name);
 }
 
 }  // namespace
@@ -148,6 +145,7 @@ AlgorithmTable Algorithms::ranked(const Task& task) const {
   for (const Implementation& implementation : implementations_of(task, kernels_)) {
     const KernelOffer offer = implementation.make(task);
     Algorithm algorithm{.name = implementation.name,
+                        .first_type = implementation.first_type,
                         .refusal = offer.refusal,
                         .pruned = "",
                         .predicted = {},

@@ -26,7 +26,7 @@ bool is_convolution(const Task& task);
 // slowest rank's time counts.
 class Algorithms {
  public:
-  // `times` must outlive it. `kernels`: fast_math, or none (kernels/kernel.h).
+  // `times` must outlive it. `kernels`: fast_math, or none (kernels/select.h).
   explicit Algorithms(JobTimes& times, std::string kernels = "")
       : times_(times), kernels_(std::move(kernels)) {}
 

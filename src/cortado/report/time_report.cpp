@@ -40,11 +40,8 @@ Flops forward_flops(const Network& network, const Program& program, const Work& 
 
 // A gradient of the inputs costs what the forward pass does, and so does one of the parameters.
 Flops backward_flops(const Network& network, const Program& program, const Work& work) {
-  auto any = [](const std::vector<bool>& wanted) {
-    return std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-  };
-  int passes = any(work.task.input_gradients) ? 1 : 0;
-  if (work.task.layer().splits_backward() && any(work.task.parameter_gradients)) ++passes;
+  int passes = any_wanted(work.task.input_gradients) ? 1 : 0;
+  if (work.task.layer().splits_backward() && any_wanted(work.task.parameter_gradients)) ++passes;
   return {passes * forward_flops(network, program, work).count};
 }
 

@@ -175,7 +175,7 @@ void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_sca
 }
 
 void Optimizer::note_non_finite(const Slot& slot, const Batch& batch) {
-  const bool gradient = native::first_nonfinite(gradient_of(slot), slot.updates.size()) >= 0;
+  const bool gradient = native::first_non_finite_in_parallel(gradient_of(slot), slot.updates.size()) >= 0;
   const NonFinite& known = non_finite_;
   const bool nearer_the_loss = gradient && (!known.gradient || slot.entry > known.entry);
   if (known.entry && (known.iteration < batch.iteration || !nearer_the_loss)) return;

@@ -10,10 +10,6 @@ namespace cortado::lowering {
 
 namespace {
 
-bool any(const std::vector<bool>& wanted) {
-  return std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-}
-
 float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 ? pointers[1] : nullptr; }
 
 // What convolution and deconvolution have in common: the products, the weight's format, the ReLU after them,
@@ -26,7 +22,7 @@ class ConvolutionBase : public Kernel {
         tail_(tail),
         outputs_(task.local_output(0).size()),
         output_type_(task.output_type(0)),
-        weights_step_(any(task.parameter_gradients)) {}
+        weights_step_(any_wanted(task.parameter_gradients)) {}
 
   std::string name() const override { return products_.name; }
   BackwardReads backward_reads() const override {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cortado/kernels/lowering/lowering_type.h"
+#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado::lowering {

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "cortado/base/units.h"
-#include "cortado/kernels/lowering/lowering.h"
+#include "cortado/kernels/lowering/lowering_type.h"
 #include "cortado/kernels/lowering/problem.h"
 
 namespace cortado::lowering {
 
 // The cost model of the lowerings (Caffe con Troll, Figure 6), of the forward pass of the whole batch, in
 // floats and operations. Of an axis with n image positions, m windows and k taps a lowered axis
-// (lowering_type.h) gives the lowered data m k columns' worth and the product m, a lifted one n and n k:
+// (lowering.h) gives the lowered data m k columns' worth and the product m, a lifted one n and n k:
 //
 //                    type 1      type 2        type 3
 //   lowered data     k^2 d m^2   k d m n       d n^2

@@ -125,8 +125,7 @@ class InnerProductKernel : public Kernel {
         forward_(sample_lattice(extents)),
         input_gradient_(extents),
         weight_gradient_(sample_lattice(extents)),
-        weights_step_(std::find(task.parameter_gradients.begin(), task.parameter_gradients.end(), true) !=
-                      task.parameter_gradients.end()) {}
+        weights_step_(any_wanted(task.parameter_gradients)) {}
 
   std::string name() const override { return "implicit-gemm"; }
   BackwardReads backward_reads() const override {

@@ -19,6 +19,7 @@ struct LatticeAxis {
   int64_t out_stride = 0;   // elements from one row to the next
 };
 
+// The points of a product's output (its rows) and what each tap reads of the left tensor.
 struct Lattice {
   int64_t batch = 1;
   int64_t left_batch_stride = 0, out_batch_stride = 0;

@@ -6,7 +6,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/channels.h"
-#include "cortado/kernels/lowering/lowering_type.h"
+#include "cortado/kernels/lowering/lowering.h"
 #include "cortado/kernels/lowering/partitions.h"
 
 namespace cortado::lowering {

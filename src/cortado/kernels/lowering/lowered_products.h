@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "cortado/base/units.h"
 #include "cortado/kernels/lowering/convolution_products.h"
-#include "cortado/kernels/lowering/lowering.h"
+#include "cortado/kernels/lowering/lowering_options.h"
+#include "cortado/kernels/lowering/lowering_type.h"
 
 namespace cortado::lowering {
 

@@ -1,35 +1,64 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <vector>
 
-#include "cortado/base/units.h"
 #include "cortado/kernels/kernel.h"
-#include "cortado/kernels/lowering/blas.h"
+#include "cortado/kernels/lowering/lowered_matrix.h"
+#include "cortado/kernels/lowering/lowering_type.h"
+#include "cortado/kernels/lowering/problem.h"
 
-namespace cortado {
+namespace cortado::lowering {
 
-// Convolution, Deconvolution and InnerProduct, each alone or with the ReLU after it, as matrix products.
-
-namespace lowering {
-
-// The three lowerings of a convolution (Caffe con Troll, section 2.1): which axes of the windows are expanded
-// in the lowered data (type 1: all, type 2: the last, type 3: none); all others are in the product.
-enum class LoweringType { one = 1, two, three };
-inline std::string name_of(LoweringType type) { return "lowering-" + std::to_string(static_cast<int>(type)); }
-// "lowering-1", on other libraries than OpenBLAS "lowering-1-blis".
-inline std::string name_of(LoweringType type, Blas blas) {
-  return name_of(type) + (blas == Blas::openblas ? "" : "-" + std::string(name_of(blas)));
+// A *lowered* axis is expanded in the lowered data, whose rows are then windows along it; a *lifted* one in
+// the product, whose rows are then image positions along it, and is summed when lifting.
+inline bool lowers(LoweringType type, int axis) {
+  return type == LoweringType::one || (type == LoweringType::two && axis == 2);
 }
 
-// How a lowering works through a batch (section 2.2).
-struct LoweringOptions {
-  int partitions = 0;                // that run at the same time, each on threads / partitions; 0: chosen
-  int64_t samples = 0;               // lowered together in a partition, as far as memory allows; 0: chosen
-  Bytes memory{int64_t{256} << 20};  // of lowered data, products and sums together
-  bool serial = false;               // lower and lift on one thread, as BVLC Caffe does
-  Blas blas = Blas::openblas;
+// A convolution as products of matrices, product = lowered data * lowered kernel:
+//
+//   lowered data    D [row][lowered tap, image channel]
+//   lowered kernel  K [lowered tap, image channel][lifted tap, window channel]
+//   product         R [row][lifted tap, window channel]
+//
+// The image is lowered to D, and R is lifted to the windows: both are lattices, one lowers what the other
+// lifts backward. A stride along lifted axes splits image positions in classes that are equal modulo the
+// stride, each with its own taps; a class is a product of its own, so that nothing is multiplied in vain.
+struct LoweringClass {
+  LoweredMatrix data;         // of the image
+  LoweredMatrix product;      // of the windows
+  std::vector<int64_t> taps;  // of the weight, [lowered tap][lifted tap]
+  int64_t lowered_taps, lifted_taps;
+  int64_t kernel;  // offset of K in a group's weight
 };
 
-}  // namespace lowering
+// Matrices are those of one group; tensors have the channels of all groups.
+class Lowering {
+ public:
+  Lowering(const ConvolutionProblem& problem, LoweringType type);
 
-}  // namespace cortado
+  LoweringType type() const { return type_; }
+  const ConvolutionProblem& problem() const { return problem_; }
+  const std::vector<LoweringClass>& classes() const { return classes_; }
+
+  int64_t image_sample() const { return image_sample_; }  // elements of a sample, all channels
+  int64_t windows_sample() const { return windows_sample_; }
+  int64_t group_weight() const {
+    return problem_.image_channels * problem_.window_channels * problem_.taps();
+  }
+  // Elements that a sample takes in memory beside the tensors, in the class that needs most.
+  int64_t data_elements() const;
+  int64_t product_elements() const;
+
+  // [group][class][lowered tap][image channel][lifted tap][window channel]
+  ParameterFormat weight_format() const;
+
+ private:
+  ConvolutionProblem problem_;
+  LoweringType type_;
+  int64_t image_sample_, windows_sample_;
+  std::vector<LoweringClass> classes_;
+};
+
+}  // namespace cortado::lowering

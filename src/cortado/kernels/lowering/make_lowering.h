@@ -1,7 +1,8 @@
 #pragma once
 
 #include "cortado/kernels/kernel.h"
-#include "cortado/kernels/lowering/lowering.h"
+#include "cortado/kernels/lowering/lowering_options.h"
+#include "cortado/kernels/lowering/lowering_type.h"
 
 namespace cortado {
 

@@ -8,6 +8,15 @@
 
 namespace cortado::lowering {
 
+// What is done to a finished sum: bias first, then leaky ReLU.
+struct Epilogue {
+  const float* bias = nullptr;  // [columns]
+  bool rectify = false;
+  float slope = 0;
+
+  Epilogue from_channel(int64_t first) const { return {bias ? bias + first : nullptr, rectify, slope}; }
+};
+
 // The matrix product of forward, backward-data and the inner product: an *indirect* GEMM (implicit lowering:
 // no im2col matrix exists; Dukhan, "The indirect convolution algorithm", 2019).
 //
@@ -18,16 +27,6 @@ namespace cortado::lowering {
 // are outside for a whole tile of rows: where many are, as in small images with padding, rows of a tile are
 // the same point of several samples. The right operand is packed in panels
 // [columns / tile_columns][tap][depth][tile_columns], zero padded.
-
-// What is done to a finished sum: bias first, then leaky ReLU.
-struct Epilogue {
-  const float* bias = nullptr;  // [columns]
-  bool rectify = false;
-  float slope = 0;
-
-  Epilogue from_channel(int64_t first) const { return {bias ? bias + first : nullptr, rectify, slope}; }
-};
-
 class RowProduct {
  public:
   explicit RowProduct(Lattice lattice);

@@ -12,7 +12,7 @@ KernelOffer make_native_batch_norm(const Task& task);
 KernelOffer make_native_scale(const Task& task);  // Scale and Bias
 KernelOffer make_native_prelu(const Task& task);
 // ReLU, ELU, Sigmoid, TanH and the other pointwise functions.
-KernelOffer make_native_activation(const Task& task);
+KernelOffer make_native_pointwise(const Task& task);
 KernelOffer make_native_dropout(const Task& task);
 KernelOffer make_native_pooling(const Task& task);
 KernelOffer make_native_global_pooling(const Task& task);  // averages of whole images

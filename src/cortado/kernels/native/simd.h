@@ -11,6 +11,7 @@
 #endif
 
 #include "cortado/base/bf16.h"
+#include "cortado/kernels/bf16_vectors.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define CORTADO_AVX512
@@ -29,9 +30,6 @@ inline constexpr int64_t lanes = 8;
 inline constexpr int64_t half_lanes = lanes / 2;
 
 namespace detail {
-
-template <typename Element, int64_t count>
-using VectorOf [[gnu::vector_size(count * sizeof(Element))]] = Element;
 
 template <typename Element, typename V>
 struct Like {
@@ -83,10 +81,10 @@ inline like<uint32_t, V> load_widened(const Narrow* address) {
 
 }  // namespace detail
 
-using floats = detail::VectorOf<float, lanes>;
-using half_floats = detail::VectorOf<float, half_lanes>;
-using ints = detail::VectorOf<int32_t, lanes>;
-using uints = detail::VectorOf<uint32_t, lanes>;
+using floats = VectorOf<float, lanes>;
+using half_floats = VectorOf<float, half_lanes>;
+using ints = VectorOf<int32_t, lanes>;
+using uints = VectorOf<uint32_t, lanes>;
 
 template <typename V>
 inline constexpr int64_t lanes_of = sizeof(V) / sizeof(float);
@@ -170,9 +168,7 @@ inline like<uint16_t, V> narrowed(V value) {
     return std::bit_cast<like<uint16_t, V>>(_mm256_cvtneps_pbh(std::bit_cast<__m256>(value)));
   }
 #endif
-  const auto bits = reinterpret_cast<like<uint32_t, V>>(value);
-  const auto nearest = bits + 0x7FFF + (bits >> 16 & 1), quiet = bits | 0x400000;
-  return __builtin_convertvector((value == value ? nearest : quiet) >> 16, like<uint16_t, V>);
+  return nearest_bf16(value);
 }
 
 template <bool streaming, typename V>

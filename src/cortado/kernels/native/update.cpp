@@ -127,7 +127,7 @@ double sum_of_squares(const float* x, int64_t count) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-int64_t first_nonfinite(const float* x, int64_t count) {
+int64_t first_non_finite_in_parallel(const float* x, int64_t count) {
   std::vector<uint8_t> found((count + block - 1) / block);
   for_each_block(count,
                  [&](int64_t b, int64_t first, int64_t last) { found[b] = any_nonfinite(x, first, last); });

@@ -25,7 +25,8 @@ void relu_mask(bf16* target, const float* a, const float* y, int64_t count);
 // Sum of x^2, accumulated in double by blocks of fixed size.
 double sum_of_squares(const float* x, int64_t count);
 
-// Index of the first element that is infinite or not a number; -1 when there is none.
-int64_t first_nonfinite(const float* x, int64_t count);
+// Index of the first element that is infinite or not a number; -1 when there is none. first_non_finite()
+// (base/finite.h) finds the same on the calling thread alone.
+int64_t first_non_finite_in_parallel(const float* x, int64_t count);
 
 }  // namespace cortado::native

@@ -6,26 +6,11 @@
 namespace cortado {
 namespace {
 
-// The layer that takes inputs 1, 2, .. of the task; 0 where layer 0 takes all.
-size_t extra_taker(const std::vector<LayerPtr>& layers) {
-  for (size_t i = 1; i < layers.size(); ++i) {
-    if (layers[i]->type() == "Eltwise") return i;
-  }
-  return 0;
-}
-
 // Input shapes of each layer of a chain, and as a last entry the chain's output.
 std::vector<std::vector<Shape>> chain_shapes(const std::vector<LayerPtr>& layers,
                                              std::span<const Shape> inputs) {
-  size_t taker = extra_taker(layers);
-  std::vector<std::vector<Shape>> shapes;
-  Shape flowing = inputs[0];
-  for (size_t i = 0; i < layers.size(); ++i) {
-    shapes.push_back({flowing});
-    if (i == taker) shapes.back().insert(shapes.back().end(), inputs.begin() + 1, inputs.end());
-    flowing = layers[i]->output_shapes(shapes.back(), 1)[0];
-  }
-  shapes.push_back({flowing});
+  std::vector<std::vector<Shape>> shapes{std::vector<Shape>(inputs.begin(), inputs.end())};
+  for (const LayerPtr& layer : layers) shapes.push_back({layer->output_shapes(shapes.back(), 1)[0]});
   return shapes;
 }
 
@@ -39,9 +24,8 @@ void set_boxes(const Task& whole, std::vector<ChainLink>& links) {
       links[i - 1].task.output_boxes = {box};
       task.input_boxes = {box};
     } else {
-      task.input_boxes = {whole.input_boxes[0]};
+      task.input_boxes = whole.input_boxes;
     }
-    for (int k = 0; k < links[i].extra_inputs; ++k) task.input_boxes.push_back(whole.input_boxes[k + 1]);
   }
 }
 
@@ -120,13 +104,19 @@ class ChainReference : public KernelOf<T> {
     bool first = i == 0, last = i + 1 == stages_.size(), backward = !a.output_gradients.empty();
     ArgumentsOf<T> result{
         .saved = stage.saved.data(), .scratch = stage.scratch.data(), .sums = a.sums, .random = a.random};
-    result.inputs = {first ? a.inputs[0] : stages_[i - 1].output.data()};
+    if (first) {
+      result.inputs = a.inputs;
+    } else {
+      result.inputs = {stages_[i - 1].output.data()};
+    }
     result.outputs = {last ? a.outputs[0] : stage.output.data()};
-    for (int k = 1; k <= link.extra_inputs; ++k) result.inputs.push_back(a.inputs[k]);
     if (backward) {
       result.output_gradients = {last ? a.output_gradients[0] : stage.output_gradient.data()};
-      result.input_gradients = {first ? a.input_gradients[0] : stages_[i - 1].output_gradient.data()};
-      for (int k = 1; k <= link.extra_inputs; ++k) result.input_gradients.push_back(a.input_gradients[k]);
+      if (first) {
+        result.input_gradients = a.input_gradients;
+      } else {
+        result.input_gradients = {stages_[i - 1].output_gradient.data()};
+      }
     }
     for (int p = 0; p < link.parameter_count; ++p) {
       result.parameters.push_back(a.parameters[link.first_parameter + p]);
@@ -142,19 +132,16 @@ class ChainReference : public KernelOf<T> {
 }  // namespace
 
 std::vector<ChainLink> chain_links(const Task& task) {
-  size_t taker = extra_taker(task.layers);
   auto shapes = chain_shapes(task.layers, task.inputs);
   std::vector<ChainLink> links;
   int parameters = 0;
   for (size_t i = 0; i < task.layers.size(); ++i) {
     ChainLink link{.first_parameter = parameters};
-    if (i == taker) link.extra_inputs = static_cast<int>(task.inputs.size()) - 1;
     link.task.layers = {task.layers[i]};
     link.task.phase = task.phase;
     link.task.inputs = shapes[i];
     link.task.outputs = {shapes[i + 1][0]};
-    link.task.input_gradients = {i == 0 ? bool{task.input_gradients[0]} : task.has_backward()};
-    for (int k = 1; k <= link.extra_inputs; ++k) link.task.input_gradients.push_back(task.input_gradients[k]);
+    link.task.input_gradients = i == 0 ? task.input_gradients : std::vector<bool>{task.has_backward()};
     link.parameter_count = static_cast<int>(task.layers[i]->parameters(shapes[i]).size());
     for (int p = 0; p < link.parameter_count; ++p) {
       link.task.parameter_gradients.push_back(task.parameter_gradients[parameters + p]);

@@ -5,12 +5,10 @@
 namespace cortado {
 
 // The tasks of a chain's single layers, in order. Layer 0 takes the task's inputs; every later layer takes
-// the output before it. Where a later layer is an Eltwise, layer 0 takes input 0 alone and the first Eltwise
-// takes, after the output before it, the task's other inputs. Parameters are those of the layers in order;
-// every intermediate tensor wants a gradient when the task has a backward pass.
+// the output before it. Parameters are those of the layers in order; every intermediate tensor wants a
+// gradient when the task has a backward pass.
 struct ChainLink {
   Task task;
-  int extra_inputs = 0;     // of the task's inputs that this link takes besides the output before it
   int first_parameter = 0;  // its parameters in the task's order
   int parameter_count = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "cortado/base/bf16.h"
 #include "cortado/base/element_type.h"
+#include "cortado/kernels/bf16_vectors.h"
 #include "cortado/kernels/lowering/microkernel.h"
 
 namespace cortado::winograd {
@@ -16,17 +17,12 @@ using lowering::vector_lanes;
 // The number of lanes in use is a constant where it is all of them.
 using AllLanes = std::integral_constant<int64_t, vector_lanes>;
 
-template <typename E>
-using VectorOf [[gnu::vector_size(vector_lanes * sizeof(E))]] = E;
+// As many bf16 numbers as a vector has floats.
+using HalfWords = VectorOf<uint16_t, vector_lanes>;
 
-inline Vector widened(VectorOf<uint16_t> from) {
-  const auto bits = __builtin_convertvector(from, VectorOf<uint32_t>) << 16;
+inline Vector widened(HalfWords from) {
+  const auto bits = __builtin_convertvector(from, VectorOf<uint32_t, vector_lanes>) << 16;
   return reinterpret_cast<Vector>(bits);
-}
-inline VectorOf<uint16_t> narrowed(Vector from) {
-  const auto bits = reinterpret_cast<VectorOf<uint32_t>>(from);
-  const auto nearest = bits + 0x7FFF + (bits >> 16 & 1), quiet = bits | 0x400000;
-  return __builtin_convertvector((from == from ? nearest : quiet) >> 16, VectorOf<uint16_t>);
 }
 
 template <typename Lanes>
@@ -37,7 +33,7 @@ Vector get(const float* from, Lanes lanes) {
 }
 template <typename Lanes>
 Vector get(const bf16* from, Lanes lanes) {
-  VectorOf<uint16_t> vector{};
+  HalfWords vector{};
   std::memcpy(&vector, from, static_cast<size_t>(lanes) * sizeof(bf16));
   return widened(vector);
 }
@@ -47,7 +43,7 @@ void put(float* to, Vector vector, Lanes lanes) {
 }
 template <typename Lanes>
 void put(bf16* to, Vector vector, Lanes lanes) {
-  const VectorOf<uint16_t> elements = narrowed(vector);
+  const HalfWords elements = nearest_bf16(vector);
   std::memcpy(static_cast<void*>(to), &elements, static_cast<size_t>(lanes) * sizeof(bf16));
 }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/lowering/convolution_kernel.h"
-#include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/winograd/products.h"
 #include "cortado/kernels/winograd/transforms.h"
 
@@ -46,7 +46,7 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
 template <typename F>
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
   // oneDNN's bf16 instructions multiply twice as fast as f32's.
-  int64_t least_channels = problem.all_f32() || !onednn::has_bf16_instructions() ? 16 : 64, least_tiles = 32;
+  int64_t least_channels = problem.all_f32() || !has_bf16_products() ? 16 : 64, least_tiles = 32;
   // Each group is a product of its own, small between few channels, and oneDNN's with AVX-512 are faster
   // there: 3 times so in 32 groups of 16 channels of 14x14 or of 32 channels of 7x7.
   if (problem.groups > 1 && __builtin_cpu_supports("avx512f")) {

@@ -249,7 +249,7 @@ bool hides_sign(const PointwiseFunction& function) {
 
 }  // namespace native
 
-KernelOffer make_native_activation(const Task& task) {
+KernelOffer make_native_pointwise(const Task& task) {
   auto* pointwise = dynamic_cast<const Pointwise*>(&task.layer());
   if (!pointwise) return {nullptr, "not a pointwise function"};
   if (task.layers.size() > 1) return {nullptr, "a layer after a pointwise function does not fuse"};

@@ -1,4 +1,4 @@
-#include "cortado/kernels/lowering/lowering_type.h"
+#include "cortado/kernels/lowering/lowering.h"
 
 #include <algorithm>
 #include <fmt/format.h>
