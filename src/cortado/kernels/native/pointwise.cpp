@@ -1,3 +1,5 @@
+#include "cortado/layers/pointwise.h"
+
 #include <cmath>
 
 #include "cortado/kernels/carry.h"
@@ -5,7 +7,6 @@
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/vector_math.h"
-#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 
