@@ -10,6 +10,7 @@
 #include "cortado/measure/job_machine.h"
 #include "cortado/plan/choice.h"
 
+#include "tests/comm/forwarding_communicator.h"
 #include "tests/measure/kept.h"
 #include "tests/plan/zoo.h"
 #include "tests/program/nets.h"
@@ -109,12 +110,13 @@ TEST_F(ChooseStrategy, TrialsTakeAsLongAtEveryRank) {
 }
 
 // A job whose ranks say that they run on these hosts.
-class OnHosts : public Communicator {
+class OnHosts : public testing::ForwardingCommunicator {
  public:
-  OnHosts(Communicator& job, std::vector<std::string> hosts) : job_(job), hosts_(std::move(hosts)) {}
+  OnHosts(Communicator& job, std::vector<std::string> hosts)
+      : ForwardingCommunicator(job), hosts_(std::move(hosts)) {}
 
   std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override {
-    auto all = job_.all_to_all_bytes(mine);
+    auto all = ForwardingCommunicator::all_to_all_bytes(mine);
     for (size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].size() != sizeof(RankFacts)) continue;
       RankFacts facts;
@@ -125,39 +127,8 @@ class OnHosts : public Communicator {
     }
     return all;
   }
-  int rank() const override { return job_.rank(); }
-  int size() const override { return job_.size(); }
-  std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
-                                         int tag) override {
-    return job_.exchange(std::move(sends), std::move(receives), tag);
-  }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
-    return job_.allreduce(group, values, count);
-  }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
-                                          int64_t count) override {
-    return job_.allreduce(group, values, count);
-  }
-  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
-                                               std::vector<int64_t> counts) override {
-    return job_.reduce_scatter(group, values, std::move(counts));
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
-                                          std::vector<int64_t> counts) override {
-    return job_.allgather(group, values, std::move(counts));
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
-                                          std::vector<int64_t> counts) override {
-    return job_.allgather(group, values, std::move(counts));
-  }
-  void barrier() override { job_.barrier(); }
-  void send(int peer, std::span<const float> values) override { job_.send(peer, values); }
-  void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }
-  double sum(double mine) override { return job_.sum(mine); }
-  Traffic traffic() const override { return job_.traffic(); }
 
  private:
-  Communicator& job_;
   const std::vector<std::string> hosts_;
 };
 

@@ -16,8 +16,6 @@
 namespace cortado::check {
 namespace {
 
-bool merges(const Kernel& kernel) { return kernel.name().ends_with("gradient of merged groups"); }
-
 // Some of the samples and rows. (cut_test.cpp cuts the groups, too.)
 Task part_of(Draw& draw, const Task& whole) {
   Box box = whole.output_boxes[0];
@@ -55,39 +53,6 @@ std::string grouped_text(const Task& task, unsigned number) {
                      task.output_boxes[0].text());
 }
 
-TEST(MergedGroups, EqualReference) {
-  int merged = 0;
-  for (unsigned number = 0; number < 150 && !HasFailure(); ++number) {
-    Draw draw(number);
-    const Task task = random_groups(draw);
-    const KernelOffer offer = make_onednn_convolution(task);
-    ASSERT_TRUE(offer.kernel) << offer.refusal << grouped_text(task, number);
-    merged += merges(*offer.kernel);
-    EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers))
-        << grouped_text(task, number);
-    EXPECT_TRUE(matches_reference(task, *offer.kernel, 1e-5)) << grouped_text(task, number);
-  }
-  EXPECT_GT(merged, 50);
-}
-
-TEST(MergedGroups, EqualReferenceInBf16) {
-  if (!has_bf16_products()) GTEST_SKIP() << "no instructions for bf16 products";
-  int merged = 0;
-  for (unsigned number = 0; number < 150 && !HasFailure(); ++number) {
-    Draw draw(number + 1000);
-    Task task = random_groups(draw);
-    task.input_types = {draw.chance(70) ? ElementType::bf16 : ElementType::f32};
-    task.output_types = {ElementType::bf16};
-    const KernelOffer offer = make_onednn_convolution(task);
-    if (!offer.kernel) continue;  // what oneDNN computes wrongly
-    merged += merges(*offer.kernel);
-    EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, 0, DataKind::small_integers))
-        << grouped_text(task, number);
-    EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, 1e-5)) << grouped_text(task, number);
-  }
-  EXPECT_GT(merged, 50);
-}
-
 Task random_depthwise(Draw& draw) {
   const int64_t channels = draw(2, 50);
   const Window window{{draw(1, 7), draw.chance(70) ? 5 : 7}, {draw(1, 3), draw(1, 3)}, {0, draw(0, 4)}, {1}};
@@ -99,38 +64,51 @@ Task random_depthwise(Draw& draw) {
   return task;
 }
 
-TEST(DepthwiseGradient, EqualsReference) {
-  int native = 0;
-  for (unsigned number = 0; number < 150 && !HasFailure(); ++number) {
+// Random tasks in f32 against the reference, at least `least` of them by a kernel of that name.
+void expect_equal(Task (*random)(Draw&), const std::string& gradient, int least) {
+  int found = 0;
+  for (unsigned number = 0; number < 150 && !::testing::Test::HasFailure(); ++number) {
     Draw draw(number);
-    const Task task = random_depthwise(draw);
+    const Task task = random(draw);
     const KernelOffer offer = make_onednn_convolution(task);
-    if (!offer.kernel) continue;
-    native += offer.kernel->name().ends_with("native gradient");
+    ASSERT_TRUE(offer.kernel) << offer.refusal << grouped_text(task, number);
+    found += offer.kernel->name().ends_with(gradient);
     EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers))
         << grouped_text(task, number);
     EXPECT_TRUE(matches_reference(task, *offer.kernel, 1e-5)) << grouped_text(task, number);
   }
-  EXPECT_GT(native, 50);
+  EXPECT_GT(found, least);
 }
 
-TEST(DepthwiseGradient, EqualsReferenceInBf16) {
+// The same of images in bf16, some of f32.
+void expect_equal_in_bf16(Task (*random)(Draw&), const std::string& gradient, int least) {
   if (!has_bf16_products()) GTEST_SKIP() << "no instructions for bf16 products";
-  int native = 0;
-  for (unsigned number = 0; number < 150 && !HasFailure(); ++number) {
-    Draw draw(number + 1000);
-    Task task = random_depthwise(draw);
-    task.input_types = {ElementType::bf16};
+  int found = 0;
+  for (unsigned number = 1000; number < 1150 && !::testing::Test::HasFailure(); ++number) {
+    Draw draw(number);
+    Task task = random(draw);
+    task.input_types = {draw.chance(70) ? ElementType::bf16 : ElementType::f32};
     task.output_types = {ElementType::bf16};
     const KernelOffer offer = make_onednn_convolution(task);
-    if (!offer.kernel) continue;
-    native += offer.kernel->name().ends_with("native gradient");
+    if (!offer.kernel) continue;  // what oneDNN computes wrongly
+    found += offer.kernel->name().ends_with(gradient);
     EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, 0, DataKind::small_integers))
         << grouped_text(task, number);
     EXPECT_TRUE(matches_in_bf16(task, *offer.kernel, 1e-5)) << grouped_text(task, number);
   }
-  EXPECT_GT(native, 20);
+  EXPECT_GT(found, least);
 }
+
+constexpr const char *merged = "gradient of merged groups", *native_gradient = "native gradient";
+
+TEST(MergedGroups, EqualReference) { expect_equal(random_groups, merged, 50); }
+TEST(MergedGroups, EqualReferenceInBf16) { expect_equal_in_bf16(random_groups, merged, 50); }
+TEST(DepthwiseGradient, EqualsReference) { expect_equal(random_depthwise, native_gradient, 50); }
+TEST(DepthwiseGradient, EqualsReferenceInBf16) {
+  expect_equal_in_bf16(random_depthwise, native_gradient, 20);
+}
+
+bool merges(const Kernel& kernel) { return kernel.name().ends_with(merged); }
 
 // ResNeXt's and RegNet's groups; a depthwise layer; inference.
 TEST(MergedGroups, AreThoseOfFewChannels) {
