@@ -85,6 +85,7 @@ ParameterSlices Executor::parameter_slices() const {
 }
 
 double Executor::run(uint64_t iteration, const Update& update) {
+  core_sharing_.look();
   iteration_ = iteration;
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};

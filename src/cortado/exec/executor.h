@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cortado/base/activity.h"
+#include "cortado/base/core_sharing.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/compile/compile.h"
 #include "cortado/device/memory.h"
@@ -171,7 +172,8 @@ class Executor {
   std::unique_ptr<MessageLog> log_;
   Seconds data_wait_, exposed_;
   ModelledClock modelled_clock_;  // of modelled computing
-  bool keeps_batch_ = false;      // run again over the batch in hand
+  CoreSharing core_sharing_;
+  bool keeps_batch_ = false;  // run again over the batch in hand
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
   // The last member: its thread, which ends first, touches the others.

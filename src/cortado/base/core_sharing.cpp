@@ -1,0 +1,133 @@
+#include "cortado/base/core_sharing.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <omp.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
+
+namespace cortado {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr CoreSharing::Seconds between_looks{0.1};
+// Parts of the time that all threads together were ready but had no core. A neighbour of nice 19 takes a few
+// hundredths of a core; one of our own priority takes a third of one or more.
+constexpr double beside_others = 0.25, alone = 0.12;
+constexpr int looks_to_trust = 3;  // a neighbour that pauses shortly has not left
+
+template <typename Visit>
+void for_each_thread(Visit&& visit) {
+  std::error_code ended;
+  for (std::filesystem::directory_iterator each("/proc/self/task", ended), end; !ended && each != end;
+       each.increment(ended))
+    visit(each->path());
+}
+
+// What sched_setattr(2) takes; glibc has it from version 2.41 on.
+struct SchedulingAttributes {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;  // ns
+};
+
+// Asks the kernel for this time slice for each thread (Linux 6.12 and later; sched_setattr(2)); 0: the usual
+// one. A thread with a short slice gets its core as soon as it wakes, beside one with a long slice. Its share
+// of the core stays the same. A refusal changes nothing.
+void set_slices(std::chrono::nanoseconds slice) {
+  for_each_thread([&](const std::filesystem::path& thread) {
+    const pid_t id = std::atoi(thread.filename().c_str());
+    SchedulingAttributes attributes{};
+    if (syscall(SYS_sched_getattr, id, &attributes, sizeof attributes, 0) != 0) return;
+    if (attributes.policy != SCHED_OTHER) return;  // no other has such a slice
+    attributes.runtime = static_cast<uint64_t>(slice.count());
+    syscall(SYS_sched_setattr, id, &attributes, 0);
+  });
+}
+
+}  // namespace
+
+// More sleeping OpenMP threads than there are cores. While it lives, libgomp takes the cores for
+// oversubscribed and lets every thread sleep after 100 turns of spinning, in place of 300,000 (its manual,
+// GOMP_SPINCOUNT).
+class CoreSharing::SurplusThreads {
+ public:
+  SurplusThreads() {
+    const int count = omp_get_num_procs() + 1;
+    require_threads(count);
+    std::latch are_there(1);
+    holder_ = std::thread([&, count] {
+#pragma omp parallel num_threads(count)
+      {
+#pragma omp master
+        are_there.count_down();
+      }
+      leave_.wait();
+    });
+    are_there.wait();
+  }
+  ~SurplusThreads() {
+    leave_.count_down();
+    holder_.join();  // OpenMP's threads end with the thread that made them
+  }
+
+ private:
+  std::latch leave_{1};
+  std::thread holder_;
+};
+
+CoreSharing::Seconds CoreSharing::ready_without_core() {
+  double nanoseconds = 0;
+  for_each_thread([&](const std::filesystem::path& thread) {
+    double computed = 0, waited = 0;
+    if (std::ifstream(thread / "schedstat") >> computed >> waited) nanoseconds += waited;
+  });
+  return Seconds(nanoseconds * 1e-9);
+}
+
+CoreSharing::CoreSharing(std::function<Seconds()> delay)
+    : decided_by_environment_(std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")),
+      last_look_(Clock::now()),
+      delay_(std::move(delay)),
+      last_delay_(delay_()) {}
+
+CoreSharing::~CoreSharing() {
+  if (sleeping()) set_slices({});
+}
+
+void CoreSharing::look() {
+  const Clock::time_point now = Clock::now();
+  const Seconds passed = now - last_look_;
+  if (decided_by_environment_ || passed < between_looks) return;
+  adapt((delay_() - last_delay_) / passed);
+  last_look_ = Clock::now();
+  last_delay_ = delay_();
+}
+
+void CoreSharing::adapt(double delayed) {
+  quiet_looks_ = delayed < alone ? quiet_looks_ + 1 : 0;
+  if (!sleeping() && delayed > beside_others) {
+    try {
+      surplus_ = std::make_unique<SurplusThreads>();
+    } catch (const UserError&) {
+      return;  // the system has no more threads for us: go on as before
+    }
+    set_slices(std::chrono::microseconds(100));
+  } else if (sleeping() && quiet_looks_ >= looks_to_trust) {
+    surplus_.reset();
+    set_slices({});
+  }
+}
+
+}  // namespace cortado

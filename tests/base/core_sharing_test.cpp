@@ -1,0 +1,104 @@
+#include "cortado/base/core_sharing.h"
+
+#include <cstdlib>
+#include <ctime>
+#include <gtest/gtest.h>
+#include <thread>
+
+#include "cortado/base/parallel_for.h"
+
+namespace cortado {
+namespace {
+
+using namespace std::chrono_literals;
+
+void look_later(CoreSharing& sharing) {
+  std::this_thread::sleep_for(110ms);
+  sharing.look();
+}
+
+// Seconds that the processor computed for this process.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// Seconds that the processor computes while compute threads have nothing to do.
+double wasted() {
+  const ComputeThreads threads(2);
+  const double before = processor_seconds();
+  for (int i = 0; i < 30; ++i) {
+    parallel_for(2, [](int64_t) {});
+    std::this_thread::sleep_for(3ms);
+  }
+  return processor_seconds() - before;
+}
+
+TEST(CoreSharing, SleepsBesideOthersAndSpinsAgainOnceTheyHaveLeft) {
+  CoreSharing::Seconds delay{0};
+  CoreSharing sharing([&] { return delay; });
+  look_later(sharing);
+  EXPECT_FALSE(sharing.sleeping());
+  delay += 60ms;
+  look_later(sharing);
+  EXPECT_TRUE(sharing.sleeping());
+  for (int quiet = 0; quiet < 2; ++quiet) {
+    look_later(sharing);
+    EXPECT_TRUE(sharing.sleeping());
+  }
+  delay += 60ms;  // they are back
+  look_later(sharing);
+  for (int quiet = 0; quiet < 2; ++quiet) look_later(sharing);
+  EXPECT_TRUE(sharing.sleeping());
+  look_later(sharing);
+  EXPECT_FALSE(sharing.sleeping());
+}
+
+TEST(CoreSharing, AnotherOfLowPriorityDoesNotCount) {
+  CoreSharing::Seconds delay{0};
+  CoreSharing sharing([&] { return delay; });
+  delay += 5ms;
+  look_later(sharing);
+  EXPECT_FALSE(sharing.sleeping());
+}
+
+TEST(CoreSharing, ObeysTheEnvironment) {
+  ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);
+  CoreSharing::Seconds delay{0};
+  CoreSharing sharing([&] { return delay; });
+  unsetenv("OMP_WAIT_POLICY");
+  delay += 1s;
+  look_later(sharing);
+  EXPECT_FALSE(sharing.sleeping());
+}
+
+TEST(CoreSharing, SleepingThreadsLeaveTheProcessorToOthers) {
+  CoreSharing::Seconds delay{0};
+  CoreSharing sharing([&] { return delay; });
+  const double spinning = wasted();
+  delay += 1s;
+  look_later(sharing);
+  ASSERT_TRUE(sharing.sleeping());
+  EXPECT_LT(wasted(), spinning / 3);
+}
+
+TEST(CoreSharing, CountsThreadsThatWantTheSameCore) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const CoreSharing::Seconds before = CoreSharing::ready_without_core();
+  const auto end = std::chrono::steady_clock::now() + 200ms;
+  auto compute = [&] {
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  std::thread other(compute);
+  compute();
+  // The one that still lives waited for about half of the time.
+  EXPECT_GT((CoreSharing::ready_without_core() - before).count(), 0.03);
+  other.join();
+  EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+}  // namespace
+}  // namespace cortado
