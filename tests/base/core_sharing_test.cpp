@@ -32,18 +32,18 @@ double wasted() {
 }
 
 TEST(CoreSharing, SleepsBesideOthersAndSpinsAgainOnceTheyHaveLeft) {
-  CoreSharing::Seconds delay{0};
+  Seconds delay;
   CoreSharing sharing([&] { return delay; });
   look_later(sharing);
   EXPECT_FALSE(sharing.sleeping());
-  delay += 60ms;
+  delay.count += 0.06;
   look_later(sharing);
   EXPECT_TRUE(sharing.sleeping());
   for (int quiet = 0; quiet < 2; ++quiet) {
     look_later(sharing);
     EXPECT_TRUE(sharing.sleeping());
   }
-  delay += 60ms;  // they are back
+  delay.count += 0.06;  // they are back
   look_later(sharing);
   for (int quiet = 0; quiet < 2; ++quiet) look_later(sharing);
   EXPECT_TRUE(sharing.sleeping());
@@ -52,28 +52,28 @@ TEST(CoreSharing, SleepsBesideOthersAndSpinsAgainOnceTheyHaveLeft) {
 }
 
 TEST(CoreSharing, AnotherOfLowPriorityDoesNotCount) {
-  CoreSharing::Seconds delay{0};
+  Seconds delay;
   CoreSharing sharing([&] { return delay; });
-  delay += 5ms;
+  delay.count += 0.005;
   look_later(sharing);
   EXPECT_FALSE(sharing.sleeping());
 }
 
 TEST(CoreSharing, ObeysTheEnvironment) {
   ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);
-  CoreSharing::Seconds delay{0};
+  Seconds delay;
   CoreSharing sharing([&] { return delay; });
   unsetenv("OMP_WAIT_POLICY");
-  delay += 1s;
+  delay.count += 1;
   look_later(sharing);
   EXPECT_FALSE(sharing.sleeping());
 }
 
 TEST(CoreSharing, SleepingThreadsLeaveTheProcessorToOthers) {
-  CoreSharing::Seconds delay{0};
+  Seconds delay;
   CoreSharing sharing([&] { return delay; });
   const double spinning = wasted();
-  delay += 1s;
+  delay.count += 1;
   look_later(sharing);
   ASSERT_TRUE(sharing.sleeping());
   EXPECT_LT(wasted(), spinning / 3);
@@ -86,7 +86,8 @@ TEST(CoreSharing, CountsThreadsThatWantTheSameCore) {
   for (int core = 0; CPU_COUNT(&one) == 0; ++core)
     if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  const CoreSharing::Seconds before = CoreSharing::ready_without_core();
+  const ComputeThreads threads(1);
+  const Seconds before = CoreSharing::ready_without_core();
   const auto end = std::chrono::steady_clock::now() + 200ms;
   auto compute = [&] {
     while (std::chrono::steady_clock::now() < end) {
@@ -94,8 +95,8 @@ TEST(CoreSharing, CountsThreadsThatWantTheSameCore) {
   };
   std::thread other(compute);
   compute();
-  // The one that still lives waited for about half of the time.
-  EXPECT_GT((CoreSharing::ready_without_core() - before).count(), 0.03);
+  // This thread waited for about half of the time.
+  EXPECT_GT(CoreSharing::ready_without_core().count - before.count, 0.03);
   other.join();
   EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
 }

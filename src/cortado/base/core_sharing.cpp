@@ -1,15 +1,15 @@
 #include "cortado/base/core_sharing.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <latch>
+#include <numeric>
 #include <omp.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
@@ -19,19 +19,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr CoreSharing::Seconds between_looks{0.1};
-// Parts of the time that all threads together were ready but had no core. A neighbour of nice 19 takes a few
-// hundredths of a core; one of our own priority takes a third of one or more.
+constexpr std::chrono::milliseconds between_looks{100};
+// Parts of the time that the compute threads together were ready but had no core. A neighbour of nice 19
+// takes a few hundredths of a core; one of our own priority takes a third of one or more.
 constexpr double beside_others = 0.25, alone = 0.12;
 constexpr int looks_to_trust = 3;  // a neighbour that pauses shortly has not left
-
-template <typename Visit>
-void for_each_thread(Visit&& visit) {
-  std::error_code ended;
-  for (std::filesystem::directory_iterator each("/proc/self/task", ended), end; !ended && each != end;
-       each.increment(ended))
-    visit(each->path());
-}
 
 // What sched_setattr(2) takes; glibc has it from version 2.41 on.
 struct SchedulingAttributes {
@@ -42,17 +34,16 @@ struct SchedulingAttributes {
   uint64_t runtime, deadline, period;  // ns
 };
 
-// Asks the kernel for this time slice for each thread (Linux 6.12 and later; sched_setattr(2)); 0: the usual
-// one. A thread with a short slice gets its core as soon as it wakes, beside one with a long slice. Its share
-// of the core stays the same. A refusal changes nothing.
+// Asks the kernel for this time slice for each compute thread of the caller (Linux 6.12 and later); 0: the
+// usual one. A thread with a short slice gets its core as soon as it wakes, beside one with a long slice. Its
+// share of the core stays the same. A refusal changes nothing.
 void set_slices(std::chrono::nanoseconds slice) {
-  for_each_thread([&](const std::filesystem::path& thread) {
-    const pid_t id = std::atoi(thread.filename().c_str());
+  parallel_for(compute_threads(), [&](int64_t) {
     SchedulingAttributes attributes{};
-    if (syscall(SYS_sched_getattr, id, &attributes, sizeof attributes, 0) != 0) return;
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
     if (attributes.policy != SCHED_OTHER) return;  // no other has such a slice
     attributes.runtime = static_cast<uint64_t>(slice.count());
-    syscall(SYS_sched_setattr, id, &attributes, 0);
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
   });
 }
 
@@ -66,16 +57,15 @@ class CoreSharing::SurplusThreads {
   SurplusThreads() {
     const int count = omp_get_num_procs() + 1;
     require_threads(count);
-    std::latch are_there(1);
     holder_ = std::thread([&, count] {
 #pragma omp parallel num_threads(count)
       {
 #pragma omp master
-        are_there.count_down();
+        are_there_.count_down();
       }
       leave_.wait();
     });
-    are_there.wait();
+    are_there_.wait();
   }
   ~SurplusThreads() {
     leave_.count_down();
@@ -83,17 +73,18 @@ class CoreSharing::SurplusThreads {
   }
 
  private:
-  std::latch leave_{1};
+  std::latch are_there_{1}, leave_{1};
   std::thread holder_;
 };
 
-CoreSharing::Seconds CoreSharing::ready_without_core() {
-  double nanoseconds = 0;
-  for_each_thread([&](const std::filesystem::path& thread) {
+Seconds CoreSharing::ready_without_core() {
+  std::vector<double> nanoseconds(static_cast<size_t>(compute_threads()));
+  parallel_for(std::ssize(nanoseconds), [&](int64_t thread) {
     double computed = 0, waited = 0;
-    if (std::ifstream(thread / "schedstat") >> computed >> waited) nanoseconds += waited;
+    if (std::ifstream("/proc/thread-self/schedstat") >> computed >> waited)
+      nanoseconds[static_cast<size_t>(thread)] = waited;
   });
-  return Seconds(nanoseconds * 1e-9);
+  return {std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) * 1e-9};
 }
 
 CoreSharing::CoreSharing(std::function<Seconds()> delay)
@@ -108,9 +99,9 @@ CoreSharing::~CoreSharing() {
 
 void CoreSharing::look() {
   const Clock::time_point now = Clock::now();
-  const Seconds passed = now - last_look_;
+  const std::chrono::duration<double> passed = now - last_look_;
   if (decided_by_environment_ || passed < between_looks) return;
-  adapt((delay_() - last_delay_) / passed);
+  adapt((delay_().count - last_delay_.count) / passed.count());
   last_look_ = Clock::now();
   last_delay_ = delay_();
 }

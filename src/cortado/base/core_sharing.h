@@ -4,30 +4,31 @@
 #include <functional>
 #include <memory>
 
+#include "cortado/base/units.h"
+
 namespace cortado {
 
-// Makes the compute threads (OpenMP's) of this process wait for work by spinning while they have their cores
+// Makes the compute threads (OpenMP's) wait for work by spinning while they have their cores
 // to themselves, and by sleeping while others want the cores, too. A thread that spins wastes the core that
 // the thread it waits for may need; a thread that sleeps is tens of microseconds late at each parallel
 // region. OMP_WAIT_POLICY and GOMP_SPINCOUNT in the environment are obeyed instead.
 class CoreSharing {
  public:
-  using Seconds = std::chrono::duration<double>;
-  // `delay` returns how long all threads of this process together were ready but had no core, since they
+  // `delay` returns how long the caller's compute threads together were ready but had no core, since they
   // began.
   explicit CoreSharing(std::function<Seconds()> delay = ready_without_core);
   ~CoreSharing();
   CoreSharing(const CoreSharing&) = delete;
   CoreSharing& operator=(const CoreSharing&) = delete;
 
-  // Looks, at most ten times a second, how long threads of this process were ready but had no core since the
-  // last look, and decides how they wait from now on. Call it between iterations.
+  // Looks, at most ten times a second, how long the caller's compute threads were ready but had no core since
+  // the last look, and decides how they wait from now on. Call it between iterations, always on one thread.
   void look();
 
   // Whether the compute threads sleep while they wait.
   bool sleeping() const { return surplus_ != nullptr; }
 
-  // The sum over the threads of this process that live (proc(5), schedstat).
+  // The sum over the caller's compute threads (proc(5), schedstat).
   static Seconds ready_without_core();
 
  private:
