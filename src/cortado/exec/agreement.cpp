@@ -88,7 +88,7 @@ void meet_groups(const Program& program, Communicator& communicator) {
                       "kind of processor on all ranks",
                       communicator.rank(), member));
     }
-    communicator.allreduce(group, static_cast<double*>(nullptr), 0);
+    communicator.allreduce(group, {nullptr, ElementType::f64}, 0);
   }
 }
 
