@@ -13,6 +13,7 @@
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reordered.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/winograd.h"
 #include "cortado/layers/pointwise.h"
 
@@ -117,18 +118,18 @@ bool takes(const Candidate& candidate, std::string_view type) {
   return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
 }
 
-bool f32_or_bf16(const Task& task) {
-  const auto known = [](ElementType type) { return type == ElementType::f32 || type == ElementType::bf16; };
-  return std::ranges::all_of(task.input_types, known) && std::ranges::all_of(task.output_types, known);
+bool of_tensor_types(const Task& task) {
+  return std::ranges::all_of(task.input_types, is_tensor_type) &&
+         std::ranges::all_of(task.output_types, is_tensor_type);
 }
 
 // Whether the candidate may make kernels for tensors of the task's types themselves.
 bool knows_types(const Candidate& candidate, const Task& task) {
-  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task) && !task.f32_products);
+  return task.all_f32() || (candidate.bf16 && of_tensor_types(task) && !task.f32_products);
 }
 
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
-  if (!f32_or_bf16(task)) return {nullptr, "tensors of other types than f32 and bf16"};
+  if (!of_tensor_types(task)) return {nullptr, "tensors of other types than f32 and bf16"};
   KernelOffer offer = candidate.implementation.make(in_f32(task));
   if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
   return offer;

@@ -4,6 +4,7 @@
 
 #include "cortado/kernels/lowering/channels.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado::lowering {
@@ -45,12 +46,9 @@ class ConvolutionBase : public Kernel {
 
   void mask(const Arguments& a) const {
     if (!tail_.rectify) return;
-    if (output_type_ == ElementType::bf16) {
-      mask_gradient(elements<bf16>(a.outputs[0]), tail_.slope, outputs_,
-                    elements<bf16>(a.output_gradients[0]));
-    } else {
-      mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
-    }
+    with_tensor_type(output_type_, [&]<typename E>() {
+      mask_gradient(elements<E>(a.outputs[0]), tail_.slope, outputs_, elements<E>(a.output_gradients[0]));
+    });
   }
 
   ConvolutionProducts products_;
