@@ -177,7 +177,7 @@ TEST_F(FileErrors, SnapshotsBeyondCaffesLimit) {
   net.replace(net.find("num_output: 3"), 13, "num_output: 9000000");
   folder_.write("net.prototxt", net);
   expect_error(train_, {"solver.prototxt: snapshot_format: the .caffemodel of this net would have 2.1",
-                        "--snapshot-format cortado"});
+                        "HDF5 or cortado"});
 }
 
 // Two trainings at a time on one prefix; the second is refused, and goes once the first was killed.
@@ -195,7 +195,8 @@ TEST_F(FileErrors, APrefixThatAnotherTrainingUses) {
   const std::string owner = "process " + std::to_string(child) + " on ";
   for (int i = 0; i < 3000 && folder_.read("small_iter.lock").find(owner) == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  expect_error(train_, {"snapshot_prefix small: another training (" + owner, "--set snapshot_prefix=NAME"});
+  expect_error(train_,
+               {"snapshot_prefix small: another training (" + owner, "set snapshot_prefix to another"});
   EXPECT_EQ(cortado(train_ + "--set snapshot_after_train=false").exit_code, 0) << "it writes no snapshot";
   EXPECT_EQ(cortado(train_ + "--set snapshot_prefix=other").exit_code, 0);
   kill(child, SIGKILL);

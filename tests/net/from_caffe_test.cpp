@@ -114,7 +114,7 @@ TEST(FromCaffe, ConvolutionOptions) {
 TEST(FromCaffe, WeightsInAModelFileAreRefused) {
   EXPECT_EQ(load_error("layer { name: 'i' type: 'ReLU' blobs { data: 1 } }"),
             "net.prototxt:1: layer 'i': weights (blobs) within a model file are not read; keep them in a "
-            "caffemodel and give --weights");
+            "caffemodel and load that");
 }
 
 TEST(FromCaffe, WrongOptionsAreRefused) {

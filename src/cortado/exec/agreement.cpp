@@ -63,7 +63,7 @@ void check_replicas(const Placement& placement, Communicator& communicator) {
     if (texts[rank] == mine) continue;
     throw UserError(fmt::format(
         "sync = replicate: rank {} has {}, rank {} has {}: gradients that each computes would round "
-        "differently; give all ranks the same --threads, or use allreduce",
+        "differently; give all ranks the same number of threads, or use allreduce",
         communicator.rank(), mine, rank, texts[rank]));
   }
 }

@@ -37,8 +37,8 @@ class NodeNames {
 DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
   if (!file.shapeless_inputs.empty()) {
     throw UserError(
-        fmt::format("{}: input '{}' has no shape; add input_shape {{ dim: ... }}, or give --input-shape to a "
-                    "command that takes it",
+        fmt::format("{}: input '{}' has no shape; add input_shape {{ dim: ... }}, or give an input shape "
+                    "where one can be given",
                     file.path, file.shapeless_inputs.front()));
   }
   if (file.net.layer_size() == 0)
@@ -47,7 +47,7 @@ DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
   if (kept.net.layer_size() == 0)
     throw UserError(
         fmt::format("{}: none of its layers is of phase {} and its level and stages; change their "
-                    "include and exclude, or give --phase, --level or --stage",
+                    "include and exclude, or give another phase, level or stage",
                     file.path, state.phase() == caffe::TRAIN ? "TRAIN" : "TEST"));
   DeclaredNet declared;
   NodeNames names(kept.net);

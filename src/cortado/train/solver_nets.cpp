@@ -81,11 +81,11 @@ std::vector<std::string> warnings_of(const SolverNets& nets) {
 
 void override_data(SolverNets& nets, const NetOverrides& o, const std::string& file) {
   if (nets.tests.empty() && (!o.test_sources.empty() || o.test_batch > 0))
-    throw UserError(fmt::format("{}: {} has no test net; leave it out",
-                                o.test_batch > 0 ? "--test-batch" : "--test-source", file));
+    throw UserError(fmt::format("{}: there is no test net; leave out the {} of tests", file,
+                                o.test_batch > 0 ? "batch size" : "source"));
   change_net(nets.train.file, nets.train.state, {o.batch, o.sources, o.precision});
   for (SolverNet& test : nets.tests)
-    change_net(test.file, test.state, {o.test_batch, o.test_sources, o.precision}, "--test-source");
+    change_net(test.file, test.state, {o.test_batch, o.test_sources, o.precision}, "test source");
 }
 
 }  // namespace cortado

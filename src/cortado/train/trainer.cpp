@@ -62,7 +62,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   require_trainable(network, nets.train.file.path);
   const Strategy strategy = options.find_strategy ? options.find_strategy(network)
                                                   : load_strategy(options.strategy, network, ranks);
-  const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
+  const NodeStrategies strategies = resolve(strategy, network, ranks, options.strategy);
   train_executor_ = executor_of(*train_, options, strategies, strategy.schedule);
   data.learns = false;
   std::vector<const Network*> test_networks;

@@ -28,7 +28,7 @@ class Trainer {
   struct Options {
     std::string kernels;
     int reader_threads = 1;
-    std::string strategy = "single";       // how layers are cut over the ranks of the job
+    std::string strategy = "single";       // how layers are cut over the ranks; its name in errors
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
