@@ -4,16 +4,14 @@
     tests/structure/words.py ROOT
 """
 
-import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from quiet import code_of
+from lines_of_code import check
 
 OPTION = re.compile(r'"(?:[^"\\]|\\.)*?(?<![\w.:#\-])--[a-z](?:[^"\\]|\\.)*"')
 
-# Rooms and files that may, each with its reason. One that does not is a fault of this list.
+# Rooms and files that may.
 EXCEPTIONS = {
     "app": "the command",
     "cli": "options themselves",
@@ -29,25 +27,11 @@ EXCEPTIONS = {
 }
 
 
-def main():
-    rooms = pathlib.Path(sys.argv[1]) / "src/cortado"
-    faults, used, files = [], set(), 0
-    for file in sorted([*rooms.rglob("*.cpp"), *rooms.rglob("*.h")]):
-        name = file.relative_to(rooms)
-        files += 1
-        for number, line in enumerate(code_of(file.read_text()), 1):
-            if line.lstrip().startswith("#include") or not OPTION.search(line):
-                continue
-            reason = {str(name), name.parts[0]} & set(EXCEPTIONS)
-            used |= reason
-            if not reason:
-                faults.append(f"src/cortado/{name}:{number}: names an option of the command: {line.strip()}")
-    faults += [f"tests/structure/words.py: {name} needs no exception" for name in sorted(set(EXCEPTIONS) - used)]
-    if files < 300:
-        sys.exit(f"only {files} files in {rooms}")
-    print("\n".join(faults) or f"{files} files")
-    sys.exit(bool(faults))
+def fault_of(line):
+    if line.lstrip().startswith("#include") or not OPTION.search(line):
+        return None
+    return "names an option of the command"
 
 
 if __name__ == "__main__":
-    main()
+    check(sys.argv[1], fault_of, EXCEPTIONS)
