@@ -50,7 +50,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.cut = first.strategy.config.devices.size() > 1;
   task.local_sums = first.strategy.local_batch_norm;
   task.f32_products = first.strategy.precision == Precision::f32 &&
-                      output_rule(*first.layer) == OutputRule::bf16 && !task.all_f32();
+                      first.layer->output_rule(0) == OutputRule::bf16 && !task.all_f32();
   for (OperationIndex index : chain) {
     const Operation& operation = placement.operations[index];
     task.layers.push_back(operation.layer);
