@@ -136,6 +136,10 @@ class Layer {
   // weights of products.
   virtual std::string_view f32_parts() const;
 
+  // True when a kernel may run this layer and `next` as one, where `next` alone reads this layer's only
+  // output. Default: false. A kernel may still refuse the two.
+  virtual bool may_fuse_with(const Layer& /*next*/) const { return false; }
+
   // True when, in this phase, a pass needs statistics of the whole batch, so that devices which hold parts of
   // it sum up theirs.
   virtual bool sums_statistics(Phase) const { return false; }

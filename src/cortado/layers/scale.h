@@ -31,6 +31,7 @@ class Scale : public LayerOf<ScaleOptions> {
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   std::string_view f32_parts() const override { return "factors, their gradients and histories"; }
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 }  // namespace cortado

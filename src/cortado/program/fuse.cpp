@@ -19,7 +19,7 @@ std::vector<OperationIndex> chain_from(const Placement& placement, OperationInde
     const Operation& next = placement.operations[value.consumers[0]];
     if (next.kind != Operation::Kind::compute || next.inputs.size() != 1 || next.outputs.size() != 1)
       return chain;
-    if (next.domain != last.domain || !may_follow(last.layer->type(), next.layer->type())) return chain;
+    if (next.domain != last.domain || !last.layer->may_fuse_with(*next.layer)) return chain;
     if (next.input_gradients[0] != value.needs_gradient) return chain;
     chain.push_back(value.consumers[0]);
   }
