@@ -10,7 +10,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
 
 namespace cortado {
 namespace {
@@ -287,10 +287,10 @@ void Executor::accumulate(const Step& step) const {
   std::vector<const float*> from;
   for (const View& view : step.reads) from.push_back(pointer(view));
   if (parameter) from.push_back(to);
-  if (type == ElementType::f32) return native::sum(to, from, count);
+  if (type == ElementType::f32) return arrays::sum(to, from, count);
   std::vector<const bf16*> terms;
   for (const float* term : from) terms.push_back(elements<bf16>(term));
-  native::sum(elements<bf16>(to), terms, count);
+  arrays::sum(elements<bf16>(to), terms, count);
 }
 
 }  // namespace cortado

@@ -4,7 +4,7 @@
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/convert.h"
+#include "cortado/kernels/arrays.h"
 
 namespace cortado {
 
@@ -42,7 +42,7 @@ std::span<const float> Executor::values(const View& view) const {
     return {reinterpret_cast<const float*>(memory), static_cast<size_t>(count)};
   std::vector<float>& floats = widened_[view.buffer];
   floats.resize(static_cast<size_t>(count));
-  native::convert(reinterpret_cast<const bf16*>(memory), floats.data(), count);
+  arrays::convert(reinterpret_cast<const bf16*>(memory), floats.data(), count);
   return floats;
 }
 

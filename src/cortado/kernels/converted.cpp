@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/forwarding_kernel.h"
-#include "cortado/kernels/native/convert.h"
 
 namespace cortado {
 namespace {
@@ -68,7 +68,7 @@ class ConvertedKernel : public ForwardingKernel {
     for (size_t i = 0; i < f32.input_gradients.size(); ++i) {
       if (!arguments.input_gradients[i] || f32.input_gradients[i] == arguments.input_gradients[i]) continue;
       if (input_gradients_[i].offset >= 0) {
-        native::convert(f32.input_gradients[i], elements<bf16>(arguments.input_gradients[i]),
+        arrays::convert(f32.input_gradients[i], elements<bf16>(arguments.input_gradients[i]),
                         input_gradients_[i].elements);
       } else {  // the output's gradient, of another type, is passed on
         std::copy_n(f32.input_gradients[i], gradient_elements_[0], arguments.input_gradients[i]);
@@ -96,13 +96,13 @@ class ConvertedKernel : public ForwardingKernel {
     redirect(pointers, copies, arguments);
     for (size_t i = 0; i < own.size(); ++i) {
       if (own[i] != pointers[i])
-        native::convert(elements<bf16>(own[i]), const_cast<float*>(pointers[i]), copies[i].elements);
+        arrays::convert(elements<bf16>(own[i]), const_cast<float*>(pointers[i]), copies[i].elements);
     }
   }
   static void narrow(const std::vector<float*>& copied, const std::vector<Copy>& copies,
                      const std::vector<float*>& own) {
     for (size_t i = 0; i < own.size(); ++i)
-      if (own[i] != copied[i]) native::convert(copied[i], elements<bf16>(own[i]), copies[i].elements);
+      if (own[i] != copied[i]) arrays::convert(copied[i], elements<bf16>(own[i]), copies[i].elements);
   }
 
   Arguments forward_arguments(const Arguments& arguments) const {
