@@ -1,8 +1,12 @@
 #include "cortado/net/from_caffe.h"
 
+#include <fmt/format.h>
+#include <set>
+
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/precision.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
@@ -54,6 +58,37 @@ TEST(FromCaffe, EverySupportedTypeBecomesALayerOfThatType) {
     ASSERT_EQ(declare_error(text), "");
     EXPECT_EQ(declare(text).layer->type(), type);
   }
+}
+
+LayerPtr layer_of(std::string_view type) {
+  return declare("type: '" + std::string(type) + "' " + required_options(type)).layer;
+}
+
+// All types, each by its first output: one that is f32, or bf16, whatever is read, or that follows input 0.
+TEST(FromCaffe, EveryLayerKnowsWhatOfItIsBf16) {
+  const std::set<std::string_view> begin = {"Convolution", "Deconvolution", "InnerProduct"};
+  const std::set<std::string_view> end = {
+      "Accuracy",  "ArgMax",         "ContrastiveLoss", "Data",       "DummyData",
+      "Embed",     "EuclideanLoss",  "HDF5Data",        "HDF5Output", "HingeLoss",
+      "ImageData", "Input",          "MemoryData",      "Reduction",  "SigmoidCrossEntropyLoss",
+      "Softmax",   "SoftmaxWithLoss"};
+  const auto type_after = [](const Layer& layer, ElementType input) {
+    return output_type(layer, {&input, 1}, 0);
+  };
+  for (std::string_view type : supported_layer_types()) {
+    const LayerPtr layer = layer_of(type);
+    EXPECT_EQ(type_after(*layer, ElementType::f32) == ElementType::bf16, begin.contains(type)) << type;
+    EXPECT_EQ(type_after(*layer, ElementType::bf16) == ElementType::f32, end.contains(type)) << type;
+  }
+}
+
+TEST(FromCaffe, EveryLayerKnowsWhatItMayRunWith) {
+  std::set<std::string> chains;
+  for (std::string_view first : supported_layer_types())
+    for (std::string_view next : supported_layer_types())
+      if (layer_of(first)->may_fuse_with(*layer_of(next))) chains.insert(fmt::format("{} {}", first, next));
+  EXPECT_EQ(chains, (std::set<std::string>{"BatchNorm ReLU", "BatchNorm Scale", "Convolution ReLU",
+                                           "Eltwise ReLU", "InnerProduct ReLU", "Scale ReLU"}));
 }
 
 TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {

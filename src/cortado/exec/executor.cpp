@@ -10,7 +10,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
@@ -289,7 +289,7 @@ void Executor::accumulate(const Step& step) const {
     std::vector<const E*> terms;
     for (const View& view : step.reads) terms.push_back(elements<E>(pointer(view)));
     if (parameter) terms.push_back(elements<E>(to));
-    native::sum(elements<E>(to), terms, count);
+    arrays::sum(elements<E>(to), terms, count);
   });
 }
 

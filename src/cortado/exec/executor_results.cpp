@@ -5,7 +5,7 @@
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/convert.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
@@ -47,7 +47,7 @@ std::span<const float> Executor::values(const View& view) const {
     } else {
       std::vector<float>& floats = widened_[view.buffer];
       floats.resize(static_cast<size_t>(count));
-      native::convert(values, floats.data(), count);
+      arrays::convert(values, floats.data(), count);
       return floats;
     }
   });

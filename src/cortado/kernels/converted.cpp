@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <concepts>
 
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/forwarding_kernel.h"
-#include "cortado/kernels/native/convert.h"
 #include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
@@ -19,12 +19,12 @@ struct Copy {
 // Writes the f32 copy, or the tensor.
 void widen_tensor(const Copy& copy, const float* tensor, float* f32) {
   with_tensor_type(copy.type, [&]<typename E>() {
-    if constexpr (!std::same_as<E, float>) native::convert(elements<E>(tensor), f32, copy.elements);
+    if constexpr (!std::same_as<E, float>) arrays::convert(elements<E>(tensor), f32, copy.elements);
   });
 }
 void narrow_tensor(const Copy& copy, const float* f32, float* tensor) {
   with_tensor_type(copy.type, [&]<typename E>() {
-    if constexpr (!std::same_as<E, float>) native::convert(f32, elements<E>(tensor), copy.elements);
+    if constexpr (!std::same_as<E, float>) arrays::convert(f32, elements<E>(tensor), copy.elements);
   });
 }
 

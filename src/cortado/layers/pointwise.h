@@ -83,4 +83,7 @@ class Pointwise : public LayerOf<PointwiseFunction> {
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
 };
 
+// Says whether a layer is a ReLU, of any slope.
+bool is_relu(const Layer& layer);
+
 }  // namespace cortado
