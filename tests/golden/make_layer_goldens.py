@@ -169,6 +169,7 @@ def pointwise(record):
     }
     for name, (layer, function) in functions.items():
         record.case(name, layer, function, [[2, 8, 5, 3]])
+    record.case("relu6", 'type: "ReLU6"', F.relu6, [torch.linspace(-4, 10, 48).reshape(2, 8, 3)])
     record.case("log", 'type: "Log" log_param { scale: 2 shift: 1 }', lambda x: torch.log(1 + 2 * x),
                 [torch.linspace(0.1, 3, 48).reshape(2, 8, 3)])
     record.case("prelu", 'type: "PReLU"', lambda x, slope: F.prelu(x, slope), [[2, 8, 5, 3]], {"slope": [8]})

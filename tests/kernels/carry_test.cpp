@@ -92,6 +92,7 @@ TEST(Carry, DeconvolutionsAndInnerProducts) {
 TEST(Carry, FunctionsOfOneElement) {
   const std::vector<PointwiseFunction> functions = {ReluOptions{},
                                                     ReluOptions{.negative_slope = 0.1},
+                                                    Relu6Options{},
                                                     EluOptions{},
                                                     SigmoidOptions{},
                                                     TanhOptions{},
@@ -103,7 +104,8 @@ TEST(Carry, FunctionsOfOneElement) {
                                                     ExpOptions{},
                                                     LogOptions{},
                                                     SwishOptions{},
-                                                    ClipOptions{}};
+                                                    ClipOptions{},
+                                                    ThresholdOptions{}};
   EXPECT_TRUE(has_every_function(functions));
   const CheckOptions positive{.inputs = {{.low = 0.1, .high = 2}}};
   for (const char* name : {"native", "reference"}) {

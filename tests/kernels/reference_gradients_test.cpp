@@ -163,6 +163,7 @@ TEST(ReferenceGradients, Pointwise) {
   const std::pair<PointwiseFunction, Values> cases[] = {
       {ReluOptions{}, {}},
       {ReluOptions{.negative_slope = 0.2}, {}},
+      {Relu6Options{}, {-4, 10}},
       {EluOptions{.alpha = 0.7}, {}},
       {SigmoidOptions{}, {-4, 4}},
       {TanhOptions{}, {-3, 3}},
@@ -178,6 +179,7 @@ TEST(ReferenceGradients, Pointwise) {
       {LogOptions{.base = 10, .scale = 2, .shift = 3}, {}},
       {SwishOptions{.beta = 1.3}, {-6, 6}},
       {ClipOptions{.min = -0.6, .max = 0.45}, {}},
+      {ThresholdOptions{}, {}},
   };
   std::vector<PointwiseFunction> functions;
   for (const auto& [function, values] : cases) {

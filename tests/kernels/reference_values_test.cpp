@@ -288,6 +288,9 @@ TEST(ReferenceValues, PointwiseFormulas) {
     return Layered(std::make_shared<Pointwise>(function), Phase::test, {1, 1}).forward({x})[0];
   };
   EXPECT_NEAR(value(ReluOptions{.negative_slope = 0.1}, -2), -0.2, 1e-12);
+  EXPECT_EQ(value(Relu6Options{}, -2), 0);
+  EXPECT_EQ(value(Relu6Options{}, 2.5), 2.5);
+  EXPECT_EQ(value(Relu6Options{}, 6.5), 6);
   EXPECT_NEAR(value(EluOptions{.alpha = 2}, -1), 2 * (std::exp(-1) - 1), 1e-12);
   EXPECT_NEAR(value(SigmoidOptions{}, 0.3), 1 / (1 + std::exp(-0.3)), 1e-12);
   EXPECT_NEAR(value(BnllOptions{}, 0.3), std::log(1 + std::exp(0.3)), 1e-12);
@@ -301,6 +304,8 @@ TEST(ReferenceValues, PointwiseFormulas) {
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, -3), -1);
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 0.25), 0.25);
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 6.5), 6);
+  EXPECT_EQ(value(ThresholdOptions{.threshold = 0.5}, 0.5), 0);
+  EXPECT_EQ(value(ThresholdOptions{.threshold = 0.5}, 0.75), 1);
 }
 
 }  // namespace

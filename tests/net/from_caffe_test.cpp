@@ -78,6 +78,16 @@ TEST(FromCaffe, SwishAndClipOptions) {
             "net.prototxt:7: layer 'x': min is 7, above max, which is 6; exchange them");
 }
 
+TEST(FromCaffe, ThresholdOptions) {
+  const auto threshold = [](const std::string& text) {
+    return std::get<ThresholdOptions>(as<Pointwise>(declare(text)).function()).threshold;
+  };
+  EXPECT_EQ(threshold("type: 'Threshold'"), 0);
+  EXPECT_EQ(threshold("type: 'Threshold' threshold_param { threshold: 0.25 }"), 0.25);
+  EXPECT_FALSE(declare("type: 'Threshold'").layer->differentiable(0));
+  EXPECT_TRUE(declare("type: 'ReLU6'").layer->differentiable(0));
+}
+
 TEST(FromCaffe, ShuffleChannelOptions) {
   const auto group = [](const std::string& text) {
     return as<ShuffleChannel>(declare(text)).options().group;
