@@ -155,6 +155,17 @@ def normalizations(record):
                     phase=phase, constant=("mean", "variance", "factor"))
 
 
+def as_ssd_and_senet(record):
+    record.case("permute", 'type: "Permute" permute_param { order: 0 order: 2 order: 3 order: 1 }',
+                lambda x: x.permute(0, 2, 3, 1), [[2, 8, 3, 5]])
+    record.case("normalize", 'type: "Normalize" norm_param { across_spatial: false channel_shared: false }',
+                lambda x, weight: F.normalize(x, dim=1) * weight.view(1, -1, 1, 1), [[2, 8, 3, 5]], {"weight": [8]})
+    record.case("normalize_sample", 'type: "Normalize" norm_param { }',
+                lambda x, weight: (F.normalize(x.flatten(1), dim=1) * weight).view_as(x), [[2, 8, 3, 5]],
+                {"weight": []})
+    record.case("axpy", 'type: "Axpy"', lambda a, x, y: a * x + y, [[2, 8, 1, 1], [2, 8, 3, 5], [2, 8, 3, 5]])
+
+
 def pointwise(record):
     functions = {
         "relu": ('type: "ReLU"', F.relu),
@@ -210,7 +221,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

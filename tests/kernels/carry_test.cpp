@@ -7,6 +7,7 @@
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/contrastive_loss.h"
 #include "cortado/layers/convolution.h"
@@ -18,6 +19,8 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -149,6 +152,10 @@ TEST(Carry, Normalizations) {
       expect_carried(chain_task({std::make_shared<Lrn>(LrnOptions{.beta = beta})}, {2, 9, 3, 3}), name);
   }
   expect_carried(chain_task({std::make_shared<Mvn>(MvnOptions{})}, {2, 3, 4, 4}), "");
+  for (bool across : {false, true})
+    expect_carried(
+        chain_task({std::make_shared<Normalize>(NormalizeOptions{.across_spatial = across})}, {2, 3, 4, 4}),
+        "");
 }
 
 TEST(Carry, Eltwise) {
@@ -164,6 +171,12 @@ TEST(Carry, Eltwise) {
       expect_carried(cortado::chain_task({eltwise, relu()}, Phase::train, inputs), name);
     }
   }
+}
+
+TEST(Carry, LayersThatMoveElements) {
+  expect_carried(chain_task({std::make_shared<Permute>(PermuteOptions{.order = {0, 2, 3, 1}})}, {2, 3, 4, 4}),
+                 "");
+  expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), "");
 }
 
 TEST(Carry, LossesAndScores) {

@@ -5,6 +5,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
@@ -20,6 +21,8 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -265,6 +268,12 @@ CutCase concat(Draw& draw) {
 }
 
 CutCase eltwise(Draw& draw) {
+  if (draw.one_in(4)) {
+    const Shape x = draw.image(draw.in(0, 3));
+    Shape factor{x[0], x[1]};
+    if (draw.one_in(2)) factor.append(1);
+    return exact({.layers = {layer<Axpy>()}, .inputs = {factor, x, x}});
+  }
   using Operation = EltwiseOptions::Operation;
   EltwiseOptions options{.operation =
                              draw.of({Operation::sum, Operation::sum, Operation::prod, Operation::max})};
@@ -284,6 +293,10 @@ CutCase parts(Draw& draw) {
 
 CutCase shape_layer(Draw& draw) {
   Shape input = draw.image();
+  if (draw.one_in(4)) {
+    const int64_t first = draw.in(0, input.rank() - 1);
+    return exact({.layers = {layer<Permute>(PermuteOptions{.order = {first}})}, .inputs = {input}});
+  }
   if (draw.one_in(4)) {
     const int axis = static_cast<int>(draw.in(0, input.rank() - 1));
     return exact({.layers = {layer<Tile>(TileOptions{.axis = axis, .tiles = 2})}, .inputs = {input}});
@@ -312,6 +325,10 @@ CutCase reducing_layer(Draw& draw) {
   if (draw.one_in(3)) {
     MvnOptions options{.normalize_variance = draw.one_in(2), .across_channels = draw.one_in(3)};
     return {.layers = {layer<Mvn>(options)}, .inputs = {input}};
+  }
+  if (draw.one_in(4)) {
+    NormalizeOptions options{.across_spatial = draw.one_in(2), .channel_shared = draw.one_in(2)};
+    return {.layers = {layer<Normalize>(options)}, .inputs = {input}};
   }
   if (draw.one_in(3)) {
     ArgMaxOptions options{.out_max_val = draw.one_in(2), .top_k = 2};

@@ -7,6 +7,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -192,7 +193,7 @@ TEST(ReferenceGradients, Pointwise) {
   EXPECT_TRUE(has_every_function(functions));
 }
 
-TEST(ReferenceGradients, PReluDropoutAndMvn) {
+TEST(ReferenceGradients, PReluDropoutMvnAndNormalize) {
   for (bool shared : {false, true}) {
     Task prelu = training(std::make_shared<PRelu>(PReluOptions{.channel_shared = shared}), {{2, 3, 4, 3}});
     EXPECT_TRUE(gradients_match_differences(prelu));
@@ -202,6 +203,14 @@ TEST(ReferenceGradients, PReluDropoutAndMvn) {
       Task mvn = training(std::make_shared<Mvn>(options), {{2, 3, 4, 3}});
       EXPECT_TRUE(gradients_match_differences(mvn));
       EXPECT_TRUE(input_boxes_hold(mvn, true));
+    }
+  }
+  for (bool across : {false, true}) {
+    for (bool shared : {false, true}) {
+      NormalizeOptions options{.across_spatial = across, .channel_shared = shared, .eps = 0.01};
+      Task normalize = training(std::make_shared<Normalize>(options), {{2, 3, 4, 3}});
+      EXPECT_TRUE(gradients_match_differences(normalize));
+      EXPECT_TRUE(input_boxes_hold(normalize, true));
     }
   }
   Task dropout = training(std::make_shared<Dropout>(DropoutOptions{.ratio = 0.4}), {{2, 3, 4, 3}});

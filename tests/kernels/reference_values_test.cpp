@@ -11,6 +11,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 
@@ -281,6 +282,18 @@ TEST(ReferenceValues, MvnHasCaffesGradientForAnyEps) {
       expect_near(mvn.backward(scaled), expected);
     }
   }
+}
+
+TEST(ReferenceValues, NormalizeDividesByTheNormOfSamplesOrPositions) {
+  Layered sample(std::make_shared<Normalize>(NormalizeOptions{.eps = 3}), Phase::train, {2, 2, 2});
+  sample.memory().parameters[0].set({14});
+  // 9 + 16 + 4 + 4 + 3 = 36 and 0 + 0 + 36 + 25 + 3 = 64
+  expect_near(sample.forward({3, 4, -2, 2, 0, 0, 6, 5}),
+              {3 * 14 / 6.0, 4 * 14 / 6.0, -2 * 14 / 6.0, 2 * 14 / 6.0, 0, 0, 6 * 14 / 8.0, 5 * 14 / 8.0});
+  NormalizeOptions options{.across_spatial = false, .channel_shared = false, .eps = 0};
+  Layered positions(std::make_shared<Normalize>(options), Phase::train, {1, 2, 2});
+  positions.memory().parameters[0].set({10, 100});
+  expect_near(positions.forward({3, 5, 4, -12}), {6, 50.0 / 13, 80, -1200.0 / 13});
 }
 
 TEST(ReferenceValues, PointwiseFormulas) {

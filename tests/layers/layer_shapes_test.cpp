@@ -10,6 +10,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -140,6 +141,21 @@ TEST(Pooling, RefusesWhatDoesNotFit) {
             "stochastic pooling has no padding, pad is 1; set it to 0");
   PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
   EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(Normalize, HasAScaleAndReadsWhatItSums) {
+  const Shapes in{{2, 6, 4, 5}};
+  Normalize sample(NormalizeOptions{}), positions({.across_spatial = false, .channel_shared = false});
+  EXPECT_EQ(output(sample, in), in[0]);
+  EXPECT_EQ(parameter_shapes(sample, in), Shapes{Shape{}});
+  EXPECT_EQ(parameter_shapes(positions, in), Shapes{{6}});
+  EXPECT_EQ(sample.cuts(in), Cuts::sample());
+  EXPECT_EQ(positions.cuts(in), (Cuts{.n = true, .h = true, .w = true}));
+  Box box = Box::whole(in[0]);
+  box[0] = {1, 2}, box[1] = {2, 3}, box[2] = {0, 1};
+  EXPECT_EQ(sample.input_box(in, 0, 0, box).text(), "[1,2)x[0,6)x[0,4)x[0,5)");
+  EXPECT_EQ(positions.input_box(in, 0, 0, box).text(), "[1,2)x[0,6)x[0,1)x[0,5)");
+  EXPECT_NE(message_of([&] { output(sample, {{4}}); }), "no error");
 }
 
 TEST(InnerProduct, HasCaffesShapes) {

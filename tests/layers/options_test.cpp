@@ -5,6 +5,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
@@ -22,6 +23,8 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -78,6 +81,7 @@ class OptionsOfLayers : public ::testing::Test {
 TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Accuracy>();
   check<ArgMax>();
+  check<Axpy>();
   check<BatchNorm>();
   check<Bias>();
   check<Concat>();
@@ -95,6 +99,8 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<InnerProduct>();
   check<Lrn>();
   check<Mvn>();
+  check<Normalize>();
+  check<Permute>();
   check_functions(static_cast<PointwiseFunction*>(nullptr));
   check<Pooling>();
   check<PRelu>();

@@ -1,6 +1,8 @@
 #include "cortado/net/from_caffe.h"
 
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/scale.h"
@@ -86,6 +88,21 @@ TEST(FromCaffe, ThresholdOptions) {
   EXPECT_EQ(threshold("type: 'Threshold' threshold_param { threshold: 0.25 }"), 0.25);
   EXPECT_FALSE(declare("type: 'Threshold'").layer->differentiable(0));
   EXPECT_TRUE(declare("type: 'ReLU6'").layer->differentiable(0));
+}
+
+TEST(FromCaffe, PermuteAndNormalizeOptions) {
+  EXPECT_EQ(as<Permute>(declare("type: 'Permute' permute_param { order: 0 order: 2 order: 3 order: 1 }"))
+                .options()
+                .order,
+            (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(declare_error("type: 'Permute' permute_param { order: 0 order: 0 }"),
+            "net.prototxt:7: layer 'x': order has axis 0 twice; give each axis once");
+  EXPECT_EQ(as<Normalize>(declare("type: 'Normalize'")).options(), (NormalizeOptions{.eps = 1e-10f}));
+  EXPECT_EQ(as<Normalize>(declare("type: 'Normalize' norm_param { across_spatial: false scale_filler {"
+                                  " type: 'constant' value: 20 } channel_shared: false eps: 0.5 }"))
+                .options(),
+            (NormalizeOptions{
+                .across_spatial = false, .channel_shared = false, .eps = 0.5, .filler = {.value = 20}}));
 }
 
 TEST(FromCaffe, ShuffleChannelOptions) {

@@ -28,6 +28,7 @@ const google::protobuf::FieldDescriptor* options_field(const google::protobuf::D
                                                             {"multinomiallogisticloss", "loss"},
                                                             {"deconvolution", "convolution"},
                                                             {"im2col", "convolution"},
+                                                            {"normalize", "norm"},
                                                             {"rnn", "recurrent"},
                                                             {"lstm", "recurrent"}};
   std::string wanted = plain(type);
@@ -74,6 +75,7 @@ const std::vector<std::string>& caffe_layer_types() {
   static const std::vector<std::string> types = {"AbsVal",
                                                  "Accuracy",
                                                  "ArgMax",
+                                                 "Axpy",
                                                  "BNLL",
                                                  "BatchNorm",
                                                  "BatchReindex",
@@ -109,8 +111,10 @@ const std::vector<std::string>& caffe_layer_types() {
                                                  "MVN",
                                                  "MemoryData",
                                                  "MultinomialLogisticLoss",
+                                                 "Normalize",
                                                  "PReLU",
                                                  "Parameter",
+                                                 "Permute",
                                                  "Pooling",
                                                  "Power",
                                                  "Python",
@@ -245,7 +249,7 @@ void RandomPrototxt::connect(Layer& layer, const std::string& type) {
   const bool pair = kind.find("loss") != std::string::npos || kind == "accuracy" || kind == "crop" ||
                     kind == "batchreindex" || kind == "eltwise" || kind == "concat" || kind == "filter";
   const bool none = kind == "silence" || kind == "hdf5output";
-  int bottoms = source ? 0 : pair ? 2 : 1;
+  int bottoms = source ? 0 : kind == "axpy" ? 3 : pair ? 2 : 1;
   int tops = kind == "slice" || kind == "split"           ? 2
              : kind.ends_with("data") || kind == "images" ? 2
              : none                                       ? 0
@@ -253,7 +257,8 @@ void RandomPrototxt::connect(Layer& layer, const std::string& type) {
   if (chance(0.08)) bottoms = pick(0, 3);
   if (chance(0.08)) tops = pick(0, 3);
   for (int i = 0; i < bottoms; ++i)
-    layer.add_bottom(i == 1 && kind != "eltwise" && kind != "concat" && chance(0.8) ? "label" : some_blob());
+    layer.add_bottom(i == 1 && pair && kind != "eltwise" && kind != "concat" && chance(0.8) ? "label"
+                                                                                            : some_blob());
   for (int i = 0; i < tops; ++i) {
     const bool in_place = i == 0 && bottoms > 0 && chance(0.15);
     const std::string top = in_place ? layer.bottom(0) : fmt::format("blob{}_{}", made_, i);
@@ -404,6 +409,9 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
     }
   } else if (auto* o = dynamic_cast<caffe::InputParameter*>(&options)) {
     if (o->shape_size() == 0) o->add_shape()->add_dim(pick(1, 5));
+  } else if (auto* o = dynamic_cast<caffe::PermuteParameter*>(&options)) {
+    o->clear_order();
+    o->add_order(static_cast<uint32_t>(pick(0, 1)));
   } else if (auto* o = dynamic_cast<caffe::ReshapeParameter*>(&options)) {
     o->mutable_shape()->clear_dim();
     o->mutable_shape()->add_dim(0);

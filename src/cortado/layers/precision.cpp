@@ -22,6 +22,7 @@ constexpr TypeRule type_rules[] = {
     {"Scale", OutputRule::as_inputs, factors},
     {"Bias", OutputRule::as_inputs, factors},
     {"PReLU", OutputRule::as_inputs, factors},
+    {"Normalize", OutputRule::as_inputs, factors},
     {"Pooling", OutputRule::as_inputs, "indices"},
     {"Softmax", OutputRule::f32},
     {"Accuracy", OutputRule::f32},

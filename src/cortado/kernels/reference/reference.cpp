@@ -6,6 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
@@ -22,6 +23,8 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
@@ -61,6 +64,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Pointwise), make_pointwise_reference<T>},
       {typeid(Dropout), make_dropout_reference<T>},
       {typeid(Mvn), make_mvn_reference<T>},
+      {typeid(Normalize), make_normalize_reference<T>},
       {typeid(Softmax), make_softmax_reference<T>},
       {typeid(SoftmaxLoss), make_softmax_loss_reference<T>},
       {typeid(EuclideanLoss), make_euclidean_loss_reference<T>},
@@ -72,6 +76,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Slice), make_slice_reference<T>},
       {typeid(Split), make_split_reference<T>},
       {typeid(Eltwise), make_eltwise_reference<T>},
+      {typeid(Axpy), make_axpy_reference<T>},
       {typeid(Flatten), make_reshape_reference<T>},
       {typeid(Reshape), make_reshape_reference<T>},
       {typeid(Crop), make_crop_reference<T>},
@@ -79,6 +84,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(ArgMax), make_arg_max_reference<T>},
       {typeid(Tile), make_tile_reference<T>},
       {typeid(ShuffleChannel), make_shuffle_channel_reference<T>},
+      {typeid(Permute), make_permute_reference<T>},
       {typeid(Embed), make_embed_reference<T>},
       {typeid(Silence), make_silence_reference<T>},
       {typeid(Hdf5Output), make_hdf5_output_reference<T>},

@@ -79,6 +79,12 @@ std::unique_ptr<KernelOf<T>> make_tile_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_shuffle_channel_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_permute_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_normalize_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_axpy_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

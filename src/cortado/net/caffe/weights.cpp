@@ -4,6 +4,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/scale.h"
 #include "cortado/net/caffe/conversions.h"
@@ -89,6 +90,16 @@ LayerPtr mvn(const caffe::LayerParameter& layer) {
       .normalize_variance = p.normalize_variance(), .across_channels = p.across_channels(), .eps = p.eps()});
 }
 
+LayerPtr normalize(const caffe::LayerParameter& layer) {
+  const caffe::NormalizeParameter& p = layer.norm_param();
+  NormalizeOptions options;
+  options.across_spatial = p.across_spatial();
+  options.channel_shared = p.channel_shared();
+  options.eps = p.eps();
+  if (p.has_scale_filler()) options.filler = filler(p.scale_filler());
+  return std::make_shared<Normalize>(options);
+}
+
 }  // namespace
 
 std::span<const LayerType> weight_types() {
@@ -101,6 +112,7 @@ std::span<const LayerType> weight_types() {
       {"PReLU", prelu},
       {"LRN", lrn},
       {"MVN", mvn},
+      {"Normalize", normalize},
       {"LSTM", nullptr, "recurrent layers are not supported"},
       {"LSTMUnit", nullptr, "recurrent layers are not supported"},
       {"RNN", nullptr, "recurrent layers are not supported"},
