@@ -166,6 +166,21 @@ def as_ssd_and_senet(record):
     record.case("axpy", 'type: "Axpy"', lambda a, x, y: a * x + y, [[2, 8, 1, 1], [2, 8, 3, 5], [2, 8, 3, 5]])
 
 
+def resamplings(record):
+    for axes, mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
+        x = [[2, 4, 7], [2, 4, 5, 6], [1, 4, 3, 4, 3]][axes - 1]
+        record.case(f"upsample_{axes}d", 'type: "Upsample" upsample_param { scale: 3 }',
+                    lambda x: F.interpolate(x, scale_factor=3, mode="nearest"), [x])
+        record.case(f"upsample_linear_{axes}d", 'type: "Upsample" upsample_param { scale: 2 mode: BILINEAR }',
+                    lambda x: F.interpolate(x, scale_factor=2, mode=mode, align_corners=False), [x])
+        record.case(f"interp_zoom_{axes}d", 'type: "Interp" interp_param { zoom_factor: 3 }',
+                    lambda x: F.interpolate(x, [(n - 1) * 3 + 1 for n in x.shape[2:]], mode=mode, align_corners=True),
+                    [x])
+    record.case("interp_size", 'type: "Interp" interp_param { height: 9 width: 4 pad_beg: -1 pad_end: -2 }',
+                lambda x: F.interpolate(x[:, :, 1:-2, 1:-2], [9, 4], mode="bilinear", align_corners=True),
+                [[2, 4, 8, 9]])
+
+
 def pointwise(record):
     functions = {
         "relu": ('type: "ReLU"', F.relu),
@@ -221,7 +236,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, resamplings, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

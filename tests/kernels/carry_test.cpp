@@ -24,6 +24,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax.h"
@@ -176,6 +177,8 @@ TEST(Carry, Eltwise) {
 TEST(Carry, LayersThatMoveElements) {
   expect_carried(chain_task({std::make_shared<Permute>(PermuteOptions{.order = {0, 2, 3, 1}})}, {2, 3, 4, 4}),
                  "");
+  for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
+    expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}), "");
   expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), "");
 }
 

@@ -27,6 +27,7 @@
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -347,6 +348,32 @@ CutCase reducing_layer(Draw& draw) {
   return cut;
 }
 
+CutCase resampling(Draw& draw) {
+  const int64_t axes = draw.of({1, 2, 2, 3});
+  CutCase cut{.inputs = {draw.image(axes)}};
+  if (draw.one_in(3)) {
+    cut.layers = {layer<Resampling>(UpsampleOptions{.scale = draw.in(1, 3)})};
+    return exact(cut);
+  }
+  if (draw.one_in(2)) {
+    cut.layers = {layer<Resampling>(UpsampleOptions{draw.in(1, 4), UpsampleOptions::Mode::linear})};
+    return cut;
+  }
+  InterpOptions options;
+  if (draw.one_in(2)) options.pad_begin = -draw.in(0, 1), options.pad_end = -draw.in(0, 1);
+  if (axes == 2 && draw.one_in(2)) {
+    options.height = draw.in(1, 12), options.width = draw.in(1, 12);
+  } else if (draw.one_in(3)) {
+    Shape reference = cut.inputs[0];
+    for (int axis = 2; axis < reference.rank(); ++axis) reference.set(axis, draw.in(1, 9));
+    cut.inputs.push_back(reference);
+  } else {
+    options.zoom_factor = draw.in(1, 3), options.shrink_factor = draw.in(0, 2);
+  }
+  cut.layers = {layer<Resampling>(options)};
+  return cut;
+}
+
 struct Kind {
   const char* name;
   CutCase (*make)(Draw&);
@@ -360,6 +387,7 @@ const Kind kinds[] = {
     {"pointwise", pointwise},
     {"pooling", pooling},
     {"lrn", lrn},
+    {"resampling", resampling},
     {"softmax loss", softmax_loss},
     {"accuracy", accuracy},
     {"other losses", other_loss},

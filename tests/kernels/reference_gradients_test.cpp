@@ -11,6 +11,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 
 #include "tests/kernels/check.h"
@@ -92,6 +93,27 @@ TEST(ReferenceGradients, PoolingWithMaskAndStochasticPooling) {
   PoolingOptions options{.method = PoolingOptions::Method::stochastic, .kernel = {3}, .stride = {2}};
   Task task = training(std::make_shared<Pooling>(options), {{2, 2, 7, 7}});
   EXPECT_TRUE(gradients_match_differences(task, {.inputs = {{.low = 0.1, .high = 1}}}));
+}
+
+TEST(ReferenceGradients, Resampling) {
+  using Options = std::variant<UpsampleOptions, InterpOptions>;
+  const std::pair<Shapes, Options> cases[] = {
+      {{{2, 2, 3, 4}}, UpsampleOptions{}},
+      {{{1, 2, 3, 4}}, UpsampleOptions{3, UpsampleOptions::Mode::linear}},
+      {{{1, 2, 2, 3, 2}}, UpsampleOptions{2, UpsampleOptions::Mode::linear}},
+      {{{2, 2, 5}}, UpsampleOptions{2, UpsampleOptions::Mode::linear}},
+      {{{1, 2, 3, 4}}, InterpOptions{.zoom_factor = 3}},
+      {{{1, 2, 9, 7}}, InterpOptions{.shrink_factor = 3}},
+      {{{1, 2, 5, 4}}, InterpOptions{.height = 7, .width = 3}},
+      {{{1, 2, 5, 4}}, InterpOptions{.height = 1, .width = 1}},
+      {{{1, 2, 6, 5}}, InterpOptions{.zoom_factor = 2, .pad_begin = -1, .pad_end = -2}},
+      {{{1, 2, 5, 4}, {1, 1, 8, 6}}, InterpOptions{}},
+  };
+  for (const auto& [inputs, options] : cases) {
+    Task task = training(std::make_shared<Resampling>(options), inputs);
+    EXPECT_TRUE(gradients_match_differences(task)) << inputs[0].text();
+    EXPECT_TRUE(input_boxes_hold(task, true)) << inputs[0].text();
+  }
 }
 
 TEST(ReferenceGradients, InnerProduct) {

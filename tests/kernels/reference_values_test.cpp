@@ -14,6 +14,7 @@
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/resampling.h"
 
 #include "tests/kernels/buffers.h"
 
@@ -294,6 +295,21 @@ TEST(ReferenceValues, NormalizeDividesByTheNormOfSamplesOrPositions) {
   Layered positions(std::make_shared<Normalize>(options), Phase::train, {1, 2, 2});
   positions.memory().parameters[0].set({10, 100});
   expect_near(positions.forward({3, 5, 4, -12}), {6, 50.0 / 13, 80, -1200.0 / 13});
+}
+
+TEST(ReferenceValues, ResamplingRepeatsOrInterpolates) {
+  Layered nearest(std::make_shared<Resampling>(UpsampleOptions{.scale = 2}), Phase::test, {1, 1, 1, 2});
+  expect_near(nearest.forward({3, 5}), {3, 3, 5, 5, 3, 3, 5, 5});
+  Layered linear(std::make_shared<Resampling>(UpsampleOptions{2, UpsampleOptions::Mode::linear}), Phase::test,
+                 {1, 1, 3});
+  expect_near(linear.forward({0, 4, 8}), {0, 1, 3, 5, 7, 8});
+  Layered corners(std::make_shared<Resampling>(InterpOptions{.height = 3, .width = 5}), Phase::test,
+                  {1, 1, 2, 3});
+  expect_near(corners.forward({0, 4, 8, 10, 14, 18}), {0, 2, 4, 6, 8, 5, 7, 9, 11, 13, 10, 12, 14, 16, 18});
+  Layered cropped(
+      std::make_shared<Resampling>(InterpOptions{.zoom_factor = 2, .pad_begin = -1, .pad_end = -1}),
+      Phase::test, {1, 1, 4});
+  expect_near(cropped.forward({100, 1, 2, 100}), {1, 1.5, 2});
 }
 
 TEST(ReferenceValues, PointwiseFormulas) {

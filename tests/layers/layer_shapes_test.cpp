@@ -14,6 +14,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 
 namespace cortado {
@@ -141,6 +142,53 @@ TEST(Pooling, RefusesWhatDoesNotFit) {
             "stochastic pooling has no padding, pad is 1; set it to 0");
   PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
   EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(Resampling, HasTheExtentsThatItsOptionsGive) {
+  EXPECT_EQ(output(Resampling(UpsampleOptions{.scale = 3}), {{2, 5, 4, 6}}), (Shape{2, 5, 12, 18}));
+  EXPECT_EQ(output(Resampling(UpsampleOptions{}), {{2, 5, 4}}), (Shape{2, 5, 8}));
+  const auto interp = [](InterpOptions options, const Shapes& inputs) {
+    return output(Resampling(options), inputs);
+  };
+  const Shapes in{{1, 3, 33, 17}};
+  EXPECT_EQ(interp({.zoom_factor = 8}, in), (Shape{1, 3, 257, 129}));
+  EXPECT_EQ(interp({.shrink_factor = 4}, in), (Shape{1, 3, 9, 5}));
+  EXPECT_EQ(interp({.zoom_factor = 3, .shrink_factor = 4}, in), (Shape{1, 3, 25, 13}));
+  EXPECT_EQ(interp({.height = 7, .width = 90}, in), (Shape{1, 3, 7, 90}));
+  EXPECT_EQ(interp({.zoom_factor = 2, .pad_begin = -1, .pad_end = -2}, in), (Shape{1, 3, 59, 27}));
+  EXPECT_EQ(interp({}, {in[0], {9, 9, 5, 6}}), (Shape{1, 3, 5, 6}));
+}
+
+TEST(Resampling, RefusesWhatDoesNotFit) {
+  const auto message = [](InterpOptions options, const Shapes& inputs) {
+    return message_of([&] { output(Resampling(options), inputs); });
+  };
+  const Shapes in{{1, 3, 9, 9}};
+  const std::string one_rule =
+      "give one of zoom_factor or shrink_factor, height and width, or a second input";
+  EXPECT_EQ(message({}, in), one_rule);
+  EXPECT_EQ(message({.height = 3, .width = 3, .zoom_factor = 2}, in), one_rule);
+  EXPECT_EQ(message({.zoom_factor = 2}, {in[0], in[0]}), one_rule);
+  EXPECT_EQ(message({.height = 3}, in), "height and width must be given together and be positive");
+  EXPECT_EQ(message({.height = 3, .width = 3}, {{1, 3, 9}}),
+            "height and width are for images of four axes, not for 1x3x9; use zoom_factor");
+  EXPECT_EQ(message({.zoom_factor = 2, .pad_begin = 1}, in), "pad_beg 1 and pad_end 0 must not be positive");
+  EXPECT_EQ(message({.zoom_factor = 2, .pad_begin = -4, .pad_end = -5}, in),
+            "pad_beg -4 and pad_end -5 leave nothing of axis 2 of 1x3x9x9");
+  EXPECT_NE(message_of([&] { output(Resampling(UpsampleOptions{}), {{2, 3}}); }), "no error");
+}
+
+TEST(Resampling, ReadsTheNeighboursOfItsPart) {
+  Resampling nearest(UpsampleOptions{.scale = 2}), linear(UpsampleOptions{2, UpsampleOptions::Mode::linear});
+  const Shapes in{{1, 1, 8}};
+  Box box = Box::whole({1, 1, 16});
+  box[2] = {3, 8};
+  EXPECT_EQ(nearest.input_box(in, 0, 0, box)[2], (Range{1, 4}));
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{1, 5}));  // 1.25 to 3.25
+  box[2] = {0, 1};
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{0, 1}));
+  box[2] = {14, 16};
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{6, 8}));  // 6.75 and the edge
 }
 
 TEST(Normalize, HasAScaleAndReadsWhatItSums) {

@@ -30,6 +30,7 @@
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/problem.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -105,6 +106,8 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Pooling>();
   check<PRelu>();
   check<Reduction>();
+  check<Resampling>(UpsampleOptions{});
+  check<Resampling>(InterpOptions{});
   check<Reshape>();
   check<Scale>();
   check<ShuffleChannel>();

@@ -5,6 +5,7 @@
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
@@ -103,6 +104,24 @@ TEST(FromCaffe, PermuteAndNormalizeOptions) {
                 .options(),
             (NormalizeOptions{
                 .across_spatial = false, .channel_shared = false, .eps = 0.5, .filler = {.value = 20}}));
+}
+
+TEST(FromCaffe, UpsampleAndInterpOptions) {
+  const auto upsample = [](const std::string& text) {
+    return std::get<UpsampleOptions>(as<Resampling>(declare("type: 'Upsample' " + text)).options());
+  };
+  EXPECT_EQ(upsample(""), (UpsampleOptions{.scale = 2}));
+  EXPECT_EQ(upsample("upsample_param { scale: 3 mode: BILINEAR }"),
+            (UpsampleOptions{.scale = 3, .mode = UpsampleOptions::Mode::linear}));
+  const auto interp = [](const std::string& text) {
+    return std::get<InterpOptions>(
+        as<Resampling>(declare("type: 'Interp' interp_param { " + text + " }")).options());
+  };
+  EXPECT_EQ(interp("height: 3 width: 4 pad_beg: -1 pad_end: -2"),
+            (InterpOptions{.height = 3, .width = 4, .pad_begin = -1, .pad_end = -2}));
+  EXPECT_EQ(interp("zoom_factor: 3 shrink_factor: 4"), (InterpOptions{.zoom_factor = 3, .shrink_factor = 4}));
+  EXPECT_EQ(declare_error("type: 'Interp' interp_param { zoom_factor: 0 }"),
+            "net.prototxt:7: layer 'x': zoom_factor is 0, must be positive");
 }
 
 TEST(FromCaffe, ShuffleChannelOptions) {

@@ -104,6 +104,7 @@ const std::vector<std::string>& caffe_layer_types() {
                                                  "InfogainLoss",
                                                  "InnerProduct",
                                                  "Input",
+                                                 "Interp",
                                                  "LRN",
                                                  "LSTM",
                                                  "LSTMUnit",
@@ -137,6 +138,7 @@ const std::vector<std::string>& caffe_layer_types() {
                                                  "TanH",
                                                  "Threshold",
                                                  "Tile",
+                                                 "Upsample",
                                                  "WindowData"};
   return types;
 }
@@ -409,6 +411,9 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
     }
   } else if (auto* o = dynamic_cast<caffe::InputParameter*>(&options)) {
     if (o->shape_size() == 0) o->add_shape()->add_dim(pick(1, 5));
+  } else if (auto* o = dynamic_cast<caffe::InterpParameter*>(&options)) {
+    o->Clear();
+    o->set_zoom_factor(pick(1, 3));
   } else if (auto* o = dynamic_cast<caffe::PermuteParameter*>(&options)) {
     o->clear_order();
     o->add_order(static_cast<uint32_t>(pick(0, 1)));

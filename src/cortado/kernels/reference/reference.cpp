@@ -29,6 +29,7 @@
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -55,6 +56,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Convolution), make_convolution_reference<T>},
       {typeid(Deconvolution), make_deconvolution_reference<T>},
       {typeid(Pooling), make_pooling_reference<T>},
+      {typeid(Resampling), make_resampling_reference<T>},
       {typeid(InnerProduct), make_inner_product_reference<T>},
       {typeid(Lrn), make_lrn_reference<T>},
       {typeid(BatchNorm), make_batch_norm_reference<T>},

@@ -85,6 +85,8 @@ std::unique_ptr<KernelOf<T>> make_normalize_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_axpy_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_resampling_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

@@ -4,6 +4,7 @@
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/net/caffe/conversions.h"
 #include "cortado/net/caffe/options.h"
 
@@ -102,6 +103,30 @@ LayerPtr pooling(const caffe::LayerParameter& layer) {
   return std::make_shared<Pooling>(std::move(options));
 }
 
+LayerPtr upsample(const caffe::LayerParameter& layer) {
+  const caffe::UpsampleParameter& p = layer.upsample_param();
+  UpsampleOptions options;
+  options.scale = window_value("scale", static_cast<uint32_t>(to_positive("scale", p.scale())));
+  if (p.mode() == caffe::UpsampleParameter::BILINEAR) options.mode = UpsampleOptions::Mode::linear;
+  return std::make_shared<Resampling>(options);
+}
+
+LayerPtr interp(const caffe::LayerParameter& layer) {
+  const caffe::InterpParameter& p = layer.interp_param();
+  const auto given = [](bool has, const char* name, int32_t value) -> int64_t {
+    if (has && value < 1) throw UserError(fmt::format("{} is {}, must be positive", name, value));
+    return has ? window_value(name, static_cast<uint32_t>(value)) : 0;
+  };
+  InterpOptions options;
+  options.height = given(p.has_height(), "height", p.height());
+  options.width = given(p.has_width(), "width", p.width());
+  options.zoom_factor = given(p.has_zoom_factor(), "zoom_factor", p.zoom_factor());
+  options.shrink_factor = given(p.has_shrink_factor(), "shrink_factor", p.shrink_factor());
+  options.pad_begin = p.pad_beg();
+  options.pad_end = p.pad_end();
+  return std::make_shared<Resampling>(options);
+}
+
 }  // namespace
 
 std::span<const LayerType> window_types() {
@@ -109,6 +134,8 @@ std::span<const LayerType> window_types() {
       {"Convolution", convolution},
       {"Deconvolution", deconvolution},
       {"Pooling", pooling},
+      {"Upsample", upsample},
+      {"Interp", interp},
       {"Im2col", nullptr, "use Convolution"},
       {"SPP", nullptr, "use several Pooling layers and Concat"},
   };
