@@ -227,6 +227,13 @@ def losses(record):
                     lambda x, t, divisor=divisor: F.cross_entropy(x, t[:, 0].long(), ignore_index=255,
                                                                   reduction="sum") / divisor,
                     [[2, 4, 2, 3], labels], constant=("input1",))
+    record.case("multinomial_logistic_loss", 'type: "MultinomialLogisticLoss"',
+                lambda p, t: F.nll_loss(torch.log(p), t.long()),
+                [torch.linspace(0.05, 1, 24).reshape(4, 6), torch.tensor([5, 0, 2, 2])], constant=("input1",))
+    record.case("infogain_loss", 'type: "InfogainLoss"',
+                lambda x, t, h: -(h[t[:, 0].long()].permute(0, 3, 1, 2) * F.log_softmax(x, 1)).sum() / t.numel(),
+                [[2, 4, 2, 3], labels % 4, torch.rand(4, 4, generator=torch.Generator().manual_seed(1))],
+                constant=("input1", "input2"))
     record.case("euclidean_loss", 'type: "EuclideanLoss"',
                 lambda a, b: F.mse_loss(a, b, reduction="sum") / (2 * a.shape[0]), [[5, 3, 2], [5, 3, 2]])
     record.case("sigmoid_cross_entropy_loss", 'type: "SigmoidCrossEntropyLoss"',

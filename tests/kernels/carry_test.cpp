@@ -16,8 +16,10 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/permute.h"
@@ -203,6 +205,10 @@ TEST(Carry, LossesAndScores) {
   expect_carried(
       task_of(std::make_shared<SigmoidCrossEntropyLoss>(SigmoidCrossEntropyLossOptions{}), {scores, scores}),
       "");
+  const CheckOptions probabilities{.inputs = {{.low = 0.1, .high = 1}, classes.inputs[1]}};
+  expect_carried(task_of(std::make_shared<MultinomialLogisticLoss>(), {scores, labels}), "", probabilities);
+  expect_carried(task_of(std::make_shared<InfogainLoss>(InfogainLossOptions{}), {scores, labels, {11, 11}}),
+                 "", classes);
   const CheckOptions pairs{.inputs = {{}, {}, {.low = 0, .high = 2, .integers = true}}};
   for (bool legacy : {false, true})
     expect_carried(

@@ -18,8 +18,10 @@
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/permute.h"
@@ -217,6 +219,18 @@ CutCase softmax_loss(Draw& draw) {
   return cut;
 }
 
+CutCase infogain_loss(Draw& draw) {
+  using N = Normalization;
+  InfogainLossOptions options{.normalization = draw.of({N::valid, N::valid, N::full, N::none})};
+  if (draw.one_in(2)) options.ignore_label = 1;
+  Shape scores = draw.image(draw.in(0, 3));
+  CutCase cut{.layers = {layer<InfogainLoss>(options)},
+              .inputs = {scores, labels_of(draw, scores), {scores[1], scores[1]}}};
+  cut.outputs = draw.one_in(3) ? 2 : 1;
+  cut.data.inputs = {{.low = -3, .high = 3}, {0, static_cast<double>(scores[1]), true}};
+  return cut;
+}
+
 CutCase accuracy(Draw& draw) {
   AccuracyOptions options{.top_k = static_cast<int>(draw.in(1, 2))};
   if (draw.one_in(2)) options.ignore_label = 0;
@@ -245,6 +259,11 @@ CutCase other_loss(Draw& draw) {
     HingeLossOptions options{.norm = draw.of({HingeLossOptions::Norm::l1, HingeLossOptions::Norm::l2})};
     CutCase cut{.layers = {layer<HingeLoss>(options)}, .inputs = {a, {a[0]}}};
     cut.data.inputs = {{}, {0, static_cast<double>(a.count(1)), true}};
+    return cut;
+  }
+  if (draw.one_in(3)) {
+    CutCase cut{.layers = {layer<MultinomialLogisticLoss>()}, .inputs = {a, {a[0]}}};
+    cut.data.inputs = {{.low = 0.1, .high = 1}, {0, static_cast<double>(a.count(1)), true}};
     return cut;
   }
   Shape features{a[0], a[1]};
@@ -389,6 +408,7 @@ const Kind kinds[] = {
     {"lrn", lrn},
     {"resampling", resampling},
     {"softmax loss", softmax_loss},
+    {"infogain loss", infogain_loss},
     {"accuracy", accuracy},
     {"other losses", other_loss},
     {"softmax", softmax},

@@ -20,8 +20,10 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/permute.h"
@@ -97,7 +99,9 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Flatten>();
   check<Hdf5Output>(Hdf5OutputOptions{"a.h5"});
   check<HingeLoss>();
+  check<InfogainLoss>();
   check<InnerProduct>();
+  check<MultinomialLogisticLoss>();
   check<Lrn>();
   check<Mvn>();
   check<Normalize>();

@@ -1,6 +1,7 @@
 #include "cortado/net/from_caffe.h"
 
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
@@ -228,6 +229,23 @@ TEST(FromCaffe, LossNormalization) {
   };
   EXPECT_EQ(sigmoid(""), Normalization::batch_size);
   EXPECT_EQ(sigmoid("normalize: true"), Normalization::valid);
+}
+
+TEST(FromCaffe, InfogainLossReadsItsMatrixUnlessItIsABottom) {
+  const std::string options = "infogain_loss_param { axis: 2 source: '" CORTADO_SOURCE_DIR
+                              "/tests/net/infogain_2x2.binaryproto' } loss_param { ignore_label: 3 }";
+  const LayerDeclaration two = declare("type: 'InfogainLoss' bottom: 'x' bottom: 'y' " + options);
+  EXPECT_EQ(as<InfogainLoss>(two).matrix(), (std::vector<float>{1, 0.5, 0.25, 2}));
+  EXPECT_EQ(as<InfogainLoss>(two).options().axis, 2);
+  EXPECT_EQ(as<InfogainLoss>(two).options().ignore_label, 3);
+  const LayerDeclaration three =
+      declare("type: 'InfogainLoss' bottom: 'x' bottom: 'y' bottom: 'h' " + options);
+  EXPECT_TRUE(as<InfogainLoss>(three).matrix().empty());
+  EXPECT_NE(declare_error("type: 'InfogainLoss' infogain_loss_param { source: '/no/such/file' }"), "");
+  EXPECT_NE(declare_error("type: 'InfogainLoss' infogain_loss_param { source: '" CORTADO_SOURCE_DIR
+                          "/tests/net/CMakeLists.txt' }")
+                .find("is no matrix (a BlobProto); check infogain_loss_param.source"),
+            std::string::npos);
 }
 
 TEST(FromCaffe, ScaleStartsAtOneUnlessAFillerIsGiven) {

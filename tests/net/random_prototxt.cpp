@@ -411,6 +411,8 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
     }
   } else if (auto* o = dynamic_cast<caffe::InputParameter*>(&options)) {
     if (o->shape_size() == 0) o->add_shape()->add_dim(pick(1, 5));
+  } else if (auto* o = dynamic_cast<caffe::InfogainLossParameter*>(&options)) {
+    o->set_source(CORTADO_SOURCE_DIR "/tests/net/infogain_2x2.binaryproto");
   } else if (auto* o = dynamic_cast<caffe::InterpParameter*>(&options)) {
     o->Clear();
     o->set_zoom_factor(pick(1, 3));

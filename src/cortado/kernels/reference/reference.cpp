@@ -20,8 +20,10 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/permute.h"
@@ -72,6 +74,8 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(EuclideanLoss), make_euclidean_loss_reference<T>},
       {typeid(SigmoidCrossEntropyLoss), make_sigmoid_cross_entropy_loss_reference<T>},
       {typeid(HingeLoss), make_hinge_loss_reference<T>},
+      {typeid(InfogainLoss), make_infogain_loss_reference<T>},
+      {typeid(MultinomialLogisticLoss), make_multinomial_logistic_loss_reference<T>},
       {typeid(ContrastiveLoss), make_contrastive_loss_reference<T>},
       {typeid(Accuracy), make_accuracy_reference<T>},
       {typeid(Concat), make_concat_reference<T>},
