@@ -31,6 +31,7 @@
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/make_layer.h"
@@ -138,6 +139,11 @@ TEST(Carry, Pooling) {
       }
     }
   }
+}
+
+TEST(Carry, PyramidsOfPooling) {
+  for (const auto method : {SppOptions::Method::max, SppOptions::Method::average})
+    expect_carried(chain_task({std::make_shared<Spp>(SppOptions{2, method})}, {2, 3, 5, 4}), "");
 }
 
 TEST(Carry, Normalizations) {

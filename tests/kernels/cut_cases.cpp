@@ -38,6 +38,7 @@
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/split.h"
+#include "cortado/layers/spp.h"
 #include "cortado/layers/tile.h"
 
 #include "tests/kernels/make_layer.h"
@@ -185,6 +186,12 @@ CutCase pooling(Draw& draw) {
   if (options.method != Method::max) return cut;
   cut.outputs = draw.one_in(3) ? 2 : 1;
   return exact(cut);
+}
+
+CutCase spp(Draw& draw) {
+  const auto method = draw.of({SppOptions::Method::max, SppOptions::Method::average});
+  CutCase cut{.layers = {layer<Spp>(SppOptions{draw.in(1, 2), method})}, .inputs = {draw.image()}};
+  return method == SppOptions::Method::max ? exact(cut) : cut;
 }
 
 CutCase lrn(Draw& draw) {
@@ -405,6 +412,7 @@ const Kind kinds[] = {
     {"scale", scale},
     {"pointwise", pointwise},
     {"pooling", pooling},
+    {"pyramids of pooling", spp},
     {"lrn", lrn},
     {"resampling", resampling},
     {"softmax loss", softmax_loss},

@@ -13,6 +13,7 @@
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/pointwise_functions.h"
@@ -93,6 +94,16 @@ TEST(ReferenceGradients, PoolingWithMaskAndStochasticPooling) {
   PoolingOptions options{.method = PoolingOptions::Method::stochastic, .kernel = {3}, .stride = {2}};
   Task task = training(std::make_shared<Pooling>(options), {{2, 2, 7, 7}});
   EXPECT_TRUE(gradients_match_differences(task, {.inputs = {{.low = 0.1, .high = 1}}}));
+}
+
+TEST(ReferenceGradients, Spp) {
+  for (const Shape& input : {Shape{2, 2, 9, 7}, Shape{2, 3, 9}, Shape{1, 2, 3, 4, 3}}) {
+    for (const auto method : {SppOptions::Method::max, SppOptions::Method::average}) {
+      Task task = training(std::make_shared<Spp>(SppOptions{input.rank() == 5 ? 2 : 3, method}), {input});
+      EXPECT_TRUE(gradients_match_differences(task)) << input.text();
+      EXPECT_TRUE(input_boxes_hold(task, false)) << input.text();
+    }
+  }
 }
 
 TEST(ReferenceGradients, Resampling) {

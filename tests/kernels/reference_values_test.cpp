@@ -15,6 +15,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/resampling.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/buffers.h"
 
@@ -295,6 +296,32 @@ TEST(ReferenceValues, NormalizeDividesByTheNormOfSamplesOrPositions) {
   Layered positions(std::make_shared<Normalize>(options), Phase::train, {1, 2, 2});
   positions.memory().parameters[0].set({10, 100});
   expect_near(positions.forward({3, 5, 4, -12}), {6, 50.0 / 13, 80, -1200.0 / 13});
+}
+
+// Level by level what Pooling layers of the windows give, each as channels x windows.
+TEST(ReferenceValues, SppIsPoolingOfEveryLevel) {
+  const auto x = varied(2 * 3 * 9 * 7);
+  for (const bool average : {false, true}) {
+    const auto spp_method = average ? SppOptions::Method::average : SppOptions::Method::max;
+    const auto method = average ? PoolingOptions::Method::average : PoolingOptions::Method::max;
+    Layered spp(std::make_shared<Spp>(SppOptions{3, spp_method}), Phase::train, {2, 3, 9, 7});
+    // 9 rows: 9, 2 of 5 (pad 1), 4 of 3 (pad 2); 7 columns: 7, 2 of 4 (pad 1), 4 of 2 (pad 1).
+    std::vector<std::vector<double>> levels;
+    for (const auto& [kernel, pad] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{9, 7}, {0, 0}},
+                                      {{5, 4}, {1, 1}},
+                                      {{3, 2}, {2, 1}}}) {
+      Layered pooling(std::make_shared<Pooling>(
+                          PoolingOptions{.method = method, .kernel = kernel, .stride = kernel, .pad = pad}),
+                      Phase::train, {2, 3, 9, 7});
+      levels.push_back(pooling.forward(x));
+    }
+    std::vector<double> expected;
+    for (size_t n = 0; n < 2; ++n)
+      for (const auto& level : levels)
+        expected.insert(expected.end(), level.begin() + n * level.size() / 2,
+                        level.begin() + (n + 1) * level.size() / 2);
+    expect_near(spp.forward(x), expected);
+  }
 }
 
 TEST(ReferenceValues, ResamplingRepeatsOrInterpolates) {

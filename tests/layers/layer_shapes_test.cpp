@@ -16,6 +16,7 @@
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/spp.h"
 
 namespace cortado {
 namespace {
@@ -142,6 +143,21 @@ TEST(Pooling, RefusesWhatDoesNotFit) {
             "stochastic pooling has no padding, pad is 1; set it to 0");
   PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
   EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(Spp, HasAFeatureForEachWindowOfEachLevel) {
+  EXPECT_EQ(output(Spp({.pyramid_height = 1}), {{3, 5, 9, 7}}), (Shape{3, 5}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 3}), {{3, 5, 9, 7}}), (Shape{3, 5 * (1 + 4 + 16)}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 2}), {{3, 5, 9}}), (Shape{3, 5 * (1 + 2)}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 2}), {{3, 5, 4, 4, 6}}), (Shape{3, 5 * (1 + 8)}));
+  const WindowAxis rows = Spp({.pyramid_height = 3}).window({1, 1, 9, 7}, 2)[0];  // 4 windows of 3 over 9
+  EXPECT_EQ(rows, (WindowAxis{.kernel = 3, .stride = 3, .pad = 2}));
+  EXPECT_EQ(message_of([&] {
+              output(Spp({.pyramid_height = 4}), {{1, 2, 9, 9}});
+            }),
+            "level 3 of the pyramid has 8 windows along axis 2 of 1x2x9x9, some in padding alone; use "
+            "pyramid_height 3");
+  EXPECT_NE(message_of([&] { output(Spp({.pyramid_height = 2000000000}), {{1, 2, 9, 9}}); }), "no error");
 }
 
 TEST(Resampling, HasTheExtentsThatItsOptionsGive) {

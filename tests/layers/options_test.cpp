@@ -43,6 +43,7 @@
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/source.h"
 #include "cortado/layers/split.h"
+#include "cortado/layers/spp.h"
 #include "cortado/layers/tile.h"
 #include "cortado/net/from_caffe.h"
 
@@ -121,6 +122,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Softmax>();
   check<SoftmaxLoss>();
   check<Split>();
+  check<Spp>();
   check<Tile>();
   using Kind = SourceOptions::Kind;
   for (Kind kind :

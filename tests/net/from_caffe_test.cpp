@@ -12,6 +12,7 @@
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/source.h"
+#include "cortado/layers/spp.h"
 #include "cortado/net/text_format.h"
 
 #include "tests/net/net_testing.h"
@@ -47,6 +48,7 @@ std::string required_options(std::string_view type) {
       {"ImageData", "image_data_param { source: 'a' batch_size: 1 }"},
       {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
       {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"},
+      {"SPP", "spp_param { pyramid_height: 1 }"},
       {"Tile", "tile_param { tiles: 1 }"}};
   const auto found = options.find(type);
   return found == options.end() ? "" : found->second;
@@ -246,6 +248,15 @@ TEST(FromCaffe, InfogainLossReadsItsMatrixUnlessItIsABottom) {
                           "/tests/net/CMakeLists.txt' }")
                 .find("is no matrix (a BlobProto); check infogain_loss_param.source"),
             std::string::npos);
+}
+
+TEST(FromCaffe, SppOptions) {
+  EXPECT_EQ(as<Spp>(declare("type: 'SPP' spp_param { pyramid_height: 3 pool: AVE }")).options(),
+            (SppOptions{.pyramid_height = 3, .method = SppOptions::Method::average}));
+  EXPECT_EQ(declare_error("type: 'SPP' spp_param { pyramid_height: 2 pool: STOCHASTIC }"),
+            "net.prototxt:7: layer 'x': SPP with stochastic pooling is not supported; use pool: MAX or AVE");
+  EXPECT_EQ(declare_error("type: 'SPP'"),
+            "net.prototxt:7: layer 'x': pyramid_height must be given and positive");
 }
 
 TEST(FromCaffe, ScaleStartsAtOneUnlessAFillerIsGiven) {

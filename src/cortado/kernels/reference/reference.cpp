@@ -41,6 +41,7 @@
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/split.h"
+#include "cortado/layers/spp.h"
 #include "cortado/layers/tile.h"
 
 namespace cortado {
@@ -58,6 +59,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Convolution), make_convolution_reference<T>},
       {typeid(Deconvolution), make_deconvolution_reference<T>},
       {typeid(Pooling), make_pooling_reference<T>},
+      {typeid(Spp), make_spp_reference<T>},
       {typeid(Resampling), make_resampling_reference<T>},
       {typeid(InnerProduct), make_inner_product_reference<T>},
       {typeid(Lrn), make_lrn_reference<T>},

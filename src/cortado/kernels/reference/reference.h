@@ -91,6 +91,8 @@ std::unique_ptr<KernelOf<T>> make_multinomial_logistic_loss_reference(const Task
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_infogain_loss_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_spp_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

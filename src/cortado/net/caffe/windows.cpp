@@ -5,6 +5,7 @@
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/resampling.h"
+#include "cortado/layers/spp.h"
 #include "cortado/net/caffe/conversions.h"
 #include "cortado/net/caffe/options.h"
 
@@ -103,6 +104,16 @@ LayerPtr pooling(const caffe::LayerParameter& layer) {
   return std::make_shared<Pooling>(std::move(options));
 }
 
+LayerPtr spp(const caffe::LayerParameter& layer) {
+  const caffe::SPPParameter& p = layer.spp_param();
+  if (p.pool() == caffe::SPPParameter::STOCHASTIC)
+    throw UserError("SPP with stochastic pooling is not supported; use pool: MAX or AVE");
+  SppOptions options;
+  options.pyramid_height = to_positive("pyramid_height", p.pyramid_height());
+  if (p.pool() == caffe::SPPParameter::AVE) options.method = SppOptions::Method::average;
+  return std::make_shared<Spp>(options);
+}
+
 LayerPtr upsample(const caffe::LayerParameter& layer) {
   const caffe::UpsampleParameter& p = layer.upsample_param();
   UpsampleOptions options;
@@ -134,10 +145,10 @@ std::span<const LayerType> window_types() {
       {"Convolution", convolution},
       {"Deconvolution", deconvolution},
       {"Pooling", pooling},
+      {"SPP", spp},
       {"Upsample", upsample},
       {"Interp", interp},
       {"Im2col", nullptr, "use Convolution"},
-      {"SPP", nullptr, "use several Pooling layers and Concat"},
   };
   return types;
 }
