@@ -166,6 +166,13 @@ def as_ssd_and_senet(record):
     record.case("axpy", 'type: "Axpy"', lambda a, x, y: a * x + y, [[2, 8, 1, 1], [2, 8, 3, 5], [2, 8, 3, 5]])
 
 
+def choices(record):
+    record.case("batch_reindex", 'type: "BatchReindex"', lambda x, i: x[i.long()],
+                [[3, 4, 2, 5], torch.tensor([2, 0, 0, 1, 2])], constant=("input1",))
+    record.case("parameter", 'type: "Parameter" parameter_param { shape { dim: 3 dim: 8 dim: 5 } }',
+                lambda weight: weight * 1, [], {"weight": [3, 8, 5]})
+
+
 def resamplings(record):
     for axes, mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
         x = [[2, 4, 7], [2, 4, 5, 6], [1, 4, 3, 4, 3]][axes - 1]
@@ -243,7 +250,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, resamplings, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, resamplings, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

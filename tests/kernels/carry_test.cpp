@@ -9,6 +9,7 @@
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/contrastive_loss.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
@@ -22,6 +23,7 @@
 #include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
@@ -187,6 +189,9 @@ TEST(Carry, LayersThatMoveElements) {
                  "");
   for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
     expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}), "");
+  expect_carried(task_of(std::make_shared<BatchReindex>(), {{2, 3, 4}, {30}}), "",
+                 {.inputs = {{}, {.low = 0, .high = 2, .integers = true}}});
+  expect_carried(task_of(std::make_shared<Parameter>(ParameterOptions{.shape = {2, 3}}), {}), "");
   expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), "");
 }
 

@@ -7,6 +7,7 @@
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/contrastive_loss.h"
@@ -320,6 +321,11 @@ CutCase parts(Draw& draw) {
 
 CutCase shape_layer(Draw& draw) {
   Shape input = draw.image();
+  if (draw.one_in(6)) {
+    CutCase cut{.layers = {layer<BatchReindex>()}, .inputs = {input, {draw.in(2, 7)}}};
+    cut.data.inputs = {{}, {0, static_cast<double>(input[0]), true}};
+    return exact(cut);
+  }
   if (draw.one_in(4)) {
     const int64_t first = draw.in(0, input.rank() - 1);
     return exact({.layers = {layer<Permute>(PermuteOptions{.order = {first}})}, .inputs = {input}});

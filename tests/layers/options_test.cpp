@@ -7,6 +7,7 @@
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/contrastive_loss.h"
@@ -26,6 +27,7 @@
 #include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
@@ -87,6 +89,8 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<ArgMax>();
   check<Axpy>();
   check<BatchNorm>();
+  check<BatchReindex>();
+  check<Parameter>();
   check<Bias>();
   check<Concat>();
   check<ContrastiveLoss>();

@@ -4,10 +4,12 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/axpy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/flatten.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
@@ -150,6 +152,19 @@ TEST(AxpyShape, NeedsAFactorForEachChannelOfEachSample) {
             "needs one factor for each sample and channel of 2x3x4, but input 1 has shape 2x3x1x2");
   EXPECT_EQ(refusal(Axpy(), {{2, 3}, {2, 3, 4}, {2, 3, 5}}),
             "inputs 2 and 3 must have one shape, have 2x3x4 and 2x3x5");
+}
+
+TEST(BatchReindexShape, HasASampleForEachIndex) {
+  EXPECT_EQ(only_shape(BatchReindex(), {{4, 3, 2}, {6}}), (Shape{6, 3, 2}));
+  EXPECT_EQ(refusal(BatchReindex(), {{4, 3, 2}, {6, 1}}),
+            "the indices must have one axis, input 2 has shape 6x1");
+}
+
+TEST(ParameterShape, IsThatOfItsOptions) {
+  const Parameter layer({.shape = {3, 4}});
+  EXPECT_EQ(only_shape(layer, {}), (Shape{3, 4}));
+  EXPECT_EQ(layer.parameters({}).at(0).shape, (Shape{3, 4}));
+  EXPECT_EQ(refusal(layer, {{2}}), "needs 0 inputs, has 1");
 }
 
 TEST(EmbedShape, AppendsAnAxis) {

@@ -3,6 +3,7 @@
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
@@ -48,6 +49,7 @@ std::string required_options(std::string_view type) {
       {"ImageData", "image_data_param { source: 'a' batch_size: 1 }"},
       {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
       {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"},
+      {"Parameter", "parameter_param { shape { dim: 1 } }"},
       {"SPP", "spp_param { pyramid_height: 1 }"},
       {"Tile", "tile_param { tiles: 1 }"}};
   const auto found = options.find(type);
@@ -257,6 +259,14 @@ TEST(FromCaffe, SppOptions) {
             "net.prototxt:7: layer 'x': SPP with stochastic pooling is not supported; use pool: MAX or AVE");
   EXPECT_EQ(declare_error("type: 'SPP'"),
             "net.prototxt:7: layer 'x': pyramid_height must be given and positive");
+}
+
+TEST(FromCaffe, ParameterOptions) {
+  EXPECT_EQ(
+      as<Parameter>(declare("type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }")).options().shape,
+      (Shape{2, 3}));
+  EXPECT_EQ(declare_error("type: 'Parameter'"),
+            "net.prototxt:7: layer 'x': parameter_param.shape must be given, with a dim an axis");
 }
 
 TEST(FromCaffe, ScaleStartsAtOneUnlessAFillerIsGiven) {

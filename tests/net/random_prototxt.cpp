@@ -416,6 +416,9 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
   } else if (auto* o = dynamic_cast<caffe::InterpParameter*>(&options)) {
     o->Clear();
     o->set_zoom_factor(pick(1, 3));
+  } else if (auto* o = dynamic_cast<caffe::ParameterParameter*>(&options)) {
+    o->mutable_shape()->clear_dim();
+    for (int axis = pick(1, 3); axis > 0; --axis) o->mutable_shape()->add_dim(pick(1, 5));
   } else if (auto* o = dynamic_cast<caffe::PermuteParameter*>(&options)) {
     o->clear_order();
     o->add_order(static_cast<uint32_t>(pick(0, 1)));

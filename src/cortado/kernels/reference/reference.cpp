@@ -8,6 +8,7 @@
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/contrastive_loss.h"
@@ -26,6 +27,7 @@
 #include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
@@ -93,7 +95,9 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Tile), make_tile_reference<T>},
       {typeid(ShuffleChannel), make_shuffle_channel_reference<T>},
       {typeid(Permute), make_permute_reference<T>},
+      {typeid(BatchReindex), make_batch_reindex_reference<T>},
       {typeid(Embed), make_embed_reference<T>},
+      {typeid(Parameter), make_parameter_reference<T>},
       {typeid(Silence), make_silence_reference<T>},
       {typeid(Hdf5Output), make_hdf5_output_reference<T>},
   };

@@ -93,6 +93,10 @@ std::unique_ptr<KernelOf<T>> make_infogain_loss_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_spp_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_batch_reindex_reference(const Task& task);
+template <typename T>
+std::unique_ptr<KernelOf<T>> make_parameter_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

@@ -1,5 +1,6 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/axpy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
@@ -116,6 +117,8 @@ LayerPtr permute(const caffe::LayerParameter& layer) {
   return std::make_shared<Permute>(std::move(options));
 }
 
+LayerPtr batch_reindex(const caffe::LayerParameter&) { return std::make_shared<BatchReindex>(); }
+
 LayerPtr silence(const caffe::LayerParameter&) { return std::make_shared<Silence>(); }
 
 LayerPtr hdf5_output(const caffe::LayerParameter& layer) {
@@ -138,9 +141,9 @@ std::span<const LayerType> shape_types() {
       {"Tile", tile},
       {"ShuffleChannel", shuffle_channel},
       {"Permute", permute},
+      {"BatchReindex", batch_reindex},
       {"Silence", silence},
       {"HDF5Output", hdf5_output},
-      {"BatchReindex", nullptr, "the shape of its output depends on values"},
       {"Filter", nullptr, "the shape of its output depends on values"},
       {"Python", nullptr, "there is no Python interpreter inside"},
   };

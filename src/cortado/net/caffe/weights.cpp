@@ -1,3 +1,4 @@
+#include "cortado/base/error.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/embed.h"
@@ -5,6 +6,7 @@
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
 #include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/scale.h"
 #include "cortado/net/caffe/conversions.h"
@@ -100,6 +102,12 @@ LayerPtr normalize(const caffe::LayerParameter& layer) {
   return std::make_shared<Normalize>(options);
 }
 
+LayerPtr parameter(const caffe::LayerParameter& layer) {
+  const caffe::ParameterParameter& p = layer.parameter_param();
+  if (p.shape().dim_size() == 0) throw UserError("parameter_param.shape must be given, with a dim an axis");
+  return std::make_shared<Parameter>(ParameterOptions{.shape = shape(p.shape())});
+}
+
 }  // namespace
 
 std::span<const LayerType> weight_types() {
@@ -112,12 +120,12 @@ std::span<const LayerType> weight_types() {
       {"PReLU", prelu},
       {"LRN", lrn},
       {"MVN", mvn},
+      {"Parameter", parameter},
       {"Normalize", normalize},
       {"LSTM", nullptr, "recurrent layers are not supported"},
       {"LSTMUnit", nullptr, "recurrent layers are not supported"},
       {"RNN", nullptr, "recurrent layers are not supported"},
       {"Recurrent", nullptr, "recurrent layers are not supported"},
-      {"Parameter", nullptr, "use Scale or Bias"},
   };
   return types;
 }
