@@ -173,6 +173,13 @@ def choices(record):
                 lambda weight: weight * 1, [], {"weight": [3, 8, 5]})
 
 
+def unfolded(record):
+    record.case("im2col", 'type: "Im2col" convolution_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 }',
+                lambda x: F.unfold(x, (3, 2), padding=1, stride=2).view(2, 24, 4, 5), [[2, 4, 7, 8]])
+    record.case("im2col_dilated", 'type: "Im2col" convolution_param { kernel_size: 3 dilation: 2 }',
+                lambda x: F.unfold(x, 3, dilation=2).view(2, 36, 3, 4), [[2, 4, 7, 8]])
+
+
 def resamplings(record):
     for axes, mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
         x = [[2, 4, 7], [2, 4, 5, 6], [1, 4, 3, 4, 3]][axes - 1]
@@ -250,7 +257,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, resamplings, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, unfolded, resamplings, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

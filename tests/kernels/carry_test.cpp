@@ -17,6 +17,7 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
@@ -189,6 +190,7 @@ TEST(Carry, LayersThatMoveElements) {
                  "");
   for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
     expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}), "");
+  expect_carried(chain_task({std::make_shared<Im2col>(Im2colOptions{.kernel = {3}})}, {2, 3, 4, 4}), "");
   expect_carried(task_of(std::make_shared<BatchReindex>(), {{2, 3, 4}, {30}}), "",
                  {.inputs = {{}, {.low = 0, .high = 2, .integers = true}}});
   expect_carried(task_of(std::make_shared<Parameter>(ParameterOptions{.shape = {2, 3}}), {}), "");

@@ -19,6 +19,7 @@
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
@@ -321,6 +322,12 @@ CutCase parts(Draw& draw) {
 
 CutCase shape_layer(Draw& draw) {
   Shape input = draw.image();
+  if (draw.one_in(6)) {
+    const int64_t axes = input.rank() - 2;
+    Im2colOptions options{.kernel = draw.each(axes, 1, 3), .stride = draw.each(axes, 1, 2)};
+    options.pad = draw.each(axes, 0, 2);
+    return exact({.layers = {layer<Im2col>(options)}, .inputs = {input}});
+  }
   if (draw.one_in(6)) {
     CutCase cut{.layers = {layer<BatchReindex>()}, .inputs = {input, {draw.in(2, 7)}}};
     cut.data.inputs = {{}, {0, static_cast<double>(input[0]), true}};

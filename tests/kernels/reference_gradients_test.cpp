@@ -4,6 +4,7 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
@@ -94,6 +95,20 @@ TEST(ReferenceGradients, PoolingWithMaskAndStochasticPooling) {
   PoolingOptions options{.method = PoolingOptions::Method::stochastic, .kernel = {3}, .stride = {2}};
   Task task = training(std::make_shared<Pooling>(options), {{2, 2, 7, 7}});
   EXPECT_TRUE(gradients_match_differences(task, {.inputs = {{.low = 0.1, .high = 1}}}));
+}
+
+TEST(ReferenceGradients, Im2col) {
+  const std::pair<Shape, Im2colOptions> cases[] = {
+      {{2, 3, 6, 5}, {.kernel = {3}, .pad = {1}}},
+      {{1, 2, 7, 8}, {.kernel = {2, 3}, .stride = {2, 1}, .pad = {0, 2}, .dilation = {2, 1}}},
+      {{2, 2, 9}, {.kernel = {3}, .stride = {2}}},
+      {{1, 2, 3, 4, 3}, {.kernel = {2}}},
+  };
+  for (const auto& [input, options] : cases) {
+    Task task = training(std::make_shared<Im2col>(options), {input});
+    EXPECT_TRUE(gradients_match_differences(task)) << input.text();
+    EXPECT_TRUE(input_boxes_hold(task, false)) << input.text();
+  }
 }
 
 TEST(ReferenceGradients, Spp) {

@@ -7,6 +7,7 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
@@ -143,6 +144,20 @@ TEST(Pooling, RefusesWhatDoesNotFit) {
             "stochastic pooling has no padding, pad is 1; set it to 0");
   PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
   EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(Im2col, HasAChannelForEachElementOfAWindow) {
+  Im2col layer({.kernel = {3, 2}, .stride = {2}, .pad = {1}, .dilation = {1, 2}});
+  const Shapes in{{2, 5, 9, 8}};
+  EXPECT_EQ(output(layer, in), (Shape{2, 30, 5, 4}));
+  EXPECT_EQ(output(Im2col({.kernel = {3}}), {{2, 5, 9}}), (Shape{2, 15, 7}));
+  Box box = Box::whole(output(layer, in));
+  box[1] = {7, 13};  // channels 1 and 2
+  box[2] = {1, 2};
+  EXPECT_EQ(layer.input_box(in, 0, 0, box).text(), "[0,2)x[1,3)x[1,4)x[0,8)");
+  EXPECT_EQ(message_of([&] { output(Im2col(Im2colOptions{}), in); }), "kernel size is not given");
+  EXPECT_EQ(message_of([&] { output(Im2col({.kernel = {3}, .axis = 2}), in); }),
+            "axis 2 is not supported: the channels must be on axis 1");
 }
 
 TEST(Spp, HasAFeatureForEachWindowOfEachLevel) {

@@ -21,6 +21,7 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
@@ -104,6 +105,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Flatten>();
   check<Hdf5Output>(Hdf5OutputOptions{"a.h5"});
   check<HingeLoss>();
+  check<Im2col>();
   check<InfogainLoss>();
   check<InnerProduct>();
   check<MultinomialLogisticLoss>();

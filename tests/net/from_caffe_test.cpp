@@ -1,6 +1,7 @@
 #include "cortado/net/from_caffe.h"
 
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/parameter.h"
@@ -160,6 +161,13 @@ TEST(FromCaffe, ConvolutionOptions) {
           .options();
   EXPECT_EQ(pair.kernel, (std::vector<int64_t>{1, 7}));
   EXPECT_EQ(pair.pad, (std::vector<int64_t>{0, 3}));
+}
+
+TEST(FromCaffe, Im2colOptions) {
+  EXPECT_EQ(as<Im2col>(declare("type: 'Im2col' convolution_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1"
+                               " dilation: 2 }"))
+                .options(),
+            (Im2colOptions{.kernel = {3, 2}, .stride = {2}, .pad = {1}, .dilation = {2}}));
 }
 
 TEST(FromCaffe, WeightsInAModelFileAreRefused) {

@@ -21,6 +21,7 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
@@ -61,6 +62,7 @@ std::span<const ReferenceEntry<T>> reference_table() {
       {typeid(Convolution), make_convolution_reference<T>},
       {typeid(Deconvolution), make_deconvolution_reference<T>},
       {typeid(Pooling), make_pooling_reference<T>},
+      {typeid(Im2col), make_im2col_reference<T>},
       {typeid(Spp), make_spp_reference<T>},
       {typeid(Resampling), make_resampling_reference<T>},
       {typeid(InnerProduct), make_inner_product_reference<T>},

@@ -97,6 +97,8 @@ std::unique_ptr<KernelOf<T>> make_batch_reindex_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_parameter_reference(const Task& task);
 template <typename T>
+std::unique_ptr<KernelOf<T>> make_im2col_reference(const Task& task);
+template <typename T>
 std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);

@@ -3,6 +3,7 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/spp.h"
@@ -31,11 +32,9 @@ std::vector<int64_t> resolve(const PairOption& option, bool needs_both) {
   return {window_value(option.name, option.h), window_value(option.name, option.w)};
 }
 
-ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
-  ConvolutionOptions options;
-  options.num_output = to_positive("num_output", p.num_output());
-  options.bias_term = p.bias_term();
-  options.group = to_positive("group", p.group());
+// The fields that Convolution and Im2col have.
+template <typename Options>
+void set_window(const caffe::ConvolutionParameter& p, Options& options) {
   options.kernel = resolve({"kernel_size", window_values("kernel_size", p.kernel_size()), p.has_kernel_h(),
                             p.has_kernel_w(), p.kernel_h(), p.kernel_w()},
                            true);
@@ -45,9 +44,17 @@ ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
   options.pad = resolve(
       {"pad", window_values("pad", p.pad()), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w()}, false);
   options.dilation = window_values("dilation", p.dilation());
+  options.axis = p.axis();
+}
+
+ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
+  ConvolutionOptions options;
+  options.num_output = to_positive("num_output", p.num_output());
+  options.bias_term = p.bias_term();
+  options.group = to_positive("group", p.group());
+  set_window(p, options);
   options.weight_filler = filler(p.weight_filler());
   options.bias_filler = filler(p.bias_filler());
-  options.axis = p.axis();
   return options;
 }
 
@@ -84,6 +91,12 @@ LayerPtr convolution(const caffe::LayerParameter& layer) {
 
 LayerPtr deconvolution(const caffe::LayerParameter& layer) {
   return std::make_shared<Deconvolution>(convolution_options(layer.convolution_param()));
+}
+
+LayerPtr im2col(const caffe::LayerParameter& layer) {
+  Im2colOptions options;
+  set_window(layer.convolution_param(), options);
+  return std::make_shared<Im2col>(std::move(options));
 }
 
 LayerPtr pooling(const caffe::LayerParameter& layer) {
@@ -144,11 +157,11 @@ std::span<const LayerType> window_types() {
   static constexpr LayerType types[] = {
       {"Convolution", convolution},
       {"Deconvolution", deconvolution},
+      {"Im2col", im2col},
       {"Pooling", pooling},
       {"SPP", spp},
       {"Upsample", upsample},
       {"Interp", interp},
-      {"Im2col", nullptr, "use Convolution"},
   };
   return types;
 }
