@@ -188,13 +188,16 @@ TEST(Carry, Eltwise) {
 TEST(Carry, LayersThatMoveElements) {
   expect_carried(chain_task({std::make_shared<Permute>(PermuteOptions{.order = {0, 2, 3, 1}})}, {2, 3, 4, 4}),
                  "");
-  for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
-    expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}), "");
+  for (const char* name : {"native", "reference"}) {
+    for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
+      expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}),
+                     name);
+    expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), name);
+  }
   expect_carried(chain_task({std::make_shared<Im2col>(Im2colOptions{.kernel = {3}})}, {2, 3, 4, 4}), "");
   expect_carried(task_of(std::make_shared<BatchReindex>(), {{2, 3, 4}, {30}}), "",
                  {.inputs = {{}, {.low = 0, .high = 2, .integers = true}}});
   expect_carried(task_of(std::make_shared<Parameter>(ParameterOptions{.shape = {2, 3}}), {}), "");
-  expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), "");
 }
 
 TEST(Carry, LossesAndScores) {

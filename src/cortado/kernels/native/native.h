@@ -16,6 +16,7 @@ KernelOffer make_native_pointwise(const Task& task);
 KernelOffer make_native_dropout(const Task& task);
 KernelOffer make_native_pooling(const Task& task);
 KernelOffer make_native_global_pooling(const Task& task);  // averages of whole images
+KernelOffer make_native_resampling(const Task& task);      // Upsample and Interp, of f32
 KernelOffer make_native_lrn(const Task& task);
 
 KernelOffer make_native_softmax(const Task& task);       // along an axis that is contiguous in memory
@@ -24,6 +25,7 @@ KernelOffer make_native_accuracy(const Task& task);      // the same
 KernelOffer make_native_concat(const Task& task);
 KernelOffer make_native_slice(const Task& task);
 KernelOffer make_native_eltwise(const Task& task);  // {Eltwise} and {Eltwise SUM, ReLU}
+KernelOffer make_native_axpy(const Task& task);
 KernelOffer make_native_reshape(const Task& task);  // Reshape and Flatten
 KernelOffer make_native_crop(const Task& task);
 KernelOffer make_native_split(const Task& task);
