@@ -111,6 +111,8 @@ LayerPtr parameter(const caffe::LayerParameter& layer) {
 }  // namespace
 
 std::span<const LayerType> weight_types() {
+  static constexpr std::string_view recurrent =
+      "recurrent layers carry their state on from batch to batch, which has no place here";
   static constexpr LayerType types[] = {
       {"InnerProduct", inner_product},
       {"Embed", embed},
@@ -122,10 +124,10 @@ std::span<const LayerType> weight_types() {
       {"MVN", mvn},
       {"Parameter", parameter},
       {"Normalize", normalize},
-      {"LSTM", nullptr, "recurrent layers are not supported"},
-      {"LSTMUnit", nullptr, "recurrent layers are not supported"},
-      {"RNN", nullptr, "recurrent layers are not supported"},
-      {"Recurrent", nullptr, "recurrent layers are not supported"},
+      {"LSTM", nullptr, recurrent},
+      {"LSTMUnit", nullptr, recurrent},
+      {"RNN", nullptr, recurrent},
+      {"Recurrent", nullptr, recurrent},
   };
   return types;
 }
