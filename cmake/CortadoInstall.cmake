@@ -17,9 +17,12 @@ else()
   add_library(cortado_archive STATIC ${objects})
   set_target_properties(cortado_archive PROPERTIES OUTPUT_NAME cortado LINKER_LANGUAGE CXX)
   install(TARGETS cortado_archive ARCHIVE DESTINATION lib)
+  if(leveldb_FOUND)
+    get_target_property(leveldb_library leveldb::leveldb LOCATION)
+  endif()
   # What programs that link the archive link besides: by the names of this build.
   set(cortado_libraries ${HDF5_C_LIBRARIES} ${DNNL} ${JPEG_LIBRARIES} ${PNG_LIBRARIES} ${lmdb_LINK_LIBRARIES} ${hwloc_LINK_LIBRARIES}
-                        ${MPICH_LINK_LIBRARIES} ${OPENMPI_LINK_LIBRARIES} ${CMAKE_DL_LIBS})
+                        ${MPICH_LINK_LIBRARIES} ${OPENMPI_LINK_LIBRARIES} ${leveldb_library} ${CMAKE_DL_LIBS})
 endif()
 
 file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cortado/api/*.h)
