@@ -65,6 +65,7 @@ class Trainer {
   std::string save_snapshot(const std::string& prefix);
 
   const SolverOptions& solver() const { return solver_; }
+  const Strategy& strategy() const { return strategy_; }  // of the training net
   int64_t iteration() const { return iteration_; }
   // A parameter of the training net by its place there, whole and in canonical order, at rank 0; empty
   // elsewhere. All ranks call it, as they do set_parameter(), which takes it out of the whole.
@@ -112,6 +113,7 @@ class Trainer {
   void notify_observers(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Strategy strategy_;
   Notices notice_;
   Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
