@@ -27,5 +27,6 @@ Command add_show_command(CLI::App& app);
 Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);
 Command add_device_query_command(CLI::App& app);
+Command add_help_command(CLI::App& app);
 
 }  // namespace cortado
