@@ -50,8 +50,8 @@ class FileErrors : public testing::Test {
 };
 
 TEST_F(FileErrors, EmptyNames) {
-  for (const char* option :
-       {"--snapshot", "--weights", "--log", "--plot", "--trace", "--weights=a,,b", "--weights ,"})
+  for (const char* option : {"--snapshot", "--weights", "--log", "--plot", "--trace", "--output",
+                             "--tensorboard", "--weights=a,,b", "--weights ,"})
     expect_error(
         train_ + option + (std::string(option).find_first_of("=,") == std::string::npos ? " ''" : ""),
         {"name of a file is empty"});
@@ -97,13 +97,15 @@ TEST_F(FileErrors, SnapshotsThatWouldReplaceTheWeights) {
 
 TEST_F(FileErrors, OutputsThatCannotBeWrittenAreToldAtTheStart) {
   const std::string reason = "there is no folder 'none'; make it first";
-  for (const char* option :
-       {"--log none/a", "--plot none/a.svg", "--trace none/a", "--set snapshot_prefix=none/a"})
+  for (const char* option : {"--log none/a", "--plot none/a.svg", "--trace none/a", "--output none/a",
+                             "--set snapshot_prefix=none/a"})
     expect_error(train_ + option, {reason});
   const CommandResult result = cortado("test" + model_ + "--weights none.h5 --json none/j");
   EXPECT_EQ(result.output, "cortado: error: --json none/j: " + reason + "\n");
   fs::create_directory(folder_.file("folder"));
   expect_error(train_ + "--plot folder.svg --log folder", {"--log folder: is a folder"});
+  expect_error(train_ + "--tensorboard net.prototxt/a",
+               {"--tensorboard net.prototxt/a: the folder cannot be made"});
   expect_error("show --model net.prototxt --json net.prototxt/j", {"there is no folder 'net.prototxt'"});
 }
 

@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "data/import.cpp": "cortado data",
     "data/database_folder.cpp": "cortado data",
     "train/compare_cut.cpp": "cortado verify",
+    "train/training_folder.cpp": "--output of cortado train",
     "train/training_log.cpp": "--log of cortado train",
     "auto/job_cut.cpp": "what must be equal on the ranks of a command",
 }

@@ -60,10 +60,10 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   check_snapshot_size(solver_, train_->loaded(), history_count(solver_.update.solver));
   const Network& network = train_->network();
   require_trainable(network, nets.train.file.path);
-  const Strategy strategy = options.find_strategy ? options.find_strategy(network)
-                                                  : load_strategy(options.strategy, network, ranks);
-  const NodeStrategies strategies = resolve(strategy, network, ranks, options.strategy);
-  train_executor_ = executor_of(*train_, options, strategies, strategy.schedule);
+  strategy_ = options.find_strategy ? options.find_strategy(network)
+                                    : load_strategy(options.strategy, network, ranks);
+  const NodeStrategies strategies = resolve(strategy_, network, ranks, options.strategy);
+  train_executor_ = executor_of(*train_, options, strategies, strategy_.schedule);
   data.learns = false;
   std::vector<const Network*> test_networks;
   for (const SolverNet& net : nets.tests) {
@@ -74,7 +74,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   for (TestNet& test : tests_) {
     const Network& beside = test.data->network();
     test.executor = executor_of(*test.data, options, resolve_beside(beside, network, strategies, ranks),
-                                strategy.schedule);
+                                strategy_.schedule);
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
 }

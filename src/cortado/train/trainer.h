@@ -65,7 +65,11 @@ class Trainer {
   std::string save_snapshot(const std::string& prefix);
 
   const SolverOptions& solver() const { return solver_; }
+  const Strategy& strategy() const { return strategy_; }  // of the training net
   int64_t iteration() const { return iteration_; }
+  // Does the updates of the last iteration that run late, under the next one. Before it, what parameter()
+  // returns within a run may lack them. All ranks call it.
+  void settle();
   // A parameter of the training net by its place there, whole and in canonical order, at rank 0; empty
   // elsewhere. All ranks call it, as they do set_parameter(), which takes it out of the whole.
   std::vector<float> parameter(ParameterIndex index) const;
@@ -108,10 +112,10 @@ class Trainer {
   [[noreturn]] void refuse(int64_t iteration, const std::string& what);
   [[noreturn]] void refuse_loss(double loss);
   [[noreturn]] void refuse_values();
-  void settle();
   void notify_observers(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Strategy strategy_;
   Notices notice_;
   Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
