@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "data/database_folder.cpp": "cortado data",
     "train/compare_cut.cpp": "cortado verify",
     "train/training_folder.cpp": "--output of cortado train",
+    "train/training_events.cpp": "--tensorboard of cortado train",
     "train/training_log.cpp": "--log of cortado train",
     "auto/job_cut.cpp": "what must be equal on the ranks of a command",
 }
