@@ -32,8 +32,8 @@ else()
   add_library(cortado_archive STATIC ${objects})
   set_target_properties(cortado_archive PROPERTIES OUTPUT_NAME cortado LINKER_LANGUAGE CXX)
   install(TARGETS cortado_archive ARCHIVE DESTINATION lib COMPONENT dev)
-  if(leveldb_FOUND)
-    get_target_property(leveldb_library leveldb::leveldb LOCATION)
+  if(TARGET cortado_leveldb)
+    set(leveldb_library ${LEVELDB})
   endif()
   # What programs that link the archive link besides: by the names of this build.
   set(cortado_libraries ${HDF5_C_LIBRARIES} ${DNNL} ${JPEG_LIBRARIES} ${PNG_LIBRARIES} ${lmdb_LINK_LIBRARIES} ${hwloc_LINK_LIBRARIES}

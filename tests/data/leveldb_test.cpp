@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<leveldb::DB> open(const std::string& path) {
+std::unique_ptr<leveldb::DB> open_leveldb(const std::string& path) {
   leveldb::Options options;
   options.create_if_missing = true;
   leveldb::DB* database = nullptr;
@@ -23,15 +23,15 @@ std::unique_ptr<leveldb::DB> open(const std::string& path) {
   return std::unique_ptr<leveldb::DB>(database);
 }
 
-std::string value_of(int i) {
+std::string leveldb_value(int i) {
   return std::string(static_cast<size_t>(100 * i), static_cast<char>('a' + i % 26));
 }
 
 // Records 0 to `count` - 1, written last to first; `tables`: in table files, else in the log alone.
 void write_leveldb(const std::string& path, int count, bool tables) {
-  const auto database = open(path);
+  const auto database = open_leveldb(path);
   for (int i = count - 1; i >= 0; --i)
-    EXPECT_TRUE(database->Put({}, fmt::format("{:08}_x", i), value_of(i)).ok());
+    EXPECT_TRUE(database->Put({}, fmt::format("{:08}_x", i), leveldb_value(i)).ok());
   if (tables) database->CompactRange(nullptr, nullptr);
 }
 
@@ -45,7 +45,7 @@ TEST(LevelDb, BecomesAnLmdbOfTheSameRecords) {
     for (int i = 0; i < 50; ++i) {
       const LmdbReader::Record record = reader.at(i);
       EXPECT_EQ(record.key, fmt::format("{:08}_x", i));
-      EXPECT_EQ(std::string(record.value.begin(), record.value.end()), value_of(i));
+      EXPECT_EQ(std::string(record.value.begin(), record.value.end()), leveldb_value(i));
     }
     EXPECT_EQ(import_leveldb(folder / "level", folder / "lmdb", {.force = true}), 50)
         << "it can be read again";
@@ -64,7 +64,7 @@ TEST(LevelDb, WrongInputIsRefusedAndLeavesNothing) {
   EXPECT_EQ(message(folder / "none"), fmt::format("LevelDB {} has no records", folder / "none"));
   write_leveldb(folder / "held", 3, false);
   {
-    const auto holder = open(folder / "held");
+    const auto holder = open_leveldb(folder / "held");
     EXPECT_NE(message(folder / "held").find("cannot read LevelDB"), std::string::npos);
   }
   write_leveldb(folder / "damaged", 50, true);
