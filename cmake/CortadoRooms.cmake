@@ -13,6 +13,8 @@ target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
 if(BUILD_SHARED_LIBS)  # inlines as much as an archive does
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   target_compile_options(cortado_flags INTERFACE -fno-semantic-interposition)
+elseif(CORTADO_PYTHON_FOUND)  # the archives become part of a shared library, the Python module
+  target_compile_options(cortado_flags INTERFACE -fPIC -fno-semantic-interposition)
 endif()
 if(CORTADO_WERROR)
   target_compile_options(cortado_flags INTERFACE -Werror)
