@@ -16,6 +16,8 @@ set(CORTADO_LIBRARY_FOLDER lib/cortado CACHE STRING "Where shared libraries are 
 if(BUILD_SHARED_LIBS)  # inlines as much as an archive does
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   target_compile_options(cortado_flags INTERFACE -fno-semantic-interposition)
+elseif(CORTADO_PYTHON_FOUND)  # the archives become part of a shared library, the Python module
+  target_compile_options(cortado_flags INTERFACE -fPIC -fno-semantic-interposition)
 endif()
 if(CORTADO_WERROR)
   target_compile_options(cortado_flags INTERFACE -Werror)

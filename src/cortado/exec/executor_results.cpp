@@ -66,6 +66,14 @@ std::vector<float> Executor::canonical_tensor(TensorIndex tensor) const {
   return values;
 }
 
+std::vector<float> Executor::canonical_gradient(TensorIndex tensor) const {
+  const std::span<const float> own = gradient(tensor);
+  if (own.empty()) return {};
+  std::vector<float> values(own.size());
+  to_spoken(gradient_box(tensor)->shape(), own.data(), values.data());
+  return values;
+}
+
 std::vector<std::string> Executor::kernel_report() const {
   std::vector<std::string> lines;
   for (const Work& work : program_.works) {

@@ -64,10 +64,12 @@ DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
 }
 
 LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
-                           const Network::SourceShapes& source_shapes, std::optional<bool> learns) {
+                           const Network::SourceShapes& source_shapes, std::optional<bool> learns,
+                           bool gradients_from_outputs) {
   DeclaredNet declared = declare_net(file, state);
   Phase phase = state.phase() == caffe::TRAIN ? Phase::train : Phase::test;
-  const Network network = build_network(file.net.name(), phase, declared.layers, source_shapes, learns);
+  const Network network =
+      build_network(file.net.name(), phase, declared.layers, source_shapes, learns, gradients_from_outputs);
   return {std::move(declared.net), network.in(file.precision)};
 }
 

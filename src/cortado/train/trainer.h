@@ -9,6 +9,7 @@
 #include "cortado/train/data_network.h"
 #include "cortado/train/load_weights.h"
 #include "cortado/train/observer.h"
+#include "cortado/train/open_net.h"
 #include "cortado/train/optimizer.h"
 #include "cortado/train/prefix_lock.h"
 #include "cortado/train/snapshot.h"
@@ -37,6 +38,7 @@ class Trainer {
     OpenReader open_reader{};   // null: what the net's files name
     Notices notice{};           // what a user should know, though the work goes on; any thread
     bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
+    bool open_nets = false;     // open_net() is there: one rank, all tensors kept, no layers fused
   };
   // All ranks of a job make and call their trainers in the same order. Throws UserError where there is
   // nothing to learn (train/trainable.h).
@@ -75,12 +77,25 @@ class Trainer {
   std::vector<float> parameter(ParameterIndex index) const;
   void set_parameter(ParameterIndex index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
+  // The training net, or a test net, to be run part by part between the calls of this trainer.
+  OpenNet& open_net() { return *train_open_.net; }
+  OpenNet& open_test_net(size_t net) { return *tests_.at(net).open.net; }
+  size_t test_nets() const { return tests_.size(); }
+  const DataNetwork& test_net(size_t net) const { return *tests_.at(net).data; }
+  // Updates the parameters by the gradients that open_net() has, as an iteration ends, and counts none.
+  void update();
   const DataNetwork& train_net() const { return *train_; }
   int64_t skipped_records() const;  // broken records passed over so far, by any rank; all ranks call it
 
  private:
+  // Null where nets are not open.
+  struct Opened {
+    std::unique_ptr<OpenSources> sources;
+    std::unique_ptr<OpenNet> net;
+  };
   struct TestNet {
     std::unique_ptr<DataNetwork> data;
+    Opened open;
     std::unique_ptr<Executor> executor;
     int64_t batches = 0;  // run so far
   };
@@ -93,8 +108,8 @@ class Trainer {
   Wishes wishes(StopFlags& flags) const;
   // Makes the executor of the training net or of a test net; from then on the net's readers read only this
   // rank's samples.
-  std::unique_ptr<Executor> executor_of(DataNetwork& net, const Options& options, NodeStrategies strategies,
-                                        const Schedule& schedule);
+  std::unique_ptr<Executor> executor_of(DataNetwork& net, Opened& open, const Options& options,
+                                        NodeStrategies strategies, const Schedule& schedule);
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();
   std::vector<TestReport> test_all(StopFlags& flags);
@@ -109,6 +124,8 @@ class Trainer {
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   double run_batch(const Optimizer::Batch& batch);
+  void update_all(const Optimizer::Batch& batch);
+  void take_gradients(const Optimizer::Batch& batch);
   [[noreturn]] void refuse(int64_t iteration, const std::string& what);
   [[noreturn]] void refuse_loss(double loss);
   [[noreturn]] void refuse_values();
@@ -120,6 +137,7 @@ class Trainer {
   Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;
+  Opened train_open_;
   std::unique_ptr<Executor> train_executor_;
   bool results_finite_ = true;  // of the iteration
   std::vector<TestNet> tests_;
