@@ -4,6 +4,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
+#include <random>
 #include <regex>
 #include <set>
 
@@ -237,6 +238,65 @@ TEST(ImportOnnx, LossesComeWithData) {
   EXPECT_EQ(network.node("Softmax_1"), NodeIndex());
   EXPECT_EQ(load_network(file, net_state(Phase::test), shapes).network.nodes().back().layer->type(),
             "Accuracy");
+}
+
+// One of most kinds of nodes.
+onnx::ModelProto large_model() {
+  ModelBuilder builder;
+  builder.input("x", {2, 4, 8, 8}).output("y").output("z");
+  builder.floats("w", {6, 2, 3, 3}, std::vector<float>(108, 0.1f));
+  builder.floats("c", {6}, std::vector<float>(6, 0.5f));
+  builder.floats("v", {24, 5}, std::vector<float>(120, 0.2f));
+  builder.floats("s", {4}, {1, 1, 2, 2});
+  builder.integers("p", {0, 0, 1, 1, 0, 0, 0, 1});
+  builder.integers("minus", {-1});
+  builder.integers("zero", {0});
+  builder.node("Pad", {"x", "p"}, {"a"});
+  ModelBuilder::attribute(builder.node("Conv", {"a", "w", "c"}, {"b"}), "group", 2);
+  builder.node("BatchNormalization", {"b", "c", "c", "c", "c"}, {"d"});
+  builder.node("Relu", {"d"}, {"e"});
+  onnx::NodeProto& pool = builder.node("AveragePool", {"e"}, {"f"});
+  for (const std::string name : {"kernel_shape", "strides"}) {
+    onnx::AttributeProto& attribute = *pool.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    attribute.add_ints(3);
+    attribute.add_ints(2);
+  }
+  ModelBuilder::attribute(pool, "ceil_mode", 1);
+  builder.node("Resize", {"f", "", "s"}, {"z"});
+  builder.node("Shape", {"f"}, {"h"});
+  builder.node("Gather", {"h", "zero"}, {"i"});
+  ModelBuilder::attribute(builder.node("Concat", {"i", "minus"}, {"j"}), "axis", 0);
+  builder.node("Reshape", {"f", "j"}, {"k"});
+  builder.node("MatMul", {"k", "v"}, {"l"});
+  builder.node("Mul", {"l", "l"}, {"m"});
+  ModelBuilder::attribute(builder.node("Softmax", {"m"}, {"y"}), "axis", 1);
+  return builder.model;
+}
+
+TEST(ImportOnnx, ChangedBytesGiveANetOrAnError) {
+  ASSERT_EQ(error_of([] { onnx::import_model(large_model(), "model.onnx"); }), "");
+  const std::string sound = large_model().SerializeAsString();
+  std::mt19937 random(11);
+  const auto below = [&](size_t count) { return random() % count; };
+  int read = 0, refused = 0;
+  constexpr int rounds = 4000;
+  for (int round = 0; round < rounds; ++round) {
+    std::string bytes = sound;
+    for (size_t changes = 1 + below(3); changes > 0; --changes) {
+      // Most bytes are weights: the structure is what matters.
+      const size_t at = below(2) ? below(bytes.size()) : bytes.size() - 1 - below(bytes.size() / 3);
+      bytes[at] =
+          below(2) ? static_cast<char>(below(256)) : static_cast<char>(bytes[at] + (below(2) ? 1 : -1));
+    }
+    onnx::ModelProto model;
+    if (!model.ParseFromString(bytes)) continue;
+    const std::string error = error_of([&] { onnx::import_model(model, "model.onnx"); });
+    ++(error.empty() ? read : refused);
+  }
+  EXPECT_GT(read, rounds / 20);
+  EXPECT_GT(refused, rounds / 20);
 }
 
 TEST(ImportOnnx, FilesOfOtherKindsAreRefused) {

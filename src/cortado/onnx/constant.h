@@ -33,6 +33,10 @@ ConstantPtr constant_of(Shape shape, std::vector<int64_t> values);
 // that leads out of the folder.
 ConstantPtr read_constant(const TensorProto& tensor, const std::string& folder);
 
+// Numbers of the largest constant that a file may make of smaller ones: more than nets need, and little
+// enough for any memory.
+constexpr int64_t most_computed = int64_t{1} << 26;
+
 // Throws UserError where the extents that are not 0 multiply to more than `most`: a file of a few bytes can
 // name any.
 void check_extents(const Shape& shape, int64_t most);

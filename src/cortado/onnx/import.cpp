@@ -51,6 +51,9 @@ class GraphReader {
   }
 
   ImportedNet read() {
+    constexpr int most_outputs = 1000;
+    if (graph_.output_size() > most_outputs)
+      throw UserError(fmt::format("has {} outputs, more than {}", graph_.output_size(), most_outputs));
     if (graph_.output_size() == 0) throw UserError("has no outputs; the file is broken");
     read_inputs();
     for (int i = 0; i < graph_.node_size(); ++i)
@@ -166,6 +169,7 @@ class GraphReader {
     Value value;
     try {
       value.constant = read_constant(*initializer->second, options_.folder);
+      read_ += value.constant->size();
     } catch (const UserError& error) {
       throw UserError(fmt::format("initializer '{}' {}", name, error.what()));
     }
@@ -235,11 +239,9 @@ class GraphReader {
   bool fold_node(Node& node) {
     const std::vector<ConstantPtr> results = fold(node);
     for (size_t i = 0; i < results.size(); ++i) {
-      constexpr int64_t most = int64_t{1} << 30;
       computed_ += results[i]->size();
-      if (computed_ > most)
-        throw UserError(
-            fmt::format("the graph computes constants of more than {} numbers; fold them before", most));
+      if (computed_ > most_computed + most_copies * read_)
+        throw UserError("the graph computes more constants than are kept; fold them before");
       Value value;
       value.constant = results[i];
       node.give(std::move(value), static_cast<int>(i));
@@ -286,7 +288,8 @@ class GraphReader {
   std::set<std::string> transposed_;  // values that a Transpose gives their channels first
   std::unordered_map<std::string, Value> values_;
   std::map<std::string, int> weights_;
-  int64_t computed_ = 0;
+  static constexpr int64_t most_copies = 4;  // of the initializers, in all that is computed of them
+  int64_t read_ = 0, computed_ = 0;          // numbers of initializers and of computed constants
   NetWriter net_;
   std::vector<std::string> notices_;
 };

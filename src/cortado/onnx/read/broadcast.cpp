@@ -63,7 +63,7 @@ BroadcastOperand operand_of(const Constant& constant, const Shape& whole) {
     end = axis + 1;
   }
   const Shape shape(whole.extents().subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-  constexpr int64_t most = int64_t{1} << 31;
+  const int64_t most = std::max(most_computed, constant.size());
   if (shape.size() > most) throw UserError("its constant would be repeated too often");
   BroadcastOperand operand{begin, {shape, std::vector<float>(static_cast<size_t>(shape.size()))}};
   const Strides strides = row_major_strides(shape), from = row_major_strides(padded);

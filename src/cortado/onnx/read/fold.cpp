@@ -166,7 +166,7 @@ Folded fold_constant_of_shape(const Node& node) {
   node.check_inputs(1, 1);
   const std::vector<int64_t> extents = node.integers(0);
   const Shape shape{std::span(extents)};
-  check_computed(shape);
+  check_computed(shape, 0);
   const auto size = static_cast<size_t>(shape.size());
   const TensorProto* given = node.attributes.tensor("value");
   if (!given) return {constant_of(shape, std::vector<float>(size))};

@@ -93,7 +93,10 @@ std::vector<Value> NetWriter::add(caffe::LayerParameter layer, const std::string
     value.blob_shape = value.shape = shape;
     value.layer = net_.layer_size();
   }
-  if (!blobs.empty()) weights_.push_back({layer.name(), std::move(blobs)});
+  if (!blobs.empty()) {
+    weights_of_layer_[net_.layer_size()] = weights_.size();
+    weights_.push_back({layer.name(), std::move(blobs)});
+  }
   *net_.add_layer() = std::move(layer);
   return values;
 }
@@ -132,11 +135,7 @@ void NetWriter::add_bias(const Value& value, Blob bias) {
   } else {
     layer.mutable_convolution_param()->clear_bias_term();
   }
-  for (size_t i = weights_.size(); i-- > 0;) {
-    if (weights_[i].layer != layer.name()) continue;
-    weights_[i].blobs.push_back(std::move(bias));
-    return;
-  }
+  weights_[weights_of_layer_.at(value.layer)].blobs.push_back(std::move(bias));
 }
 
 std::string NetWriter::blob_of(const Value& value) {

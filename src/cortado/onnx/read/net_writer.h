@@ -42,7 +42,8 @@ class NetWriter {
 
   caffe::NetParameter net_;
   Weights weights_;
-  std::set<std::string> names_;  // of layers and blobs
+  std::map<int, size_t> weights_of_layer_;  // by the layer's place in the net
+  std::set<std::string> names_;             // of layers and blobs
   std::map<std::string, int> next_number_;
   std::map<std::pair<std::string, std::string>, std::string> reshaped_;  // by blob and shape's text
 };

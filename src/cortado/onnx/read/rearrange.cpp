@@ -23,7 +23,7 @@ ConstantPtr in_shape(const Constant& x, const Shape& shape) {
 // Elements by their positions: `source(position)` turns a position of the result into one of `x`.
 template <typename Source>
 ConstantPtr by_position(const Constant& x, const Shape& shape, Source source) {
-  check_computed(shape);
+  check_computed(shape, x.size());
   const Strides strides = row_major_strides(shape);
   std::vector<int64_t> sources;
   sources.reserve(static_cast<size_t>(shape.size()));
@@ -122,6 +122,7 @@ Chosen choose_concat(const Node& node) {
   const Constant& first = node.constant(0);
   const int axis = axis_of(node.attributes.integer("axis", 0), first.shape.rank());
   Shape shape = first.shape;
+  int64_t parts = first.size();
   for (int i = 1; i < node.inputs(); ++i) {
     const Constant& next = node.constant(i);
     Shape same = next.shape;
@@ -130,8 +131,9 @@ Chosen choose_concat(const Node& node) {
     same.set(axis, first.shape[axis]);
     if (same != first.shape) throw UserError("its inputs do not fit each other");
     shape.set(axis, shape[axis] + next.shape[axis]);
+    parts += next.size();
   }
-  check_computed(shape);
+  check_computed(shape, parts);
   Constant result{shape, first.whole, {}, {}};
   for (int64_t before = 0; before < shape.count(0, axis); ++before) {
     for (int i = 0; i < node.inputs(); ++i) {
@@ -197,7 +199,7 @@ Chosen choose_gather(const Node& node) {
   for (int a = 0; a < axis; ++a) shape.append(x.shape[a]);
   for (const int64_t extent : indices.shape.extents()) shape.append(extent);
   for (int a = axis + 1; a < x.shape.rank(); ++a) shape.append(x.shape[a]);
-  check_computed(shape);
+  check_computed(shape, x.size());
   const int64_t after = x.shape.count(axis + 1);
   std::vector<int64_t> sources;
   for (int64_t before = 0; before < x.shape.count(0, axis); ++before)
@@ -233,13 +235,12 @@ Chosen choose_tile(const Node& node) {
 
 }  // namespace
 
-void check_computed(const Shape& shape) {
-  constexpr int64_t most = int64_t{1} << 28;
-  check_extents(shape, most);
+void check_computed(const Shape& shape, int64_t parts) {
+  check_extents(shape, std::max(most_computed, parts));
 }
 
 std::vector<int64_t> broadcast_sources(const Shape& part, const Shape& whole) {
-  check_computed(whole);
+  check_computed(whole, part.size());
   const Strides to = row_major_strides(whole), from = row_major_strides(part);
   const int missing = whole.rank() - part.rank();
   std::vector<int64_t> sources;

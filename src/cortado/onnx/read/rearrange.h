@@ -8,8 +8,8 @@
 
 namespace cortado::onnx {
 
-// Throws UserError for a constant beyond what shapes and weights need: a file of a few bytes can ask for any.
-void check_computed(const Shape& shape);
+// Throws UserError for a constant of more numbers than most_computed and than what it is made of, `parts`.
+void check_computed(const Shape& shape, int64_t parts);
 
 // For each element of `whole`, in row-major order, the element of `part` that is repeated there.
 std::vector<int64_t> broadcast_sources(const Shape& part, const Shape& whole);

@@ -152,16 +152,15 @@ Value linear(Node& node, const Value& input, const std::vector<int64_t>& growth)
   return node.layer(std::move(scale), spread, {{image, outer(covers, 1)}});
 }
 
-// A file of a few bytes must not ask for tables of any size.
+// The tables that a layer gets must be of a size that any memory has.
 void check_growth(const Value& input, const std::vector<int64_t>& growth) {
-  constexpr int64_t most = int64_t{1} << 28;
-  int64_t image = 1, taps = std::max<int64_t>(1, input.shape[1]);
+  Shape image, taps{input.shape[1]};
   for (size_t i = 0; i < growth.size(); ++i) {
-    image *= std::max<int64_t>(1, input.shape[static_cast<int>(i) + 2]) * growth[i];
-    taps *= 2 * growth[i];
-    if (image > most || taps > most)
-      throw UserError(fmt::format("it resizes an input of {} beyond what is read", input.shape.text()));
+    image.append(input.shape[static_cast<int>(i) + 2] * growth[i]);
+    taps.append(2 * growth[i]);
   }
+  check_extents(image, most_computed);
+  check_extents(taps, most_computed);
 }
 
 void read_resize(Node& node) {

@@ -120,8 +120,8 @@ Widening widened(const NodeWindow& window, const std::vector<AxisPad>& pads) {
 Blob widened_weight(const Constant& weight, const Widening& wide) {
   Shape shape = weight.shape;
   for (size_t i = 0; i < wide.kernel.size(); ++i) shape.set(static_cast<int>(i) + 2, wide.kernel[i]);
-  constexpr int64_t most = int64_t{1} << 31;
-  if (shape.size() > most)
+  constexpr int64_t most_growth = 64;  // of its elements: far more than pads on one side need
+  if (shape.size() / most_growth > weight.size())
     throw UserError(
         fmt::format("a weight of shape {} is too large; use the same pads on both sides", shape.text()));
   Blob blob{shape, std::vector<float>(static_cast<size_t>(shape.size()))};
@@ -386,6 +386,7 @@ void read_average_pool(Node& node) {
   const NodeWindow window = pooling_window(node, windows);
   const bool with_pads = node.attributes.integer("count_include_pad", 0) != 0;
   Value output = node.layer(pooling_layer(window, caffe::PoolingParameter::AVE, windows), unpadded(input));
+  check_extents(Shape(std::span(windows)), most_computed);
   std::vector<Divisors> divisors;
   for (size_t i = 0; i < window.axes(); ++i)
     divisors.push_back(divisors_of(window, i, windows[i], with_pads));
