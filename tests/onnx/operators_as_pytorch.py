@@ -226,6 +226,9 @@ def arithmetic():
         yield Case(f"{name}_gate_first", [node(kind, "x,y")], {"x": gate, "y": y}, expected=function(t(gate), t(y)))
         map_of = draw(2, 1, 4, 5, low=0.5)
         yield Case(f"{name}_map", [node(kind, "x,y")], {"x": x, "y": map_of}, expected=function(t(x), t(map_of)))
+    yield Case("swish", [node("Sigmoid", "x", "g"), node("Mul", "x,g")], {"x": x}, expected=F.silu(t(x)))
+    yield Case("swish_read_twice", [node("Sigmoid", "x", "g"), node("Mul", "g,x", "z"), node("Add", "z,g")], {"x": x},
+               expected=F.silu(t(x)) + torch.sigmoid(t(x)))
     both = draw(2, 3, 1, 5), draw(2, 1, 4, 5)
     yield Case("add_both", [node("Add", "x,y")], {"x": both[0], "y": both[1]}, expected=t(both[0]) + t(both[1]))
     yield Case("add_enlarged", [node("Add", "x,c")], {"x": both[0]}, {"c": both[1]}, refused="would enlarge")

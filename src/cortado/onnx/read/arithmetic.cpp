@@ -103,6 +103,11 @@ void read_mul(Node& node) {
   for (const int i : {0, 1})
     if (node.is_constant(1 - i))
       return node.give(times_constant(node, node.activation(i), node.constant(1 - i), false));
+  for (const int i : {0, 1}) {
+    Value swish = node.activation(i);
+    swish.not_negative = false;
+    if (node.net().make_swish(swish, node.activation(1 - i))) return node.give(std::move(swish));
+  }
   Value product = combined(node, node.activation(0), node.activation(1), true);
   product.not_negative = node.activation(0).not_negative && node.activation(1).not_negative;
   node.give(std::move(product));

@@ -138,6 +138,16 @@ void NetWriter::add_bias(const Value& value, Blob bias) {
   weights_[weights_of_layer_.at(value.layer)].blobs.push_back(std::move(bias));
 }
 
+bool NetWriter::make_swish(const Value& gate, const Value& value) {
+  const bool is_plain = gate.shape == gate.blob_shape && gate.order.empty() && gate.pads.empty();
+  if (gate.layer < 0 || gate.shared || !is_plain) return false;
+  caffe::LayerParameter& layer = *net_.mutable_layer(gate.layer);
+  if (layer.type() != "Sigmoid" || value.shape != gate.shape || layer.bottom(0) != blob_of(value))
+    return false;
+  layer.set_type("Swish");
+  return true;
+}
+
 std::string NetWriter::blob_of(const Value& value) {
   ensure(!value.constant, "a constant has no blob");
   if (!value.order.empty())

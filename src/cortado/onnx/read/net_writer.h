@@ -28,6 +28,10 @@ class NetWriter {
   // Whether that layer can take one.
   bool takes_bias(const Value& value) const;
 
+  // Makes a Swish of the Sigmoid layer that computes `gate` of `value`, and nothing else reads. False: it is
+  // none.
+  bool make_swish(const Value& gate, const Value& value);
+
   // The name of a blob that holds the value as the graph sees it: its own, or that of a Reshape. Throws
   // UserError when a transposition or a padding lies between that no layer has.
   std::string blob_of(const Value& value);
