@@ -162,6 +162,9 @@ def products():
     yield Case("mat_mul_3", [node("MatMul", "x,w")], {"x": three}, {"w": w.T.copy()}, t(three) @ t(w).T)
     yield Case("mat_mul_transposed_weight", [node("Transpose", "w", "v", perm=[1, 0]), node("MatMul", "x,v")], {"x": x}, {"w": w},
                t(x) @ t(w).T)
+    rows = draw(3, 1)
+    yield Case("mat_mul_3_add_rows", [node("MatMul", "x,w", "z"), node("Add", "z,b")], {"x": three}, {"w": w.T.copy(), "b": rows},
+               t(three) @ t(w).T + t(rows))
     image, wide = draw(2, 3, 4, 2), draw(5, 24)
     yield Case("flatten_gemm", [node("Flatten", "x", "f"), node("Gemm", "f,w", transB=1)], {"x": image}, {"w": wide},
                F.linear(t(image).flatten(1), t(wide)))

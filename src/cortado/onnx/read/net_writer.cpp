@@ -122,7 +122,8 @@ bool NetWriter::takes_bias(const Value& value) const {
       !value.pads.empty())
     return false;
   const caffe::LayerParameter& layer = net_.layer(value.layer);
-  if (layer.type() == "InnerProduct") return !layer.inner_product_param().bias_term();
+  if (layer.type() == "InnerProduct")
+    return !layer.inner_product_param().bias_term() && layer.inner_product_param().axis() == 1;
   if (layer.type() == "Convolution" || layer.type() == "Deconvolution")
     return !layer.convolution_param().bias_term() && layer.param_size() == 0;
   return false;

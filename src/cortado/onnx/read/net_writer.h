@@ -25,7 +25,8 @@ class NetWriter {
   Value add_input(const std::string& name, const Shape& shape);
   // Gives the layer that makes `value`, which has one weight, a bias. `bias`: a value per output channel.
   void add_bias(const Value& value, Blob bias);
-  // Whether that layer can take one.
+  // Whether that layer can take one: it has none, its channels are on axis 1, and nothing else reads the
+  // value.
   bool takes_bias(const Value& value) const;
 
   // Makes a Swish of the Sigmoid layer that computes `gate` of `value`, and nothing else reads. False: it is
