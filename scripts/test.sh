@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # PyTorch is what whole nets are compared with, SimGrid the Simulator; BLIS is one of the libraries that may multiply.
 # The last line is for the Python module.
-scripts/install.sh libgtest-dev libgmock-dev clang-format libsimgrid-dev libblis4-openmp python3-torch python3-torchvision python3-h5py \
+scripts/install.sh libgtest-dev libgmock-dev clang-format libsimgrid-dev libblis4-openmp python3-torch python3-torchvision python3-h5py python3-onnx \
   pybind11-dev python3-dev python3-numpy python3-protobuf
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

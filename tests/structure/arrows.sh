@@ -9,6 +9,7 @@ declare -A uses=(
   [proto]=""
   [layers]="base"
   [net]="base proto layers"
+  [onnx]="base proto layers net"
   [machine]="base"
   [parallel]="base layers net"
   [cost]="base layers net parallel machine"
@@ -29,8 +30,8 @@ declare -A uses=(
   [train]="base device proto layers net parallel program kernels comm compile exec data report machine"
   [apply]="base proto layers net compile exec data train"
   [auto]="base net parallel machine kernels comm compile exec measure plan sim tune report train"
-  [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels"
-  [app]="base device proto layers net parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api terminal cli"
+  [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels onnx"
+  [app]="base device proto layers net onnx parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api terminal cli"
 )
 
 bad=0

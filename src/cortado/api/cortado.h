@@ -2,6 +2,7 @@
 
 // The whole public face of Cortado (docs/how-to/embed.md). These headers include each other and the standard
 // library alone.
+#include "cortado/api/convert.h"
 #include "cortado/api/data.h"
 #include "cortado/api/error.h"
 #include "cortado/api/job.h"

@@ -19,6 +19,7 @@ Command add_train_command(CLI::App& app, const std::string& command_line);
 Command add_test_command(CLI::App& app);
 Command add_classify_command(CLI::App& app);
 Command add_extract_command(CLI::App& app);
+Command add_convert_command(CLI::App& app);
 Command add_time_command(CLI::App& app, const std::string& command_line);
 Command add_verify_command(CLI::App& app);
 Command add_plan_command(CLI::App& app, const std::string& command_line);

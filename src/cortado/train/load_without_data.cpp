@@ -42,17 +42,6 @@ std::vector<Shape> with_labels(const Shape& images, size_t tops) {
   return shapes;
 }
 
-// "3x32x32", or "1x64x64,64x64" where the second top has extents, too. The others are a number a sample.
-std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t tops) {
-  std::vector<Shape> shapes;
-  for (const std::string& part : split_list(text)) shapes.push_back(parse_input_shape(part, batch));
-  if (shapes.empty() || shapes.size() > tops)
-    throw UserError(
-        fmt::format("input shape {}: give one shape, or up to {} with commas between them", text, tops));
-  shapes.resize(tops, Shape{batch});
-  return shapes;
-}
-
 std::vector<Shape> source_shapes(const LayerDeclaration& layer, const std::string& input_shape) {
   using Kind = SourceOptions::Kind;
   const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
@@ -80,6 +69,16 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const std::strin
 }
 
 }  // namespace
+
+std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t tops) {
+  std::vector<Shape> shapes;
+  for (const std::string& part : split_list(text)) shapes.push_back(parse_input_shape(part, batch));
+  if (shapes.empty() || shapes.size() > tops)
+    throw UserError(
+        fmt::format("input shape {}: give one shape, or up to {} with commas between them", text, tops));
+  shapes.resize(tops, Shape{batch});
+  return shapes;
+}
 
 LoadedNetwork load_without_data(NetFile file, const caffe::NetState& state, const std::string& input_shape,
                                 int batch) {

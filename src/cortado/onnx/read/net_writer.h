@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cortado/net/blob.h"
+#include "cortado/net/weights.h"
+#include "cortado/onnx/read/value.h"
+#include "cortado/proto/caffe.pb.h"
+
+namespace cortado::onnx {
+
+// The Caffe net that a graph becomes, layer by layer. Each layer's blobs have the layer's name.
+class NetWriter {
+ public:
+  // Adds a layer `layer` (its type and options) with `inputs` and parameters `blobs`; its name is `name`, or
+  // that with a number where it is taken. Returns its outputs. Throws UserError where the layer does not take
+  // such inputs.
+  std::vector<Value> add(caffe::LayerParameter layer, const std::string& name,
+                         const std::vector<Value>& inputs, std::vector<Blob> blobs = {}, int outputs = 1);
+  // An input of the net.
+  Value add_input(const std::string& name, const Shape& shape);
+  // Gives the layer that makes `value`, which has one weight, a bias. `bias`: a value per output channel.
+  void add_bias(const Value& value, Blob bias);
+  // Whether that layer can take one: it has none, its channels are on axis 1, and nothing else reads the
+  // value.
+  bool takes_bias(const Value& value) const;
+
+  // Makes a Swish of the Sigmoid layer that computes `gate` of `value`, and nothing else reads. False: it is
+  // none.
+  bool make_swish(const Value& gate, const Value& value);
+
+  // The name of a blob that holds the value as the graph sees it: its own, or that of a Reshape. Throws
+  // UserError when a transposition or a padding lies between that no layer has.
+  std::string blob_of(const Value& value);
+  // Calls the blob that holds an output of the graph by the graph's name, unless another blob has that.
+  void name_output(const std::string& name, const Value& value);
+
+  caffe::NetParameter& net() { return net_; }
+  Weights& weights() { return weights_; }
+
+ private:
+  std::string unused_name(const std::string& wish);
+
+  caffe::NetParameter net_;
+  Weights weights_;
+  std::map<int, size_t> weights_of_layer_;  // by the layer's place in the net
+  std::set<std::string> names_;             // of layers and blobs
+  std::map<std::string, int> next_number_;
+  std::map<std::pair<std::string, std::string>, std::string> reshaped_;  // by blob and shape's text
+};
+
+// A parameter that training does not change.
+void freeze(caffe::LayerParameter& layer, int parameters);
+
+}  // namespace cortado::onnx

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cortado/exec/executor.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/read_net.h"
+#include "cortado/net/weights.h"
+#include "cortado/onnx/import.h"
+
+namespace cortado::testing {
+
+using NamedValues = std::map<std::string, Blob>;
+
+inline LoadedNetwork test_network(const caffe::NetParameter& net) {
+  return load_network(net_of_message(net, "net.prototxt"), net_state(Phase::test), declared_source_shapes);
+}
+
+// A network of phase TEST and its parameters, in memory.
+class RunnableNet {
+ public:
+  explicit RunnableNet(const Network& network)
+      : network_(network), executor_(network, compile(network), parameters_, sources()) {}
+
+  void load(const Weights& weights) {
+    const WeightMatch match = match_weights(network_, weights, "the weights");
+    for (ParameterIndex p : indices(match.of_parameter))
+      parameters_.set_from_whole(executor_.parameter_entries()[p], match.of_parameter[p]->values);
+    parameters_.refresh();
+  }
+  void set(ParameterIndex p, const std::vector<float>& values) {
+    parameters_.set_from_whole(executor_.parameter_entries()[p], values);
+    parameters_.refresh();
+  }
+  std::vector<float> values(ParameterIndex p) const {
+    return parameters_.canonical(executor_.parameter_entries()[p]);
+  }
+
+  // Values of what no layer reads, for these inputs, by the names of blobs.
+  NamedValues run(const NamedValues& inputs) {
+    given_ = inputs;
+    executor_.run(0);
+    NamedValues outputs;
+    for (TensorIndex output : network_.outputs())
+      outputs[network_.tensors()[output].name] = {network_.tensors()[output].shape,
+                                                  executor_.canonical_tensor(output)};
+    return outputs;
+  }
+
+ private:
+  std::map<std::string, BatchSource> sources() {
+    std::map<std::string, BatchSource> sources;
+    for (const Network::Node& node : network_.nodes()) {
+      if (!node.layer->is_source()) continue;
+      sources[node.name] = [this, &node] {
+        std::vector<const float*> tops;
+        for (TensorIndex output : node.outputs)
+          tops.push_back(given_.at(network_.tensors()[output].name).values.data());
+        return tops;
+      };
+    }
+    return sources;
+  }
+
+  const Network& network_;
+  NamedValues given_;
+  ParameterStore parameters_;
+  Executor executor_;
+};
+
+// What an imported model gives for these inputs.
+inline NamedValues run_imported(const onnx::ImportedNet& imported, const NamedValues& inputs) {
+  const LoadedNetwork loaded = test_network(imported.net);
+  RunnableNet net(loaded.network);
+  net.load(imported.weights);
+  return net.run(inputs);
+}
+
+}  // namespace cortado::testing
