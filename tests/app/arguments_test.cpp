@@ -50,7 +50,7 @@ TEST_F(Arguments, UnknownOnesAreRefusedWithTheNearest) {
       {"train -solver solver.prototxt --set base_rl=1", "did you mean 'base_lr'?"},
       {"",
        "give a command: train, test, classify, extract, time, verify, plan, machine, simulate, show, data, "
-       "device_query ("},
+       "convert, device_query, help ("},
   };
   for (const Case& c : cases) {
     CommandResult result = cortado(c.arguments);

@@ -136,7 +136,7 @@ TEST(Manual, EscapesWhatRoffWouldObey) {
   Program program;
   const std::string page = manual_page(*program.first, "1.0-\\");
   EXPECT_EQ(page.find(".TH \"CORTADO\\-FIRST\" 1 \"\" \"cortado 1.0\\-\\e\""), 0u) << page;
-  for (const char* part : {"cortado\\-first \\- .Begins with a dot\n",
+  for (const char* part : {"cortado\\-first \\- \\&.Begins with a dot\n",
                            "\\fBcortado first\\fP [\\fIOPTIONS\\fP] [\\fIfiles\\fP]\n",
                            "\\fB\\-\\-kind\\fP TEXT:{a,b} REQUIRED\nWhat's .it?\n", "\nFiles \\e names\n",
                            "\ncortado first \\-\\-kind a\n"})

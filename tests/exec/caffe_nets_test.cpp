@@ -303,6 +303,31 @@ TEST(CaffeNets, PartsOfAConvolutionAreCutWithIt) {
   expect_trains_the_same(net, alone, folder.file("s.json"), {"c/weight", "c/bias"});
 }
 
+// A Parameter that Bias reads trains as the parameter that Bias has itself, on any ranks.
+TEST(CaffeNets, AParameterIsReadAsATensor) {
+  const auto net = [](const std::string& bias) {
+    return input("shape { dim: 4 dim: 3 dim: 5 } shape { dim: 4 dim: 2 }", "top: 'x' top: 'y'") + bias +
+           "layer { name: 'ip' type: 'InnerProduct' bottom: 'b' top: 'ip' inner_product_param { num_output: "
+           "2 "
+           "weight_filler { type: 'xavier' } } }\n"
+           "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'y' top: 'loss' }\n";
+  };
+  const std::string tensor =
+      net("layer { name: 'p' type: 'Parameter' top: 'p' parameter_param { shape { dim: 3 dim: 5 } } }\n"
+          "layer { name: 'b' type: 'Bias' bottom: 'x' bottom: 'p' top: 'b' }\n");
+  Running alone(tensor);
+  Running own(net("layer { name: 'b' type: 'Bias' bottom: 'x' top: 'b' bias_param { num_axes: 2 } }\n"));
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(alone.step(1e-2f), own.step(1e-2f), 1e-4) << i;
+  expect_near(alone.parameter("p/weight"), own.parameter("b/bias"));
+  EXPECT_NE(alone.parameter("p/weight"), std::vector<float>(15));
+  Running again(tensor);
+  for (int i = 0; i < 3; ++i) again.step(1e-3f);
+  for (const std::string strategy : {"data", "model", "random:1", "random:2"}) {
+    SCOPED_TRACE(strategy);
+    expect_trains_the_same(tensor, again, strategy, {"p/weight", "ip/weight"});
+  }
+}
+
 // Layers of one name have each their own random numbers.
 TEST(CaffeNets, DropoutsOfOneNameDropOtherElements) {
   const std::string drop = "layer { name: 'drop' type: 'Dropout' bottom: 'x' top: ";

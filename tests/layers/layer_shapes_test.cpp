@@ -154,7 +154,7 @@ TEST(Im2col, HasAChannelForEachElementOfAWindow) {
   Box box = Box::whole(output(layer, in));
   box[1] = {7, 13};  // channels 1 and 2
   box[2] = {1, 2};
-  EXPECT_EQ(layer.input_box(in, 0, 0, box).text(), "[0,2)x[1,3)x[1,4)x[0,8)");
+  EXPECT_EQ(layer.input_box(in, 0, 0, box).text(), "[0,2)x[1,3)x[1,4)x[1,8)");
   EXPECT_EQ(message_of([&] { output(Im2col(Im2colOptions{}), in); }), "kernel size is not given");
   EXPECT_EQ(message_of([&] { output(Im2col({.kernel = {3}, .axis = 2}), in); }),
             "axis 2 is not supported: the channels must be on axis 1");

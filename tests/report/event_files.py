@@ -247,7 +247,7 @@ def scalars(events):
 
 def train(cortado, folder, ranks, *more):
     done = subprocess.run([cortado, "train", "--solver", "solver.prototxt", "--threads", "1", "--ranks", str(ranks), "--strategy",
-                           "data", "--snapshot-format", "cortado", "--tensorboard", "watched/events", *more],
+                           "data", "--snapshot-format", "cortado", *more],
                           cwd=folder, capture_output=True, text=True, timeout=300)
     check(done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
@@ -255,7 +255,7 @@ def train(cortado, folder, ranks, *more):
 def check_training(cortado, folder, ranks):
     (folder / "net.prototxt").write_text(NET)
     (folder / "solver.prototxt").write_text(SOLVER)
-    train(cortado, folder, ranks, "--log", "log.jsonl", "--tensorboard-histograms", "6")
+    train(cortado, folder, ranks, "--log", "log.jsonl", "--tensorboard", "watched/events", "--tensorboard-histograms", "6")
     path = only_file(folder / "watched/events")
     events = read(path)
     check(all(a["wall_time"] <= b["wall_time"] for a, b in zip(events, events[1:])), "times go back")
@@ -281,12 +281,16 @@ def check_training(cortado, folder, ranks):
         for tag, value in shown.items():
             check(tag in numbers, f"{tag}: the snapshot has {sorted(numbers)}")
             check_histogram(value, numbers[tag], f"{tag} of {step}")
+    train(cortado, folder, ranks, "--set", "snapshot_prefix=unwatched")
+    for step in (6, 12):
+        check(weights(folder / f"unwatched_iter_{step}.safetensors") == weights(folder / f"small_iter_{step}.safetensors"),
+              f"watching changes the weights of iteration {step}")
     check_going_on(cortado, folder, ranks, path)
 
 
 def check_going_on(cortado, folder, ranks, first):
     """Another file, whose start takes the place of what the first one says from there on."""
-    train(cortado, folder, ranks, "--snapshot", "small_iter_6.safetensors", "--set", "max_iter=8")
+    train(cortado, folder, ranks, "--snapshot", "small_iter_6.safetensors", "--set", "max_iter=8", "--tensorboard", "watched/events")
     files = sorted((folder / "watched/events").iterdir())
     check(len(files) == 2 and first in files, f"{files}")
     events = read(next(file for file in files if file != first))

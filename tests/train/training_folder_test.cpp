@@ -107,7 +107,7 @@ TEST(ReplayLog, TellsWhatTheLogTells) {
   EXPECT_EQ(lines[12], "t5 1 -1 accuracy=0.5*0 loss, weighed=1*1");
 
   std::ofstream(path, std::ios::app) << "{\"iteration\": 1, \"lr\": true}\n";
-  EXPECT_EQ(error_of([&] { replay_log(path, 4, found); }).find(path + ":22: is no line of a training's log"),
+  EXPECT_EQ(error_of([&] { replay_log(path, 4, found); }).find(path + ":25: is no line of a training's log"),
             0u)
       << error_of([&] { replay_log(path, 4, found); });
 }
@@ -146,7 +146,8 @@ TEST_F(TrainingFolderTest, RefusesWhatItDidNotMake) {
   fs::create_directory(folder_.file("foreign"));
   EXPECT_EQ(refusal("foreign"), "") << "an empty folder is taken";
   EXPECT_TRUE(fs::exists(folder_.file("foreign"))) << "and stays";
-  for (const char* content : {"", "{}", "[1]", "no json", R"({"format": "cortado-machine", "version": 1})"}) {
+  for (const char* content : {"", "{}", "[1]", "no json", R"({"format": "cortado-machine", "version": 1})",
+                              R"({"format": 1, "version": "1"})"}) {
     write_file_atomically(folder_.file("foreign/runs.json"), content);
     EXPECT_EQ(refusal("foreign", folder_.file("foreign/x_iter_1.solverstate")),
               "--output " + folder_.file("foreign") +
@@ -160,6 +161,8 @@ TEST_F(TrainingFolderTest, RefusesWhatItDidNotMake) {
 
 TEST_F(TrainingFolderTest, GoesOnFromItsOwnSnapshotsAlone) {
   train("t", "", 0, 4);
+  EXPECT_EQ(refusal("t"), "") << "it stopped before its first snapshot";
+  write_file_atomically(folder_.file("t/x_iter_2.solverstate"), "");
   const std::string another =
       "--output " + folder_.file("t") +
       ": has another training; go on from one of its snapshots with --snapshot, or give another name";

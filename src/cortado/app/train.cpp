@@ -149,7 +149,7 @@ struct Watchers {
     trainer.watch(parent);
     trainer.watch(*display);
     if (!a.log.empty() && first) {
-      log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());
+      log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty() || !a.output.empty());
       trainer.watch(*log);
     }
     if (!a.plot.empty()) trainer.watch(curves);

@@ -15,6 +15,7 @@ LayerCutter::LayerCutter(const Layer& layer, std::span<const Shape> inputs, std:
       bias_after_(config.degrees.r > 1 && layer.without_bias() != nullptr) {}
 
 Box LayerCutter::reads(int input, int index) const {
+  if (inputs_.empty()) return {};
   Box box = read_box(layer_, inputs_, outputs_, input, domain(index));
   if (config_.degrees.r > 1 && input == 0) box[1] = summed_channels(index);
   return box;
@@ -31,6 +32,7 @@ Box LayerCutter::replicas_domain(int index) const {
 }
 
 Box LayerCutter::replicas_reads(int index) const {
+  if (inputs_.empty()) return {};
   Box box = layer_.input_box(inputs_, 0, 0, replicas_domain(index));
   if (config_.degrees.r > 1) box[1] = summed_channels(index);
   return box;
@@ -58,7 +60,7 @@ Box LayerCutter::slice(int parameter, int index) const {
 // are further out.
 bool parts_read(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
                 const ParallelConfig& config) {
-  if (layer.parameters(inputs).empty()) return true;
+  if (inputs.empty() || layer.parameters(inputs).empty()) return true;
   const Shape domain = layer.domain(inputs, outputs);
   const auto reads = [&](int index) {
     return !layer.input_box(inputs, 0, 0, domain_block(domain, config, index)).empty();

@@ -18,7 +18,8 @@ struct LayerCut {
   std::vector<Layout> computes;
   std::vector<Layout> owns;    // per output: who holds it once addends are summed; no element twice
   std::vector<Layout> slices;  // per parameter
-  // What all devices with its slices of the parameters compute together, and what they read of input 0.
+  // What all devices with its slices of the parameters compute together, and what they read of input 0; a
+  // scalar where there are no inputs.
   Layout replicas_domain, replicas_reads;
 };
 
@@ -29,7 +30,7 @@ class LayerCutter {
               const ParallelConfig& config);
 
   Box domain(int index) const { return domain_block(domain_, config_, index); }
-  Box reads(int input, int index) const;  // may be empty
+  Box reads(int input, int index) const;  // may be empty; a scalar where there are no inputs
   Box computes(int output, int index) const;
   std::optional<Box> owns(int output, int index) const;
   Box slice(int parameter, int index) const;

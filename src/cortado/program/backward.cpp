@@ -21,7 +21,6 @@ class BackwardBuilder {
         contributions_(program.placement->values.size()),
         users_left_(network.parameters().size(), 0),
         parameter_written_(network.parameters().size(), false) {
-    program.value_gradient_buffers.assign(program.placement->values.size(), {});
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         if (work.task.parameter_gradients[p]) ++users_left_[work.parameters[p]];

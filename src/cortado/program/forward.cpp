@@ -11,6 +11,7 @@ class ForwardBuilder {
  public:
   ForwardBuilder(Program& program, const Network& network) : program_(program), network_(network) {
     program.value_buffers.assign(program.placement->values.size(), {});
+    program.value_gradient_buffers.assign(program.placement->values.size(), {});
     work_of_operation_.assign(program.placement->operations.size(), {});
     for (WorkIndex w : indices(program.works)) {
       for (OperationIndex operation : program.works[w].operations) work_of_operation_[operation] = w;

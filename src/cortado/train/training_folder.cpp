@@ -14,6 +14,7 @@
 #include "cortado/base/version.h"
 #include "cortado/net/text_format.h"
 #include "cortado/proto/caffe.pb.h"
+#include "cortado/train/snapshot_names.h"
 #include "cortado/train/training_log.h"
 
 namespace cortado {
@@ -32,9 +33,11 @@ Json read_runs(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_regular_file(folder / runs, error)) return {};
   const Json json = Json::parse(read_file((folder / runs).string()), nullptr, false);
-  const bool ours = json.is_object() && json.value("format", "") == format &&
-                    json.value("version", 0) == format_version && json.contains("runs") &&
-                    json["runs"].is_array();
+  const auto is = [&](const char* key, const Json& value) {
+    return json.contains(key) && json[key] == value;
+  };
+  const bool ours = json.is_object() && is("format", format) && is("version", format_version) &&
+                    json.contains("runs") && json["runs"].is_array();
   return ours ? json : Json();
 }
 
@@ -48,6 +51,12 @@ bool lies_in(const std::string& file, const std::string& folder) {
   return !file.empty() && fs::equivalent(parent.empty() ? "." : parent, folder, error);
 }
 
+bool has_snapshots(const std::string& folder) {
+  return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
+    return parse_snapshot_name(entry.path().string()).has_value();
+  });
+}
+
 void check_taken(const std::string& folder, const std::string& snapshot) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) refuse(folder, "is there and is no folder; give another name");
@@ -55,7 +64,7 @@ void check_taken(const std::string& folder, const std::string& snapshot) {
   if (fs::is_empty(folder, error)) return;
   if (read_runs(folder).is_null())
     refuse(folder, "is a folder that `cortado train` did not make; give another name");
-  if (!lies_in(snapshot, folder))
+  if (has_snapshots(folder) && !lies_in(snapshot, folder))
     refuse(folder,
            "has another training; go on from one of its snapshots with --snapshot, or give another name");
 }

@@ -35,9 +35,9 @@ struct TrainingRun {
 // written by others. Made at the first rank alone.
 class TrainingFolder : public TrainingObserver {
  public:
-  // Makes the folder, or takes one that is empty. Where the training goes on from a `snapshot` that lies in
-  // it, takes it with what the training has written so far. Throws UserError that names --output and the
-  // folder: something else is there.
+  // Makes the folder, or takes one that is empty or of a training that has no snapshot yet. Where the
+  // training goes on from a `snapshot` that lies in it, takes it with what the training has written so far.
+  // Throws UserError that names --output and the folder: something else is there.
   TrainingFolder(const std::string& folder, const std::string& snapshot);
   ~TrainingFolder();  // where begin() was not called, a folder that it made goes
   TrainingFolder(const TrainingFolder&) = delete;
