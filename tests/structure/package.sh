@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "package.sh: $*" >&2; exit 1; }
 
-"$cpack" --config "$build/CPackConfig.cmake" -B "$folder" >"$folder/log" 2>&1 || { cat "$folder/log"; fail "cpack fails"; }
+"$cpack" --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$folder" >"$folder/log" 2>&1 || { cat "$folder/log"; fail "cpack fails"; }
 package=$(echo "$folder"/cortado_*.deb)
 [[ -e $package ]] || fail "there is no package cortado: $(ls "$folder")"
 depends=$(dpkg-deb -f "$package" Depends)

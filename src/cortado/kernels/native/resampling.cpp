@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/native/simd.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 // Each position's channels are a weighted sum of those of its neighbours in the input: 2 along every axis, or
 // the one where it lies.
+template <typename E>
 class ResamplingKernel : public Kernel {
  public:
   explicit ResamplingKernel(const Task& task)
@@ -39,14 +41,17 @@ class ResamplingKernel : public Kernel {
 
   std::string name() const override { return "native resampling"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  Bytes scratch_bytes() const override {
+    return bytes_of(compute_threads() * input_positions_ * block_channels, ElementType::f32);
+  }
 
   void forward(const Arguments& arguments) override {
-    const float* x = arguments.inputs[0];
-    float* y = arguments.outputs[0];
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
     parallel_for(samples_ * output_positions_, [&](int64_t position) {
       const Neighbourhood from = neighbourhood(position % output_positions_);
-      const float* image = x + position / output_positions_ * input_positions_ * channels_;
-      float* to = y + position * channels_;
+      const E* image = x + position / output_positions_ * input_positions_ * channels_;
+      E* to = y + position * channels_;
       by_lanes(0, channels_, [&]<typename V>(int64_t c) {
         V sum = from.weights[0] * load<V>(image + from.offsets[0] + c);
         for (int k = 1; k < from.count; ++k) sum += from.weights[k] * load<V>(image + from.offsets[k] + c);
@@ -55,33 +60,29 @@ class ResamplingKernel : public Kernel {
     });
   }
 
-  // A thread adds up blocks of channels of whole images, which no other thread touches.
   void backward(const Arguments& arguments) override {
-    const float* dy = arguments.output_gradients[0];
-    float* dx = arguments.input_gradients[0];
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
-    const int64_t blocks = (channels_ + block_channels - 1) / block_channels;
-    parallel_for(samples_ * blocks, [&](int64_t number) {
-      const int64_t sample = number / blocks, begin = number % blocks * block_channels;
-      const int64_t end = std::min(channels_, begin + block_channels);
-      float* image = dx + sample * input_positions_ * channels_;
-      for (int64_t p = 0; p < input_positions_; ++p)
-        std::fill(image + p * channels_ + begin, image + p * channels_ + end, 0.0f);
-      for (int64_t position = 0; position < output_positions_; ++position) {
-        const Neighbourhood to = neighbourhood(position);
-        const float* from = dy + (sample * output_positions_ + position) * channels_;
-        for (int k = 0; k < to.count; ++k) {
-          by_lanes(begin, end, [&]<typename V>(int64_t c) {
-            float* sum = image + to.offsets[k] + c;
-            store(sum, load<V>(sum) + to.weights[k] * load<V>(from + c));
+    const int64_t blocks = (channels_ + block_channels - 1) / block_channels, items = samples_ * blocks;
+    const int64_t threads = compute_threads();
+    parallel_for(threads, [&](int64_t thread) {
+      float* sums = reinterpret_cast<float*>(arguments.scratch) + thread * input_positions_ * block_channels;
+      for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+        const int64_t sample = item / blocks, begin = item % blocks * block_channels;
+        const int64_t channels = std::min(channels_ - begin, block_channels);
+        add_gradients(dy + sample * output_positions_ * channels_ + begin, channels, sums);
+        E* image = dx + sample * input_positions_ * channels_ + begin;
+        for (int64_t p = 0; p < input_positions_; ++p)
+          by_lanes(0, channels, [&]<typename V>(int64_t c) {
+            store(image + p * channels_ + c, load<V>(sums + p * block_channels + c));
           });
-        }
       }
     });
   }
 
  private:
-  static constexpr int64_t block_channels = 64;  // of four cache lines
+  static constexpr int64_t block_channels = 64;  // whose sums a thread keeps in f32
   static constexpr int most_axes = 3;
 
   // Where a position along one axis lies in the input: elements to its first neighbour, from there to the
@@ -95,6 +96,21 @@ class ResamplingKernel : public Kernel {
     std::array<int64_t, 1 << most_axes> offsets{};
     std::array<float, 1 << most_axes> weights{1};
   };
+
+  // Sums of the gradients of a block of an image's channels, `block_channels` for each input position.
+  void add_gradients(const E* dy, int64_t channels, float* sums) const {
+    std::fill_n(sums, input_positions_ * block_channels, 0.0f);
+    for (int64_t position = 0; position < output_positions_; ++position) {
+      const Neighbourhood to = neighbourhood(position);
+      const E* from = dy + position * channels_;
+      for (int k = 0; k < to.count; ++k) {
+        float* sum = sums + to.offsets[k] / channels_ * block_channels;
+        by_lanes(0, channels, [&]<typename V>(int64_t c) {
+          store(sum + c, load<V>(sum + c) + to.weights[k] * load<V>(from + c));
+        });
+      }
+    }
+  }
 
   Neighbourhood neighbourhood(int64_t position) const {
     Neighbourhood all;
@@ -125,8 +141,8 @@ class ResamplingKernel : public Kernel {
 KernelOffer make_native_resampling(const Task& task) {
   if (!dynamic_cast<const Resampling*>(&task.layer()) || task.layers.size() != 1)
     return {nullptr, "only for Upsample and Interp"};
-  if (!task.all_f32()) return {nullptr, "tensors of other types than f32"};
-  return {std::make_unique<native::ResamplingKernel>(task), ""};
+  return native::offer_by_type(
+      task, [&]<typename E>() { return std::make_unique<native::ResamplingKernel<E>>(task); });
 }
 
 }  // namespace cortado
