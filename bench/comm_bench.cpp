@@ -58,8 +58,8 @@ int main(int count, char** words) {
         median_milliseconds(times, [&] { own_allreduce_of_mpi(values.data(), static_cast<int>(floats)); });
     std::string line = fmt::format("{:>12} {:>12.3f}", bytes, mpi);
     for (int64_t segment : segments) {
-      MpiRing<float> ring(world, group, group.made++, values.data(), balanced_chunks(floats, world->size()),
-                          {}, segment);
+      MpiRing ring(world, group, group.made++, values.data(), balanced_chunks(floats, world->size()), {},
+                   segment);
       line += fmt::format(" {:>12.3f}", median_milliseconds(times, [&] {
                             ring.start();
                             while (!ring.test()) std::this_thread::yield();

@@ -10,9 +10,14 @@ add_library(cortado_flags INTERFACE)
 target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
 target_include_directories(cortado_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
+# The rooms are Cortado's own: as shared libraries they lie in a folder of their own. What a build with another CORTADO_ARCH
+# installs into glibc-hwcaps/ARCH there, the system's loader takes in their place on such processors.
+set(CORTADO_LIBRARY_FOLDER lib/cortado CACHE STRING "Where shared libraries are installed, below the prefix")
 if(BUILD_SHARED_LIBS)  # inlines as much as an archive does
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   target_compile_options(cortado_flags INTERFACE -fno-semantic-interposition)
+elseif(CORTADO_PYTHON_FOUND)  # the archives become part of a shared library, the Python module
+  target_compile_options(cortado_flags INTERFACE -fPIC -fno-semantic-interposition)
 endif()
 if(CORTADO_WERROR)
   target_compile_options(cortado_flags INTERFACE -Werror)
@@ -67,7 +72,7 @@ function(cortado_room name)
     cortado_finish(cortado_${name} ${ROOM_NO_HOT_LOOPS})
     if(BUILD_SHARED_LIBS)
       set_target_properties(cortado_${name} PROPERTIES INSTALL_RPATH "$ORIGIN")
-      install(TARGETS cortado_${name} LIBRARY DESTINATION lib)
+      install(TARGETS cortado_${name} LIBRARY DESTINATION ${CORTADO_LIBRARY_FOLDER} COMPONENT libraries)
     endif()
   endif()
 endfunction()

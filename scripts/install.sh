@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Cortado builds with, those that are missing only.
-#   scripts/install.sh [PACKAGE...]    (more packages than the usual ones)
+#   scripts/install.sh [PACKAGE...]    (more packages than the usual ones: pybind11-dev python3-dev for the Python module)
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config

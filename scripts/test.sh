@@ -5,7 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # PyTorch is what whole nets are compared with, SimGrid the Simulator; BLIS is one of the libraries that may multiply.
-scripts/install.sh libgtest-dev libgmock-dev clang-format libsimgrid-dev libblis4-openmp python3-torch python3-torchvision python3-h5py python3-onnx
+# The last line is for the Python module.
+scripts/install.sh libgtest-dev libgmock-dev clang-format libsimgrid-dev libblis4-openmp python3-torch python3-torchvision python3-h5py python3-onnx \
+  pybind11-dev python3-dev python3-numpy python3-protobuf
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake --preset dev "${launcher[@]}"

@@ -215,7 +215,7 @@ TEST_F(CaffeSolvers, ShapesOfBareInputsComeFromTheCommandLine) {
     const CommandResult refused = cortado("time --threads 1 --model deploy.prototxt --iterations 1");
     EXPECT_EQ(refused.exit_code, 2) << refused.output;
     EXPECT_NE(refused.output.find("has no shape"), std::string::npos) << refused.output;
-    EXPECT_NE(refused.output.find("--input-shape"), std::string::npos) << refused.output;
+    EXPECT_NE(refused.output.find("give an input shape"), std::string::npos) << refused.output;
     expect_runs("time --threads 1 --model deploy.prototxt --iterations 1 --input-shape 3x8x8");
   }
 }

@@ -104,20 +104,20 @@ TEST_F(CaffeUsers, GiveOtherDataAndBatchSizes) {
 TEST_F(CaffeUsers, AreToldWhichSourcesThereAre) {
   const std::string show = "show --model net.prototxt ";
   EXPECT_THAT(cortado(show + "--source x").output,
-              HasSubstr("--source x: net net.prototxt has no layer with a source"));
+              HasSubstr("error: source x: net net.prototxt has no layer with a source"));
   folder_.write(
       "net.prototxt", database("TEST", "a") + [] {
         std::string other = database("TEST", "b");
         return other.replace(other.find("\"data\""), 6, "\"more\"");
       }());
   EXPECT_THAT(cortado(show + "--source x").output,
-              HasSubstr("--source x: net net.prototxt has the sources data, more; give LAYER=PATH"));
+              HasSubstr("error: source x: net net.prototxt has the sources data, more; give LAYER=PATH"));
   EXPECT_THAT(cortado(show + "--source dat=x").output,
-              HasSubstr("--source dat=x: net net.prototxt has no source 'dat' (there are: data, more)"));
+              HasSubstr("error: source dat=x: net net.prototxt has no source 'dat' (there are: data, more)"));
   EXPECT_THAT(cortado(show + "--source data=").output,
-              HasSubstr("--source data=: give a path, or LAYER=PATH"));
+              HasSubstr("error: source data=: give a path, or LAYER=PATH"));
   EXPECT_THAT(cortado("train --solver solver.prototxt --test-source x").output,
-              HasSubstr("--test-source: solver.prototxt has no test net; leave it out"));
+              HasSubstr("solver.prototxt: there is no test net; leave out the source of tests"));
 }
 
 }  // namespace

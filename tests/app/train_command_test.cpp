@@ -122,6 +122,76 @@ TEST_F(TrainCommand, LogsEachIterationAsJson) {
   EXPECT_EQ(folder_.read("curve.svg").find("<svg"), 0u);
 }
 
+// The losses of a log, by iteration; later lines count.
+std::map<int, double> losses_of(const std::string& log) {
+  std::map<int, double> losses;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.contains("lr")) losses[json["iteration"]] = json["loss"];
+  }
+  return losses;
+}
+
+// Everything of a training lies in its folder; it goes on there, and its files train the same again.
+TEST_F(TrainCommand, FillsAFolder) {
+  folder_.write("solver.prototxt", small_solver("test_iter: 2 test_interval: 5 snapshot: 10"));
+  const std::string train = "train --threads 1 --snapshot-format cortado --ranks 2 --solver ";
+  const CommandResult first =
+      cortado(train + "solver.prototxt --strategy data --set base_lr=0.02 --output out");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  for (const char* file : {"runs.json", "solver.prototxt", "strategy.json", "log.jsonl", "summary.csv",
+                           "curve.svg", "small_iter_10.safetensors", "small_iter_20.safetensors"})
+    EXPECT_TRUE(folder_.has(std::string("out/") + file)) << file;
+  const auto runs = nlohmann::json::parse(folder_.read("out/runs.json"));
+  const std::string command = runs["runs"][0]["command"];
+  EXPECT_EQ(command, "cortado " + train + "solver.prototxt --strategy data --set base_lr=0.02 --output out");
+  EXPECT_EQ(folder_.count("small_iter"), 0) << "snapshots lie in the folder";
+
+  const CommandResult again =
+      cortado(train + "out/solver.prototxt --strategy out/strategy.json --output two");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  const auto losses = losses_of(folder_.read("out/log.jsonl"));
+  ASSERT_EQ(losses.size(), 20u);
+  EXPECT_EQ(losses_of(folder_.read("two/log.jsonl")), losses);
+
+  const std::string summary = folder_.read("out/summary.csv");
+  EXPECT_EQ(summary.find("iteration,loss,lr,images_per_second,test accuracy,test loss\n0,,,,"), 0u)
+      << summary;
+  EXPECT_EQ(std::count(summary.begin(), summary.end(), '\n'), 6) << summary;
+  const CommandResult further =
+      cortado(train +
+              "out/solver.prototxt --strategy data --output out --set max_iter=25 --snapshot "
+              "out/small_iter_20.safetensors");
+  ASSERT_EQ(further.exit_code, 0) << further.output;
+  EXPECT_EQ(losses_of(folder_.read("out/log.jsonl")).size(), 25u);
+  const std::string longer = folder_.read("out/summary.csv");
+  EXPECT_EQ(longer.find(summary.substr(0, summary.find("\n20,"))), 0u) << longer;
+  EXPECT_NE(longer.find("\n25,"), std::string::npos) << longer;
+}
+
+TEST_F(TrainCommand, LeavesFoldersOfOthers) {
+  folder_.write("solver.prototxt", small_solver());
+  std::filesystem::create_directory(folder_.file("mine"));
+  folder_.write("mine/notes", "precious");
+  for (const char* ranks : {"", " --ranks 2"}) {
+    const CommandResult refused =
+        cortado(std::string("train --threads 1 --solver solver.prototxt --output mine") + ranks);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(refused.output,
+              "cortado: error: --output mine: is a folder that `cortado train` did not make; give another "
+              "name\n");
+  }
+  EXPECT_EQ(folder_.read("mine/notes"), "precious");
+  const CommandResult failed =
+      cortado("train --solver solver.prototxt --output new --weights none.caffemodel");
+  EXPECT_EQ(failed.exit_code, 2);
+  EXPECT_FALSE(folder_.has("new")) << "a training that does not begin leaves no folder";
+  const CommandResult both = cortado("train --solver solver.prototxt --output new --log l");
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_EQ(both.output.find("cortado: error: --output, --log and --plot: give"), 0u) << both.output;
+}
+
 TEST_F(TrainCommand, TracesTheLastIteration) {
   const std::string train = "train --threads 1 --solver solver.prototxt --set max_iter=3 ";
   ASSERT_EQ(cortado(train + "--trace t.json").exit_code, 0);

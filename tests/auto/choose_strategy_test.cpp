@@ -164,17 +164,17 @@ class ChosenBefore : public ChooseStrategy {
     told_.clear();
   }
 
-  static bool is_trial(const Json& entry) {
-    return entry["task"].get<std::string>().starts_with("iteration of net ");
+  static bool is_trial(const Json& duration) {
+    return duration["of"].get<std::string>().starts_with("iteration of net ");
   }
   // The texts of the trials of a net's strategies.
   std::vector<std::string> trials(const Network& net) const {
     std::vector<std::string> texts;
     const Json file = Json::parse(read_file(kept_file("tasks-")));
-    for (const Json& entry : file["tasks"])
-      if (is_trial(entry) &&
-          entry["task"].get<std::string>().find("'" + net.name() + "'") != std::string::npos)
-        texts.push_back(entry["task"]);
+    for (const Json& duration : file["durations"])
+      if (is_trial(duration) &&
+          duration["of"].get<std::string>().find("'" + net.name() + "'") != std::string::npos)
+        texts.push_back(duration["of"]);
     return texts;
   }
   // The built-in strategy that was tried; "": a plan's own.
@@ -210,13 +210,15 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
   // Every task takes as long as any other, so that built-in strategies differ by their messages alone; what
   // was tried is forgotten.
   edit("tasks-", [](Json& file) {
-    Json tasks = Json::array();
-    for (Json& entry : file["tasks"]) {
+    for (Json& entry : file["tasks"])
       for (const char* pass : {"forward_seconds", "backward_weights_seconds", "backward_seconds"})
         entry[pass] = 0.1;
-      if (!is_trial(entry)) tasks.push_back(entry);
+    Json durations = Json::array();
+    for (Json& duration : file["durations"]) {
+      duration["seconds"] = 0.3;
+      if (!is_trial(duration)) durations.push_back(duration);
     }
-    file["tasks"] = tasks;
+    file["durations"] = durations;
   });
   choose(net);
   const std::vector<std::string> tried = trials(net);
@@ -224,8 +226,8 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
   for (const std::string& fastest : tried) {
     SCOPED_TRACE(fastest);
     edit("tasks-", [&](Json& file) {
-      for (Json& entry : file["tasks"])
-        if (is_trial(entry)) entry["forward_seconds"] = entry["task"] == fastest ? 0.5 : 2.0;
+      for (Json& duration : file["durations"])
+        if (is_trial(duration)) duration["seconds"] = duration["of"] == fastest ? 0.5 : 2.0;
     });
     const AutoChoice choice = choose(net);
     if (!choice.cached) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";

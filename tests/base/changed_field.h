@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cortado/base/fields.h"
+#include "cortado/base/shape.h"
 
 namespace cortado::testing {
 
@@ -10,6 +11,7 @@ inline void change(int& value) { value += 1; }
 inline void change(int64_t& value) { value += 2; }
 inline void change(double& value) { value = value > 0 ? value / 2 : value + 3; }
 inline void change(std::string& value) { value += "x"; }
+inline void change(Shape& value) { value.append(3); }
 template <typename Value>
 requires std::is_enum_v<Value>
 void change(Value& value) { value = static_cast<Value>(value == Value{} ? 1 : 0); }

@@ -40,6 +40,25 @@ TEST_F(CommandFilesTest, OrdinaryOutputsPass) {
   EXPECT_EQ(folder_.entries(), 2u) << "checking makes nothing";
 }
 
+TEST_F(CommandFilesTest, FoldersForNewFilesAreCheckedAndMade) {
+  const auto check = [&](const std::string& folder) {
+    CommandFiles files;
+    files.writes_into("--tensorboard", "");
+    files.writes_into("--tensorboard", folder);
+    return error_of([&] { files.check(); });
+  };
+  EXPECT_EQ(check(folder_.file("a/b")), "");
+  EXPECT_EQ(folder_.entries(), 1u) << "checking makes nothing";
+  const std::string reason = ": the folder cannot be made: Not a directory";
+  EXPECT_EQ(check(folder_.file("input")), "--tensorboard " + folder_.file("input") + reason);
+  EXPECT_EQ(check(folder_.file("input/b")), "--tensorboard " + folder_.file("input/b") + reason);
+  make_folder("--tensorboard", folder_.file("a/b"));
+  make_folder("--tensorboard", folder_.file("a/b"));
+  EXPECT_TRUE(fs::is_directory(folder_.file("a/b")));
+  EXPECT_EQ(error_of([&] { make_folder("--tensorboard", folder_.file("input/b")); }),
+            "--tensorboard " + folder_.file("input/b") + reason);
+}
+
 TEST_F(CommandFilesTest, AnInputIsNoOutputByWhateverName) {
   const std::string reason = ": this command reads that file, too; give another name";
   EXPECT_EQ(refusal("input"), "--json " + folder_.file("input") + reason);

@@ -5,9 +5,11 @@
 
 #include "cortado/base/error.h"
 #include "cortado/cli/arguments.h"
+#include "cortado/cli/completion.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/guarded.h"
 #include "cortado/cli/help_lines.h"
+#include "cortado/cli/manual.h"
 #include "cortado/cli/number_option.h"
 
 namespace cortado {
@@ -100,6 +102,62 @@ TEST(Guarded, GivesEachErrorItsExitCodeAndOneLine) {
   EXPECT_EQ(code_of([]() -> int { throw std::system_error(EAGAIN, std::generic_category()); }), 2);
   EXPECT_EQ(code_of([]() -> int { throw std::system_error(EIO, std::generic_category()); }), 70);
   EXPECT_EQ(code_of([]() -> int { throw InternalError("a law"); }), 70);
+}
+
+// A program of two commands, one of which has a command of its own.
+struct Program {
+  Program() {
+    app.formatter(help_formatter());
+    first->add_option("--kind", kind, "What's .it?")->check(CLI::IsMember({"a", "b"}))->required();
+    first->add_option("files", files, "Files \\ names");
+    first->footer(help_footer({"cortado first --kind a"}));
+  }
+  CLI::App app{"It [does]: things", "cortado"};
+  std::string kind, files;
+  CLI::App* first = app.add_subcommand("first", ".Begins with a dot");
+  CLI::App* inner = app.add_subcommand("second", "Another")->add_subcommand("inner", "Within");
+};
+
+TEST(Help, HasItsParts) {
+  Program program;
+  const CLI::Option& kind = *program.first->get_option("--kind");
+  EXPECT_EQ(choices_of(kind), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(choices_of(*program.first->get_option("files")).empty());
+  EXPECT_EQ(examples_of(*program.first), std::vector<std::string>{"cortado first --kind a"});
+  EXPECT_TRUE(examples_of(program.app).empty());
+  EXPECT_EQ(words_of(*program.inner), "cortado second inner");
+  EXPECT_EQ(&command_named(program.app, "first"), program.first);
+  EXPECT_EQ(&command_named(program.app, ""), &program.app);
+  EXPECT_THROW(command_named(program.app, "inner"), UserError);
+  EXPECT_EQ(help_text(*program.first).find(".Begins with a dot"), 0u) << help_text(*program.first);
+}
+
+TEST(Manual, EscapesWhatRoffWouldObey) {
+  Program program;
+  const std::string page = manual_page(*program.first, "1.0-\\");
+  EXPECT_EQ(page.find(".TH \"CORTADO\\-FIRST\" 1 \"\" \"cortado 1.0\\-\\e\""), 0u) << page;
+  for (const char* part : {"cortado\\-first \\- .Begins with a dot\n",
+                           "\\fBcortado first\\fP [\\fIOPTIONS\\fP] [\\fIfiles\\fP]\n",
+                           "\\fB\\-\\-kind\\fP TEXT:{a,b} REQUIRED\nWhat's .it?\n", "\nFiles \\e names\n",
+                           "\ncortado first \\-\\-kind a\n"})
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_NE(manual_page(program.app, "1").find("\n\\&.Begins with a dot\n"), std::string::npos);
+  EXPECT_EQ(manual_name(*program.inner), "cortado-second-inner");
+}
+
+// Descriptions are quoted for each shell; the shells themselves run what comes out in
+// tests/app/help_pages.py.
+TEST(Completion, QuotesDescriptions) {
+  Program program;
+  EXPECT_NE(zsh_completion(program.app).find("'*--kind=[What'\\''s .it?]:value:(a b)'"), std::string::npos)
+      << zsh_completion(program.app);
+  EXPECT_NE(fish_completion(program.app).find("-l kind -x -a 'a b' -d 'What'\\''s .it?'"), std::string::npos)
+      << fish_completion(program.app);
+  const std::string bash = bash_completion(program.app);
+  for (const char* part :
+       {"\"first --kind\") choices=\"a b\" ;;", "\"second inner\") place=\"second inner\" ;;",
+        "\"second\") commands=\"inner\" options=\"-h --help\" ;;"})
+    EXPECT_NE(bash.find(part), std::string::npos) << part << "\n" << bash;
 }
 
 }  // namespace

@@ -114,6 +114,21 @@ void reduce_scatter_and_allgather(Communicator& c) {
   }
 }
 
+// bf16 values are gathered as they are, and refused where they would be summed.
+void bf16_only_travels(Communicator& c) {
+  const std::vector<int> group = everyone(c);
+  const std::vector<int64_t> counts = chunks(group.size(), 30);
+  const auto chunk = counts.begin() + c.rank();
+  const int64_t offset = std::accumulate(counts.begin(), chunk, int64_t{0});
+  std::vector<bf16> values(static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), int64_t{0})));
+  auto gather = c.allgather(group, values.data(), counts);
+  for (int64_t i = offset; i < offset + *chunk; ++i) values[i].bits = static_cast<uint16_t>(3 * i + 1);
+  complete(*gather);
+  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i].bits, static_cast<uint16_t>(3 * i + 1));
+  EXPECT_THROW(c.allreduce(group, values.data(), 1), InternalError);
+  EXPECT_THROW(c.reduce_scatter(group, values.data(), counts), InternalError);
+}
+
 // Every rank sends parts of different lengths to every rank, itself too; they arrive in order.
 void exchange_arrives_in_order(Communicator& c) {
   const std::vector<int64_t> lengths = {1, 0, 30, 5000};
@@ -238,6 +253,7 @@ const std::vector<CommunicatorCheck>& communicator_checks() {
       {"AllreduceSumsDoubles", allreduce_sums<double>},
       {"AllreduceIsTheSameEverywhere", allreduce_is_the_same_everywhere},
       {"ReduceScatterAndAllgather", reduce_scatter_and_allgather},
+      {"Bf16OnlyTravels", bf16_only_travels},
       {"ExchangeArrivesInOrder", exchange_arrives_in_order},
       {"ManyAtATime", many_at_a_time},
       {"BlockingCalls", blocking_calls},

@@ -21,22 +21,15 @@ class ForwardingCommunicator : public Communicator {
                                          int tag) override {
     return job_.exchange(std::move(sends), std::move(receives), tag);
   }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
-    return job_.allreduce(group, values, count);
-  }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, ElementPointer values,
                                           int64_t count) override {
     return job_.allreduce(group, values, count);
   }
-  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, ElementPointer values,
                                                std::vector<int64_t> counts) override {
     return job_.reduce_scatter(group, values, std::move(counts));
   }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
-                                          std::vector<int64_t> counts) override {
-    return job_.allgather(group, values, std::move(counts));
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, ElementPointer values,
                                           std::vector<int64_t> counts) override {
     return job_.allgather(group, values, std::move(counts));
   }

@@ -100,7 +100,7 @@ TEST(Ring, TheSecondHalfReceivesWhatTheFirstSent) {
 
 TEST(Ring, MovesAsFewBytesAsPossible) {
   for (int member = 0; member < 4; ++member) {
-    Traffic traffic = ring_traffic(ring_schedule(balanced_chunks(4000, 4), member, {}, 64), 4);
+    Traffic traffic = ring_traffic(ring_schedule(balanced_chunks(4000, 4), member, {}, 64), ElementType::f32);
     EXPECT_EQ(traffic.sent, 2 * 3 * 1000 * 4);
     EXPECT_EQ(traffic.received, traffic.sent);
   }

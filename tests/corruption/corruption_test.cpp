@@ -275,6 +275,7 @@ std::string read_machine(const std::string& path) {
 std::string make_times(const std::string& folder) {
   TaskTimes times("a machine", "a build");
   for (int i = 0; i < 20; ++i) times.add(fmt::format("Convolution 8x{}x5x5", i), {});
+  times.add_duration("iteration of a net", {0.25});
   return write_text_file(folder + "/times.json", times.text());
 }
 

@@ -108,7 +108,7 @@ TEST(MeasuredCosts, SlowerDevicesTakeLongerAsTheirWeightsAreLess) {
   Machine machine = two_devices().machine();
   machine.nodes[0].devices[0].peak = {0.25e9};
   TaskTimes times("machine", "build");
-  times.add(MeasuredCosts::update_problem, {.forward = {1}, .backward_weights = {}, .backward = {}});
+  times.add_duration(MeasuredCosts::update_name, {1});
   MeasuredCosts costs(DeviceGraph(machine), times, [&](const Task&) {
     return TaskTime{.forward = {1}, .backward_weights = {2}, .backward = {3}};
   });
@@ -148,7 +148,7 @@ TEST(MeasuredCosts, UpdatesGoByTheMeasuredOne) {
   MeasuredCosts costs(two_devices(), times, {});
   const Bytes half{MeasuredCosts::measured_update.count / 2};
   EXPECT_EQ(costs.update(half, 0).count, AnalyticCosts(two_devices()).update(half, 0).count);
-  times.add(MeasuredCosts::update_problem, {.forward = {0.5}, .backward_weights = {}, .backward = {}});
+  times.add_duration(MeasuredCosts::update_name, {0.5});
   EXPECT_EQ(costs.update(half, 0).count, 0.25);
 }
 
@@ -157,6 +157,7 @@ class TaskTimesFile : public testing::Test {
   TaskTimesFile() {
     times_.add("a", {.forward = {0.1}, .backward_weights = {1.0 / 3}, .backward = {1e-7}});
     times_.add("b \"quoted\"", {.forward = {2}, .backward_weights = {}, .backward = {}});
+    times_.add_duration("a", {0.7});
   }
   std::string refusal(const std::string& text) {
     TaskTimes times("machine", "build");
@@ -164,6 +165,7 @@ class TaskTimesFile : public testing::Test {
       times.read(text, "times.json");
     } catch (const UserError& error) {
       EXPECT_EQ(times.size(), 0);
+      EXPECT_FALSE(times.find_duration("a"));
       EXPECT_THAT(error.what(), HasSubstr("times.json: "));
       return error.what();
     }
@@ -187,6 +189,8 @@ TEST_F(TaskTimesFile, ComesBackBitForBit) {
   EXPECT_FALSE(times.find("a")->bound);
   EXPECT_EQ(times.find("b \"quoted\"")->forward.count, 2);
   EXPECT_EQ(times.find("c"), nullptr);
+  EXPECT_EQ(times.find_duration("a"), Seconds{0.7});  // beside the task of that text
+  EXPECT_FALSE(times.find_duration("b \"quoted\""));
   EXPECT_EQ(times.text(), times_.text());
 }
 
@@ -194,13 +198,15 @@ TEST_F(TaskTimesFile, OfElsewhereOrBrokenIsRefused) {
   EXPECT_EQ(refusal(times_.text()), "");
   EXPECT_THAT(refusal(TaskTimes("other", "build").text()), HasSubstr("machine: 'other' is not 'machine'"));
   EXPECT_THAT(refusal(TaskTimes("machine", "old").text()), HasSubstr("build: 'old' is not 'build'"));
-  EXPECT_THAT(refusal(with("\"version\": 1", "\"version\": 2")), HasSubstr("version: 2 is not supported"));
+  EXPECT_THAT(refusal(with("\"version\": 2", "\"version\": 1")), HasSubstr("version: 1 is not supported"));
   EXPECT_THAT(refusal(with("cortado-task-times", "cortado-strategy")), HasSubstr("is not a task times file"));
   EXPECT_THAT(refusal(with("0.1", "-0.1")), HasSubstr("tasks[0].forward_seconds: -0.1 is negative"));
   EXPECT_THAT(refusal(with("0.1", "1e999")), Not(testing::IsEmpty()));
   EXPECT_THAT(refusal(with("0.1", "\"0.1\"")),
               HasSubstr("tasks[0].forward_seconds: \"0.1\" is not a number"));
   EXPECT_THAT(refusal(with("\"task\": \"a\"", "\"task\": 1")), HasSubstr("tasks[0].task: 1 is not a text"));
+  EXPECT_THAT(refusal(with("0.7", "-0.7")), HasSubstr("durations[0].seconds: -0.7 is negative"));
+  EXPECT_THAT(refusal(with("\"of\": \"a\"", "\"of\": 1")), HasSubstr("durations[0].of: 1 is not a text"));
   EXPECT_THAT(refusal("[]"), HasSubstr("is not a task times file"));
   const std::string text = times_.text();
   for (size_t length = 0; length + 2 < text.size(); ++length)

@@ -48,3 +48,12 @@ awk -v seconds="$seconds" '
            exit !(layers >= 16 && cut >= 16 && optimal && near > 0.999 && near < 1.001 &&
                   simulated["plan,"] > 0 && simulated["plan,"] < simulated["data,"]) }' planned ||
   fail "the plan is not that of the command, which costs $seconds seconds, or is simulated slower than data"
+
+# By pkg-config, with the compiler and the flags of before.
+cached() { sed -n "s/^$1:[^=]*=//p" built/CMakeCache.txt; }
+flags=$(PKG_CONFIG_PATH=$folder/prefix/lib/pkgconfig pkg-config --cflags --libs cortado)
+models=$(PKG_CONFIG_PATH=$folder/prefix/lib/pkgconfig pkg-config --variable=datadir cortado)/models
+# shellcheck disable=SC2046,SC2086
+"${clean[@]}" "$(cached CMAKE_CXX_COMPILER)" -std=c++20 "-DMODELS=\"$models\"" embed/plan_vgg.cpp -o by_pkg_config $flags \
+  $(cached CMAKE_EXE_LINKER_FLAGS) || fail "it is not built by pkg-config"
+"${clean[@]}" ./by_pkg_config layer-wise-p100 8 | diff planned - || fail "built by pkg-config it plans something else"

@@ -50,8 +50,8 @@ class FileErrors : public testing::Test {
 };
 
 TEST_F(FileErrors, EmptyNames) {
-  for (const char* option :
-       {"--snapshot", "--weights", "--log", "--plot", "--trace", "--weights=a,,b", "--weights ,"})
+  for (const char* option : {"--snapshot", "--weights", "--log", "--plot", "--trace", "--output",
+                             "--tensorboard", "--weights=a,,b", "--weights ,"})
     expect_error(
         train_ + option + (std::string(option).find_first_of("=,") == std::string::npos ? " ''" : ""),
         {"name of a file is empty"});
@@ -97,13 +97,15 @@ TEST_F(FileErrors, SnapshotsThatWouldReplaceTheWeights) {
 
 TEST_F(FileErrors, OutputsThatCannotBeWrittenAreToldAtTheStart) {
   const std::string reason = "there is no folder 'none'; make it first";
-  for (const char* option :
-       {"--log none/a", "--plot none/a.svg", "--trace none/a", "--set snapshot_prefix=none/a"})
+  for (const char* option : {"--log none/a", "--plot none/a.svg", "--trace none/a", "--output none/a",
+                             "--set snapshot_prefix=none/a"})
     expect_error(train_ + option, {reason});
   const CommandResult result = cortado("test" + model_ + "--weights none.h5 --json none/j");
   EXPECT_EQ(result.output, "cortado: error: --json none/j: " + reason + "\n");
   fs::create_directory(folder_.file("folder"));
   expect_error(train_ + "--plot folder.svg --log folder", {"--log folder: is a folder"});
+  expect_error(train_ + "--tensorboard net.prototxt/a",
+               {"--tensorboard net.prototxt/a: the folder cannot be made"});
   expect_error("show --model net.prototxt --json net.prototxt/j", {"there is no folder 'net.prototxt'"});
 }
 
@@ -177,7 +179,7 @@ TEST_F(FileErrors, SnapshotsBeyondCaffesLimit) {
   net.replace(net.find("num_output: 3"), 13, "num_output: 9000000");
   folder_.write("net.prototxt", net);
   expect_error(train_, {"solver.prototxt: snapshot_format: the .caffemodel of this net would have 2.1",
-                        "--snapshot-format cortado"});
+                        "HDF5 or cortado"});
 }
 
 // Two trainings at a time on one prefix; the second is refused, and goes once the first was killed.
@@ -195,7 +197,8 @@ TEST_F(FileErrors, APrefixThatAnotherTrainingUses) {
   const std::string owner = "process " + std::to_string(child) + " on ";
   for (int i = 0; i < 3000 && folder_.read("small_iter.lock").find(owner) == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  expect_error(train_, {"snapshot_prefix small: another training (" + owner, "--set snapshot_prefix=NAME"});
+  expect_error(train_,
+               {"snapshot_prefix small: another training (" + owner, "set snapshot_prefix to another"});
   EXPECT_EQ(cortado(train_ + "--set snapshot_after_train=false").exit_code, 0) << "it writes no snapshot";
   EXPECT_EQ(cortado(train_ + "--set snapshot_prefix=other").exit_code, 0);
   kill(child, SIGKILL);

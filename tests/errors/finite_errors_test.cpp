@@ -90,7 +90,7 @@ TEST_F(FiniteErrors, NumbersOfFilesAreRefusedByFieldAndLine) {
   folder_.write("solver.prototxt", replaced(small_solver(), "base_lr: 0.05", "base_lr: nan"));
   expect_error(train_, {"solver.prototxt:1: base_lr is nan"});
   folder_.write("solver.prototxt", small_solver());
-  expect_error(train_ + " --set base_lr=inf", {"--set base_lr", "'inf'"});
+  expect_error(train_ + " --set base_lr=inf", {"set base_lr", "'inf'"});
   const auto with = [&](const std::string& old_text, const std::string& new_text,
                         const std::vector<std::string>& parts) {
     folder_.write("net.prototxt", replaced(small_net(), old_text, new_text));

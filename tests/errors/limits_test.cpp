@@ -54,7 +54,7 @@ TEST_F(Limits, AStartWithLittleAddressSpaceEnds) {
 
 TEST_F(Limits, ThreadsThatTheSystemDoesNotGive) {
   const std::string little = "ulimit -v 3000000;";
-  expect_error("train -threads 2000 -solver solver.prototxt", {"of 2000 threads", "--threads"}, little);
+  expect_error("train -threads 2000 -solver solver.prototxt", {"of 2000 threads", "fewer threads"}, little);
   caffe::Datum datum = raw_datum(Image(2, 2, 1), 0);
   LmdbWriter writer(folder_.file("db"), false);
   writer.put("one", datum.SerializeAsString());

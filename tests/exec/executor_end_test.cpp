@@ -27,9 +27,9 @@ class SlowSum : public Transmission {
 
 class SlowCommunicator : public LocalCommunicator {
  public:
-  using LocalCommunicator::allreduce;
   using LocalCommunicator::LocalCommunicator;
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, ElementPointer values,
+                                          int64_t count) override {
     return std::make_unique<SlowSum>(LocalCommunicator::allreduce(group, values, count));
   }
 };

@@ -155,6 +155,46 @@ def normalizations(record):
                     phase=phase, constant=("mean", "variance", "factor"))
 
 
+def as_ssd_and_senet(record):
+    record.case("permute", 'type: "Permute" permute_param { order: 0 order: 2 order: 3 order: 1 }',
+                lambda x: x.permute(0, 2, 3, 1), [[2, 8, 3, 5]])
+    record.case("normalize", 'type: "Normalize" norm_param { across_spatial: false channel_shared: false }',
+                lambda x, weight: F.normalize(x, dim=1) * weight.view(1, -1, 1, 1), [[2, 8, 3, 5]], {"weight": [8]})
+    record.case("normalize_sample", 'type: "Normalize" norm_param { }',
+                lambda x, weight: (F.normalize(x.flatten(1), dim=1) * weight).view_as(x), [[2, 8, 3, 5]],
+                {"weight": []})
+    record.case("axpy", 'type: "Axpy"', lambda a, x, y: a * x + y, [[2, 8, 1, 1], [2, 8, 3, 5], [2, 8, 3, 5]])
+
+
+def choices(record):
+    record.case("batch_reindex", 'type: "BatchReindex"', lambda x, i: x[i.long()],
+                [[3, 4, 2, 5], torch.tensor([2, 0, 0, 1, 2])], constant=("input1",))
+    record.case("parameter", 'type: "Parameter" parameter_param { shape { dim: 3 dim: 8 dim: 5 } }',
+                lambda weight: weight * 1, [], {"weight": [3, 8, 5]})
+
+
+def unfolded(record):
+    record.case("im2col", 'type: "Im2col" convolution_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 }',
+                lambda x: F.unfold(x, (3, 2), padding=1, stride=2).view(2, 24, 4, 5), [[2, 4, 7, 8]])
+    record.case("im2col_dilated", 'type: "Im2col" convolution_param { kernel_size: 3 dilation: 2 }',
+                lambda x: F.unfold(x, 3, dilation=2).view(2, 36, 3, 4), [[2, 4, 7, 8]])
+
+
+def resamplings(record):
+    for axes, mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
+        x = [[2, 4, 7], [2, 4, 5, 6], [1, 4, 3, 4, 3]][axes - 1]
+        record.case(f"upsample_{axes}d", 'type: "Upsample" upsample_param { scale: 3 }',
+                    lambda x: F.interpolate(x, scale_factor=3, mode="nearest"), [x])
+        record.case(f"upsample_linear_{axes}d", 'type: "Upsample" upsample_param { scale: 2 mode: BILINEAR }',
+                    lambda x: F.interpolate(x, scale_factor=2, mode=mode, align_corners=False), [x])
+        record.case(f"interp_zoom_{axes}d", 'type: "Interp" interp_param { zoom_factor: 3 }',
+                    lambda x: F.interpolate(x, [(n - 1) * 3 + 1 for n in x.shape[2:]], mode=mode, align_corners=True),
+                    [x])
+    record.case("interp_size", 'type: "Interp" interp_param { height: 9 width: 4 pad_beg: -1 pad_end: -2 }',
+                lambda x: F.interpolate(x[:, :, 1:-2, 1:-2], [9, 4], mode="bilinear", align_corners=True),
+                [[2, 4, 8, 9]])
+
+
 def pointwise(record):
     functions = {
         "relu": ('type: "ReLU"', F.relu),
@@ -169,6 +209,7 @@ def pointwise(record):
     }
     for name, (layer, function) in functions.items():
         record.case(name, layer, function, [[2, 8, 5, 3]])
+    record.case("relu6", 'type: "ReLU6"', F.relu6, [torch.linspace(-4, 10, 48).reshape(2, 8, 3)])
     record.case("log", 'type: "Log" log_param { scale: 2 shift: 1 }', lambda x: torch.log(1 + 2 * x),
                 [torch.linspace(0.1, 3, 48).reshape(2, 8, 3)])
     record.case("prelu", 'type: "PReLU"', lambda x, slope: F.prelu(x, slope), [[2, 8, 5, 3]], {"slope": [8]})
@@ -200,6 +241,13 @@ def losses(record):
                     lambda x, t, divisor=divisor: F.cross_entropy(x, t[:, 0].long(), ignore_index=255,
                                                                   reduction="sum") / divisor,
                     [[2, 4, 2, 3], labels], constant=("input1",))
+    record.case("multinomial_logistic_loss", 'type: "MultinomialLogisticLoss"',
+                lambda p, t: F.nll_loss(torch.log(p), t.long()),
+                [torch.linspace(0.05, 1, 24).reshape(4, 6), torch.tensor([5, 0, 2, 2])], constant=("input1",))
+    record.case("infogain_loss", 'type: "InfogainLoss"',
+                lambda x, t, h: -(h[t[:, 0].long()].permute(0, 3, 1, 2) * F.log_softmax(x, 1)).sum() / t.numel(),
+                [[2, 4, 2, 3], labels % 4, torch.rand(4, 4, generator=torch.Generator().manual_seed(1))],
+                constant=("input1", "input2"))
     record.case("euclidean_loss", 'type: "EuclideanLoss"',
                 lambda a, b: F.mse_loss(a, b, reduction="sum") / (2 * a.shape[0]), [[5, 3, 2], [5, 3, 2]])
     record.case("sigmoid_cross_entropy_loss", 'type: "SigmoidCrossEntropyLoss"',
@@ -209,7 +257,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, unfolded, resamplings, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

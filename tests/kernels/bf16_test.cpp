@@ -8,8 +8,8 @@
 #include <random>
 
 #include "cortado/base/random.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/native/simd.h"
-#include "cortado/kernels/native/update.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/batch_norm.h"
@@ -263,7 +263,7 @@ TEST(Bf16, GradientsAreAddedInFloat) {
         for (size_t t = 0; t < used; ++t) total += to_float(terms[t][i]);
         expected[i] = to_bf16(total);
       }
-      native::sum(actual.data(), std::span(pointers).first(used), count);
+      arrays::sum(actual.data(), std::span(pointers).first(used), count);
       EXPECT_TRUE(actual == expected) << used << " terms of " << count;
     }
   }

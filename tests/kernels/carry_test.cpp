@@ -7,7 +7,9 @@
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/contrastive_loss.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
@@ -15,16 +17,24 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/make_layer.h"
@@ -92,6 +102,7 @@ TEST(Carry, DeconvolutionsAndInnerProducts) {
 TEST(Carry, FunctionsOfOneElement) {
   const std::vector<PointwiseFunction> functions = {ReluOptions{},
                                                     ReluOptions{.negative_slope = 0.1},
+                                                    Relu6Options{},
                                                     EluOptions{},
                                                     SigmoidOptions{},
                                                     TanhOptions{},
@@ -103,7 +114,8 @@ TEST(Carry, FunctionsOfOneElement) {
                                                     ExpOptions{},
                                                     LogOptions{},
                                                     SwishOptions{},
-                                                    ClipOptions{}};
+                                                    ClipOptions{},
+                                                    ThresholdOptions{}};
   EXPECT_TRUE(has_every_function(functions));
   const CheckOptions positive{.inputs = {{.low = 0.1, .high = 2}}};
   for (const char* name : {"native", "reference"}) {
@@ -132,6 +144,11 @@ TEST(Carry, Pooling) {
   }
 }
 
+TEST(Carry, PyramidsOfPooling) {
+  for (const auto method : {SppOptions::Method::max, SppOptions::Method::average})
+    expect_carried(chain_task({std::make_shared<Spp>(SppOptions{2, method})}, {2, 3, 5, 4}), "");
+}
+
 TEST(Carry, Normalizations) {
   for (const char* name : {"native", "reference"}) {
     const LayerPtr norm = std::make_shared<BatchNorm>(BatchNormOptions{});
@@ -147,6 +164,10 @@ TEST(Carry, Normalizations) {
       expect_carried(chain_task({std::make_shared<Lrn>(LrnOptions{.beta = beta})}, {2, 9, 3, 3}), name);
   }
   expect_carried(chain_task({std::make_shared<Mvn>(MvnOptions{})}, {2, 3, 4, 4}), "");
+  for (bool across : {false, true})
+    expect_carried(
+        chain_task({std::make_shared<Normalize>(NormalizeOptions{.across_spatial = across})}, {2, 3, 4, 4}),
+        "");
 }
 
 TEST(Carry, Eltwise) {
@@ -162,6 +183,21 @@ TEST(Carry, Eltwise) {
       expect_carried(cortado::chain_task({eltwise, relu()}, Phase::train, inputs), name);
     }
   }
+}
+
+TEST(Carry, LayersThatMoveElements) {
+  expect_carried(chain_task({std::make_shared<Permute>(PermuteOptions{.order = {0, 2, 3, 1}})}, {2, 3, 4, 4}),
+                 "");
+  for (const char* name : {"native", "reference"}) {
+    for (const auto mode : {UpsampleOptions::Mode::nearest, UpsampleOptions::Mode::linear})
+      expect_carried(chain_task({std::make_shared<Resampling>(UpsampleOptions{2, mode})}, {2, 3, 4, 4}),
+                     name);
+    expect_carried(task_of(std::make_shared<Axpy>(), {{2, 3}, {2, 3, 4, 4}, {2, 3, 4, 4}}), name);
+  }
+  expect_carried(chain_task({std::make_shared<Im2col>(Im2colOptions{.kernel = {3}})}, {2, 3, 4, 4}), "");
+  expect_carried(task_of(std::make_shared<BatchReindex>(), {{2, 3, 4}, {30}}), "",
+                 {.inputs = {{}, {.low = 0, .high = 2, .integers = true}}});
+  expect_carried(task_of(std::make_shared<Parameter>(ParameterOptions{.shape = {2, 3}}), {}), "");
 }
 
 TEST(Carry, LossesAndScores) {
@@ -185,6 +221,10 @@ TEST(Carry, LossesAndScores) {
   expect_carried(
       task_of(std::make_shared<SigmoidCrossEntropyLoss>(SigmoidCrossEntropyLossOptions{}), {scores, scores}),
       "");
+  const CheckOptions probabilities{.inputs = {{.low = 0.1, .high = 1}, classes.inputs[1]}};
+  expect_carried(task_of(std::make_shared<MultinomialLogisticLoss>(), {scores, labels}), "", probabilities);
+  expect_carried(task_of(std::make_shared<InfogainLoss>(InfogainLossOptions{}), {scores, labels, {11, 11}}),
+                 "", classes);
   const CheckOptions pairs{.inputs = {{}, {}, {.low = 0, .high = 2, .integers = true}}};
   for (bool legacy : {false, true})
     expect_carried(

@@ -5,7 +5,9 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/contrastive_loss.h"
@@ -17,13 +19,19 @@
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -32,6 +40,7 @@
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/split.h"
+#include "cortado/layers/spp.h"
 #include "cortado/layers/tile.h"
 
 #include "tests/kernels/make_layer.h"
@@ -181,6 +190,12 @@ CutCase pooling(Draw& draw) {
   return exact(cut);
 }
 
+CutCase spp(Draw& draw) {
+  const auto method = draw.of({SppOptions::Method::max, SppOptions::Method::average});
+  CutCase cut{.layers = {layer<Spp>(SppOptions{draw.in(1, 2), method})}, .inputs = {draw.image()}};
+  return method == SppOptions::Method::max ? exact(cut) : cut;
+}
+
 CutCase lrn(Draw& draw) {
   LrnOptions options{.local_size = draw.of({3, 5}), .alpha = 0.5, .beta = draw.of({0.75, 0.6})};
   if (draw.one_in(3)) options.region = LrnOptions::Region::within_channel;
@@ -210,6 +225,18 @@ CutCase softmax_loss(Draw& draw) {
   cut.outputs = draw.one_in(3) ? 2 : 1;
   cut.data.inputs = {{.low = -3, .high = 3}, {0, static_cast<double>(scores[1]), true}};
   if (draw.one_in(4)) cut.phase = Phase::test;
+  return cut;
+}
+
+CutCase infogain_loss(Draw& draw) {
+  using N = Normalization;
+  InfogainLossOptions options{.normalization = draw.of({N::valid, N::valid, N::full, N::none})};
+  if (draw.one_in(2)) options.ignore_label = 1;
+  Shape scores = draw.image(draw.in(0, 3));
+  CutCase cut{.layers = {layer<InfogainLoss>(options)},
+              .inputs = {scores, labels_of(draw, scores), {scores[1], scores[1]}}};
+  cut.outputs = draw.one_in(3) ? 2 : 1;
+  cut.data.inputs = {{.low = -3, .high = 3}, {0, static_cast<double>(scores[1]), true}};
   return cut;
 }
 
@@ -243,6 +270,11 @@ CutCase other_loss(Draw& draw) {
     cut.data.inputs = {{}, {0, static_cast<double>(a.count(1)), true}};
     return cut;
   }
+  if (draw.one_in(3)) {
+    CutCase cut{.layers = {layer<MultinomialLogisticLoss>()}, .inputs = {a, {a[0]}}};
+    cut.data.inputs = {{.low = 0.1, .high = 1}, {0, static_cast<double>(a.count(1)), true}};
+    return cut;
+  }
   Shape features{a[0], a[1]};
   CutCase cut{.layers = {layer<ContrastiveLoss>(ContrastiveLossOptions{.margin = 2})},
               .inputs = {features, features, {a[0]}}};
@@ -265,6 +297,12 @@ CutCase concat(Draw& draw) {
 }
 
 CutCase eltwise(Draw& draw) {
+  if (draw.one_in(4)) {
+    const Shape x = draw.image(draw.in(0, 3));
+    Shape factor{x[0], x[1]};
+    if (draw.one_in(2)) factor.append(1);
+    return exact({.layers = {layer<Axpy>()}, .inputs = {factor, x, x}});
+  }
   using Operation = EltwiseOptions::Operation;
   EltwiseOptions options{.operation =
                              draw.of({Operation::sum, Operation::sum, Operation::prod, Operation::max})};
@@ -284,6 +322,21 @@ CutCase parts(Draw& draw) {
 
 CutCase shape_layer(Draw& draw) {
   Shape input = draw.image();
+  if (draw.one_in(6)) {
+    const int64_t axes = input.rank() - 2;
+    Im2colOptions options{.kernel = draw.each(axes, 1, 3), .stride = draw.each(axes, 1, 2)};
+    options.pad = draw.each(axes, 0, 2);
+    return exact({.layers = {layer<Im2col>(options)}, .inputs = {input}});
+  }
+  if (draw.one_in(6)) {
+    CutCase cut{.layers = {layer<BatchReindex>()}, .inputs = {input, {draw.in(2, 7)}}};
+    cut.data.inputs = {{}, {0, static_cast<double>(input[0]), true}};
+    return exact(cut);
+  }
+  if (draw.one_in(4)) {
+    const int64_t first = draw.in(0, input.rank() - 1);
+    return exact({.layers = {layer<Permute>(PermuteOptions{.order = {first}})}, .inputs = {input}});
+  }
   if (draw.one_in(4)) {
     const int axis = static_cast<int>(draw.in(0, input.rank() - 1));
     return exact({.layers = {layer<Tile>(TileOptions{.axis = axis, .tiles = 2})}, .inputs = {input}});
@@ -313,6 +366,10 @@ CutCase reducing_layer(Draw& draw) {
     MvnOptions options{.normalize_variance = draw.one_in(2), .across_channels = draw.one_in(3)};
     return {.layers = {layer<Mvn>(options)}, .inputs = {input}};
   }
+  if (draw.one_in(4)) {
+    NormalizeOptions options{.across_spatial = draw.one_in(2), .channel_shared = draw.one_in(2)};
+    return {.layers = {layer<Normalize>(options)}, .inputs = {input}};
+  }
   if (draw.one_in(3)) {
     ArgMaxOptions options{.out_max_val = draw.one_in(2), .top_k = 2};
     if (draw.one_in(2)) options.axis = axis;
@@ -330,6 +387,32 @@ CutCase reducing_layer(Draw& draw) {
   return cut;
 }
 
+CutCase resampling(Draw& draw) {
+  const int64_t axes = draw.of({1, 2, 2, 3});
+  CutCase cut{.inputs = {draw.image(axes)}};
+  if (draw.one_in(3)) {
+    cut.layers = {layer<Resampling>(UpsampleOptions{.scale = draw.in(1, 3)})};
+    return exact(cut);
+  }
+  if (draw.one_in(2)) {
+    cut.layers = {layer<Resampling>(UpsampleOptions{draw.in(1, 4), UpsampleOptions::Mode::linear})};
+    return cut;
+  }
+  InterpOptions options;
+  if (draw.one_in(2)) options.pad_begin = -draw.in(0, 1), options.pad_end = -draw.in(0, 1);
+  if (axes == 2 && draw.one_in(2)) {
+    options.height = draw.in(1, 12), options.width = draw.in(1, 12);
+  } else if (draw.one_in(3)) {
+    Shape reference = cut.inputs[0];
+    for (int axis = 2; axis < reference.rank(); ++axis) reference.set(axis, draw.in(1, 9));
+    cut.inputs.push_back(reference);
+  } else {
+    options.zoom_factor = draw.in(1, 3), options.shrink_factor = draw.in(0, 2);
+  }
+  cut.layers = {layer<Resampling>(options)};
+  return cut;
+}
+
 struct Kind {
   const char* name;
   CutCase (*make)(Draw&);
@@ -342,8 +425,11 @@ const Kind kinds[] = {
     {"scale", scale},
     {"pointwise", pointwise},
     {"pooling", pooling},
+    {"pyramids of pooling", spp},
     {"lrn", lrn},
+    {"resampling", resampling},
     {"softmax loss", softmax_loss},
+    {"infogain loss", infogain_loss},
     {"accuracy", accuracy},
     {"other losses", other_loss},
     {"softmax", softmax},

@@ -6,6 +6,8 @@
 #include "cortado/layers/contrastive_loss.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
@@ -147,6 +149,71 @@ TEST(HingeLoss, PunishesMarginsBelowOne) {
   EXPECT_TRUE(same(l2.gradient(), {-0.5, 0, 4, -1}));
 }
 
+TEST(MultinomialLogisticLoss, IsTheLogarithmOfTheLabelsProbability) {
+  LayerRun run(std::make_shared<MultinomialLogisticLoss>(), {{3, 2}, {3}}, 1);
+  run.forward({{0.25, 0.75, 0.5, 0.5, 0, 1}, {1, 0, 0}});
+  EXPECT_TRUE(same(run.output(), {-(std::log(0.75) + std::log(0.5) + std::log(1e-20)) / 3}));
+  LayerRun positive(std::make_shared<MultinomialLogisticLoss>(), {{2, 2}, {2}}, 1);
+  positive.forward({{0.25, 0.75, 0.5, 0.5}, {1, 0}});
+  positive.backward({4});
+  EXPECT_TRUE(same(positive.gradient(), {0, -2 / 0.75, -2 / 0.5, 0}));
+  EXPECT_THROW(positive.forward({{0.25, 0.75, 0.5, 0.5}, {1, 2}}), UserError);
+}
+
+// Scores log(1), log(3): probabilities 1/4 and 3/4, whose logarithms the labels' rows of the matrix weigh.
+TEST(InfogainLoss, WeighsLogarithmsByTheLabelsRow) {
+  const std::vector<double> h{1, 0.5, 0.25, 2};
+  const double a = std::log(0.25), b = std::log(0.75), first = -(a + 0.5 * b), second = -(0.25 * a + 2 * b);
+  const InfogainLossOptions options{.ignore_label = 9};
+  LayerRun run(std::make_shared<InfogainLoss>(options), {{2, 2, 2}, {2, 2}, {2, 2}}, 2);
+  run.forward({scores_of_positions(4), {0, 1, 9, 1}, h});
+  EXPECT_TRUE(same(run.output(), {(first + 2 * second) / 3}));
+  EXPECT_TRUE(same(run.output(1), {0.25, 0.75, 0.25, 0.75, 0.25, 0.75, 0.25, 0.75}));
+  run.backward({3});
+  const std::vector<double> of_first{0.25 * 1.5 - 1, 0.75 * 1.5 - 0.5},
+      of_second{0.25 * 2.25 - 0.25, 0.75 * 2.25 - 2};
+  EXPECT_TRUE(same(run.gradient(),
+                   {of_first[0], of_first[1], of_second[0], of_second[1], 0, 0, of_second[0], of_second[1]}));
+  const InfogainLossOptions file{.source = "h.binaryproto", .normalization = Normalization::none};
+  LayerRun from_file(std::make_shared<InfogainLoss>(file, std::vector<float>{1, 0.5, 0.25, 2}), {{1, 2}, {1}},
+                     1);
+  from_file.forward({scores_of_positions(1), {1}});
+  EXPECT_TRUE(same(from_file.output(), {second}));
+}
+
+TEST(InfogainLoss, WithTheIdentityIsSoftmaxLoss) {
+  const Shape scores{3, 4, 2}, labels{3, 2};
+  std::vector<double> x, identity(16);
+  for (int i = 0; i < 24; ++i) x.push_back(std::sin(1.7 * i));
+  for (int i = 0; i < 4; ++i) identity[5 * i] = 1;
+  const std::vector<double> y{0, 3, 2, 1, 3, 3};
+  LayerRun infogain(std::make_shared<InfogainLoss>(InfogainLossOptions{}), {scores, labels, {1, 1, 4, 4}}, 1);
+  LayerRun softmax(softmax_loss(Normalization::valid), {scores, labels}, 1);
+  infogain.forward({x, y, identity});
+  softmax.forward({x, y});
+  EXPECT_TRUE(same(infogain.output(), softmax.output()));
+  infogain.backward({1});
+  softmax.backward({1});
+  EXPECT_TRUE(same(infogain.gradient(), softmax.gradient()));
+}
+
+TEST(InfogainLoss, RefusesAMatrixOfAnotherSize) {
+  const auto message = [](const InfogainLossOptions& options, const std::vector<Shape>& inputs) {
+    try {
+      task_of(std::make_shared<InfogainLoss>(options, std::vector<float>(4)), inputs);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message({}, {{2, 3}, {2}}),
+            "the infogain matrix is not given; set source, or give it as the third input");
+  EXPECT_EQ(message({.source = "h"}, {{2, 3}, {2}}),
+            "the infogain matrix of 3 classes needs 3 x 3 values, but h has 4");
+  EXPECT_EQ(message({}, {{2, 3}, {2}, {3, 2}}),
+            "the infogain matrix of 3 classes needs 3 x 3 values, but input 3 has 6");
+}
+
 TEST(ContrastiveLoss, PullsSimilarPairsAndPushesOthersToTheMargin) {
   // Distances 5 (similar), 0.5 and 2 (not): 25, (1 - 0.5)^2, 0; legacy: 25, 1 - 0.25, 0.
   std::vector<std::vector<double>> inputs{{3, 4, 0.5, 0, 2, 0}, {0, 0, 0, 0, 0, 0}, {1, 0, 0}};
@@ -202,6 +269,14 @@ TEST(LossGradients, MatchFiniteDifferences) {
   for (auto norm : {HingeLossOptions::Norm::l1, HingeLossOptions::Norm::l2}) {
     EXPECT_TRUE(gradients_match_differences(
         task_of(std::make_shared<HingeLoss>(HingeLossOptions{.norm = norm}), {{4, 3}, {4}}), labelled));
+  }
+  EXPECT_TRUE(gradients_match_differences(task_of(std::make_shared<MultinomialLogisticLoss>(), {{4, 3}, {4}}),
+                                          {.inputs = {{.low = 0.1, .high = 1}, three_classes}}));
+  for (std::optional<int> ignored : {std::optional<int>(), std::optional<int>(1)}) {
+    EXPECT_TRUE(gradients_match_differences(
+        task_of(std::make_shared<InfogainLoss>(InfogainLossOptions{.ignore_label = ignored}),
+                {{2, 3, 2, 2}, {2, 2, 2}, {3, 3}}, 2),
+        labelled));
   }
   CheckOptions pairs{.inputs = {{}, {}, {.low = 0, .high = 2, .integers = true}}};
   for (bool legacy : {false, true}) {

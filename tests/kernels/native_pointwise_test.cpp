@@ -24,6 +24,7 @@ void expect_equal(const LayerPtr& layer, const Shape& shape, const Values& value
 
 const std::vector<PointwiseFunction> functions_of_all = {ReluOptions{},
                                                          ReluOptions{.negative_slope = 0.1},
+                                                         Relu6Options{},
                                                          EluOptions{},
                                                          EluOptions{.alpha = 0.3},
                                                          SigmoidOptions{},
@@ -33,7 +34,9 @@ const std::vector<PointwiseFunction> functions_of_all = {ReluOptions{},
                                                          SwishOptions{},
                                                          SwishOptions{.beta = -0.7},
                                                          ClipOptions{.min = -0.4, .max = 0.9},
-                                                         ClipOptions{.min = 0.003, .max = 6}};
+                                                         ClipOptions{.min = 0.003, .max = 6},
+                                                         ThresholdOptions{},
+                                                         ThresholdOptions{.threshold = 0.005}};
 const std::vector<PointwiseFunction> functions_of_positive = {
     PowerOptions{.power = 0, .scale = 2, .shift = 1},
     PowerOptions{.power = 1, .scale = 2, .shift = 1},

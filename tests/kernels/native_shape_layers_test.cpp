@@ -2,11 +2,13 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/accuracy.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/pointwise.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
@@ -44,6 +46,30 @@ testing::AssertionResult agrees(Make make, const Task& task, double tolerance,
 template <typename L, typename Options>
 Task task_of(Options options, std::vector<Shape> inputs, int outputs = 1, Phase phase = Phase::train) {
   return whole_task(std::make_shared<L>(options), phase, inputs, outputs);
+}
+
+TEST(NativeAxpy, EqualsTheReference) {
+  for (const Shape& x :
+       {Shape{5, 10}, Shape{2, 21, 3, 5}, Shape{3, 1, 40}, Shape{1, 67, 9, 9}, Shape{2, 8, 3, 4, 5}}) {
+    Shape factor{x[0], x[1]};
+    if (x.rank() > 3) factor.append(1);
+    Task task = whole_task(std::make_shared<Axpy>(), Phase::train, std::vector<Shape>{factor, x, x}, 1);
+    for (int unwanted = -1; unwanted < 3; ++unwanted) {
+      task.input_gradients = {unwanted != 0, unwanted != 1, unwanted != 2};
+      EXPECT_TRUE(agrees(make_native_axpy, task, 1e-5)) << x.text() << " without " << unwanted;
+    }
+  }
+}
+
+TEST(NativeResampling, EqualsTheReference) {
+  using Mode = UpsampleOptions::Mode;
+  for (const Shape& x : {Shape{2, 3, 7, 5}, Shape{1, 70, 4, 6}, Shape{2, 16, 9}, Shape{1, 9, 3, 4, 2}}) {
+    for (const Mode mode : {Mode::nearest, Mode::linear})
+      EXPECT_TRUE(agrees(make_native_resampling, task_of<Resampling>(UpsampleOptions{3, mode}, {x}), 1e-5));
+    const InterpOptions zoom{.zoom_factor = 4, .pad_begin = -1}, shrink{.shrink_factor = 3};
+    EXPECT_TRUE(agrees(make_native_resampling, task_of<Resampling>(zoom, {x}), 1e-5)) << x.text();
+    EXPECT_TRUE(agrees(make_native_resampling, task_of<Resampling>(shrink, {x}), 1e-5)) << x.text();
+  }
 }
 
 TEST(NativeSoftmax, EqualsTheReference) {

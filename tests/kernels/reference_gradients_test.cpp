@@ -4,13 +4,17 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/pointwise_functions.h"
@@ -93,6 +97,51 @@ TEST(ReferenceGradients, PoolingWithMaskAndStochasticPooling) {
   EXPECT_TRUE(gradients_match_differences(task, {.inputs = {{.low = 0.1, .high = 1}}}));
 }
 
+TEST(ReferenceGradients, Im2col) {
+  const std::pair<Shape, Im2colOptions> cases[] = {
+      {{2, 3, 6, 5}, {.kernel = {3}, .pad = {1}}},
+      {{1, 2, 7, 8}, {.kernel = {2, 3}, .stride = {2, 1}, .pad = {0, 2}, .dilation = {2, 1}}},
+      {{2, 2, 9}, {.kernel = {3}, .stride = {2}}},
+      {{1, 2, 3, 4, 3}, {.kernel = {2}}},
+  };
+  for (const auto& [input, options] : cases) {
+    Task task = training(std::make_shared<Im2col>(options), {input});
+    EXPECT_TRUE(gradients_match_differences(task)) << input.text();
+    EXPECT_TRUE(input_boxes_hold(task, false)) << input.text();
+  }
+}
+
+TEST(ReferenceGradients, Spp) {
+  for (const Shape& input : {Shape{2, 2, 9, 7}, Shape{2, 3, 9}, Shape{1, 2, 3, 4, 3}}) {
+    for (const auto method : {SppOptions::Method::max, SppOptions::Method::average}) {
+      Task task = training(std::make_shared<Spp>(SppOptions{input.rank() == 5 ? 2 : 3, method}), {input});
+      EXPECT_TRUE(gradients_match_differences(task)) << input.text();
+      EXPECT_TRUE(input_boxes_hold(task, false)) << input.text();
+    }
+  }
+}
+
+TEST(ReferenceGradients, Resampling) {
+  using Options = std::variant<UpsampleOptions, InterpOptions>;
+  const std::pair<Shapes, Options> cases[] = {
+      {{{2, 2, 3, 4}}, UpsampleOptions{}},
+      {{{1, 2, 3, 4}}, UpsampleOptions{3, UpsampleOptions::Mode::linear}},
+      {{{1, 2, 2, 3, 2}}, UpsampleOptions{2, UpsampleOptions::Mode::linear}},
+      {{{2, 2, 5}}, UpsampleOptions{2, UpsampleOptions::Mode::linear}},
+      {{{1, 2, 3, 4}}, InterpOptions{.zoom_factor = 3}},
+      {{{1, 2, 9, 7}}, InterpOptions{.shrink_factor = 3}},
+      {{{1, 2, 5, 4}}, InterpOptions{.height = 7, .width = 3}},
+      {{{1, 2, 5, 4}}, InterpOptions{.height = 1, .width = 1}},
+      {{{1, 2, 6, 5}}, InterpOptions{.zoom_factor = 2, .pad_begin = -1, .pad_end = -2}},
+      {{{1, 2, 5, 4}, {1, 1, 8, 6}}, InterpOptions{}},
+  };
+  for (const auto& [inputs, options] : cases) {
+    Task task = training(std::make_shared<Resampling>(options), inputs);
+    EXPECT_TRUE(gradients_match_differences(task)) << inputs[0].text();
+    EXPECT_TRUE(input_boxes_hold(task, true)) << inputs[0].text();
+  }
+}
+
 TEST(ReferenceGradients, InnerProduct) {
   const std::pair<Shape, InnerProductOptions> cases[] = {
       {{3, 2, 4, 3}, {.num_output = 5}},
@@ -163,6 +212,7 @@ TEST(ReferenceGradients, Pointwise) {
   const std::pair<PointwiseFunction, Values> cases[] = {
       {ReluOptions{}, {}},
       {ReluOptions{.negative_slope = 0.2}, {}},
+      {Relu6Options{}, {-4, 10}},
       {EluOptions{.alpha = 0.7}, {}},
       {SigmoidOptions{}, {-4, 4}},
       {TanhOptions{}, {-3, 3}},
@@ -178,6 +228,7 @@ TEST(ReferenceGradients, Pointwise) {
       {LogOptions{.base = 10, .scale = 2, .shift = 3}, {}},
       {SwishOptions{.beta = 1.3}, {-6, 6}},
       {ClipOptions{.min = -0.6, .max = 0.45}, {}},
+      {ThresholdOptions{}, {}},
   };
   std::vector<PointwiseFunction> functions;
   for (const auto& [function, values] : cases) {
@@ -190,7 +241,7 @@ TEST(ReferenceGradients, Pointwise) {
   EXPECT_TRUE(has_every_function(functions));
 }
 
-TEST(ReferenceGradients, PReluDropoutAndMvn) {
+TEST(ReferenceGradients, PReluDropoutMvnAndNormalize) {
   for (bool shared : {false, true}) {
     Task prelu = training(std::make_shared<PRelu>(PReluOptions{.channel_shared = shared}), {{2, 3, 4, 3}});
     EXPECT_TRUE(gradients_match_differences(prelu));
@@ -200,6 +251,14 @@ TEST(ReferenceGradients, PReluDropoutAndMvn) {
       Task mvn = training(std::make_shared<Mvn>(options), {{2, 3, 4, 3}});
       EXPECT_TRUE(gradients_match_differences(mvn));
       EXPECT_TRUE(input_boxes_hold(mvn, true));
+    }
+  }
+  for (bool across : {false, true}) {
+    for (bool shared : {false, true}) {
+      NormalizeOptions options{.across_spatial = across, .channel_shared = shared, .eps = 0.01};
+      Task normalize = training(std::make_shared<Normalize>(options), {{2, 3, 4, 3}});
+      EXPECT_TRUE(gradients_match_differences(normalize));
+      EXPECT_TRUE(input_boxes_hold(normalize, true));
     }
   }
   Task dropout = training(std::make_shared<Dropout>(DropoutOptions{.ratio = 0.4}), {{2, 3, 4, 3}});

@@ -11,8 +11,11 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/resampling.h"
+#include "cortado/layers/spp.h"
 
 #include "tests/kernels/buffers.h"
 
@@ -283,11 +286,67 @@ TEST(ReferenceValues, MvnHasCaffesGradientForAnyEps) {
   }
 }
 
+TEST(ReferenceValues, NormalizeDividesByTheNormOfSamplesOrPositions) {
+  Layered sample(std::make_shared<Normalize>(NormalizeOptions{.eps = 3}), Phase::train, {2, 2, 2});
+  sample.memory().parameters[0].set({14});
+  // 9 + 16 + 4 + 4 + 3 = 36 and 0 + 0 + 36 + 25 + 3 = 64
+  expect_near(sample.forward({3, 4, -2, 2, 0, 0, 6, 5}),
+              {3 * 14 / 6.0, 4 * 14 / 6.0, -2 * 14 / 6.0, 2 * 14 / 6.0, 0, 0, 6 * 14 / 8.0, 5 * 14 / 8.0});
+  NormalizeOptions options{.across_spatial = false, .channel_shared = false, .eps = 0};
+  Layered positions(std::make_shared<Normalize>(options), Phase::train, {1, 2, 2});
+  positions.memory().parameters[0].set({10, 100});
+  expect_near(positions.forward({3, 5, 4, -12}), {6, 50.0 / 13, 80, -1200.0 / 13});
+}
+
+// Level by level what Pooling layers of the windows give, each as channels x windows.
+TEST(ReferenceValues, SppIsPoolingOfEveryLevel) {
+  const auto x = varied(2 * 3 * 9 * 7);
+  for (const bool average : {false, true}) {
+    const auto spp_method = average ? SppOptions::Method::average : SppOptions::Method::max;
+    const auto method = average ? PoolingOptions::Method::average : PoolingOptions::Method::max;
+    Layered spp(std::make_shared<Spp>(SppOptions{3, spp_method}), Phase::train, {2, 3, 9, 7});
+    // 9 rows: 9, 2 of 5 (pad 1), 4 of 3 (pad 2); 7 columns: 7, 2 of 4 (pad 1), 4 of 2 (pad 1).
+    std::vector<std::vector<double>> levels;
+    for (const auto& [kernel, pad] : {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{9, 7}, {0, 0}},
+                                      {{5, 4}, {1, 1}},
+                                      {{3, 2}, {2, 1}}}) {
+      Layered pooling(std::make_shared<Pooling>(
+                          PoolingOptions{.method = method, .kernel = kernel, .stride = kernel, .pad = pad}),
+                      Phase::train, {2, 3, 9, 7});
+      levels.push_back(pooling.forward(x));
+    }
+    std::vector<double> expected;
+    for (size_t n = 0; n < 2; ++n)
+      for (const auto& level : levels)
+        expected.insert(expected.end(), level.begin() + n * level.size() / 2,
+                        level.begin() + (n + 1) * level.size() / 2);
+    expect_near(spp.forward(x), expected);
+  }
+}
+
+TEST(ReferenceValues, ResamplingRepeatsOrInterpolates) {
+  Layered nearest(std::make_shared<Resampling>(UpsampleOptions{.scale = 2}), Phase::test, {1, 1, 1, 2});
+  expect_near(nearest.forward({3, 5}), {3, 3, 5, 5, 3, 3, 5, 5});
+  Layered linear(std::make_shared<Resampling>(UpsampleOptions{2, UpsampleOptions::Mode::linear}), Phase::test,
+                 {1, 1, 3});
+  expect_near(linear.forward({0, 4, 8}), {0, 1, 3, 5, 7, 8});
+  Layered corners(std::make_shared<Resampling>(InterpOptions{.height = 3, .width = 5}), Phase::test,
+                  {1, 1, 2, 3});
+  expect_near(corners.forward({0, 4, 8, 10, 14, 18}), {0, 2, 4, 6, 8, 5, 7, 9, 11, 13, 10, 12, 14, 16, 18});
+  Layered cropped(
+      std::make_shared<Resampling>(InterpOptions{.zoom_factor = 2, .pad_begin = -1, .pad_end = -1}),
+      Phase::test, {1, 1, 4});
+  expect_near(cropped.forward({100, 1, 2, 100}), {1, 1.5, 2});
+}
+
 TEST(ReferenceValues, PointwiseFormulas) {
   auto value = [](PointwiseFunction function, double x) {
     return Layered(std::make_shared<Pointwise>(function), Phase::test, {1, 1}).forward({x})[0];
   };
   EXPECT_NEAR(value(ReluOptions{.negative_slope = 0.1}, -2), -0.2, 1e-12);
+  EXPECT_EQ(value(Relu6Options{}, -2), 0);
+  EXPECT_EQ(value(Relu6Options{}, 2.5), 2.5);
+  EXPECT_EQ(value(Relu6Options{}, 6.5), 6);
   EXPECT_NEAR(value(EluOptions{.alpha = 2}, -1), 2 * (std::exp(-1) - 1), 1e-12);
   EXPECT_NEAR(value(SigmoidOptions{}, 0.3), 1 / (1 + std::exp(-0.3)), 1e-12);
   EXPECT_NEAR(value(BnllOptions{}, 0.3), std::log(1 + std::exp(0.3)), 1e-12);
@@ -301,6 +360,8 @@ TEST(ReferenceValues, PointwiseFormulas) {
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, -3), -1);
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 0.25), 0.25);
   EXPECT_EQ(value(ClipOptions{.min = -1, .max = 6}, 6.5), 6);
+  EXPECT_EQ(value(ThresholdOptions{.threshold = 0.5}, 0.5), 0);
+  EXPECT_EQ(value(ThresholdOptions{.threshold = 0.5}, 0.75), 1);
 }
 
 }  // namespace

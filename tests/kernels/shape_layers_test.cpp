@@ -1,16 +1,21 @@
 // Layers that move, join or reduce elements: values worked out by hand, gradients against finite differences,
 // input boxes against what changes the output.
+#include <cmath>
 #include <hdf5.h>
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/reference/view.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -167,6 +172,54 @@ TEST(ShuffleChannel, DealsTheGroupsOutInTurns) {
       same(run.output(), {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}));  // channel by channel of each position
 }
 
+TEST(Permute, MovesEachElementToItsPermutedIndex) {
+  const Shape input{2, 3, 2, 4}, output{2, 2, 4, 3};  // N H W C
+  LayerRun run(layer<Permute>(PermuteOptions{.order = {0, 2, 3, 1}}), {input}, 1);
+  run.forward({numbered(input)});
+  const Place place = tensor_place(Box::whole(output));
+  std::vector<double> expected(output.size());
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t c = 0; c < 3; ++c)
+      for (int64_t h = 0; h < 2; ++h)
+        for (int64_t w = 0; w < 4; ++w)
+          expected[place(Index{n, h, w, c})] = static_cast<double>(((n * 3 + c) * 2 + h) * 4 + w);
+  EXPECT_TRUE(same(run.output(), expected));
+  run.backward(expected);
+  EXPECT_TRUE(same(run.gradient(), numbered(input)));
+}
+
+TEST(Axpy, ScalesChannelsAndAdds) {
+  LayerRun run(layer<Axpy>(), {{1, 2}, {1, 2, 2}, {1, 2, 2}}, 1);
+  run.forward({{10, -1}, {1, 2, 3, 4}, {5, 6, 7, 8}});  // position by position, channels 0 and 1
+  EXPECT_TRUE(same(run.output(), {15, 4, 37, 4}));
+  run.backward({1, 2, 3, 4});
+  EXPECT_TRUE(same(run.gradient(0), {1 * 1 + 3 * 3, 2 * 2 + 4 * 4}));
+  EXPECT_TRUE(same(run.gradient(1), {10, -2, 30, -4}));
+  EXPECT_TRUE(same(run.gradient(2), {1, 2, 3, 4}));
+}
+
+TEST(BatchReindex, ChoosesSamplesAndSumsTheirGradients) {
+  LayerRun run(layer<BatchReindex>(), {{3, 2}, {4}}, 1);
+  run.forward({{1, 2, 3, 4, 5, 6}, {2, 0, 2, 1}});
+  EXPECT_TRUE(same(run.output(), {5, 6, 1, 2, 5, 6, 3, 4}));
+  run.backward({1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_TRUE(same(run.gradient(), {3, 4, 7, 8, 1 + 5, 2 + 6}));
+  for (double index : {-1.0, 3.0, std::nan("")})
+    EXPECT_THROW(run.forward({{1, 2, 3, 4, 5, 6}, {0, index, 1, 2}}), UserError);
+}
+
+TEST(Parameter, PutsItsParameterOut) {
+  Task task = task_of(layer<Parameter>(ParameterOptions{.shape = {2, 3, 4}}), {});
+  EXPECT_TRUE(gradients_match_differences(task));
+  auto kernel = make_reference_kernel<double>(task);
+  check::TaskBuffers<double> buffers(task, *kernel, check::TaskData<double>(task, {}));
+  std::vector<double> canonical(24);
+  for (int i = 0; i < 24; ++i) canonical[i] = i;
+  buffers.parameters[0].set(canonical);
+  kernel->forward(buffers.arguments());
+  EXPECT_TRUE(same(buffers.outputs[0].values(), numbered({2, 3, 4})));
+}
+
 TEST(Embed, NamesAnIndexOutsideItsTable) {
   LayerRun run(layer<Embed>(EmbedOptions{.num_output = 2, .input_dim = 3}), {{2}}, 1);
   EXPECT_THROW(run.forward({{0, 3}}), UserError);
@@ -228,6 +281,11 @@ TEST(ShapeLayerGradients, MatchFiniteDifferences) {
       EXPECT_TRUE(gradients_match_differences(task_of(layer<Reduction>(options), {{2, 3, 2, 2}})));
     }
   }
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 2, 3, 1}, {3, 1}, {1, 0, 2, 3}}) {
+    EXPECT_TRUE(
+        gradients_match_differences(task_of(layer<Permute>(PermuteOptions{.order = order}), {{2, 3, 2, 4}})));
+  }
+  EXPECT_TRUE(gradients_match_differences(task_of(layer<Axpy>(), {{2, 3, 1}, {2, 3, 2, 2}, {2, 3, 2, 2}})));
   std::vector<Shape> three(3, Shape{2, 3, 2});
   using Operation = EltwiseOptions::Operation;
   for (EltwiseOptions options :
@@ -236,6 +294,8 @@ TEST(ShapeLayerGradients, MatchFiniteDifferences) {
         EltwiseOptions{.coeff = {1, -2, 0.5}}, EltwiseOptions{.operation = Operation::max}}) {
     EXPECT_TRUE(gradients_match_differences(task_of(layer<Eltwise>(options), three)));
   }
+  CheckOptions chosen{.inputs = {{}, {.low = 0, .high = 3, .integers = true}}};
+  EXPECT_TRUE(gradients_match_differences(task_of(layer<BatchReindex>(), {{3, 2, 2, 2}, {5}}), chosen));
   CheckOptions indices{.inputs = {{.low = 0, .high = 5, .integers = true}}};
   EXPECT_TRUE(gradients_match_differences(
       task_of(layer<Embed>(EmbedOptions{.num_output = 3, .input_dim = 5}), {{2, 4}}), indices));
@@ -260,6 +320,11 @@ TEST(ShapeLayerBoxes, AreWhatIsRead) {
   EXPECT_TRUE(input_boxes_hold(task_of(layer<Tile>(TileOptions{.axis = 2, .tiles = 2}), {{3, 2, 4}}), false));
   EXPECT_TRUE(input_boxes_hold(
       task_of(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 2}), {{3, 4, 2, 3}}), false));
+  EXPECT_TRUE(
+      input_boxes_hold(task_of(layer<Permute>(PermuteOptions{.order = {0, 2, 3, 1}}), {{3, 4, 2, 3}}), true));
+  EXPECT_TRUE(input_boxes_hold(task_of(layer<BatchReindex>(), {{3, 4, 2, 3}, {5}}), false,
+                               {.inputs = {{}, {.low = 0, .high = 3, .integers = true}}}));
+  EXPECT_TRUE(input_boxes_hold(task_of(layer<Axpy>(), {{3, 4}, {3, 4, 2, 3}, {3, 4, 2, 3}}), true));
   EXPECT_TRUE(input_boxes_hold(task_of(layer<Softmax>(SoftmaxOptions{.axis = 1}), {{3, 2, 4}}), true));
 }
 

@@ -7,13 +7,17 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/spp.h"
 
 namespace cortado {
 namespace {
@@ -140,6 +144,97 @@ TEST(Pooling, RefusesWhatDoesNotFit) {
             "stochastic pooling has no padding, pad is 1; set it to 0");
   PoolingOptions average{.method = PoolingOptions::Method::average, .kernel = {3}};
   EXPECT_THROW(Pooling(average).output_shapes(in, 2), UserError);
+}
+
+TEST(Im2col, HasAChannelForEachElementOfAWindow) {
+  Im2col layer({.kernel = {3, 2}, .stride = {2}, .pad = {1}, .dilation = {1, 2}});
+  const Shapes in{{2, 5, 9, 8}};
+  EXPECT_EQ(output(layer, in), (Shape{2, 30, 5, 4}));
+  EXPECT_EQ(output(Im2col({.kernel = {3}}), {{2, 5, 9}}), (Shape{2, 15, 7}));
+  Box box = Box::whole(output(layer, in));
+  box[1] = {7, 13};  // channels 1 and 2
+  box[2] = {1, 2};
+  EXPECT_EQ(layer.input_box(in, 0, 0, box).text(), "[0,2)x[1,3)x[1,4)x[0,8)");
+  EXPECT_EQ(message_of([&] { output(Im2col(Im2colOptions{}), in); }), "kernel size is not given");
+  EXPECT_EQ(message_of([&] { output(Im2col({.kernel = {3}, .axis = 2}), in); }),
+            "axis 2 is not supported: the channels must be on axis 1");
+}
+
+TEST(Spp, HasAFeatureForEachWindowOfEachLevel) {
+  EXPECT_EQ(output(Spp({.pyramid_height = 1}), {{3, 5, 9, 7}}), (Shape{3, 5}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 3}), {{3, 5, 9, 7}}), (Shape{3, 5 * (1 + 4 + 16)}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 2}), {{3, 5, 9}}), (Shape{3, 5 * (1 + 2)}));
+  EXPECT_EQ(output(Spp({.pyramid_height = 2}), {{3, 5, 4, 4, 6}}), (Shape{3, 5 * (1 + 8)}));
+  const WindowAxis rows = Spp({.pyramid_height = 3}).window({1, 1, 9, 7}, 2)[0];  // 4 windows of 3 over 9
+  EXPECT_EQ(rows, (WindowAxis{.kernel = 3, .stride = 3, .pad = 2}));
+  EXPECT_EQ(message_of([&] {
+              output(Spp({.pyramid_height = 4}), {{1, 2, 9, 9}});
+            }),
+            "level 3 of the pyramid has 8 windows along axis 2 of 1x2x9x9, some in padding alone; use "
+            "pyramid_height 3");
+  EXPECT_NE(message_of([&] { output(Spp({.pyramid_height = 2000000000}), {{1, 2, 9, 9}}); }), "no error");
+}
+
+TEST(Resampling, HasTheExtentsThatItsOptionsGive) {
+  EXPECT_EQ(output(Resampling(UpsampleOptions{.scale = 3}), {{2, 5, 4, 6}}), (Shape{2, 5, 12, 18}));
+  EXPECT_EQ(output(Resampling(UpsampleOptions{}), {{2, 5, 4}}), (Shape{2, 5, 8}));
+  const auto interp = [](InterpOptions options, const Shapes& inputs) {
+    return output(Resampling(options), inputs);
+  };
+  const Shapes in{{1, 3, 33, 17}};
+  EXPECT_EQ(interp({.zoom_factor = 8}, in), (Shape{1, 3, 257, 129}));
+  EXPECT_EQ(interp({.shrink_factor = 4}, in), (Shape{1, 3, 9, 5}));
+  EXPECT_EQ(interp({.zoom_factor = 3, .shrink_factor = 4}, in), (Shape{1, 3, 25, 13}));
+  EXPECT_EQ(interp({.height = 7, .width = 90}, in), (Shape{1, 3, 7, 90}));
+  EXPECT_EQ(interp({.zoom_factor = 2, .pad_begin = -1, .pad_end = -2}, in), (Shape{1, 3, 59, 27}));
+  EXPECT_EQ(interp({}, {in[0], {9, 9, 5, 6}}), (Shape{1, 3, 5, 6}));
+}
+
+TEST(Resampling, RefusesWhatDoesNotFit) {
+  const auto message = [](InterpOptions options, const Shapes& inputs) {
+    return message_of([&] { output(Resampling(options), inputs); });
+  };
+  const Shapes in{{1, 3, 9, 9}};
+  const std::string one_rule =
+      "give one of zoom_factor or shrink_factor, height and width, or a second input";
+  EXPECT_EQ(message({}, in), one_rule);
+  EXPECT_EQ(message({.height = 3, .width = 3, .zoom_factor = 2}, in), one_rule);
+  EXPECT_EQ(message({.zoom_factor = 2}, {in[0], in[0]}), one_rule);
+  EXPECT_EQ(message({.height = 3}, in), "height and width must be given together and be positive");
+  EXPECT_EQ(message({.height = 3, .width = 3}, {{1, 3, 9}}),
+            "height and width are for images of four axes, not for 1x3x9; use zoom_factor");
+  EXPECT_EQ(message({.zoom_factor = 2, .pad_begin = 1}, in), "pad_beg 1 and pad_end 0 must not be positive");
+  EXPECT_EQ(message({.zoom_factor = 2, .pad_begin = -4, .pad_end = -5}, in),
+            "pad_beg -4 and pad_end -5 leave nothing of axis 2 of 1x3x9x9");
+  EXPECT_NE(message_of([&] { output(Resampling(UpsampleOptions{}), {{2, 3}}); }), "no error");
+}
+
+TEST(Resampling, ReadsTheNeighboursOfItsPart) {
+  Resampling nearest(UpsampleOptions{.scale = 2}), linear(UpsampleOptions{2, UpsampleOptions::Mode::linear});
+  const Shapes in{{1, 1, 8}};
+  Box box = Box::whole({1, 1, 16});
+  box[2] = {3, 8};
+  EXPECT_EQ(nearest.input_box(in, 0, 0, box)[2], (Range{1, 4}));
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{1, 5}));  // 1.25 to 3.25
+  box[2] = {0, 1};
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{0, 1}));
+  box[2] = {14, 16};
+  EXPECT_EQ(linear.input_box(in, 0, 0, box)[2], (Range{6, 8}));  // 6.75 and the edge
+}
+
+TEST(Normalize, HasAScaleAndReadsWhatItSums) {
+  const Shapes in{{2, 6, 4, 5}};
+  Normalize sample(NormalizeOptions{}), positions({.across_spatial = false, .channel_shared = false});
+  EXPECT_EQ(output(sample, in), in[0]);
+  EXPECT_EQ(parameter_shapes(sample, in), Shapes{Shape{}});
+  EXPECT_EQ(parameter_shapes(positions, in), Shapes{{6}});
+  EXPECT_EQ(sample.cuts(in), Cuts::sample());
+  EXPECT_EQ(positions.cuts(in), (Cuts{.n = true, .h = true, .w = true}));
+  Box box = Box::whole(in[0]);
+  box[0] = {1, 2}, box[1] = {2, 3}, box[2] = {0, 1};
+  EXPECT_EQ(sample.input_box(in, 0, 0, box).text(), "[1,2)x[0,6)x[0,4)x[0,5)");
+  EXPECT_EQ(positions.input_box(in, 0, 0, box).text(), "[1,2)x[0,6)x[0,1)x[0,5)");
+  EXPECT_NE(message_of([&] { output(sample, {{4}}); }), "no error");
 }
 
 TEST(InnerProduct, HasCaffesShapes) {

@@ -5,7 +5,9 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/contrastive_loss.h"
@@ -19,14 +21,21 @@
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/im2col.h"
+#include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/problem.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -37,6 +46,7 @@
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/source.h"
 #include "cortado/layers/split.h"
+#include "cortado/layers/spp.h"
 #include "cortado/layers/tile.h"
 #include "cortado/net/from_caffe.h"
 
@@ -78,7 +88,10 @@ class OptionsOfLayers : public ::testing::Test {
 TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Accuracy>();
   check<ArgMax>();
+  check<Axpy>();
   check<BatchNorm>();
+  check<BatchReindex>();
+  check<Parameter>();
   check<Bias>();
   check<Concat>();
   check<ContrastiveLoss>();
@@ -92,13 +105,20 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Flatten>();
   check<Hdf5Output>(Hdf5OutputOptions{"a.h5"});
   check<HingeLoss>();
+  check<Im2col>();
+  check<InfogainLoss>();
   check<InnerProduct>();
+  check<MultinomialLogisticLoss>();
   check<Lrn>();
   check<Mvn>();
+  check<Normalize>();
+  check<Permute>();
   check_functions(static_cast<PointwiseFunction*>(nullptr));
   check<Pooling>();
   check<PRelu>();
   check<Reduction>();
+  check<Resampling>(UpsampleOptions{});
+  check<Resampling>(InterpOptions{});
   check<Reshape>();
   check<Scale>();
   check<ShuffleChannel>();
@@ -108,6 +128,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Softmax>();
   check<SoftmaxLoss>();
   check<Split>();
+  check<Spp>();
   check<Tile>();
   using Kind = SourceOptions::Kind;
   for (Kind kind :

@@ -3,10 +3,14 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/arg_max.h"
+#include "cortado/layers/axpy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/flatten.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -126,6 +130,41 @@ TEST(TileShape, MultipliesAnExtent) {
 TEST(ShuffleChannelShape, NeedsEqualGroups) {
   EXPECT_EQ(only_shape(ShuffleChannel({.group = 3}), {{2, 6, 4}}), (Shape{2, 6, 4}));
   EXPECT_EQ(refusal(ShuffleChannel({.group = 4}), {{2, 6, 4}}), "group 4 does not divide the 6 channels");
+}
+
+TEST(PermuteShape, HasTheInputsExtentsInItsOrder) {
+  EXPECT_EQ(only_shape(Permute({.order = {0, 2, 3, 1}}), {{2, 3, 4, 5}}), (Shape{2, 4, 5, 3}));
+  EXPECT_EQ(only_shape(Permute({.order = {2}}), {{2, 3, 4, 5}}), (Shape{4, 2, 3, 5}));
+  EXPECT_EQ(only_shape(Permute(PermuteOptions{}), {{2, 3}}), (Shape{2, 3}));
+  EXPECT_EQ(refusal(Permute({.order = {0, 3}}), {{2, 3, 4}}),
+            "order has axis 3, but an input of shape 2x3x4 has 3 axes");
+  EXPECT_THROW(Permute({.order = {0, 1, 0}}), UserError);
+  Box box = Box::whole({2, 4, 5, 3});
+  box[1] = {1, 2};
+  EXPECT_EQ(Permute({.order = {0, 2, 3, 1}}).input_box(Shapes{{2, 3, 4, 5}}, 0, 0, box).text(),
+            "[0,2)x[0,3)x[1,2)x[0,5)");
+}
+
+TEST(AxpyShape, NeedsAFactorForEachChannelOfEachSample) {
+  EXPECT_EQ(only_shape(Axpy(), {{2, 3}, {2, 3, 4, 5}, {2, 3, 4, 5}}), (Shape{2, 3, 4, 5}));
+  EXPECT_EQ(only_shape(Axpy(), {{2, 3, 1, 1}, {2, 3, 4}, {2, 3, 4}}), (Shape{2, 3, 4}));
+  EXPECT_EQ(refusal(Axpy(), {{2, 3, 1, 2}, {2, 3, 4}, {2, 3, 4}}),
+            "needs one factor for each sample and channel of 2x3x4, but input 1 has shape 2x3x1x2");
+  EXPECT_EQ(refusal(Axpy(), {{2, 3}, {2, 3, 4}, {2, 3, 5}}),
+            "inputs 2 and 3 must have one shape, have 2x3x4 and 2x3x5");
+}
+
+TEST(BatchReindexShape, HasASampleForEachIndex) {
+  EXPECT_EQ(only_shape(BatchReindex(), {{4, 3, 2}, {6}}), (Shape{6, 3, 2}));
+  EXPECT_EQ(refusal(BatchReindex(), {{4, 3, 2}, {6, 1}}),
+            "the indices must have one axis, input 2 has shape 6x1");
+}
+
+TEST(ParameterShape, IsThatOfItsOptions) {
+  const Parameter layer({.shape = {3, 4}});
+  EXPECT_EQ(only_shape(layer, {}), (Shape{3, 4}));
+  EXPECT_EQ(layer.parameters({}).at(0).shape, (Shape{3, 4}));
+  EXPECT_EQ(refusal(layer, {{2}}), "needs 0 inputs, has 1");
 }
 
 TEST(EmbedShape, AppendsAnAxis) {

@@ -138,13 +138,18 @@ TEST_F(DamagedTimes, AreForgottenWhole) {
   };
   expect_forgotten(set("build", "another build"), "build: 'another build' is not");
   expect_forgotten(set("machine", "another machine"), "machine: 'another machine' is not");
-  expect_forgotten(set("version", 2), "version: 2 is not supported");
+  expect_forgotten(set("version", 1), "version: 1 is not supported");
   expect_forgotten(set("tasks", "none"), "tasks: \"none\" is not a list");
   expect_forgotten([&] { overwrite("tasks-", "{\"format\": \"cort"); }, "is not JSON");
-  // One bad entry among good ones.
+  // One bad entry among good ones, and one bad duration beside them.
   expect_forgotten(
       [&] {
         edit("tasks-", [](Json& file) { file["tasks"].push_back({{"task", "x"}, {"forward_seconds", -1}}); });
+      },
+      "is negative");
+  expect_forgotten(
+      [&] {
+        edit("tasks-", [](Json& file) { file["durations"].push_back({{"of", "x"}, {"seconds", -1}}); });
       },
       "is negative");
 }
@@ -152,7 +157,7 @@ TEST_F(DamagedTimes, AreForgottenWhole) {
 // An update is always known: it is measured where it is not.
 TEST_F(JobTimesTest, MeasuresAnUpdateOnce) {
   const auto update = [](JobTimes& costs) {
-    return costs.table().find(MeasuredCosts::update_problem)->forward;
+    return costs.table().find_duration(MeasuredCosts::update_name).value();
   };
   JobTimes first(*job_);
   const Seconds kept = update(first);

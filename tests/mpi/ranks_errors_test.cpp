@@ -83,7 +83,7 @@ TEST_F(RankErrors, AStrategyThatDoesNotFit) {
   };
   const std::string all = R"("*": {"n": 2})", two = R"("ranks": 2)";
   const Case cases[] = {
-      {R"("*": {"n": 4})", R"("ranks": 4)", {"s.json", "for 4 ranks, the job has 2", "--ranks 4"}},
+      {R"("*": {"n": 4})", R"("ranks": 4)", {"s.json", "for 4 ranks, the job has 2", "with 4 ranks"}},
       {R"("*": {"n": 4})", two, {"s.json", "layer 'conv'", "2"}},
       {R"("conf": {"n": 2}, )" + all, two, {"'conf' fits no layer of net 'small'"}},
       {R"("conv": {"n": 2})", two, {"layer 'relu'", "net.prototxt:8", "has no configuration"}},

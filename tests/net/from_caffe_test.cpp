@@ -1,13 +1,24 @@
 #include "cortado/net/from_caffe.h"
 
+#include <fmt/format.h>
+#include <set>
+
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/im2col.h"
+#include "cortado/layers/infogain_loss.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/precision.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/layers/source.h"
+#include "cortado/layers/spp.h"
 #include "cortado/net/text_format.h"
 
 #include "tests/net/net_testing.h"
@@ -43,6 +54,8 @@ std::string required_options(std::string_view type) {
       {"ImageData", "image_data_param { source: 'a' batch_size: 1 }"},
       {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
       {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"},
+      {"Parameter", "parameter_param { shape { dim: 1 } }"},
+      {"SPP", "spp_param { pyramid_height: 1 }"},
       {"Tile", "tile_param { tiles: 1 }"}};
   const auto found = options.find(type);
   return found == options.end() ? "" : found->second;
@@ -54,6 +67,51 @@ TEST(FromCaffe, EverySupportedTypeBecomesALayerOfThatType) {
     ASSERT_EQ(declare_error(text), "");
     EXPECT_EQ(declare(text).layer->type(), type);
   }
+}
+
+LayerPtr layer_of(std::string_view type) {
+  return declare("type: '" + std::string(type) + "' " + required_options(type)).layer;
+}
+
+// All types, each by its first output: one that is f32, or bf16, whatever is read, or that follows input 0.
+TEST(FromCaffe, EveryLayerKnowsWhatOfItIsBf16) {
+  const std::set<std::string_view> begin = {"Convolution", "Deconvolution", "InnerProduct"};
+  const std::set<std::string_view> end = {"Accuracy",
+                                          "ArgMax",
+                                          "ContrastiveLoss",
+                                          "Data",
+                                          "DummyData",
+                                          "Embed",
+                                          "EuclideanLoss",
+                                          "HDF5Data",
+                                          "HDF5Output",
+                                          "HingeLoss",
+                                          "ImageData",
+                                          "InfogainLoss",
+                                          "Input",
+                                          "MemoryData",
+                                          "MultinomialLogisticLoss",
+                                          "Reduction",
+                                          "SigmoidCrossEntropyLoss",
+                                          "Softmax",
+                                          "SoftmaxWithLoss"};
+  const auto type_after = [](const Layer& layer, ElementType input) {
+    return output_type(layer, {&input, 1}, 0);
+  };
+  for (std::string_view type : supported_layer_types()) {
+    const LayerPtr layer = layer_of(type);
+    EXPECT_EQ(type_after(*layer, ElementType::f32) == ElementType::bf16, begin.contains(type)) << type;
+    EXPECT_EQ(type_after(*layer, ElementType::bf16) == ElementType::f32, end.contains(type)) << type;
+  }
+}
+
+TEST(FromCaffe, EveryLayerKnowsWhatItMayRunWith) {
+  std::set<std::string> chains;
+  for (std::string_view first : supported_layer_types())
+    for (std::string_view next : supported_layer_types())
+      if (layer_of(first)->may_fuse_with(*layer_of(next))) chains.insert(fmt::format("{} {}", first, next));
+  EXPECT_EQ(chains, (std::set<std::string>{"BatchNorm ReLU", "BatchNorm Scale", "Convolution ReLU",
+                                           "Eltwise ReLU", "InnerProduct ReLU", "Scale ReLU"}));
 }
 
 TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {
@@ -76,6 +134,49 @@ TEST(FromCaffe, SwishAndClipOptions) {
             "net.prototxt:7: layer 'x': clip_param needs both min and max");
   EXPECT_EQ(declare_error("type: 'Clip' clip_param { min: 7 max: 6 }"),
             "net.prototxt:7: layer 'x': min is 7, above max, which is 6; exchange them");
+}
+
+TEST(FromCaffe, ThresholdOptions) {
+  const auto threshold = [](const std::string& text) {
+    return std::get<ThresholdOptions>(as<Pointwise>(declare(text)).function()).threshold;
+  };
+  EXPECT_EQ(threshold("type: 'Threshold'"), 0);
+  EXPECT_EQ(threshold("type: 'Threshold' threshold_param { threshold: 0.25 }"), 0.25);
+  EXPECT_FALSE(declare("type: 'Threshold'").layer->differentiable(0));
+  EXPECT_TRUE(declare("type: 'ReLU6'").layer->differentiable(0));
+}
+
+TEST(FromCaffe, PermuteAndNormalizeOptions) {
+  EXPECT_EQ(as<Permute>(declare("type: 'Permute' permute_param { order: 0 order: 2 order: 3 order: 1 }"))
+                .options()
+                .order,
+            (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(declare_error("type: 'Permute' permute_param { order: 0 order: 0 }"),
+            "net.prototxt:7: layer 'x': order has axis 0 twice; give each axis once");
+  EXPECT_EQ(as<Normalize>(declare("type: 'Normalize'")).options(), (NormalizeOptions{.eps = 1e-10f}));
+  EXPECT_EQ(as<Normalize>(declare("type: 'Normalize' norm_param { across_spatial: false scale_filler {"
+                                  " type: 'constant' value: 20 } channel_shared: false eps: 0.5 }"))
+                .options(),
+            (NormalizeOptions{
+                .across_spatial = false, .channel_shared = false, .eps = 0.5, .filler = {.value = 20}}));
+}
+
+TEST(FromCaffe, UpsampleAndInterpOptions) {
+  const auto upsample = [](const std::string& text) {
+    return std::get<UpsampleOptions>(as<Resampling>(declare("type: 'Upsample' " + text)).options());
+  };
+  EXPECT_EQ(upsample(""), (UpsampleOptions{.scale = 2}));
+  EXPECT_EQ(upsample("upsample_param { scale: 3 mode: BILINEAR }"),
+            (UpsampleOptions{.scale = 3, .mode = UpsampleOptions::Mode::linear}));
+  const auto interp = [](const std::string& text) {
+    return std::get<InterpOptions>(
+        as<Resampling>(declare("type: 'Interp' interp_param { " + text + " }")).options());
+  };
+  EXPECT_EQ(interp("height: 3 width: 4 pad_beg: -1 pad_end: -2"),
+            (InterpOptions{.height = 3, .width = 4, .pad_begin = -1, .pad_end = -2}));
+  EXPECT_EQ(interp("zoom_factor: 3 shrink_factor: 4"), (InterpOptions{.zoom_factor = 3, .shrink_factor = 4}));
+  EXPECT_EQ(declare_error("type: 'Interp' interp_param { zoom_factor: 0 }"),
+            "net.prototxt:7: layer 'x': zoom_factor is 0, must be positive");
 }
 
 TEST(FromCaffe, ShuffleChannelOptions) {
@@ -111,10 +212,17 @@ TEST(FromCaffe, ConvolutionOptions) {
   EXPECT_EQ(pair.pad, (std::vector<int64_t>{0, 3}));
 }
 
+TEST(FromCaffe, Im2colOptions) {
+  EXPECT_EQ(as<Im2col>(declare("type: 'Im2col' convolution_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1"
+                               " dilation: 2 }"))
+                .options(),
+            (Im2colOptions{.kernel = {3, 2}, .stride = {2}, .pad = {1}, .dilation = {2}}));
+}
+
 TEST(FromCaffe, WeightsInAModelFileAreRefused) {
   EXPECT_EQ(load_error("layer { name: 'i' type: 'ReLU' blobs { data: 1 } }"),
             "net.prototxt:1: layer 'i': weights (blobs) within a model file are not read; keep them in a "
-            "caffemodel and give --weights");
+            "caffemodel and load that");
 }
 
 TEST(FromCaffe, WrongOptionsAreRefused) {
@@ -182,6 +290,40 @@ TEST(FromCaffe, LossNormalization) {
   };
   EXPECT_EQ(sigmoid(""), Normalization::batch_size);
   EXPECT_EQ(sigmoid("normalize: true"), Normalization::valid);
+}
+
+TEST(FromCaffe, InfogainLossReadsItsMatrixUnlessItIsABottom) {
+  const std::string options = "infogain_loss_param { axis: 2 source: '" CORTADO_SOURCE_DIR
+                              "/tests/net/infogain_2x2.binaryproto' } loss_param { ignore_label: 3 }";
+  const LayerDeclaration two = declare("type: 'InfogainLoss' bottom: 'x' bottom: 'y' " + options);
+  EXPECT_EQ(as<InfogainLoss>(two).matrix(), (std::vector<float>{1, 0.5, 0.25, 2}));
+  EXPECT_EQ(as<InfogainLoss>(two).options().axis, 2);
+  EXPECT_EQ(as<InfogainLoss>(two).options().ignore_label, 3);
+  const LayerDeclaration three =
+      declare("type: 'InfogainLoss' bottom: 'x' bottom: 'y' bottom: 'h' " + options);
+  EXPECT_TRUE(as<InfogainLoss>(three).matrix().empty());
+  EXPECT_NE(declare_error("type: 'InfogainLoss' infogain_loss_param { source: '/no/such/file' }"), "");
+  EXPECT_NE(declare_error("type: 'InfogainLoss' infogain_loss_param { source: '" CORTADO_SOURCE_DIR
+                          "/tests/net/CMakeLists.txt' }")
+                .find("is no matrix (a BlobProto); check infogain_loss_param.source"),
+            std::string::npos);
+}
+
+TEST(FromCaffe, SppOptions) {
+  EXPECT_EQ(as<Spp>(declare("type: 'SPP' spp_param { pyramid_height: 3 pool: AVE }")).options(),
+            (SppOptions{.pyramid_height = 3, .method = SppOptions::Method::average}));
+  EXPECT_EQ(declare_error("type: 'SPP' spp_param { pyramid_height: 2 pool: STOCHASTIC }"),
+            "net.prototxt:7: layer 'x': SPP with stochastic pooling is not supported; use pool: MAX or AVE");
+  EXPECT_EQ(declare_error("type: 'SPP'"),
+            "net.prototxt:7: layer 'x': pyramid_height must be given and positive");
+}
+
+TEST(FromCaffe, ParameterOptions) {
+  EXPECT_EQ(
+      as<Parameter>(declare("type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }")).options().shape,
+      (Shape{2, 3}));
+  EXPECT_EQ(declare_error("type: 'Parameter'"),
+            "net.prototxt:7: layer 'x': parameter_param.shape must be given, with a dim an axis");
 }
 
 TEST(FromCaffe, ScaleStartsAtOneUnlessAFillerIsGiven) {

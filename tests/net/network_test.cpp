@@ -28,7 +28,7 @@ const Network::Node& node(const Network& network, const std::string& name) {
   return network.nodes().at(network.node(name));
 }
 
-// The rules of layers/precision.h, along a net: bf16 from the first product to the loss.
+// The rules of layers, along a net: bf16 from the first product to the loss.
 TEST(NetworkPrecision, IsOfWhatLiesBetweenProductsAndLosses) {
   const std::string pool =
       "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' top: 'mask' pooling_param { kernel_size: 2 } "

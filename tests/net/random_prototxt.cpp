@@ -28,6 +28,7 @@ const google::protobuf::FieldDescriptor* options_field(const google::protobuf::D
                                                             {"multinomiallogisticloss", "loss"},
                                                             {"deconvolution", "convolution"},
                                                             {"im2col", "convolution"},
+                                                            {"normalize", "norm"},
                                                             {"rnn", "recurrent"},
                                                             {"lstm", "recurrent"}};
   std::string wanted = plain(type);
@@ -71,37 +72,74 @@ const std::vector<std::string>& v0_types() {
 }  // namespace
 
 const std::vector<std::string>& caffe_layer_types() {
-  static const std::vector<std::string> types = {"AbsVal",       "Accuracy",
-                                                 "ArgMax",       "BNLL",
-                                                 "BatchNorm",    "BatchReindex",
-                                                 "Bias",         "Clip",
-                                                 "Concat",       "ContrastiveLoss",
-                                                 "Convolution",  "Crop",
-                                                 "Data",         "Deconvolution",
-                                                 "Dropout",      "DummyData",
-                                                 "ELU",          "Eltwise",
-                                                 "Embed",        "EuclideanLoss",
-                                                 "Exp",          "Filter",
-                                                 "Flatten",      "HDF5Data",
-                                                 "HDF5Output",   "HingeLoss",
-                                                 "Im2col",       "ImageData",
-                                                 "InfogainLoss", "InnerProduct",
-                                                 "Input",        "LRN",
-                                                 "LSTM",         "LSTMUnit",
-                                                 "Log",          "MVN",
-                                                 "MemoryData",   "MultinomialLogisticLoss",
-                                                 "PReLU",        "Parameter",
-                                                 "Pooling",      "Power",
-                                                 "Python",       "RNN",
-                                                 "ReLU",         "Reduction",
-                                                 "Reshape",      "SPP",
-                                                 "Scale",        "ShuffleChannel",
-                                                 "Sigmoid",      "SigmoidCrossEntropyLoss",
-                                                 "Silence",      "Slice",
-                                                 "Softmax",      "SoftmaxWithLoss",
-                                                 "Split",        "Swish",
-                                                 "TanH",         "Threshold",
-                                                 "Tile",         "WindowData"};
+  static const std::vector<std::string> types = {"AbsVal",
+                                                 "Accuracy",
+                                                 "ArgMax",
+                                                 "Axpy",
+                                                 "BNLL",
+                                                 "BatchNorm",
+                                                 "BatchReindex",
+                                                 "Bias",
+                                                 "Clip",
+                                                 "Concat",
+                                                 "ContrastiveLoss",
+                                                 "Convolution",
+                                                 "Crop",
+                                                 "Data",
+                                                 "Deconvolution",
+                                                 "Dropout",
+                                                 "DummyData",
+                                                 "ELU",
+                                                 "Eltwise",
+                                                 "Embed",
+                                                 "EuclideanLoss",
+                                                 "Exp",
+                                                 "Filter",
+                                                 "Flatten",
+                                                 "HDF5Data",
+                                                 "HDF5Output",
+                                                 "HingeLoss",
+                                                 "Im2col",
+                                                 "ImageData",
+                                                 "InfogainLoss",
+                                                 "InnerProduct",
+                                                 "Input",
+                                                 "Interp",
+                                                 "LRN",
+                                                 "LSTM",
+                                                 "LSTMUnit",
+                                                 "Log",
+                                                 "MVN",
+                                                 "MemoryData",
+                                                 "MultinomialLogisticLoss",
+                                                 "Normalize",
+                                                 "PReLU",
+                                                 "Parameter",
+                                                 "Permute",
+                                                 "Pooling",
+                                                 "Power",
+                                                 "Python",
+                                                 "RNN",
+                                                 "ReLU",
+                                                 "ReLU6",
+                                                 "Reduction",
+                                                 "Reshape",
+                                                 "SPP",
+                                                 "Scale",
+                                                 "ShuffleChannel",
+                                                 "Sigmoid",
+                                                 "SigmoidCrossEntropyLoss",
+                                                 "Silence",
+                                                 "Slice",
+                                                 "Softmax",
+                                                 "SoftmaxWithLoss",
+                                                 "Split",
+                                                 "Swish",
+                                                 "TanH",
+                                                 "Threshold",
+                                                 "Tile",
+                                                 "Upsample",
+                                                 "WindowData"};
   return types;
 }
 
@@ -213,7 +251,7 @@ void RandomPrototxt::connect(Layer& layer, const std::string& type) {
   const bool pair = kind.find("loss") != std::string::npos || kind == "accuracy" || kind == "crop" ||
                     kind == "batchreindex" || kind == "eltwise" || kind == "concat" || kind == "filter";
   const bool none = kind == "silence" || kind == "hdf5output";
-  int bottoms = source ? 0 : pair ? 2 : 1;
+  int bottoms = source ? 0 : kind == "axpy" ? 3 : pair ? 2 : 1;
   int tops = kind == "slice" || kind == "split"           ? 2
              : kind.ends_with("data") || kind == "images" ? 2
              : none                                       ? 0
@@ -221,7 +259,8 @@ void RandomPrototxt::connect(Layer& layer, const std::string& type) {
   if (chance(0.08)) bottoms = pick(0, 3);
   if (chance(0.08)) tops = pick(0, 3);
   for (int i = 0; i < bottoms; ++i)
-    layer.add_bottom(i == 1 && kind != "eltwise" && kind != "concat" && chance(0.8) ? "label" : some_blob());
+    layer.add_bottom(i == 1 && pair && kind != "eltwise" && kind != "concat" && chance(0.8) ? "label"
+                                                                                            : some_blob());
   for (int i = 0; i < tops; ++i) {
     const bool in_place = i == 0 && bottoms > 0 && chance(0.15);
     const std::string top = in_place ? layer.bottom(0) : fmt::format("blob{}_{}", made_, i);
@@ -372,10 +411,23 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
     }
   } else if (auto* o = dynamic_cast<caffe::InputParameter*>(&options)) {
     if (o->shape_size() == 0) o->add_shape()->add_dim(pick(1, 5));
+  } else if (auto* o = dynamic_cast<caffe::InfogainLossParameter*>(&options)) {
+    o->set_source(CORTADO_SOURCE_DIR "/tests/net/infogain_2x2.binaryproto");
+  } else if (auto* o = dynamic_cast<caffe::InterpParameter*>(&options)) {
+    o->Clear();
+    o->set_zoom_factor(pick(1, 3));
+  } else if (auto* o = dynamic_cast<caffe::ParameterParameter*>(&options)) {
+    o->mutable_shape()->clear_dim();
+    for (int axis = pick(1, 3); axis > 0; --axis) o->mutable_shape()->add_dim(pick(1, 5));
+  } else if (auto* o = dynamic_cast<caffe::PermuteParameter*>(&options)) {
+    o->clear_order();
+    o->add_order(static_cast<uint32_t>(pick(0, 1)));
   } else if (auto* o = dynamic_cast<caffe::ReshapeParameter*>(&options)) {
     o->mutable_shape()->clear_dim();
     o->mutable_shape()->add_dim(0);
     o->mutable_shape()->add_dim(-1);
+  } else if (auto* o = dynamic_cast<caffe::SPPParameter*>(&options)) {
+    o->set_pyramid_height(static_cast<uint32_t>(pick(1, 2)));
   } else if (auto* o = dynamic_cast<caffe::TileParameter*>(&options)) {
     o->set_tiles(pick(1, 3));
   }

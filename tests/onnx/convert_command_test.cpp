@@ -73,7 +73,7 @@ TEST(ConvertCommand, WrongWordsAreErrors) {
   expect_error("none.onnx --output a", "none.onnx");
   expect_error("model.onnx --output a --weights w.caffemodel", "an ONNX model has its weights");
   expect_error("model.onnx --output a --input-shape 3xx2", "give extents like 3x227x227");
-  expect_error("net.prototxt --output a.onnx", "its layers have weights; give them with --weights");
+  expect_error("net.prototxt --output a.onnx", "its layers have weights; give them, too");
   expect_error("net.prototxt --output a.onnx --loss", "--loss is for an ONNX model");
   expect_error("model.onnx", "--output");
   EXPECT_FALSE(folder.has("a.prototxt"));

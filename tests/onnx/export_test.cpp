@@ -123,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         LayerCase{"Log", images, LAYER("Log", "log_param { base: 10 scale: 2 shift: 1 }")},
         LayerCase{"Swish", images, LAYER("Swish", "swish_param { beta: 1.5 }")},
         LayerCase{"Clip", images, LAYER("Clip", "clip_param { min: 0.4 max: 0.9 }")},
+        LayerCase{"Relu6", images, LAYER("ReLU6", "")},
         LayerCase{"Elu", images, LAYER("ELU", "elu_param { alpha: 0.5 }")},
         LayerCase{"Bnll", images, LAYER("BNLL", "")},
         LayerCase{"Dropout", images, LAYER("Dropout", "dropout_param { dropout_ratio: 0.3 }")},

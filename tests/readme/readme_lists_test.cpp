@@ -50,7 +50,7 @@ TEST(Readme, EveryLayerOfCaffeIsInOneOfTheLists) {
   }
   // Every message of options in caffe.proto is some layer's.
   const auto& layer = *caffe::LayerParameter::descriptor();
-  std::set<std::string> known{"transform", "loss", "recurrent"};
+  std::set<std::string> known{"transform", "loss", "recurrent", "norm"};
   for (std::string type : testing::caffe_layer_types()) {
     for (char& c : type) c = static_cast<char>(std::tolower(c));
     known.insert(type);

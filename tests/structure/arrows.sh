@@ -50,4 +50,10 @@ for folder in "$root"/*/; do
     bad=1
   done < <(grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/[a-z]+/' "$folder" || true)
 done
+# The implementations of kernels are chosen by kernels/select.h: no other room names one.
+if grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/kernels/(native|onednn|reference|winograd)/' "$root" |
+  grep -vE '^[^:]*/cortado/kernels/'; then
+  echo "only the room 'kernels' may include its implementations"
+  bad=1
+fi
 exit $bad

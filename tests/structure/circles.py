@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """There is no circle of includes, neither of units nor of rooms. A unit is a header with all that implements it, whatever
    the names of the files: the source of its name, the sources of its room that define functions which it declares, and
-   the headers that define the nested types which it declares.
+   the headers that define the nested types which it declares. Lists of rows (.def) count as what the macros that read
+   them make of them.
    circles.py SOURCES     the folder src/cortado"""
 import pathlib
 import re
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from functions import blanked, functions_of
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"cortado/([^"]+)"', re.MULTILINE)
+LIST = re.compile(r'^#define (\w+)\(name, \.\.\.\)((?:.*\\\n)*.*)\n#include "cortado/([^"]+\.def)"$', re.MULTILINE)
 NAME = re.compile(r"((?:\w+(?:<[^<>()]*>)?::)*~?\w+)\s*\((.*)", re.DOTALL)
 DECLARED = re.compile(r"^[A-Za-z_\[][^\n;{}()=]*?\b(\w+)\(([^;]*?)\)(?: noexcept)?;", re.MULTILINE)
 TYPE = re.compile(r"\b(?:class|struct)\s+((?:\w+::)*\w+)\s*(?:final\s*)?(?::[^;{()]*)?\{")
@@ -35,6 +37,16 @@ def without_anonymous(text):
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
     return kept + text[end:]
+
+
+def with_rows(text, root):
+    """The text with the rows of the lists that it includes, as the macro before each list writes them."""
+    def written(match):
+        macro, body, file = match.groups()
+        names = re.findall(rf"^{macro}\((\w+)", (root / file).read_text(), re.MULTILINE)
+        return "\n".join(re.sub(r"#*\bname\b#*", name, body.replace("\\\n", "")).strip() for name in names)
+
+    return LIST.sub(written, text)
 
 
 def types_of(parameters):
@@ -184,5 +196,6 @@ def main():
 
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])
-    raw = {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.suffix in (".h", ".cpp")}
+    raw = {str(path.relative_to(root)): with_rows(path.read_text(), root)
+           for path in sorted(root.rglob("*")) if path.suffix in (".h", ".cpp")}
     sys.exit(main())

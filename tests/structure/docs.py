@@ -59,7 +59,7 @@ def check_pages(root, pages):
 def check_files(root, pages):
     """`folder/file.ext` in a page is below the root or below src/cortado."""
     folders = [p.name for p in root.iterdir() if p.is_dir()] + [p.name for p in (root / "src/cortado").iterdir()]
-    name = re.compile(r"`((?:%s)/[\w./-]+\.(?:h|cpp|py|sh|json|prototxt|proto|md))`" % "|".join(map(re.escape, folders)))
+    name = re.compile(r"`((?:%s)/[\w./-]+\.(?:h|cpp|def|py|sh|json|prototxt|proto|md))`" % "|".join(map(re.escape, folders)))
     for page, text in pages.items():
         for file in name.findall(text):
             at = [root / file, root / "src/cortado" / file]

@@ -4,9 +4,10 @@
     tests/structure/quiet.py ROOT
 """
 
-import pathlib
 import re
 import sys
+
+from lines_of_code import check
 
 WORDS = {
     "prints": r"\bstd::(cout|cerr|clog|print|println)\b|\bfmt::print(ln)?\s*\(|(?<![\w.>])v?(printf|puts|putchar|perror)\s*\(|"
@@ -16,7 +17,7 @@ WORDS = {
     r"\bsigaction\s*\(|\bstd::(signal|raise|set_terminate|atexit)\s*\(",
 }
 
-# Rooms and files that may, each with its reason. One that does not is a fault of this list.
+# Rooms and files that may.
 EXCEPTIONS = {
     "app": "the command",
     "terminal": "the command's lines on a terminal; api uses no terminal",
@@ -24,32 +25,10 @@ EXCEPTIONS = {
 }
 
 
-def code_of(text):
-    """Without comments; lines stay where they are."""
-    text = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.S)
-    return [re.sub(r"(?<!:)//.*", "", line) for line in text.split("\n")]
-
-
-def main():
-    rooms = pathlib.Path(sys.argv[1]) / "src/cortado"
-    faults, used, files = [], set(), 0
-    for file in sorted([*rooms.rglob("*.cpp"), *rooms.rglob("*.h")]):
-        name = file.relative_to(rooms)
-        files += 1
-        for number, line in enumerate(code_of(file.read_text()), 1):
-            for what, pattern in WORDS.items():
-                if not re.search(pattern, line):
-                    continue
-                reason = {str(name), name.parts[0]} & set(EXCEPTIONS)
-                used |= reason
-                if not reason:
-                    faults.append(f"src/cortado/{name}:{number}: {what}: {line.strip()}; hand it to the caller")
-    faults += [f"tests/structure/quiet.py: {name} needs no exception" for name in sorted(set(EXCEPTIONS) - used)]
-    if files < 300:
-        sys.exit(f"only {files} files in {rooms}")
-    print("\n".join(faults) or f"{files} files")
-    sys.exit(bool(faults))
+def fault_of(line):
+    found = [what for what, pattern in WORDS.items() if re.search(pattern, line)]
+    return f"{', '.join(found)}; hand it to the caller" if found else None
 
 
 if __name__ == "__main__":
-    main()
+    check(sys.argv[1], fault_of, EXCEPTIONS)

@@ -7,8 +7,8 @@ bad=0
 lines() { find "$@" -type f | xargs cat | wc -l; }
 
 app=$(lines "$root/src/cortado/app" -name '*.h' -o -name '*.cpp')
-if ((app > 2400)); then
-  echo "src/cortado/app has $app lines, at most 2400"
+if ((app > 2500)); then
+  echo "src/cortado/app has $app lines, at most 2500"
   bad=1
 fi
 for room in app auto compile measure program; do

@@ -90,12 +90,12 @@ CutComparison compare(const Network& network, const std::string& strategy, int r
 // A job that loses sums of gradients: each rank keeps its own addend.
 class LosingSums : public testing::ForwardingCommunicator {
  public:
-  using ForwardingCommunicator::allreduce;
   using ForwardingCommunicator::ForwardingCommunicator;
 
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float*, int64_t count) override {
-    return ForwardingCommunicator::allreduce(group, lost_.emplace_back(static_cast<size_t>(count)).data(),
-                                             count);
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, ElementPointer values,
+                                          int64_t count) override {
+    if (values.type == ElementType::f32) values = lost_.emplace_back(static_cast<size_t>(count)).data();
+    return ForwardingCommunicator::allreduce(group, values, count);
   }
 
  private:

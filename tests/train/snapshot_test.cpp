@@ -235,7 +235,7 @@ TEST(SnapshotSize, BeyondCaffesLimitIsRefusedBeforeTraining) {
   EXPECT_EQ(
       refusal("20000", SnapshotFormat::caffe, 1),
       "s.prototxt: snapshot_format: the .caffemodel of this net would have 2.24 GiB, Caffe's binary files "
-      "hold 2 GiB; give snapshot_format: HDF5 or --snapshot-format cortado");
+      "hold 2 GiB; give the snapshot format HDF5 or cortado");
   EXPECT_EQ(refusal("10000", SnapshotFormat::caffe, 1), "");
   EXPECT_NE(
       refusal("10000", SnapshotFormat::caffe, 2).find("the .solverstate of this net would have 2.24 GiB"),

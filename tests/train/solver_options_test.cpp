@@ -113,9 +113,9 @@ TEST(OverrideField, RefusesWhatItCannotSet) {
     return "";
   };
   EXPECT_EQ(complaint("base_ lr=1"),
-            "--set base_ lr: solver files have no such field; did you mean 'base_lr'?");
-  EXPECT_EQ(complaint("max_iter=ten"), "--set max_iter: 'ten' is no int32");
-  EXPECT_EQ(complaint("max_iter=10x"), "--set max_iter: '10x' is no int32");
+            "set base_ lr: solver files have no such field; did you mean 'base_lr'?");
+  EXPECT_EQ(complaint("max_iter=ten"), "set max_iter: 'ten' is no int32");
+  EXPECT_EQ(complaint("max_iter=10x"), "set max_iter: '10x' is no int32");
   EXPECT_NE(complaint("max_iter").find("key=value"), std::string::npos);
   EXPECT_NE(complaint("snapshot_format=ZIP").find("known: HDF5, BINARYPROTO"), std::string::npos);
   EXPECT_NE(complaint("train_state=1").find("fields of its own"), std::string::npos);

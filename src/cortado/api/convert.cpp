@@ -63,8 +63,7 @@ std::unique_ptr<WeightedNet> read_weighted(const std::string& net, const std::st
   auto result = std::make_unique<WeightedNet>(WeightedNet{std::move(loaded), {}, {}, std::move(notices)});
   const Network& network = result->loaded.network;
   if (network.parameters().empty()) return result;
-  if (weights.empty())
-    throw UserError(fmt::format("{}: its layers have weights; give them with --weights", net));
+  if (weights.empty()) throw UserError(fmt::format("{}: its layers have weights; give them, too", net));
   result->weights = read_any_weights(weights, network);
   result->match = match_weights(network, result->weights, weights, same_name_of(weights));
   if (!result->match.unmatched_layers.empty())

@@ -7,6 +7,7 @@
 #include "cortado/api/error.h"
 #include "cortado/api/job.h"
 #include "cortado/api/machine.h"
+#include "cortado/api/net.h"
 #include "cortado/api/network.h"
 #include "cortado/api/plan.h"
 #include "cortado/api/simulation.h"
@@ -14,3 +15,4 @@
 #include "cortado/api/strategy.h"
 #include "cortado/api/tensor.h"
 #include "cortado/api/trainer.h"
+#include "cortado/api/weights.h"

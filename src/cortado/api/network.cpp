@@ -6,6 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/net/declare_net.h"
+#include "cortado/net/from_caffe.h"
 #include "cortado/net/read_net.h"
 #include "cortado/net/source_override.h"
 #include "cortado/report/plan_report.h"
@@ -44,12 +45,27 @@ TensorIndex tensor_named(const cortado::Network& network, const std::string& nam
       fmt::format("net '{}' has no tensor '{}'{}", network.name(), name, did_you_mean(name, known)));
 }
 
+ParameterIndex parameter_named(const cortado::Network& network, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (ParameterIndex p : indices(network.parameters())) {
+    if (network.parameters()[p].name == name) return p;
+    known.push_back(network.parameters()[p].name);
+  }
+  throw UserError(
+      fmt::format("net '{}' has no parameter '{}'{}", network.name(), name, did_you_mean(name, known)));
+}
+
 cortado::Precision precision_of(Precision precision) {
   return precision == Precision::bf16 ? cortado::Precision::bf16 : cortado::Precision::f32;
 }
 
 Shape shape_of(const cortado::Shape& shape) { return {shape.extents().begin(), shape.extents().end()}; }
 cortado::Shape shape_of(const Shape& shape) { return cortado::Shape(std::span(shape)); }
+
+std::vector<std::string> layer_types() {
+  const std::vector<std::string_view> types = supported_layer_types();
+  return {types.begin(), types.end()};
+}
 
 Network Network::from_file(const std::string& path, const NetworkOptions& options) {
   return network_of(read_net(path), options);

@@ -24,6 +24,9 @@ struct NetworkOptions {
   Precision precision = Precision::f32;
 };
 
+// Types of Caffe's layers that can be in a network, in alphabetical order.
+std::vector<std::string> layer_types();
+
 // A network of a Caffe prototxt. A value: copies share what they hold, which never changes.
 class Network {
  public:

@@ -57,6 +57,13 @@ CallbackReader::Fill fill_of(const Data::Source& source, const ReaderOptions& op
 
 }  // namespace
 
+std::unique_ptr<Reader> reader_of(const Data::Source& source, const ReaderOptions& options,
+                                  std::vector<cortado::Shape> shapes) {
+  const Phase phase = options.phase == cortado::Phase::train ? Phase::train : Phase::test;
+  CallbackReader::Fill fill = fill_of(source, options, batch_size_of(shapes[0]), phase);
+  return std::make_unique<CallbackReader>(std::move(shapes), std::move(fill));
+}
+
 OpenReader DataReaders::opener() {
   return [this](const SourceOptions& source, const ReaderOptions& options) { return open(source, options); };
 }
@@ -66,9 +73,7 @@ std::unique_ptr<Reader> DataReaders::open(const SourceOptions& source, const Rea
   opened_.insert(options.layer_name);
   const Data::Source* own = data_.find(options.layer_name, phase);
   if (own == nullptr) return open_reader(source, options);
-  std::vector<cortado::Shape> shapes = shapes_of(source, options, own->sample_shapes);
-  CallbackReader::Fill fill = fill_of(*own, options, batch_size_of(shapes[0]), phase);
-  return std::make_unique<CallbackReader>(std::move(shapes), std::move(fill));
+  return reader_of(*own, options, shapes_of(source, options, own->sample_shapes));
 }
 
 void DataReaders::check_used() const {

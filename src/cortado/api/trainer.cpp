@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/api/impl/job.h"
+#include "cortado/api/impl/net.h"
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/solver.h"
 #include "cortado/api/impl/strategy.h"
@@ -11,7 +12,6 @@
 #include "cortado/auto/job_cut.h"
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
-#include "cortado/base/nearest_name.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/spoken_order.h"
 
@@ -59,18 +59,11 @@ TrainerOptions checked(TrainerOptions options) {
   check_kernels(cut_of(options), as_field);
   if (options.threads < 0)
     throw UserError(fmt::format("threads {}: give 1 or more; 0: as many as OpenMP gives", options.threads));
+  if (options.open_nets && options.job.size() > 1)
+    throw UserError(
+        fmt::format("open_nets: a net is open on one rank alone; the job has {}", options.job.size()));
   if (options.threads == 0) options.threads = compute_threads();
   return options;
-}
-
-ParameterIndex parameter_named(const cortado::Network& network, const std::string& name) {
-  std::vector<std::string_view> known;
-  for (ParameterIndex p : indices(network.parameters())) {
-    if (network.parameters()[p].name == name) return p;
-    known.push_back(network.parameters()[p].name);
-  }
-  throw UserError(
-      fmt::format("net '{}' has no parameter '{}'{}", network.name(), name, did_you_mean(name, known)));
 }
 
 // Returns a rank's part of a tensor as bytes: the ends of its box, then its values in spoken order.
@@ -104,6 +97,12 @@ void StopToken::request_snapshot() const noexcept { impl_->flags.snapshot = true
 bool StopToken::stop_requested() const noexcept { return impl_->flags.stop; }
 void StopToken::reset() const noexcept { impl_->flags.stop = impl_->flags.snapshot = false; }
 
+void Observers::iteration_begins(int64_t iteration) {
+  for (Observer* observer : observers_) observer->iteration_begins(iteration);
+}
+void Observers::gradients(int64_t iteration) {
+  for (Observer* observer : observers_) observer->gradients(iteration);
+}
 void Observers::iteration(const IterationReport& report) {
   if (report.updated) last_loss_ = report.loss;
   const Iteration iteration = iteration_of(report);
@@ -145,7 +144,8 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
           .select_kernels = select,
           .open_reader = readers.opener(),
           .notice = options.notice,
-          .keep_tensors = options.keep_tensors});
+          .keep_tensors = options.keep_tensors,
+          .open_nets = options.open_nets});
 }
 
 Communicator& Trainer::Impl::ranks() const { return options.job.impl().communicator; }
@@ -188,6 +188,11 @@ void Trainer::Impl::refuse(const std::string& tensor) const {
                   trainer->train_net().network().name(), tensor));
 }
 
+void Trainer::Impl::require_open_nets() const {
+  if (!options.open_nets)
+    throw UserError("the trainer's nets are not open; make it with TrainerOptions::open_nets");
+}
+
 Trainer::Trainer(const Solver& solver, const Data& data, const TrainerOptions& options)
     : impl_(std::make_unique<Impl>(solver, data, options)) {}
 Trainer::Trainer(Trainer&&) noexcept = default;
@@ -221,14 +226,14 @@ Tensor Trainer::tensor(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
   const TensorIndex index = tensor_named(executor.network(), name);
   const bool reported = static_cast<bool>(executor.program().placement->report_values[index]);
-  if (!reported && !impl_->options.keep_tensors) impl_->refuse(name);
+  if (!reported && !impl_->keeps_tensors()) impl_->refuse(name);
   return impl_->whole(name, executor.tensor(index), executor.tensor_box(index));
 }
 
 Tensor Trainer::gradient(const std::string& name) const {
   const Executor& executor = impl_->trainer->executor();
   const TensorIndex index = tensor_named(executor.network(), name);
-  if (!impl_->options.keep_tensors) impl_->refuse(name);
+  if (!impl_->keeps_tensors()) impl_->refuse(name);
   return impl_->whole(name, executor.gradient(index), executor.gradient_box(index));
 }
 
@@ -267,6 +272,29 @@ std::string Trainer::snapshot(const std::string& prefix) {
 Trainer::Restored Trainer::restore(const std::string& snapshot) {
   const auto [path, fault] = impl_->trainer->restore(snapshot);
   return {path, fault};
+}
+
+Net Trainer::net() {
+  impl_->require_open_nets();
+  return Net(std::make_unique<Net::Impl>(impl_->trainer->open_net(), impl_->trainer->train_net().loaded(),
+                                         impl_->options.threads));
+}
+
+int Trainer::test_nets() const { return static_cast<int>(impl_->trainer->test_nets()); }
+
+Net Trainer::test_net(int index) {
+  impl_->require_open_nets();
+  if (index < 0 || index >= test_nets())
+    throw UserError(fmt::format("there is no test net {}; the solver has {}", index, test_nets()));
+  const auto number = static_cast<size_t>(index);
+  return Net(std::make_unique<Net::Impl>(impl_->trainer->open_test_net(number),
+                                         impl_->trainer->test_net(number).loaded(), impl_->options.threads));
+}
+
+void Trainer::update() {
+  impl_->require_open_nets();
+  const ComputeThreads threads(impl_->options.threads);
+  impl_->trainer->update();
 }
 
 int64_t Trainer::skipped_records() const { return impl_->trainer->skipped_records(); }

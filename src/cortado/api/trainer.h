@@ -9,10 +9,12 @@
 
 #include "cortado/api/data.h"
 #include "cortado/api/job.h"
+#include "cortado/api/net.h"
 #include "cortado/api/network.h"
 #include "cortado/api/solver.h"
 #include "cortado/api/strategy.h"
 #include "cortado/api/tensor.h"
+#include "cortado/api/weights.h"
 
 namespace cortado::api {
 
@@ -24,6 +26,7 @@ struct TrainerOptions {
   std::string kernels{};      // only this implementation, or "measured"; empty: the best of all
   bool fast_math = false;     // kernels with larger rounding errors, too
   bool keep_tensors = false;  // every tensor and gradient can be read, at the price of their memory
+  bool open_nets = false;     // net() and test_net() are there, at the price of memory and speed; one rank
   std::function<void(const std::string&)> notice{};  // a line that is worth knowing; any thread
 };
 
@@ -72,15 +75,14 @@ struct TestResult {
 class Observer {
  public:
   virtual ~Observer() = default;
+  virtual void iteration_begins(int64_t /*iteration*/) {}
+  // With TrainerOptions::open_nets: net() has the gradients of the iteration's last batch, and may be given
+  // others; the parameters are updated by them next.
+  virtual void gradients(int64_t /*iteration*/) {}
   virtual void iteration(const Iteration&) {}
   virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
   virtual void test(const TestResult&) {}
   virtual void snapshot(int64_t /*iteration*/, const std::string& /*path*/) {}  // at rank 0 alone
-};
-
-// Layers that only the network, or only a file of weights, has.
-struct PassedOver {
-  std::vector<std::string> of_network, of_file;
 };
 
 // Trains a network. Any number of trainers may be in a process, each used by one thread at a time; they do
@@ -129,6 +131,15 @@ class Trainer {
     std::string fault;  // of the one that was asked for; empty: none
   };
   Restored restore(const std::string& snapshot);
+
+  // With TrainerOptions::open_nets, between the calls of this trainer: its own nets, with its parameters,
+  // data and last batch, to be run part by part. They must not outlive the trainer.
+  Net net();
+  int test_nets() const;
+  Net test_net(int index);
+  // Updates the parameters by the gradients that net() has for them, as an iteration of step() ends, without
+  // counting one.
+  void update();
 
   int64_t skipped_records() const;  // broken ones, each counted once; all ranks call it
 

@@ -14,8 +14,8 @@ struct Command {
 };
 
 // Each adds one subcommand. Option names are written with dashes ("--sighup-effect"); main() also takes them
-// as Caffe writes them ("-sighup_effect"). `command_line`: as it was typed, for the pages.
-Command add_train_command(CLI::App& app);
+// as Caffe writes them ("-sighup_effect"). `command_line`: as it was typed, for what is written of it.
+Command add_train_command(CLI::App& app, const std::string& command_line);
 Command add_test_command(CLI::App& app);
 Command add_classify_command(CLI::App& app);
 Command add_extract_command(CLI::App& app);
@@ -28,5 +28,6 @@ Command add_show_command(CLI::App& app);
 Command add_machine_command(CLI::App& app);
 Command add_data_command(CLI::App& app);
 Command add_device_query_command(CLI::App& app);
+Command add_help_command(CLI::App& app);
 
 }  // namespace cortado

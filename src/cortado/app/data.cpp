@@ -133,6 +133,13 @@ void add_set_verbs(Verbs& verbs) {
   positional(mnist, "labels", arguments.second, "train-labels-idx1-ubyte");
   positional(mnist, "out", arguments.output, "database to make");
   add_force(*mnist, arguments);
+  CLI::App* leveldb = verbs.add("leveldb", "a LevelDB database to an LMDB", [](const DataArguments& a) {
+    print_written(import_leveldb(a.first, a.output, a.import), a.output);
+  });
+  positional(leveldb, "db", arguments.first, "LevelDB folder");
+  positional(leveldb, "out", arguments.output, "database to make");
+  add_force(*leveldb, arguments);
+  refuse_empty_names(*leveldb, {"db", "out"});
   refuse_empty_names(*cifar, {"dir", "out"});
   refuse_empty_names(*mnist, {"images", "labels", "out"});
 }

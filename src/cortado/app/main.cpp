@@ -32,11 +32,11 @@ void run_command(int count, const char* const* words) {
   app.allow_extras();  // handed down to the subcommands; refuse_unknown_arguments looks at the rest
   const std::string line = command_line(count, words);
   std::vector<Command> commands{
-      add_train_command(app),       add_test_command(app),       add_classify_command(app),
-      add_extract_command(app),     add_time_command(app, line), add_verify_command(app),
-      add_plan_command(app, line),  add_machine_command(app),    add_simulate_command(app, line),
-      add_show_command(app),        add_data_command(app),       add_convert_command(app),
-      add_device_query_command(app)};
+      add_train_command(app, line),  add_test_command(app),       add_classify_command(app),
+      add_extract_command(app),      add_time_command(app, line), add_verify_command(app),
+      add_plan_command(app, line),   add_machine_command(app),    add_simulate_command(app, line),
+      add_show_command(app),         add_data_command(app),       add_convert_command(app),
+      add_device_query_command(app), add_help_command(app)};
 
   std::vector<std::string> arguments = normalized_arguments(count, words);
   std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes

@@ -27,6 +27,8 @@
 #include "cortado/train/snapshot_names.h"
 #include "cortado/train/trainer.h"
 #include "cortado/train/training_curves.h"
+#include "cortado/train/training_events.h"
+#include "cortado/train/training_folder.h"
 #include "cortado/train/training_log.h"
 #include "cortado/train/warnings.h"
 
@@ -34,10 +36,13 @@ namespace cortado {
 namespace {
 
 struct TrainArguments {
+  std::string command_line;
   std::string solver, weights, snapshot, log, plot, trace, snapshot_format, log_format;
   int level = 0;
   std::string stages;
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
+  std::string output, tensorboard;
+  int64_t histograms = 0;
   std::vector<std::string> overrides;
   NetOverrides nets;
   int reader_threads = 1;
@@ -87,6 +92,8 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
   facts.push_back({"--trace", a.trace});
+  facts.push_back({"--output", a.output});
+  facts.push_back({"--tensorboard", fmt::format("{} every {}", a.tensorboard, a.histograms)});
   check_same_start(a.job.cut, job, std::move(facts));
 }
 
@@ -98,6 +105,7 @@ CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, con
   files.writes("--log", a.log);
   files.writes("--plot", a.plot);
   files.writes("--trace", a.trace);
+  files.writes_into("--tensorboard", a.tensorboard);
   add_files(files, nets.train.file);
   std::set<std::string> added = {nets.train.file.path};
   for (const SolverNet& test : nets.tests)
@@ -134,6 +142,41 @@ std::unique_ptr<TrainingObserver> display_of(const TrainArguments& a, const Solv
   return std::make_unique<TrainingLines>(options);
 }
 
+// What watches a training: the display, and what the options ask for.
+struct Watchers {
+  Watchers(const TrainArguments& a, const SolverOptions& options, Trainer& trainer, Communicator& job)
+      : first(job.rank() == 0), display(display_of(a, options, trainer, first)), last(trainer.executor()) {
+    trainer.watch(parent);
+    trainer.watch(*display);
+    if (!a.log.empty() && first) {
+      log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());
+      trainer.watch(*log);
+    }
+    if (!a.plot.empty()) trainer.watch(curves);
+    if (!a.tensorboard.empty()) {
+      events = std::make_unique<TrainingEvents>(
+          TrainingEvents::Options{a.tensorboard, a.histograms, !a.snapshot.empty(), first}, trainer);
+      trainer.watch(*events);
+    }
+    if (!a.trace.empty()) trainer.watch(last);
+  }
+  // Ends the display, and writes what is written at the end.
+  void end(const TrainArguments& a, const Trainer& trainer, Communicator& job) {
+    display.reset();
+    if (!a.plot.empty() && first)
+      write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
+    if (!a.trace.empty()) write_job_trace(a.trace, trainer.executor(), last.timeline(), job);
+  }
+
+  bool first;
+  JobObserver parent;
+  std::unique_ptr<TrainingObserver> display;
+  std::unique_ptr<TrainingLog> log;
+  TrainingCurves curves;
+  std::unique_ptr<TrainingEvents> events;
+  LastTimeline last;
+};
+
 // The arguments and the job must outlive the options.
 Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& options, Communicator& job) {
   return {.reader_threads = a.reader_threads,
@@ -150,13 +193,43 @@ Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& o
           .notice = print_notice};
 }
 
-void run_train(const TrainArguments& a) {
-  if (!a.snapshot.empty() && !a.weights.empty()) {
+void check_options(const TrainArguments& a) {
+  if (!a.snapshot.empty() && !a.weights.empty())
     throw UserError("--snapshot and --weights: give one; a snapshot holds its weights");
-  }
-  if (!a.plot.empty() && !a.plot.ends_with(".svg")) {
+  if (!a.output.empty() && !(a.log.empty() && a.plot.empty()))
+    throw UserError("--output, --log and --plot: give --output or the others; its folder has log and curve");
+  if (!a.plot.empty() && !a.plot.ends_with(".svg"))
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
-  }
+}
+
+// Makes the folder of --output; returns what fills it, at the first rank.
+std::unique_ptr<TrainingFolder> make_output(const TrainArguments& a, Communicator& job) {
+  std::unique_ptr<TrainingFolder> folder;
+  at_first_rank(&job, [&] {
+    if (!a.output.empty()) folder = std::make_unique<TrainingFolder>(a.output, a.snapshot);
+    return std::string();
+  });
+  return folder;
+}
+
+// Writes what is run into the folder of --output.
+void begin_output(const TrainArguments& a, caffe::SolverParameter solver, const Trainer& trainer,
+                  std::vector<std::string> inputs, int ranks, TrainingFolder& folder) {
+  solver = with_found_nets(std::move(solver), a.solver);
+  solver.set_snapshot_prefix(trainer.solver().snapshot_prefix);
+  inputs.push_back(a.solver);
+  inputs.push_back(a.job.cut.strategy);
+  folder.begin({.command = a.command_line,
+                .snapshot = a.snapshot,
+                .first_iteration = trainer.iteration(),
+                .ranks = ranks,
+                .net = trainer.train_net().network().name(),
+                .inputs = std::move(inputs)},
+               solver, trainer.strategy());
+}
+
+void run_train(TrainArguments a) {
+  check_options(a);
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
   caffe::SolverParameter message = solver_message(a);
@@ -168,6 +241,11 @@ void run_train(const TrainArguments& a) {
   print_warnings(fields_without_effect(message, a.solver));
   print_warnings(warnings_of(nets));
   print_warnings(precision_warnings(a.nets.precision));
+  const std::unique_ptr<TrainingFolder> output = make_output(a, *job);
+  if (!a.output.empty()) {
+    a.log = log_in(a.output);
+    options.snapshot_prefix = prefix_in(a.output, options.snapshot_prefix);
+  }
   const CommandFiles files = files_of(a, options, nets);
   check_command_files(files, *job);
   check_same_training(a, message, nets, *job);
@@ -182,37 +260,41 @@ void run_train(const TrainArguments& a) {
   });
   check_same_start(a.job.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
 
-  std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
-  JobObserver parent;
-  trainer.watch(parent);
-  trainer.watch(*display);
-  std::unique_ptr<TrainingLog> log;
-  if (!a.log.empty() && first) {
-    log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty());
-    trainer.watch(*log);
+  if (output) {
+    begin_output(a, message, trainer, started_from, job->size(), *output);
+    trainer.watch(*output);
   }
-  TrainingCurves curves;
-  if (!a.plot.empty()) trainer.watch(curves);
-  LastTimeline last(trainer.executor());
-  if (!a.trace.empty()) trainer.watch(last);
-
+  Watchers watchers(a, options, trainer, *job);
   print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
   StopFlags flags;
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
       flags.stop, flags.snapshot);
   const bool ended = trainer.run(flags);
-  display.reset();
-  if (!a.plot.empty() && first)
-    write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
-  if (!a.trace.empty()) write_job_trace(a.trace, trainer.executor(), last.timeline(), *job);
+  watchers.end(a, trainer, *job);
+  if (output) output->write_course();
   print_end(trainer, !ended || flags.stop);
+}
+
+void add_watching_options(CLI::App& command, TrainArguments& a) {
+  command.add_option("--output", a.output,
+                     "Make this folder, with the log, a table of tests, curves, snapshots, solver and "
+                     "strategy; one of a training that goes on is taken");
+  command.add_option("--log", a.log, "Write one JSON object a line for each iteration and test");
+  command.add_option("--plot", a.plot, "Draw the loss and test curves (SVG) at the end");
+  command.add_option("--trace", a.trace,
+                     "Write the last iteration's steps, for Perfetto or chrome://tracing");
+  command.add_option("--tensorboard", a.tensorboard,
+                     "Write losses, tests and speed into this folder, for TensorBoard to watch");
+  add_number(command, "--tensorboard-histograms", a.histograms, 0, most_iterations,
+             "With --tensorboard: iterations between two histograms of each weight; 0: none");
 }
 
 }  // namespace
 
-Command add_train_command(CLI::App& app) {
+Command add_train_command(CLI::App& app, const std::string& command_line) {
   auto a = std::make_shared<TrainArguments>();
+  a->command_line = command_line;
   CLI::App* command = app.add_subcommand("train", "Train a network by a solver file");
   command->add_option("--solver", a->solver, "Solver file (prototxt)")->required();
   command->add_option("--weights", a->weights, "Start from these weights: a.caffemodel,b.h5,c.safetensors");
@@ -230,10 +312,7 @@ Command add_train_command(CLI::App& app) {
   add_precision_option(*command, a->nets.precision);
   add_source_option(*command, "--source", a->nets.sources, "the training net");
   add_source_option(*command, "--test-source", a->nets.test_sources, "the test nets");
-  command->add_option("--log", a->log, "Write one JSON object a line for each iteration and test");
-  command->add_option("--plot", a->plot, "Draw the loss and test curves (SVG) at the end");
-  command->add_option("--trace", a->trace,
-                      "Write the last iteration's steps, for Perfetto or chrome://tracing");
+  add_watching_options(*command, *a);
   auto formats = CLI::IsMember({"cortado", "caffe", "hdf5"});
   command
       ->add_option("--snapshot-format", a->snapshot_format,
@@ -256,10 +335,13 @@ Command add_train_command(CLI::App& app) {
                                "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
                                "--log shapes.jsonl --plot "
                                "shapes.svg",
+                               "cortado train --solver examples/shapes/solver.prototxt --output demo/first "
+                               "--tensorboard demo/first/events",
                                "cortado train --solver examples/shapes/solver.prototxt --snapshot "
                                "demo/shapes_iter_2000.solverstate",
                                "cortado train --solver examples/shapes/solver.prototxt --ranks 2"}));
-  refuse_empty_names(*command, {"--solver", "--weights", "--snapshot", "--log", "--plot", "--trace"});
+  refuse_empty_names(*command, {"--solver", "--weights", "--snapshot", "--log", "--plot", "--trace",
+                                "--output", "--tensorboard"});
   return {command, [a] { run_train(*a); }};
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cortado/base/text.h"
+
 namespace cortado {
 namespace {
 
@@ -11,14 +13,6 @@ using Json = nlohmann::ordered_json;
 
 std::string name_of(int64_t of_class, const std::vector<std::string>& labels) {
   return labels.empty() ? std::to_string(of_class) : labels[static_cast<size_t>(of_class)];
-}
-
-// RFC 4180: quoted where it must be.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ NetFile net_in(const NetFile& file, const caffe::NetState& state) {
   return net;
 }
 
-bool is_source(const caffe::LayerParameter& layer) { return layer.bottom_size() == 0; }
+// A layer Parameter reads nothing either, but brings no samples in.
+bool is_source(const caffe::LayerParameter& layer) {
+  return layer.bottom_size() == 0 && layer.type() != "Parameter";
+}
 
 bool makes(const caffe::LayerParameter& layer, const std::string& blob) {
   return std::ranges::find(layer.top(), blob) != layer.top().end();

@@ -55,11 +55,10 @@ KernelChoice select_kernels(const JobCut& cut, const Network& network, Communica
 CompileOptions compile_options(const JobCut& cut, const Network& network, Communicator& job,
                                const JobCutMessages& messages) {
   const Strategy strategy = strategy_of(cut, network, job, 1, messages);
-  CompileOptions options{
-      .strategies = resolve(strategy, network, job.size(), "--strategy " + strategy_name(cut, job.size())),
-      .schedule = strategy.schedule,
-      .ranks = job.size(),
-      .rank = job.rank()};
+  CompileOptions options{.strategies = resolve(strategy, network, job.size(), strategy_name(cut, job.size())),
+                         .schedule = strategy.schedule,
+                         .ranks = job.size(),
+                         .rank = job.rank()};
   options.kernels = select_kernels(cut, network, job, options, messages.notice);
   return options;
 }

@@ -9,6 +9,9 @@ namespace cortado {
 // written.
 void check_folder_of(const std::string& what, const std::string& path);
 
+// Makes a folder, and those on the way to it, where it is not there. Throws UserError naming `what`.
+void make_folder(const std::string& what, const std::string& folder);
+
 // The files that a command reads and writes, checked before it starts: nobody should learn after hours that a
 // result cannot be written, or that it took the place of what it was made from.
 class CommandFiles {
@@ -19,6 +22,8 @@ class CommandFiles {
   void writes(const std::string& what, const std::string& path);
   // A page's folder, made where it is not there; index.html in it is written.
   void writes_page(const std::string& what, const std::string& folder);
+  // A folder for new files, made where it is not there.
+  void writes_into(const std::string& what, const std::string& folder);
 
   // Throws UserError: a folder that is not there or cannot be written, an output that is a folder, that is
   // protected against writing, that the command reads, or that another option names, too.
@@ -27,10 +32,16 @@ class CommandFiles {
  private:
   struct Output {
     std::string what, path;
-    bool page = false;
+    bool page = false;  // its folder may be made
   };
+  struct Folder {
+    std::string what, path;
+  };
+  void check(size_t output) const;
+
   std::vector<std::string> inputs_;
   std::vector<Output> outputs_;
+  std::vector<Folder> folders_;
 };
 
 }  // namespace cortado

@@ -27,7 +27,7 @@ void require_threads(int threads) {
   for (std::thread& thread : started) thread.join();
   if (!refusal.empty())
     throw UserError(
-        fmt::format("the system gives this process {} of {} threads: {}; give fewer --threads, or "
+        fmt::format("the system gives this process {} of {} threads: {}; use fewer threads, or "
                     "raise `ulimit -u`",
                     started.size(), threads, refusal));
 }

@@ -34,6 +34,13 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
 std::string printable(std::string_view text) {
   std::string shown;
   while (!text.empty()) {

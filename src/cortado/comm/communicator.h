@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cortado/base/bf16.h"
 #include "cortado/base/element_type.h"
+#include "cortado/comm/elements.h"
 
 namespace cortado {
 
@@ -49,19 +49,16 @@ class Communicator {
   // Point-to-point: parts sent here match parts received there of the same tag (0 <= tag < 30000).
   virtual std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends,
                                                  std::vector<MessagePart> receives, int tag) = 0;
-  // values = sum over the group's values, in place; the same bits on every member and in every run.
-  virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values,
-                                                  int64_t count) = 0;
-  virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+  // values = sum over the group's values, in place; the same bits on every member and in every run. The type
+  // is one that ranks sum (ensure_summed).
+  virtual std::unique_ptr<Transmission> allreduce(std::span<const int> group, ElementPointer values,
                                                   int64_t count) = 0;
   // Chunks lie one after the other in `values`, counts[i] elements for member i of the group. Reduce-scatter
-  // leaves the sum of chunk i at member i (elsewhere undefined); allgather spreads chunk i of member i to
-  // all.
-  virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+  // leaves the sum of chunk i at member i (elsewhere undefined), of a type that ranks sum; allgather spreads
+  // chunk i of member i to all.
+  virtual std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, ElementPointer values,
                                                        std::vector<int64_t> counts) = 0;
-  virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
-                                                  std::vector<int64_t> counts) = 0;
-  virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+  virtual std::unique_ptr<Transmission> allgather(std::span<const int> group, ElementPointer values,
                                                   std::vector<int64_t> counts) = 0;
 
   // Outside iterations; these block. All ranks call them.

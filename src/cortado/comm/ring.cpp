@@ -52,12 +52,11 @@ int group_member(std::span<const int> group, int rank) {
   return static_cast<int>(found - group.begin());
 }
 
-Traffic ring_traffic(const RingSchedule& schedule, size_t element_size) {
+Traffic ring_traffic(const RingSchedule& schedule, ElementType type) {
   Traffic traffic;
-  for (const RingMessage& message : schedule.sends) traffic.sent += message.count;
-  for (const RingMessage& message : schedule.receives) traffic.received += message.count;
-  traffic.sent *= static_cast<int64_t>(element_size);
-  traffic.received *= static_cast<int64_t>(element_size);
+  for (const RingMessage& message : schedule.sends) traffic.sent += bytes_of(message.count, type).count;
+  for (const RingMessage& message : schedule.receives)
+    traffic.received += bytes_of(message.count, type).count;
   return traffic;
 }
 

@@ -38,6 +38,6 @@ std::vector<int64_t> balanced_chunks(int64_t count, int members);
 int group_member(std::span<const int> group, int rank);
 
 // Bytes that the member moves.
-Traffic ring_traffic(const RingSchedule& schedule, size_t element_size);
+Traffic ring_traffic(const RingSchedule& schedule, ElementType type);
 
 }  // namespace cortado

@@ -41,19 +41,17 @@ class SingleCommunicator : public Communicator {
                                          int) override {
     return std::make_unique<SelfCopy>(std::move(sends), std::move(receives));
   }
-  std::unique_ptr<Transmission> allreduce(std::span<const int>, float*, int64_t) override {
+  std::unique_ptr<Transmission> allreduce(std::span<const int>, ElementPointer values, int64_t) override {
+    ensure_summed(values.type);
     return nothing();
   }
-  std::unique_ptr<Transmission> allreduce(std::span<const int>, double*, int64_t) override {
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int>, ElementPointer values,
+                                               std::vector<int64_t>) override {
+    ensure_summed(values.type);
     return nothing();
   }
-  std::unique_ptr<Transmission> reduce_scatter(std::span<const int>, float*, std::vector<int64_t>) override {
-    return nothing();
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int>, float*, std::vector<int64_t>) override {
-    return nothing();
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int>, bf16*, std::vector<int64_t>) override {
+  std::unique_ptr<Transmission> allgather(std::span<const int>, ElementPointer,
+                                          std::vector<int64_t>) override {
     return nothing();
   }
 

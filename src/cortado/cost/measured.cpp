@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "cortado/layers/problem.h"
@@ -89,10 +90,10 @@ TaskTime MeasuredCosts::measure(const Task& task, int device) {
 }
 
 Seconds MeasuredCosts::update(Bytes parameters, int device) {
-  const TaskTime* known = times_.find(update_problem);
-  if (known == nullptr) return AnalyticCosts::update(parameters, device);
+  const std::optional<Seconds> known = times_.find_duration(update_name);
+  if (!known) return AnalyticCosts::update(parameters, device);
   const double share = static_cast<double>(parameters.count) / static_cast<double>(measured_update.count);
-  const Seconds fastest{share * known->total().count};
+  const Seconds fastest{share * known->count};
   return slowdowns_.empty() ? fastest : Seconds{fastest.count * slowdowns_[static_cast<size_t>(device)]};
 }
 

@@ -34,7 +34,7 @@ class MeasuredCosts : public AnalyticCosts {
   // Counts in proportion to a measured update, where `times` has one.
   Seconds update(Bytes parameters, int device) override;
   static constexpr Bytes measured_update{int64_t{16} << 20};
-  static constexpr const char* update_problem = "update of 16 MiB of parameters, with momentum";
+  static constexpr const char* update_name = "update of 16 MiB of parameters, with momentum";
   // What AnalyticCosts says. Where the machine's file has measured sums, times a correction: what a sum of
   // the first devices took over what it should have taken.
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;

@@ -55,8 +55,8 @@ class DatabaseSource : public ImageSource {
 std::unique_ptr<SampleSource> open_database(const SourceOptions& source, const ReaderOptions& options) {
   if (source.leveldb)
     throw UserError(
-        fmt::format("{}: LevelDB databases are not read (they cannot be shared by several readers); make "
-                    "an LMDB with `cortado data images` and set backend: LMDB",
+        fmt::format("{}: LevelDB databases cannot be shared by several readers; make an LMDB of it with "
+                    "`cortado data leveldb` and set backend: LMDB",
                     source.source));
   return std::make_unique<DatabaseSource>(source, options);
 }

@@ -15,6 +15,7 @@
 #include "cortado/data/datum.h"
 #include "cortado/data/image_codecs.h"
 #include "cortado/data/image_files.h"
+#include "cortado/data/leveldb_records.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/data/shuffle.h"
 
@@ -269,6 +270,19 @@ int64_t import_mnist(const std::string& images, const std::string& labels, const
     return NewRecord{"", planar_datum(&pixels[16 + i * height * width], 1, static_cast<int>(height),
                                       static_cast<int>(width), classes[8 + i])};
   });
+}
+
+int64_t import_leveldb(const std::string& leveldb, const std::string& database,
+                       const ImportOptions& options) {
+  LmdbWriter writer(database, options.force, reading(options, {leveldb}).inputs);
+  int64_t written = 0;
+  for_each_leveldb_record(leveldb, [&](std::string_view key, std::string_view value) {
+    writer.put(key, value);
+    ++written;
+  });
+  if (written == 0) throw UserError(fmt::format("LevelDB {} has no records", leveldb));
+  writer.finish();
+  return written;
 }
 
 int64_t import_shapes(const ShapesOptions& shapes, int64_t samples, const std::string& database,

@@ -47,6 +47,9 @@ int64_t import_cifar(const std::string& folder, const std::string& output, const
 int64_t import_mnist(const std::string& images, const std::string& labels, const std::string& database,
                      const ImportOptions& options);
 
+// The records of a LevelDB folder, with their keys and values as they are.
+int64_t import_leveldb(const std::string& leveldb, const std::string& database, const ImportOptions& options);
+
 // Drawn shapes; writes labels.txt (a shape a line) into the database folder.
 int64_t import_shapes(const ShapesOptions& shapes, int64_t samples, const std::string& database,
                       const ImportOptions& options);

@@ -63,7 +63,7 @@ void check_replicas(const Placement& placement, Communicator& communicator) {
     if (texts[rank] == mine) continue;
     throw UserError(fmt::format(
         "sync = replicate: rank {} has {}, rank {} has {}: gradients that each computes would round "
-        "differently; give all ranks the same --threads, or use allreduce",
+        "differently; give all ranks the same number of threads, or use allreduce",
         communicator.rank(), mine, rank, texts[rank]));
   }
 }
@@ -88,7 +88,7 @@ void meet_groups(const Program& program, Communicator& communicator) {
                       "kind of processor on all ranks",
                       communicator.rank(), member));
     }
-    communicator.allreduce(group, static_cast<double*>(nullptr), 0);
+    communicator.allreduce(group, {nullptr, ElementType::f64}, 0);
   }
 }
 

@@ -56,17 +56,9 @@ void BoundExchange::bind_collective(std::byte* staging, Communicator& communicat
     }
     memory += bytes_of(counts.back(), type).count;
   }
-  transmission_ = gather(chunks, std::move(counts), communicator);
-}
-
-std::unique_ptr<Transmission> BoundExchange::gather(std::byte* chunks, std::vector<int64_t> counts,
-                                                    Communicator& communicator) const {
-  const std::vector<int>& group = movement_.group;
-  auto* floats = reinterpret_cast<float*>(chunks);
-  if (movement_.sums) return communicator.reduce_scatter(group, floats, std::move(counts));
-  if (movement_.type() == ElementType::bf16)
-    return communicator.allgather(group, reinterpret_cast<bf16*>(chunks), std::move(counts));
-  return communicator.allgather(group, floats, std::move(counts));
+  const ElementPointer values(chunks, type);
+  transmission_ = movement_.sums ? communicator.reduce_scatter(movement_.group, values, std::move(counts))
+                                 : communicator.allgather(movement_.group, values, std::move(counts));
 }
 
 void BoundExchange::start() {

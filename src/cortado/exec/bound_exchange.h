@@ -27,7 +27,6 @@ class BoundExchange {
  private:
   void bind_messages(std::byte* staging, Communicator& communicator, int tag);
   void bind_collective(std::byte* staging, Communicator& communicator);
-  std::unique_ptr<Transmission> gather(std::byte* chunks, std::vector<int64_t> counts, Communicator&) const;
   void arrive();
 
   Movement movement_;

@@ -10,7 +10,8 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
 namespace {
@@ -284,13 +285,12 @@ void Executor::accumulate(const Step& step) const {
                         : pointer(step.writes[0]);
   const ElementType type = program_.buffers[step.reads[0].buffer].type;
   const int64_t count = elements_of(step.reads[0]);
-  std::vector<const float*> from;
-  for (const View& view : step.reads) from.push_back(pointer(view));
-  if (parameter) from.push_back(to);
-  if (type == ElementType::f32) return native::sum(to, from, count);
-  std::vector<const bf16*> terms;
-  for (const float* term : from) terms.push_back(elements<bf16>(term));
-  native::sum(elements<bf16>(to), terms, count);
+  with_tensor_type(type, [&]<typename E>() {
+    std::vector<const E*> terms;
+    for (const View& view : step.reads) terms.push_back(elements<E>(pointer(view)));
+    if (parameter) terms.push_back(elements<E>(to));
+    arrays::sum(elements<E>(to), terms, count);
+  });
 }
 
 }  // namespace cortado

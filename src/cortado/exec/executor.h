@@ -62,6 +62,17 @@ class Executor {
   // from their owners. Call it before looking at parameters. All ranks call it.
   void settle();
 
+  // Runs these steps of the program one after another, on the calling thread and on one rank, over what lies
+  // in memory: parts of an iteration. Loads ask their source for a batch, updates do nothing. The program
+  // keeps its tensors (CompileOptions::keep_tensors). `iteration` counts for random numbers; none: that of
+  // the last run.
+  void run_steps(std::span<const StepIndex> steps, std::optional<uint64_t> iteration = {});
+  // Copies values into a tensor that a layer computes, or into its gradient, in spoken order. On one rank,
+  // f32, in memory of the host.
+  void set_tensor(TensorIndex tensor, std::span<const float> values);
+  void set_gradient(TensorIndex tensor, std::span<const float> values);
+  void clear_gradients();  // of tensors: zeros
+
   // Whether the results of the last run on this rank are finite, apart from the loss: the outputs (at the
   // first rank) and the parameters that a forward pass in training writes.
   bool results_finite() const;
@@ -88,6 +99,7 @@ class Executor {
   std::optional<Box> gradient_box(TensorIndex tensor) const;
   // A tensor in spoken (row-major) order.
   std::vector<float> canonical_tensor(TensorIndex tensor) const;
+  std::vector<float> canonical_gradient(TensorIndex tensor) const;
 
   // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
   // at owners.
@@ -117,6 +129,7 @@ class Executor {
   void start_lane();
   void run_step(StepIndex index, const Update& update);
   void bind_work(const Work& work, Arguments& arguments) const;
+  void set_values(BufferIndex buffer, const Shape& shape, std::span<const float> values);
   void start_message(StepIndex index);
   void begin_message(StepIndex index);
   bool message_done(StepIndex index, bool first);

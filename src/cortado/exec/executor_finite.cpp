@@ -7,13 +7,13 @@
 #include "cortado/exec/agreement.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
 
 namespace cortado {
 namespace {
 
 int64_t first_in(std::span<const float> values) {
-  return native::first_non_finite_in_parallel(values.data(), static_cast<int64_t>(values.size()));
+  return arrays::first_non_finite(values.data(), static_cast<int64_t>(values.size()));
 }
 
 }  // namespace

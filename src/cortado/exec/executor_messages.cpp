@@ -38,9 +38,9 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
   const Step& step = program_.steps[index];
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
-    const int64_t count = elements_of(statistics->sums);
-    return communicator_.allreduce(group, reinterpret_cast<double*>(message_pointer(statistics->sums)),
-                                   count);
+    const View& sums = statistics->sums;
+    return communicator_.allreduce(group, {message_pointer(sums), program_.buffers[sums.buffer].type},
+                                   elements_of(sums));
   }
   const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
   float* const own = step.facts().values != Use::none ? entry.value : entry.gradient;

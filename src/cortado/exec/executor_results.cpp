@@ -1,10 +1,12 @@
 // What the last run of an Executor left: its loss, tensors and gradients, and the kernels that made them.
+#include <concepts>
 #include <fmt/format.h>
 
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/staging.h"
-#include "cortado/kernels/native/convert.h"
+#include "cortado/kernels/arrays.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
 
@@ -38,12 +40,17 @@ std::span<const float> Executor::values(const View& view) const {
                                 : message_pointer(view);
   if (!memory) return {};
   const int64_t count = elements_of(view);
-  if (of.type == ElementType::f32)
-    return {reinterpret_cast<const float*>(memory), static_cast<size_t>(count)};
-  std::vector<float>& floats = widened_[view.buffer];
-  floats.resize(static_cast<size_t>(count));
-  native::convert(reinterpret_cast<const bf16*>(memory), floats.data(), count);
-  return floats;
+  return with_tensor_type(of.type, [&]<typename E>() -> std::span<const float> {
+    const E* values = reinterpret_cast<const E*>(memory);
+    if constexpr (std::same_as<E, float>) {
+      return {values, static_cast<size_t>(count)};
+    } else {
+      std::vector<float>& floats = widened_[view.buffer];
+      floats.resize(static_cast<size_t>(count));
+      arrays::convert(values, floats.data(), count);
+      return floats;
+    }
+  });
 }
 
 std::optional<Box> Executor::gradient_box(TensorIndex tensor) const {
@@ -56,6 +63,14 @@ std::vector<float> Executor::canonical_tensor(TensorIndex tensor) const {
   if (own.empty()) return {};
   std::vector<float> values(own.size());
   to_spoken(tensor_box(tensor)->shape(), own.data(), values.data());
+  return values;
+}
+
+std::vector<float> Executor::canonical_gradient(TensorIndex tensor) const {
+  const std::span<const float> own = gradient(tensor);
+  if (own.empty()) return {};
+  std::vector<float> values(own.size());
+  to_spoken(gradient_box(tensor)->shape(), own.data(), values.data());
   return values;
 }
 

@@ -109,7 +109,9 @@ EntryIndex ParameterStore::add_entry(Entry entry, EntryIndex index) {
       entry.spec.shape = original.spec.shape;
       if (entry.held) entry.slice = Box::whole(original.spec.shape);
     }
-    if (original.held == entry.held && original.slice == entry.slice && original.format == entry.format)
+    const bool lacks_gradient = entry.wants_gradient && !original.wants_gradient;
+    if (original.held == entry.held && original.slice == entry.slice && original.format == entry.format &&
+        !lacks_gradient)
       return index;
     ensure(!entry.held || (original.held && original.slice.contains(entry.slice)),
            "a later net needs more of a parameter than the first one holds");
@@ -161,6 +163,10 @@ void ParameterStore::fill(EntryIndex first, uint64_t seed) {
 EntryIndex ParameterStore::find(const std::string& name) const {
   auto found = originals_.find(name);
   return found == originals_.end() ? EntryIndex() : found->second;
+}
+
+EntryIndex ParameterStore::original(EntryIndex entry) const {
+  return entries_[entry].copy_of ? entries_[entry].copy_of : entry;
 }
 
 void ParameterStore::to_canonical(EntryIndex index, const float* own, float* canonical) const {

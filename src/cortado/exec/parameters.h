@@ -24,8 +24,8 @@ using ParameterEntries = IndexedVector<ParameterIndex, EntryIndex>;
 
 // The parameters of a training net and the test nets beside it, or this rank's slices of them, each in the
 // memory order that its kernel wants. As in Caffe, layers of the same name in later nets share their
-// parameters, whatever names the parameters have. Where two nets' kernels want different orders or slices,
-// the later net has a copy, which refresh() brings up to date.
+// parameters, whatever names the parameters have. Where two nets' kernels want different orders or slices, or
+// only the later one wants gradients, the later net has a copy, which refresh() brings up to date.
 class ParameterStore {
  public:
   // The device must outlive the store.
@@ -60,6 +60,8 @@ class ParameterStore {
   device::DeviceRuntime& device() const { return *device_; }
   const IndexedVector<EntryIndex, Entry>& entries() const { return entries_; }
   EntryIndex find(const std::string& name) const;  // the original of that name, if any
+  // What an entry is a copy of, else the entry itself.
+  EntryIndex original(EntryIndex entry) const;
 
   // Canonical order of the slice (row-major in slice.shape(); for a whole parameter the order of files) in
   // and out; also for arrays that lie in the same order as the parameter, such as solver history. The first

@@ -14,6 +14,7 @@
 #include "cortado/exec/element.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
 namespace {
@@ -116,10 +117,7 @@ class Stage {
   }
   float* at(const Part& part) const { return memory_.floats(part.begin); }
   void fill_part(const Part& part, float low, float high) const {
-    if (part.type == ElementType::bf16)
-      fill(elements<bf16>(at(part)), part.elements, low, high);
-    else
-      fill(at(part), part.elements, low, high);
+    with_tensor_type(part.type, [&]<typename E>() { fill(elements<E>(at(part)), part.elements, low, high); });
   }
 
   void plan() {

@@ -1,9 +1,11 @@
 #include "cortado/kernels/converted.h"
 
 #include <algorithm>
+#include <concepts>
 
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/forwarding_kernel.h"
-#include "cortado/kernels/native/convert.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
 namespace {
@@ -11,7 +13,20 @@ namespace {
 // A tensor that is not f32, and where its f32 copy lies in scratch memory; -1: it is f32 itself.
 struct Copy {
   int64_t offset = -1, elements = 0;
+  ElementType type = ElementType::f32;  // of the tensor
 };
+
+// Writes the f32 copy, or the tensor.
+void widen_tensor(const Copy& copy, const float* tensor, float* f32) {
+  with_tensor_type(copy.type, [&]<typename E>() {
+    if constexpr (!std::same_as<E, float>) arrays::convert(elements<E>(tensor), f32, copy.elements);
+  });
+}
+void narrow_tensor(const Copy& copy, const float* f32, float* tensor) {
+  with_tensor_type(copy.type, [&]<typename E>() {
+    if constexpr (!std::same_as<E, float>) arrays::convert(f32, elements<E>(tensor), copy.elements);
+  });
+}
 
 // Scratch: the inner kernel's, then a copy of each tensor, and of each gradient, that is not f32.
 class ConvertedKernel : public ForwardingKernel {
@@ -68,8 +83,7 @@ class ConvertedKernel : public ForwardingKernel {
     for (size_t i = 0; i < f32.input_gradients.size(); ++i) {
       if (!arguments.input_gradients[i] || f32.input_gradients[i] == arguments.input_gradients[i]) continue;
       if (input_gradients_[i].offset >= 0) {
-        native::convert(f32.input_gradients[i], elements<bf16>(arguments.input_gradients[i]),
-                        input_gradients_[i].elements);
+        narrow_tensor(input_gradients_[i], f32.input_gradients[i], arguments.input_gradients[i]);
       } else {  // the output's gradient, of another type, is passed on
         std::copy_n(f32.input_gradients[i], gradient_elements_[0], arguments.input_gradients[i]);
       }
@@ -79,7 +93,7 @@ class ConvertedKernel : public ForwardingKernel {
  private:
   Copy place(ElementType type, int64_t elements) {
     if (type == ElementType::f32) return {};
-    const Copy copy{bytes_, elements};
+    const Copy copy{bytes_, elements, type};
     bytes_ += aligned(bytes_of(elements, ElementType::f32).count);
     return copy;
   }
@@ -95,14 +109,13 @@ class ConvertedKernel : public ForwardingKernel {
     const Pointers own = pointers;
     redirect(pointers, copies, arguments);
     for (size_t i = 0; i < own.size(); ++i) {
-      if (own[i] != pointers[i])
-        native::convert(elements<bf16>(own[i]), const_cast<float*>(pointers[i]), copies[i].elements);
+      if (own[i] != pointers[i]) widen_tensor(copies[i], own[i], const_cast<float*>(pointers[i]));
     }
   }
   static void narrow(const std::vector<float*>& copied, const std::vector<Copy>& copies,
                      const std::vector<float*>& own) {
     for (size_t i = 0; i < own.size(); ++i)
-      if (own[i] != copied[i]) native::convert(copied[i], elements<bf16>(own[i]), copies[i].elements);
+      if (own[i] != copied[i]) narrow_tensor(copies[i], copied[i], own[i]);
   }
 
   Arguments forward_arguments(const Arguments& arguments) const {

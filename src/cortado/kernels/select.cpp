@@ -13,6 +13,7 @@
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reordered.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/winograd.h"
 #include "cortado/layers/pointwise.h"
 
@@ -91,23 +92,8 @@ const std::vector<Candidate>& candidates() {
       lowering_candidate(LoweringType::two, Blas::blis),
       lowering_candidate(LoweringType::three, Blas::blis),
       {convolutions, {"caffe", make_lowering_as_caffe}, true},
-      native({"BatchNorm"}, make_native_batch_norm),
-      native({"Scale", "Bias"}, make_native_scale),
-      native({"PReLU"}, make_native_prelu),
-      native(pointwise_types(), make_native_pointwise),
-      native({"Dropout"}, make_native_dropout),
-      native({"Pooling"}, make_native_global_pooling),
-      native({"Pooling"}, make_native_pooling),
-      native({"LRN"}, make_native_lrn),
-      native({"Softmax"}, make_native_softmax),
-      native({"SoftmaxWithLoss"}, make_native_softmax_loss),
-      native({"Accuracy"}, make_native_accuracy),
-      native({"Concat"}, make_native_concat),
-      native({"Slice"}, make_native_slice),
-      native({"Eltwise"}, make_native_eltwise),
-      native({"Reshape", "Flatten"}, make_native_reshape),
-      native({"Crop"}, make_native_crop),
-      native({"Split"}, make_native_split),
+#define NATIVE(name, ...) native({__VA_ARGS__}, make_native_##name),
+#include "cortado/kernels/layer_kernels.def"
       {{}, {"reference", make_reference}},
   };
   return list;
@@ -117,18 +103,18 @@ bool takes(const Candidate& candidate, std::string_view type) {
   return candidate.types.empty() || std::ranges::find(candidate.types, type) != candidate.types.end();
 }
 
-bool f32_or_bf16(const Task& task) {
-  const auto known = [](ElementType type) { return type == ElementType::f32 || type == ElementType::bf16; };
-  return std::ranges::all_of(task.input_types, known) && std::ranges::all_of(task.output_types, known);
+bool of_tensor_types(const Task& task) {
+  return std::ranges::all_of(task.input_types, is_tensor_type) &&
+         std::ranges::all_of(task.output_types, is_tensor_type);
 }
 
 // Whether the candidate may make kernels for tensors of the task's types themselves.
 bool knows_types(const Candidate& candidate, const Task& task) {
-  return task.all_f32() || (candidate.bf16 && f32_or_bf16(task) && !task.f32_products);
+  return task.all_f32() || (candidate.bf16 && of_tensor_types(task) && !task.f32_products);
 }
 
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
-  if (!f32_or_bf16(task)) return {nullptr, "tensors of other types than f32 and bf16"};
+  if (!of_tensor_types(task)) return {nullptr, "tensors of other types than f32 and bf16"};
   KernelOffer offer = candidate.implementation.make(in_f32(task));
   if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
   return offer;

@@ -5,7 +5,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
 
 namespace cortado {
 namespace {
@@ -58,7 +58,7 @@ bool update_momentum(const UpdateOptions& o, const UpdateArguments& a, const Upd
 }
 
 SquareSums squares_of(const UpdateArguments& a) {
-  return {native::sum_of_squares(a.weights, a.elements), native::sum_of_squares(a.gradient, a.elements)};
+  return {arrays::sum_of_squares(a.weights, a.elements), arrays::sum_of_squares(a.gradient, a.elements)};
 }
 
 double layer_wise_rate(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {

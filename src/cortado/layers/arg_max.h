@@ -28,6 +28,7 @@ class ArgMax : public LayerOf<ArgMaxOptions> {
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int) const override { return false; }
+  OutputRule output_rule(int) const override { return OutputRule::f32; }
 };
 
 }  // namespace cortado

@@ -22,6 +22,14 @@ void check_labels(const Shape& scores, int axis, const Shape& labels) {
                   view.before * view.after, scores.text(), axis, labels.text()));
 }
 
+void check_sample_labels(const Shape& scores, const Shape& labels) {
+  scores.canonical_axis(0);
+  if (labels.size() == scores[0]) return;
+  throw UserError(
+      fmt::format("needs one label for each of the {} samples of scores {}, but the labels have shape {}",
+                  scores[0], scores.text(), labels.text()));
+}
+
 void check_same_samples(const Shape& a, const Shape& b) {
   if (a.rank() > 0 && b.rank() > 0 && a[0] == b[0] && a.count(1) == b.count(1)) return;
   throw UserError(

@@ -15,6 +15,9 @@ struct AxisView {
 // Throws UserError unless there is one label for every position outside the class axis of the scores.
 void check_labels(const Shape& scores, int axis, const Shape& labels);
 
+// Throws UserError unless there is one label for each sample of the scores.
+void check_sample_labels(const Shape& scores, const Shape& labels);
+
 // Throws UserError unless both have equally many samples, which hold equally many elements.
 void check_same_samples(const Shape& a, const Shape& b);
 

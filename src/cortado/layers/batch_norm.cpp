@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/pointwise.h"
+#include "cortado/layers/scale.h"
 
 namespace cortado {
 
@@ -31,6 +33,10 @@ Box BatchNorm::parameter_box(std::span<const Shape> inputs, int parameter, const
 Flops BatchNorm::forward_flops(std::span<const Shape>, std::span<const Shape> outputs) const {
   constexpr double per_element = 6;  // mean 1, variance 3, normalization 2
   return {per_element * outputs[0].size()};
+}
+
+bool BatchNorm::may_fuse_with(const Layer& next) const {
+  return dynamic_cast<const Scale*>(&next) || is_relu(next);
 }
 
 }  // namespace cortado

@@ -37,6 +37,8 @@ class BatchNorm : public LayerOf<BatchNormOptions> {
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool sums_statistics(Phase phase) const override { return !options().global_statistics(phase); }
+  std::string_view f32_parts() const override { return "statistics"; }
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 }  // namespace cortado

@@ -24,6 +24,7 @@ class Bias : public LayerOf<BiasOptions> {
   std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override;
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
+  std::string_view f32_parts() const override { return "factors, their gradients and histories"; }
 };
 
 }  // namespace cortado

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 
@@ -104,5 +105,7 @@ Flops Convolution::forward_flops(std::span<const Shape> inputs, std::span<const 
   if (options_.bias_term) per_output += 1;
   return {per_output * outputs[0].size()};
 }
+
+bool Convolution::may_fuse_with(const Layer& next) const { return is_relu(next); }
 
 }  // namespace cortado

@@ -47,6 +47,7 @@ class Convolution : public LayerOf<ConvolutionOptions> {
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   Products products() const override { return Products::convolution; }
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 // Checks that both convolutions share: one input and output, channels on axis 1, group divides C and

@@ -4,6 +4,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/axes.h"
+#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 
@@ -37,5 +38,7 @@ Flops Eltwise::forward_flops(std::span<const Shape> inputs, std::span<const Shap
   double factors = options_.coeff.empty() ? 0 : static_cast<double>(inputs.size());
   return {(static_cast<double>(inputs.size()) - 1 + factors) * static_cast<double>(inputs[0].size())};
 }
+
+bool Eltwise::may_fuse_with(const Layer& next) const { return is_relu(next); }
 
 }  // namespace cortado

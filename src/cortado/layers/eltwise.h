@@ -27,6 +27,7 @@ class Eltwise : public LayerOf<EltwiseOptions> {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 }  // namespace cortado

@@ -29,6 +29,7 @@ class Embed : public LayerOf<EmbedOptions> {
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
   bool differentiable(int) const override { return false; }
+  OutputRule output_rule(int) const override { return OutputRule::f32; }
 };
 
 }  // namespace cortado

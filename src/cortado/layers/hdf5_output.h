@@ -20,6 +20,7 @@ class Hdf5Output : public LayerOf<Hdf5OutputOptions> {
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   bool differentiable(int) const override { return false; }
   bool writes_files() const override { return true; }
+  OutputRule output_rule(int) const override { return OutputRule::f32; }
 };
 
 }  // namespace cortado

@@ -1,8 +1,5 @@
 #include "cortado/layers/hinge_loss.h"
 
-#include <fmt/format.h>
-
-#include "cortado/base/error.h"
 #include "cortado/layers/axes.h"
 
 namespace cortado {
@@ -10,12 +7,7 @@ namespace cortado {
 std::vector<Shape> HingeLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
   check_count("inputs", inputs.size(), 2, 2);
   check_count("output", outputs, 1, 1);
-  inputs[0].canonical_axis(0);
-  if (inputs[1].size() != inputs[0][0]) {
-    throw UserError(
-        fmt::format("needs one label for each of the {} samples of scores {}, but the labels have shape {}",
-                    inputs[0][0], inputs[0].text(), inputs[1].text()));
-  }
+  check_sample_labels(inputs[0], inputs[1]);
   return {Shape{}};
 }
 

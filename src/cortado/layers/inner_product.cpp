@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 
@@ -66,5 +67,7 @@ Flops InnerProduct::forward_flops(std::span<const Shape> inputs, std::span<const
   double summed = inputs[0].count(inputs[0].canonical_axis(options_.axis));
   return {(2 * summed + (options_.bias_term ? 1 : 0)) * outputs[0].size()};
 }
+
+bool InnerProduct::may_fuse_with(const Layer& next) const { return is_relu(next); }
 
 }  // namespace cortado

@@ -35,6 +35,7 @@ class InnerProduct : public LayerOf<InnerProductOptions> {
   std::shared_ptr<const Layer> without_bias() const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   Products products() const override { return Products::inner_product; }
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 }  // namespace cortado

@@ -48,6 +48,15 @@ bool Layer::differentiable(int) const { return true; }
 
 double Layer::default_loss_weight(int) const { return 0; }
 
+OutputRule Layer::output_rule(int) const {
+  if (products() != Products::none) return OutputRule::bf16;
+  return is_source() || default_loss_weight(0) != 0 ? OutputRule::f32 : OutputRule::as_inputs;
+}
+
+std::string_view Layer::f32_parts() const {
+  return products() != Products::none ? "weights, their gradients and histories" : "";
+}
+
 Box read_box(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs, int input,
              const Box& domain_box) {
   Box box = layer.input_box(inputs, input, 0, domain_box);

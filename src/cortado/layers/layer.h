@@ -52,6 +52,13 @@ struct Cuts {
 // The matrix products that a layer consists of; convolution: also its transposed form.
 enum class Products { none, inner_product, convolution };
 
+// What an output of a layer is in a network of precision bf16.
+enum class OutputRule {
+  bf16,       // layers of many products: here bf16 begins
+  as_inputs,  // bf16 if input 0 is: layers that act pointwise, normalize, pool or move elements
+  f32,        // sources, losses, probabilities, counts and indices: here bf16 ends
+};
+
 // What a layer *is*, free of devices and threads: shapes, parameters, dependencies, cost. The mathematics
 // lives in kernels/. Options are plain structs held by the concrete class (LayerOf), so kernels read them
 // after a dynamic_cast to the concrete type.
@@ -120,6 +127,18 @@ class Layer {
   // True when the gradient of the parameters is a computation apart from that of the inputs (convolution,
   // deconvolution, inner product), so that a program makes two steps of the backward pass.
   virtual bool splits_backward() const { return products() != Products::none; }
+
+  // What output `output` is in a network of precision bf16; that of output 0 also where a layer has none.
+  // Default: bf16 of products, f32 of sources and losses, else as input 0.
+  virtual OutputRule output_rule(int output) const;
+
+  // What of this layer stays f32 beside bf16 outputs, in words for users; empty: nothing. Default: the
+  // weights of products.
+  virtual std::string_view f32_parts() const;
+
+  // True when a kernel may run this layer and `next` as one, where `next` alone reads this layer's only
+  // output. Default: false. A kernel may still refuse the two.
+  virtual bool may_fuse_with(const Layer& /*next*/) const { return false; }
 
   // True when, in this phase, a pass needs statistics of the whole batch, so that devices which hold parts of
   // it sum up theirs.

@@ -25,6 +25,7 @@ class Mvn : public LayerOf<MvnOptions> {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  std::string_view f32_parts() const override { return "statistics"; }
 };
 
 }  // namespace cortado

@@ -39,4 +39,9 @@ std::vector<Shape> Pointwise::output_shapes(std::span<const Shape> inputs, int o
 
 Box Pointwise::input_box(std::span<const Shape>, int, int, const Box& output_box) const { return output_box; }
 
+bool is_relu(const Layer& layer) {
+  const auto* pointwise = dynamic_cast<const Pointwise*>(&layer);
+  return pointwise && std::holds_alternative<ReluOptions>(pointwise->function());
+}
+
 }  // namespace cortado

@@ -12,6 +12,10 @@ struct ReluOptions {  // x > 0 ? x : negative_slope * x
   double negative_slope = 0;
   static constexpr auto fields = std::tuple{field("negative_slope", &ReluOptions::negative_slope)};
 };
+struct Relu6Options {  // x from 0 to 6, else the nearer of these; its gradient is 0 beyond them
+  static constexpr std::string_view type = "ReLU6";
+  static constexpr auto fields = std::tuple{};
+};
 struct EluOptions {  // x > 0 ? x : alpha * (e^x - 1)
   static constexpr std::string_view type = "ELU";
   double alpha = 1;
@@ -64,10 +68,15 @@ struct ClipOptions {  // x from min to max, else the nearer of these; its gradie
   double min = 0, max = 1;
   static constexpr auto fields = std::tuple{field("min", &ClipOptions::min), field("max", &ClipOptions::max)};
 };
+struct ThresholdOptions {  // x > threshold ? 1 : 0; it has no gradient
+  static constexpr std::string_view type = "Threshold";
+  double threshold = 0;
+  static constexpr auto fields = std::tuple{field("threshold", &ThresholdOptions::threshold)};
+};
 
 using PointwiseFunction =
-    std::variant<ReluOptions, EluOptions, SigmoidOptions, TanhOptions, AbsOptions, BnllOptions, PowerOptions,
-                 ExpOptions, LogOptions, SwishOptions, ClipOptions>;
+    std::variant<ReluOptions, Relu6Options, EluOptions, SigmoidOptions, TanhOptions, AbsOptions, BnllOptions,
+                 PowerOptions, ExpOptions, LogOptions, SwishOptions, ClipOptions, ThresholdOptions>;
 // The types of them all.
 std::vector<std::string_view> pointwise_types();
 
@@ -81,6 +90,10 @@ class Pointwise : public LayerOf<PointwiseFunction> {
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
+  bool differentiable(int) const override { return !std::holds_alternative<ThresholdOptions>(options_); }
 };
+
+// Says whether a layer is a ReLU, of any slope.
+bool is_relu(const Layer& layer);
 
 }  // namespace cortado

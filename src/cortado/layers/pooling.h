@@ -40,6 +40,10 @@ class Pooling : public LayerOf<PoolingOptions> {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape>) const override { return Cuts::pointwise(); }
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  OutputRule output_rule(int output) const override {
+    return output == 0 ? OutputRule::as_inputs : OutputRule::f32;
+  }
+  std::string_view f32_parts() const override { return "indices"; }
 };
 
 }  // namespace cortado

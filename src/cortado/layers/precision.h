@@ -18,16 +18,7 @@ enum class Precision { f32, bf16 };
 
 std::string_view name_of(Precision precision);
 
-// What a layer's outputs are in a network of precision bf16.
-enum class OutputRule {
-  bf16,       // layers of many products: here bf16 begins
-  as_inputs,  // bf16 if input 0 is: layers that act pointwise, normalize, pool or move elements
-  f32,        // sources, losses, probabilities, counts and indices: here bf16 ends
-};
-OutputRule output_rule(const Layer& layer);
-
-// The type of output `output` of a layer by its rule and the types of its inputs. Indices (output 1 of
-// Pooling) are f32.
+// The type of output `output` of a layer by its rule (Layer::output_rule) and the types of its inputs.
 ElementType output_type(const Layer& layer, std::span<const ElementType> inputs, int output);
 
 // What of the layers of one type is bf16, and what f32, in a network of precision bf16, in words.

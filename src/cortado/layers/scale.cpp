@@ -1,5 +1,7 @@
 #include "cortado/layers/scale.h"
 
+#include "cortado/layers/pointwise.h"
+
 namespace cortado {
 
 std::vector<Shape> Scale::output_shapes(std::span<const Shape> inputs, int outputs) const {
@@ -27,5 +29,7 @@ Box Scale::parameter_box(std::span<const Shape> inputs, int, const Box& domain_b
 Flops Scale::forward_flops(std::span<const Shape>, std::span<const Shape> outputs) const {
   return {(options_.bias_term ? 2.0 : 1.0) * outputs[0].size()};
 }
+
+bool Scale::may_fuse_with(const Layer& next) const { return is_relu(next); }
 
 }  // namespace cortado

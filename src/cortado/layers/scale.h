@@ -30,6 +30,8 @@ class Scale : public LayerOf<ScaleOptions> {
   Box parameter_box(std::span<const Shape> inputs, int parameter, const Box& domain_box,
                     const Box& input_box) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  std::string_view f32_parts() const override { return "factors, their gradients and histories"; }
+  bool may_fuse_with(const Layer& next) const override;
 };
 
 }  // namespace cortado

@@ -18,6 +18,7 @@ class Softmax : public LayerOf<SoftmaxOptions> {
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
+  OutputRule output_rule(int) const override { return OutputRule::f32; }
 };
 
 }  // namespace cortado

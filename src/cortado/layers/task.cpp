@@ -16,14 +16,6 @@ bool Task::all_f32() const {
   return std::ranges::all_of(input_types, f32) && std::ranges::all_of(output_types, f32);
 }
 
-bool may_follow(std::string_view before, std::string_view type) {
-  if (type == "ReLU") {
-    return before == "Convolution" || before == "InnerProduct" || before == "Scale" ||
-           before == "BatchNorm" || before == "Eltwise";
-  }
-  return type == "Scale" && before == "BatchNorm";
-}
-
 Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs) {
   Task task;
   task.phase = phase;

@@ -52,9 +52,6 @@ struct Task {
   }
 };
 
-// True where a layer of type `type` may run in one kernel with the layer of type `before` that it follows.
-bool may_follow(std::string_view before, std::string_view type);
-
 // The task of a whole layer on a single device.
 Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int outputs);
 

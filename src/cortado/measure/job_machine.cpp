@@ -127,8 +127,8 @@ std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks) {
     if (hosts.empty() || hosts.back() != host) {
       if (std::ranges::find(hosts, host) != hosts.end()) {
         throw UserError(
-            fmt::format("rank {} runs on {}, as ranks before rank {} do: start the ranks host by host, as in "
-                        "--launch \"mpiexec -hosts a,b -ppn {}\" or \"srun -m block\"",
+            fmt::format("rank {} runs on {}, as ranks before rank {} do: start the ranks host by host, as "
+                        "\"mpiexec -hosts a,b -ppn {}\" and \"srun -m block\" do",
                         rank, host, rank - 1, std::max<size_t>(1, ranks.size() / hosts.size())));
       }
       hosts.push_back(host);

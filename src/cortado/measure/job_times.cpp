@@ -97,10 +97,10 @@ bool agrees_in_some_look(Look&& look) {
   return false;
 }
 
-// Times of one task at each rank.
+// What one task takes a rank.
 struct RankTime {
   uint64_t problem = 0;
-  double forward = 0, backward_weights = 0, backward = 0;
+  PassTimes passes;
 };
 
 }  // namespace
@@ -169,12 +169,11 @@ bool JobTimes::agrees(const DeviceGraph& kept) const {
 }
 
 std::optional<Seconds> JobTimes::known(const std::string& what) const {
-  const TaskTime* time = times_->find(on_machine(what));
-  return time ? std::optional(time->forward) : std::nullopt;
+  return times_->find_duration(on_machine(what));
 }
 
 void JobTimes::keep(const std::string& what, Seconds seconds) {
-  times_->add(on_machine(what), {.forward = seconds, .backward_weights = {}, .backward = {}});
+  times_->add_duration(on_machine(what), seconds);
 }
 
 const TaskTime* JobTimes::known(const Task& task, const std::string& kernels) const {
@@ -224,7 +223,7 @@ void JobTimes::find_times() {
       notify(problem.what());
     }
   }
-  if (times_->find(MeasuredCosts::update_problem) == nullptr) measure_update();
+  if (!times_->find_duration(MeasuredCosts::update_name)) measure_update();
 }
 
 TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int most_runs) const {
@@ -234,19 +233,23 @@ TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int mos
 }
 
 // Returns the slowest rank's time. Where ranks are unequal, only those about as fast as the fastest count.
-TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& times) const {
-  const RankTime mine{problem, times.forward.count, times.backward_weights.count, times.backward.count};
-  const std::vector<RankTime> all = values_of_ranks(job_, mine);
-  TaskTime slowest;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    const RankTime& one = all[rank];
-    ensure(one.problem == mine.problem, "all ranks measure the same task");
-    if (!fast_[rank]) continue;
-    slowest.forward = std::max(slowest.forward, Seconds{one.forward});
-    slowest.backward_weights = std::max(slowest.backward_weights, Seconds{one.backward_weights});
-    slowest.backward = std::max(slowest.backward, Seconds{one.backward});
-  }
+Seconds JobTimes::slowest(const std::vector<Seconds>& ranks) const {
+  Seconds slowest;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (fast_[rank]) slowest = std::max(slowest, ranks[rank]);
   return slowest;
+}
+
+// The same of each pass of a task.
+TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& mine) const {
+  const std::vector<RankTime> all = values_of_ranks(job_, RankTime{problem, mine});
+  for (const RankTime& one : all) ensure(one.problem == problem, "all ranks measure the same task");
+  const auto pass = [&](Seconds PassTimes::*of_pass) {
+    std::vector<Seconds> ranks;
+    for (const RankTime& one : all) ranks.push_back(one.passes.*of_pass);
+    return slowest(ranks);
+  };
+  return {pass(&PassTimes::forward), pass(&PassTimes::backward_weights), pass(&PassTimes::backward)};
 }
 
 // Measures on all ranks at the same time, and takes the median of a few.
@@ -269,8 +272,8 @@ void JobTimes::measure_update() {
     if (run > 0) seconds.push_back(taken.count());  // the first one touches new memory
   }
   std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
-  const PassTimes mine{.forward = {seconds[runs / 2]}, .backward_weights = {}, .backward = {}};
-  times_->add(MeasuredCosts::update_problem, slowest(digest(MeasuredCosts::update_problem), mine));
+  times_->add_duration(MeasuredCosts::update_name,
+                       slowest(values_of_ranks(job_, Seconds{seconds[runs / 2]})));
 }
 
 void JobTimes::save() {

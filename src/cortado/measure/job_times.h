@@ -35,7 +35,8 @@ class JobTimes {
   // fastest counts; any other by one rank while the others wait. All ranks call it.
   TaskTime measure(const Task& task, const std::string& kernels, int most_runs = usual_runs) const;
 
-  // What is kept of this job's machine, links included, beside tasks: by a text that says what was measured.
+  // Durations beside tasks, as of trials: kept for this job's machine, links included, by a text that says
+  // what took that long.
   std::optional<Seconds> known(const std::string& what) const;
   void keep(const std::string& what, Seconds seconds);
   // The time of a task on the kernels of that name, where it is kept. Only tasks with a text are.
@@ -53,6 +54,7 @@ class JobTimes {
   bool links_agree(const DeviceGraph& kept) const;
   bool rates_agree(const DeviceGraph& kept) const;
   void find_fast_ranks();
+  Seconds slowest(const std::vector<Seconds>& ranks) const;
   TaskTime slowest(uint64_t problem, const PassTimes& mine) const;
   void measure_update();
 

@@ -287,12 +287,14 @@ class NetworkBuilder {
 }  // namespace
 
 Network build_network(std::string name, Phase phase, const std::vector<LayerDeclaration>& layers,
-                      const Network::SourceShapes& source_shapes, std::optional<bool> learns) {
+                      const Network::SourceShapes& source_shapes, std::optional<bool> learns,
+                      bool gradients_from_outputs) {
   NetworkBuilder builder(phase, layers, source_shapes);
   for (size_t i = 0; i < layers.size(); ++i) builder.add(i);
   const bool gradients = learns.value_or(phase == Phase::train);
   if (gradients) {
-    decide_gradients(builder.nodes, builder.tensors, builder.parameters, builder.propagate_down);
+    decide_gradients(builder.nodes, builder.tensors, builder.parameters, builder.propagate_down,
+                     gradients_from_outputs);
   } else {
     for (Network::Node& node : builder.nodes) node.propagate_down.assign(node.inputs.size(), false);
   }

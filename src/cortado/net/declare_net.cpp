@@ -37,8 +37,8 @@ class NodeNames {
 DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
   if (!file.shapeless_inputs.empty()) {
     throw UserError(
-        fmt::format("{}: input '{}' has no shape; add input_shape {{ dim: ... }}, or give --input-shape to a "
-                    "command that takes it",
+        fmt::format("{}: input '{}' has no shape; add input_shape {{ dim: ... }}, or give an input shape "
+                    "where one can be given",
                     file.path, file.shapeless_inputs.front()));
   }
   if (file.net.layer_size() == 0)
@@ -47,7 +47,7 @@ DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
   if (kept.net.layer_size() == 0)
     throw UserError(
         fmt::format("{}: none of its layers is of phase {} and its level and stages; change their "
-                    "include and exclude, or give --phase, --level or --stage",
+                    "include and exclude, or give another phase, level or stage",
                     file.path, state.phase() == caffe::TRAIN ? "TRAIN" : "TEST"));
   DeclaredNet declared;
   NodeNames names(kept.net);
@@ -64,10 +64,12 @@ DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
 }
 
 LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
-                           const Network::SourceShapes& source_shapes, std::optional<bool> learns) {
+                           const Network::SourceShapes& source_shapes, std::optional<bool> learns,
+                           bool gradients_from_outputs) {
   DeclaredNet declared = declare_net(file, state);
   Phase phase = state.phase() == caffe::TRAIN ? Phase::train : Phase::test;
-  const Network network = build_network(file.net.name(), phase, declared.layers, source_shapes, learns);
+  const Network network =
+      build_network(file.net.name(), phase, declared.layers, source_shapes, learns, gradients_from_outputs);
   return {std::move(declared.net), network.in(file.precision)};
 }
 

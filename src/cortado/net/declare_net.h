@@ -17,13 +17,14 @@ struct DeclaredNet {
 };
 DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state);
 
-// All of it: filter, declare, build. `source_shapes` is asked once for each source layer; `learns` as in
-// build_network().
+// All of it: filter, declare, build. `source_shapes` is asked once for each source layer; `learns` and
+// `gradients_from_outputs` as in build_network().
 struct LoadedNetwork {
   caffe::NetParameter net;
   Network network;
 };
 LoadedNetwork load_network(const NetFile& file, const caffe::NetState& state,
-                           const Network::SourceShapes& source_shapes, std::optional<bool> learns = {});
+                           const Network::SourceShapes& source_shapes, std::optional<bool> learns = {},
+                           bool gradients_from_outputs = false);
 
 }  // namespace cortado

@@ -85,7 +85,7 @@ LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceL
   if (layer.blobs_size() > 0) {
     throw UserError(fmt::format(
         "{}: layer '{}': weights (blobs) within a model file are not read; keep them in a caffemodel "
-        "and give --weights",
+        "and load that",
         where.text(), layer.name()));
   }
   try {

@@ -42,14 +42,19 @@ void check_gradient_in_phase(const Network::Node& node) {
 void decide_gradients(IndexedVector<NodeIndex, Network::Node>& nodes,
                       IndexedVector<TensorIndex, Network::Tensor>& tensors,
                       IndexedVector<ParameterIndex, Network::Parameter>& parameters,
-                      const IndexedVector<NodeIndex, std::vector<std::optional<bool>>>& requested) {
+                      const IndexedVector<NodeIndex, std::vector<std::optional<bool>>>& requested,
+                      bool from_outputs) {
+  const auto starts = [&](const Network::Node& node, size_t output) {
+    return node.loss_weights[output] != 0 ||
+           (from_outputs && tensors[node.outputs[output]].consumers.empty());
+  };
   IndexedVector<TensorIndex, bool> after = after_trained_parameters(nodes, parameters, tensors.size());
   IndexedVector<TensorIndex, bool> reached(tensors.size());  // a gradient arrives at the tensor
   for (NodeIndex n = nodes.end_index(); n > NodeIndex(0);) {
     Network::Node& node = nodes[--n];
     bool under_loss = false;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      under_loss = under_loss || reached[node.outputs[o]] || node.loss_weights[o] != 0;
+      under_loss = under_loss || reached[node.outputs[o]] || starts(node, o);
     }
     node.propagate_down.assign(node.inputs.size(), false);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -74,8 +79,8 @@ void decide_gradients(IndexedVector<NodeIndex, Network::Node>& nodes,
   }
   for (TensorIndex t : indices(tensors)) {
     const Network::Node& producer = nodes[tensors[t].producer];
-    bool is_loss = producer.has_backward && producer.loss_weights[tensors[t].producer_output] != 0;
-    tensors[t].needs_gradient = reached[t] || is_loss;
+    const auto output = static_cast<size_t>(tensors[t].producer_output);
+    tensors[t].needs_gradient = reached[t] || (producer.has_backward && starts(producer, output));
   }
 }
 

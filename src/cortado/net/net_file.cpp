@@ -14,8 +14,8 @@ std::vector<Shape> declared_source_shapes(const LayerDeclaration& layer) {
   const SourceOptions& options = source->options();
   if (options.shapes.empty() && options.kind == SourceOptions::Kind::input) {
     throw UserError(
-        "it has no shape; add input_param { shape { dim: ... } }, or give --input-shape to a command that "
-        "takes it");
+        "it has no shape; add input_param { shape { dim: ... } }, or give an input shape where one can be "
+        "given");
   }
   if (options.shapes.empty()) {
     throw UserError(fmt::format("the shapes of a {} layer are only known to its data", source->type()));

@@ -27,11 +27,11 @@ void set_first_extent(google::protobuf::RepeatedPtrField<caffe::BlobShape>& shap
 }  // namespace
 
 void override_source(NetFile& file, const caffe::NetState& state, const std::string& assignment,
-                     const std::string& option) {
+                     const std::string& what) {
   const size_t equals = assignment.find('=');
   const std::string name = equals == std::string::npos ? "" : assignment.substr(0, equals);
   const std::string path = equals == std::string::npos ? assignment : assignment.substr(equals + 1);
-  const std::string said = fmt::format("{} {}", option, assignment);
+  const std::string said = fmt::format("{} {}", what, assignment);
   if (path.empty()) throw UserError(fmt::format("{}: give a path, or LAYER=PATH", said));
   std::vector<std::string> layers;
   std::string* source = nullptr;
@@ -70,10 +70,10 @@ void override_batch(caffe::NetParameter& net, int batch) {
 }
 
 void change_net(NetFile& file, const caffe::NetState& state, const NetChanges& changes,
-                const std::string& option) {
+                const std::string& what) {
   file.precision = changes.precision;
   if (changes.batch > 0) override_batch(file.net, changes.batch);
-  for (const std::string& source : changes.sources) override_source(file, state, source, option);
+  for (const std::string& source : changes.sources) override_source(file, state, source, what);
 }
 
 }  // namespace cortado

@@ -8,10 +8,10 @@
 namespace cortado {
 
 // Gives a Data, ImageData or HDF5Data layer of the net that `state` asks for another `source`: "LAYER=PATH",
-// or "PATH" where one layer alone has a source. Throws UserError naming `option`: no such layer, or several
+// or "PATH" where one layer alone has a source. Throws UserError naming `what`: no such layer, or several
 // to choose from.
 void override_source(NetFile& file, const caffe::NetState& state, const std::string& assignment,
-                     const std::string& option);
+                     const std::string& what);
 
 // Sets the batch size of every source layer.
 void override_batch(caffe::NetParameter& net, int batch);
@@ -22,8 +22,8 @@ struct NetChanges {
   std::vector<std::string> sources{};  // "PATH" or "LAYER=PATH"
   Precision precision = Precision::f32;
 };
-// Throws UserError naming `option`, which gives the sources.
+// `what`: what errors call a source.
 void change_net(NetFile& file, const caffe::NetState& state, const NetChanges& changes,
-                const std::string& option = "--source");
+                const std::string& what = "source");
 
 }  // namespace cortado

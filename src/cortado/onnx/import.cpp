@@ -129,8 +129,7 @@ class GraphReader {
   Shape shape_of(const ValueInfoProto& input) const {
     const TypeProto::Tensor& type = input.type().tensor_type();
     if (!type.has_shape())
-      throw UserError(
-          "has no shape; give that of a sample with --input-shape, as in --input-shape 3x224x224");
+      throw UserError("has no shape; give an input shape, that of a sample, as in 3x224x224");
     Shape shape;
     for (const TensorShapeProto::Dimension& dimension : type.shape().dim()) {
       const bool is_batch = shape.rank() == 0;
@@ -142,9 +141,8 @@ class GraphReader {
         shape.append(1);
       } else {
         throw UserError(fmt::format(
-            "leaves axis {} open{}; give the shape of a sample with --input-shape, as in "
-            "--input-shape 3x224x224",
-            shape.rank(), dimension.dim_param().empty() ? "" : " ('" + dimension.dim_param() + "')"));
+            "leaves axis {} open{}; give an input shape, that of a sample, as in 3x224x224", shape.rank(),
+            dimension.dim_param().empty() ? "" : " ('" + dimension.dim_param() + "')"));
       }
     }
     return shape;

@@ -55,12 +55,12 @@ caffe::NetParameter with_loss(const caffe::NetParameter& net, const std::string&
   if (outputs.size() != 1 || net.layer_size() == 0 || net.layer(0).type() != "Input" ||
       (net.layer_size() > 1 && net.layer(1).type() == "Input"))
     throw UserError(fmt::format(
-        "{}: --loss needs a net of one input and one output, this one has {} outputs; add the losses to the "
+        "{}: a loss needs a net of one input and one output, this one has {} outputs; add the losses to the "
         "written prototxt by hand",
         path, outputs.size()));
   const Network::Tensor& output = network.tensors()[outputs[0]];
   if (output.shape.rank() < 2)
-    throw UserError(fmt::format("{}: --loss needs an output with classes on axis 1, it is of shape {}", path,
+    throw UserError(fmt::format("{}: a loss needs an output with classes on axis 1, it is of shape {}", path,
                                 output.shape.text()));
   caffe::NetParameter body = net;
   const std::string input = body.layer(0).top(0), name = body.layer(0).name();

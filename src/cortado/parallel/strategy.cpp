@@ -68,7 +68,7 @@ void check_node(const Network& network, NodeIndex index, const LayerStrategy& st
       throw UserError(fmt::format("batch_norm = local is for BatchNorm, not {}", node.layer->type()));
     if (strategy.precision == Precision::bf16 && network.precision() != Precision::bf16)
       throw UserError(
-          "precision = bf16: the net computes in f32; give --precision bf16, or leave it out of the rule");
+          "precision = bf16: the net computes in f32; give it precision bf16, or leave that out of the rule");
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: layer '{}': {}", where, node.name, error.what()));
   }
@@ -227,7 +227,7 @@ const LayerStrategy* RuleFinder::find(const Network::Node& node) const {
 NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks,
                        const std::string& where) {
   if (strategy.ranks > ranks) {
-    throw UserError(fmt::format("{}: is for {} ranks, the job has {}; start it with --ranks {}", where,
+    throw UserError(fmt::format("{}: is for {} ranks, the job has {}; start it with {} ranks", where,
                                 strategy.ranks, ranks, strategy.ranks));
   }
   if (!strategy.net.empty() && strategy.net != network.name()) {

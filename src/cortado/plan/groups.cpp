@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "cortado/layers/task.h"
 #include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/parallel/strategy.h"
@@ -25,7 +24,7 @@ NodeIndex follower(const Network& network, NodeIndex node) {
   if (tensor.consumers.size() != 1 || network.nodes()[node].loss_weights[0] != 0) return {};
   const auto& next = network.nodes()[tensor.consumers[0]];
   if (next.inputs.size() != 1 || next.outputs.size() != 1) return {};
-  if (!may_follow(network.nodes()[node].layer->type(), next.layer->type())) return {};
+  if (!network.nodes()[node].layer->may_fuse_with(*next.layer)) return {};
   return shares_parameters(network, next) ? NodeIndex() : tensor.consumers[0];
 }
 

@@ -36,6 +36,7 @@ class BackwardBuilder {
       if (weights_due_ && !only_moves(work.operations.front(), weights_due_)) place_due_weights();
       if (work.kind == Kind::compute && work.task.has_backward()) place_compute(index);
       if (work.kind == Kind::copy || work.kind == Kind::sum) place_movement(index);
+      if (work.kind == Kind::source && keep_) place_source_gradients(work);
     }
     place_due_weights();
     for (auto* steps : {&replicated_, &updates_})
@@ -111,6 +112,12 @@ class BackwardBuilder {
     const View copy = accumulate(index, {view}, true);
     references_[copy.buffer] = 1;
     return copy;
+  }
+
+  // Nobody reads the gradients of samples but who looks at them later.
+  void place_source_gradients(const Work& work) {
+    for (ValueIndex output : last_of(work).outputs)
+      if (!contributions_[output].empty()) complete_gradient(output, false);
   }
 
   // The adjoint of a movement: the gradient of what was moved becomes a contribution to the value moved from.

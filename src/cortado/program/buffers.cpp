@@ -53,7 +53,8 @@ void outlive_communication(Program& program) {
   }
 }
 
-// Keeps the tensors that someone looks at after the iteration: those reported, or all.
+// Keeps the tensors that someone looks at after the iteration: those reported. With `keep_tensors` every
+// tensor, gradient and saved value has memory of its own throughout, so that steps may run in any order.
 void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   const StepIndex end = program.steps.end_index();
   auto keep = [&](BufferIndex buffer) {
@@ -63,8 +64,14 @@ void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
     if (program.placement->report_values[tensor]) keep(program.tensor_buffer(tensor));
   }
   if (!keep_tensors) return;
-  for (BufferIndex buffer : program.value_buffers) keep(buffer);
-  for (BufferIndex buffer : program.value_gradient_buffers) keep(buffer);
+  for (Buffer& buffer : program.buffers) {
+    using Kind = Buffer::Kind;
+    const bool lasts =
+        buffer.kind == Kind::activation || buffer.kind == Kind::gradient || buffer.kind == Kind::saved;
+    if (!lasts || !buffer.first_step) continue;
+    buffer.first_step = StepIndex(0);
+    buffer.last_step = end;
+  }
 }
 
 // Places the largest first, each at the lowest offset where it overlaps no buffer alive at the same time.

@@ -19,7 +19,7 @@ std::vector<OperationIndex> chain_from(const Placement& placement, OperationInde
     const Operation& next = placement.operations[value.consumers[0]];
     if (next.kind != Operation::Kind::compute || next.inputs.size() != 1 || next.outputs.size() != 1)
       return chain;
-    if (next.domain != last.domain || !may_follow(last.layer->type(), next.layer->type())) return chain;
+    if (next.domain != last.domain || !last.layer->may_fuse_with(*next.layer)) return chain;
     if (next.input_gradients[0] != value.needs_gradient) return chain;
     chain.push_back(value.consumers[0]);
   }
@@ -50,7 +50,7 @@ Task chain_task(const Program& program, const Network& network, const std::vecto
   task.cut = first.strategy.config.devices.size() > 1;
   task.local_sums = first.strategy.local_batch_norm;
   task.f32_products = first.strategy.precision == Precision::f32 &&
-                      output_rule(*first.layer) == OutputRule::bf16 && !task.all_f32();
+                      first.layer->output_rule(0) == OutputRule::bf16 && !task.all_f32();
   for (OperationIndex index : chain) {
     const Operation& operation = placement.operations[index];
     task.layers.push_back(operation.layer);

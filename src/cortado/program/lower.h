@@ -6,7 +6,7 @@
 namespace cortado {
 
 struct LowerOptions {
-  bool keep_tensors = false;  // every activation and gradient lives to the end (tests, debugging)
+  bool keep_tensors = false;  // every activation and gradient has memory of its own throughout
   bool fuse = true;
   int rank = 0;
   Schedule schedule{};

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "cortado/base/error.h"
+#include "cortado/base/command_files.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
 #include "cortado/report/markup.h"
@@ -22,12 +21,7 @@ PageOrigin page_origin(const std::string& command_line) {
 }
 
 void write_page(const std::string& option, const std::string& folder, const std::string& page) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error && !std::filesystem::is_directory(folder))
-    error = std::make_error_code(std::errc::not_a_directory);
-  if (error)
-    throw UserError(fmt::format("{} {}: the folder cannot be made: {}", option, folder, error.message()));
+  make_folder(option, folder);
   write_file_atomically(folder + "/index.html", page);
 }
 

@@ -8,8 +8,8 @@ namespace cortado {
 
 DataNetwork::DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options)
     : loaded_(load_network(
-          file, state, [&](const LayerDeclaration& layer) { return open(layer, options); }, options.learns)) {
-}
+          file, state, [&](const LayerDeclaration& layer) { return open(layer, options); }, options.learns,
+          options.gradients_from_outputs)) {}
 
 std::vector<Shape> DataNetwork::open(const LayerDeclaration& layer, const Options& options) {
   const auto& source = dynamic_cast<const Source&>(*layer.layer);
@@ -52,6 +52,11 @@ void DataNetwork::seek(const std::map<std::string, int64_t>& positions, int64_t 
     reader->seek(sample);
     positions_[layer] = sample;
   }
+}
+
+const Reader* DataNetwork::reader(const std::string& layer) const {
+  const auto found = readers_.find(layer);
+  return found == readers_.end() ? nullptr : found->second.get();
 }
 
 int64_t DataNetwork::batch_size() const {

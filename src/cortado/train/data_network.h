@@ -23,9 +23,10 @@ class DataNetwork {
   struct Options {
     uint64_t seed = 1;
     int reader_threads = 1;
-    std::optional<bool> learns = {};  // as in build_network()
-    OpenReader open_reader = {};      // null: what the file names
-    Notices notice = {};              // as ReaderOptions
+    std::optional<bool> learns = {};      // as in build_network()
+    bool gradients_from_outputs = false;  // the same
+    OpenReader open_reader = {};          // null: what the file names
+    Notices notice = {};                  // as ReaderOptions
   };
   // Builds the network that `state` asks for and opens a reader for each of its source layers.
   DataNetwork(const NetFile& file, const caffe::NetState& state, const Options& options);
@@ -41,6 +42,9 @@ class DataNetwork {
   const std::map<std::string, int64_t>& positions() const { return positions_; }
   // Continues there; layers that are not named begin at `otherwise` batches.
   void seek(const std::map<std::string, int64_t>& positions, int64_t otherwise);
+
+  // The reader of a source layer; null: there is none of that name.
+  const Reader* reader(const std::string& layer) const;
 
   int64_t batch_size() const;  // of the first source layer; 0 when there is none
   // Per source layer, the samples after which it begins again (Reader::records).

@@ -14,7 +14,8 @@ PassedOver load_weights(const std::string& path, const Executor& executor, Param
   size_t matched = 0;
   for (ParameterIndex p : indices(match.of_parameter)) {
     if (!match.of_parameter[p]) continue;
-    parameters.set_from_whole(executor.parameter_entries()[p], match.of_parameter[p]->values);
+    parameters.set_from_whole(parameters.original(executor.parameter_entries()[p]),
+                              match.of_parameter[p]->values);
     ++matched;
   }
   if (matched == 0 && !network.parameters().empty()) {

@@ -25,10 +25,10 @@ Shape parse_input_shape(const std::string& text, int batch) {
     auto [stop, error] = std::from_chars(at, end, extent);
     bool separated = stop == end || (*stop == 'x' && stop + 1 < end);
     if (error != std::errc() || extent < 1 || !separated) {
-      throw UserError(fmt::format(
-          "--input-shape {}: give extents like 3x227x227, and those of labels after a comma where "
-          "each position has one",
-          text));
+      throw UserError(
+          fmt::format("input shape {}: give extents like 3x227x227, and those of labels after a comma where "
+                      "each position has one",
+                      text));
     }
     shape.append(extent);
     at = stop == end ? end : stop + 1;
@@ -61,7 +61,7 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const std::strin
     int crop = source.transform.crop_size;
     if (crop == 0) {
       throw UserError(
-          fmt::format("{}; without the data, give --input-shape, for example 3x32x32", error.what()));
+          fmt::format("{}; without the data, give an input shape, for example 3x32x32", error.what()));
     }
     bool gray = source.transform.mean_values.size() == 1 || source.transform.force_gray;
     return with_labels({source.batch_size, gray ? 1 : 3, crop, crop}, layer.tops.size());
@@ -75,7 +75,7 @@ std::vector<Shape> parse_input_shapes(const std::string& text, int batch, size_t
   for (const std::string& part : split_list(text)) shapes.push_back(parse_input_shape(part, batch));
   if (shapes.empty() || shapes.size() > tops)
     throw UserError(
-        fmt::format("--input-shape {}: give one shape, or up to {} with commas between them", text, tops));
+        fmt::format("input shape {}: give one shape, or up to {} with commas between them", text, tops));
   shapes.resize(tops, Shape{batch});
   return shapes;
 }

@@ -39,6 +39,10 @@ struct TestReport {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
+  virtual void iteration_begins(int64_t /*iteration*/) {}
+  // Of trainers that open their nets: the gradients of the iteration's last batch are there, and weights are
+  // updated next.
+  virtual void gradients(int64_t /*iteration*/) {}
   virtual void iteration(const IterationReport&) {}
   virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
   virtual void test(const TestReport&) {}

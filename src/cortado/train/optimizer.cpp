@@ -8,8 +8,7 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/update.h"
 
 namespace cortado {
@@ -106,11 +105,9 @@ void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
   const float* gradient = reached(entry_of(slot).gradient + slot.updates.begin);
   float* const sum = reached(slot.sum);
   if (sum && batch.number == 0) {
-    parallel_ranges(slot.updates.size(), [&](int64_t begin, int64_t end) {
-      std::copy(gradient + begin, gradient + end, sum + begin);
-    });
+    arrays::copy(sum, gradient, slot.updates.size());
   } else if (sum) {
-    native::add(sum, sum, gradient, slot.updates.size());
+    arrays::add(sum, sum, gradient, slot.updates.size());
   }
   if (batch.number + 1 == options_.iter_size && !defers_updates()) update(slot, batch, 1);
 }
@@ -120,11 +117,11 @@ void Optimizer::square_own() {
   std::fill(squares_.begin(), squares_.end(), 0.0);
   for (const Slot& slot : slots_) {
     if (!slot.counts) continue;
-    const double gradient = native::sum_of_squares(gradient_of(slot), slot.updates.size());
+    const double gradient = arrays::sum_of_squares(gradient_of(slot), slot.updates.size());
     squares_[0] += gradient;
     if (slot.squares < 0) continue;
     const float* weights = reached(entry_of(slot).value + slot.updates.begin);
-    squares_[static_cast<size_t>(slot.squares)] = native::sum_of_squares(weights, slot.updates.size());
+    squares_[static_cast<size_t>(slot.squares)] = arrays::sum_of_squares(weights, slot.updates.size());
     squares_[static_cast<size_t>(slot.squares) + 1] = gradient;
   }
 }
@@ -175,7 +172,7 @@ void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_sca
 }
 
 void Optimizer::note_non_finite(const Slot& slot, const Batch& batch) {
-  const bool gradient = native::first_non_finite_in_parallel(gradient_of(slot), slot.updates.size()) >= 0;
+  const bool gradient = arrays::first_non_finite(gradient_of(slot), slot.updates.size()) >= 0;
   const NonFinite& known = non_finite_;
   const bool nearer_the_loss = gradient && (!known.gradient || slot.entry > known.entry);
   if (known.entry && (known.iteration < batch.iteration || !nearer_the_loss)) return;

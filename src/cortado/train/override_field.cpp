@@ -20,17 +20,17 @@ Number parse_number(const FieldDescriptor& field, const std::string& text) {
   Number value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw UserError(fmt::format("--set {}: '{}' is no {}", field.name(), text, field.cpp_type_name()));
+    throw UserError(fmt::format("set {}: '{}' is no {}", field.name(), text, field.cpp_type_name()));
   }
   if (!std::isfinite(value))
-    throw UserError(fmt::format("--set {}: '{}' is no finite number", field.name(), text));
+    throw UserError(fmt::format("set {}: '{}' is no finite number", field.name(), text));
   return value;
 }
 
 bool parse_bool(const FieldDescriptor& field, const std::string& text) {
   if (text == "true" || text == "1") return true;
   if (text == "false" || text == "0") return false;
-  throw UserError(fmt::format("--set {}: '{}' is neither true nor false", field.name(), text));
+  throw UserError(fmt::format("set {}: '{}' is neither true nor false", field.name(), text));
 }
 
 const google::protobuf::EnumValueDescriptor& parse_enum(const FieldDescriptor& field,
@@ -39,7 +39,7 @@ const google::protobuf::EnumValueDescriptor& parse_enum(const FieldDescriptor& f
   if (const auto* value = type.FindValueByName(text)) return *value;
   std::vector<std::string_view> names;
   for (int i = 0; i < type.value_count(); ++i) names.push_back(type.value(i)->name());
-  throw UserError(fmt::format("--set {}: '{}' is unknown (known: {})", field.name(), text, joined(names)));
+  throw UserError(fmt::format("set {}: '{}' is unknown (known: {})", field.name(), text, joined(names)));
 }
 
 // Sets a single field or adds to a repeated one.
@@ -67,7 +67,7 @@ void put_value(caffe::SolverParameter& solver, const FieldDescriptor& field, con
       if (field.is_repeated()) return access.AddString(&solver, &field, text);
       return access.SetString(&solver, &field, text);
     default:
-      throw UserError(fmt::format("--set {}: the field holds fields of its own; change it in the solver file",
+      throw UserError(fmt::format("set {}: the field holds fields of its own; change it in the solver file",
                                   field.name()));
   }
 }
@@ -77,7 +77,7 @@ const FieldDescriptor& solver_field(const std::string& key) {
   if (const FieldDescriptor* field = type.FindFieldByName(key)) return *field;
   std::vector<std::string_view> names;
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
-  throw UserError(fmt::format("--set {}: solver files have no such field{}", key, did_you_mean(key, names)));
+  throw UserError(fmt::format("set {}: solver files have no such field{}", key, did_you_mean(key, names)));
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ const FieldDescriptor& solver_field(const std::string& key) {
 void override_field(caffe::SolverParameter& solver, const std::string& assignment) {
   size_t equals = assignment.find('=');
   if (equals == std::string::npos) {
-    throw UserError(fmt::format("--set {}: give key=value, for example base_lr=0.01", assignment));
+    throw UserError(fmt::format("set {}: give key=value, for example base_lr=0.01", assignment));
   }
   const FieldDescriptor& field = solver_field(assignment.substr(0, equals));
   std::string value = assignment.substr(equals + 1);

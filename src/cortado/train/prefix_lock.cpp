@@ -97,8 +97,8 @@ void PrefixLock::take(const std::string& prefix, const Notices& notice) {
   }
   const std::string owner = owner_in(file_, path_);
   throw UserError(fmt::format(
-      "snapshot_prefix {}: another training{} writes snapshots of this prefix; wait for its end, or give "
-      "another with --set snapshot_prefix=NAME",
+      "snapshot_prefix {}: another training{} writes snapshots of this prefix; wait for its end, or set "
+      "snapshot_prefix to another",
       prefix, owner.empty() ? "" : " (" + owner + ")"));
 }
 

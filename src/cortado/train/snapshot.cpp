@@ -121,7 +121,7 @@ SafetensorsFile read_checked(const std::string& path) {
 nlohmann::json state_of(const SafetensorsFile& file, const std::string& path) {
   auto text = file.metadata.find(metadata_key);
   if (text == file.metadata.end()) {
-    throw UserError(fmt::format("{}: holds weights but no training state; give it as --weights", path));
+    throw UserError(fmt::format("{}: holds weights but no training state; load it as weights", path));
   }
   nlohmann::json state = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
   const int version = version_of(state);
@@ -134,9 +134,8 @@ nlohmann::json state_of(const SafetensorsFile& file, const std::string& path) {
 
 void check_solver(const std::string& path, const std::string& made_by, const std::string& solver) {
   if (made_by == solver) return;
-  throw UserError(
-      fmt::format("{}: was made by solver {}, this training uses {}; start it with --weights instead", path,
-                  made_by, solver));
+  throw UserError(fmt::format("{}: was made by solver {}, this training uses {}; load it as weights instead",
+                              path, made_by, solver));
 }
 
 Snapshot read_cortado(const std::string& path, const Network& network, const std::string& solver,
@@ -190,7 +189,7 @@ void check_history(const SolverStateFile& state, const std::string& path, const 
   throw UserError(fmt::format(
       "{}: holds {} history tensors, this net of {} parameters with solver {} needs {}; {}", path, held,
       parameters, solver, rounds * parameters,
-      other_solver ? "it was made by another solver: start with --weights instead" : "it is of another net"));
+      other_solver ? "it was made by another solver: load it as weights instead" : "it is of another net"));
 }
 
 Snapshot read_caffe(const std::string& path, const Network& network, const std::string& solver, int rounds) {

@@ -91,7 +91,7 @@ void check_snapshots_spare(const SolverOptions& solver, int64_t first_iteration,
     if (name->iteration <= first_iteration || name->iteration > solver.max_iterations) continue;
     throw UserError(fmt::format(
         "snapshot_prefix {}: the snapshot of iteration {} would replace {}, which this training starts "
-        "from; give another with --set snapshot_prefix=NAME",
+        "from; set snapshot_prefix to another",
         solver.snapshot_prefix, name->iteration, input));
   }
 }

@@ -32,7 +32,7 @@ void check_snapshot_size(const SolverOptions& solver, const LoadedNetwork& net, 
     throw UserError(
         fmt::format("{}: snapshot_format: the .{} of this net would have {:.2f} GiB, Caffe's binary files "
                     "hold 2 GiB; give "
-                    "snapshot_format: HDF5 or --snapshot-format cortado",
+                    "the snapshot format HDF5 or cortado",
                     solver.file, file, static_cast<double>(bytes) / 0x1p30));
   };
   refuse_beyond_limit("caffemodel", model);

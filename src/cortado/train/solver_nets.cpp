@@ -12,10 +12,10 @@ namespace cortado {
 namespace {
 
 // Caffe's users name nets from the folder they start in; a solver moved with its net works too.
-NetFile read_net_beside(const std::string& path, const std::string& solver_file) {
+std::string found_net(const std::string& path, const std::string& solver_file) {
   auto beside = std::filesystem::path(solver_file).parent_path() / std::filesystem::path(path).filename();
   bool moved = !std::filesystem::exists(path) && std::filesystem::exists(beside);
-  return read_net(moved ? beside.string() : path);
+  return moved ? beside.string() : path;
 }
 
 NetFile train_file(const caffe::SolverParameter& s, const std::string& file, const NetFile* net) {
@@ -27,8 +27,8 @@ NetFile train_file(const caffe::SolverParameter& s, const std::string& file, con
                     named == 0 ? "no" : "several"));
   }
   if (net != nullptr) return *net;
-  if (s.has_net()) return read_net_beside(s.net(), file);
-  if (s.has_train_net()) return read_net_beside(s.train_net(), file);
+  if (s.has_net()) return read_net(found_net(s.net(), file));
+  if (s.has_train_net()) return read_net(found_net(s.train_net(), file));
   return net_of_message(s.has_net_param() ? s.net_param() : s.train_net_param(), file);
 }
 
@@ -48,7 +48,7 @@ SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file,
   NetFile train = train_file(s, file, net);
   std::vector<NetFile> tests;
   for (const auto& net : s.test_net_param()) tests.push_back(net_of_message(net, file));
-  for (const auto& net : s.test_net()) tests.push_back(read_net_beside(net, file));
+  for (const auto& net : s.test_net()) tests.push_back(read_net(found_net(net, file)));
   auto wanted = static_cast<size_t>(s.test_iter_size());
   bool generic = net != nullptr || s.has_net() || s.has_net_param();
   while (generic && tests.size() < wanted) tests.push_back(train);
@@ -69,6 +69,13 @@ SolverNets solver_nets(const caffe::SolverParameter& s, const std::string& file,
   return nets;
 }
 
+caffe::SolverParameter with_found_nets(caffe::SolverParameter solver, const std::string& file) {
+  if (solver.has_net()) solver.set_net(found_net(solver.net(), file));
+  if (solver.has_train_net()) solver.set_train_net(found_net(solver.train_net(), file));
+  for (std::string& net : *solver.mutable_test_net()) net = found_net(net, file);
+  return solver;
+}
+
 std::vector<std::string> warnings_of(const SolverNets& nets) {
   std::vector<std::string> lines = nets.train.file.warnings;
   for (const SolverNet& test : nets.tests) {
@@ -81,11 +88,11 @@ std::vector<std::string> warnings_of(const SolverNets& nets) {
 
 void override_data(SolverNets& nets, const NetOverrides& o, const std::string& file) {
   if (nets.tests.empty() && (!o.test_sources.empty() || o.test_batch > 0))
-    throw UserError(fmt::format("{}: {} has no test net; leave it out",
-                                o.test_batch > 0 ? "--test-batch" : "--test-source", file));
+    throw UserError(fmt::format("{}: there is no test net; leave out the {} of tests", file,
+                                o.test_batch > 0 ? "batch size" : "source"));
   change_net(nets.train.file, nets.train.state, {o.batch, o.sources, o.precision});
   for (SolverNet& test : nets.tests)
-    change_net(test.file, test.state, {o.test_batch, o.test_sources, o.precision}, "--test-source");
+    change_net(test.file, test.state, {o.test_batch, o.test_sources, o.precision}, "test source");
 }
 
 }  // namespace cortado

@@ -28,6 +28,9 @@ struct SolverNets {
 SolverNets solver_nets(const caffe::SolverParameter& solver, const std::string& file,
                        const NetFile* net = nullptr);
 
+// The solver with its nets named as they were found: from the working folder.
+caffe::SolverParameter with_found_nets(caffe::SolverParameter solver, const std::string& file);
+
 // What replaces sources and batch sizes of the nets' files, and the precision of all. Sources: "PATH" or
 // "LAYER=PATH".
 struct NetOverrides {

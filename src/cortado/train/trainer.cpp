@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
+#include <set>
 
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
@@ -60,21 +61,22 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
   check_snapshot_size(solver_, train_->loaded(), history_count(solver_.update.solver));
   const Network& network = train_->network();
   require_trainable(network, nets.train.file.path);
-  const Strategy strategy = options.find_strategy ? options.find_strategy(network)
-                                                  : load_strategy(options.strategy, network, ranks);
-  const NodeStrategies strategies = resolve(strategy, network, ranks, "--strategy " + options.strategy);
-  train_executor_ = executor_of(*train_, options, strategies, strategy.schedule);
+  strategy_ = options.find_strategy ? options.find_strategy(network)
+                                    : load_strategy(options.strategy, network, ranks);
+  const NodeStrategies strategies = resolve(strategy_, network, ranks, options.strategy);
+  train_executor_ = executor_of(*train_, train_open_, options, strategies, strategy_.schedule);
   data.learns = false;
   std::vector<const Network*> test_networks;
   for (const SolverNet& net : nets.tests) {
-    tests_.push_back({.data = std::make_unique<DataNetwork>(net.file, net.state, data), .executor = nullptr});
+    tests_.push_back(
+        {.data = std::make_unique<DataNetwork>(net.file, net.state, data), .open = {}, .executor = nullptr});
     test_networks.push_back(&tests_.back().data->network());
   }
   check_layer_names(solver_, network, test_networks);
   for (TestNet& test : tests_) {
     const Network& beside = test.data->network();
-    test.executor = executor_of(*test.data, options, resolve_beside(beside, network, strategies, ranks),
-                                strategy.schedule);
+    test.executor = executor_of(*test.data, test.open, options,
+                                resolve_beside(beside, network, strategies, ranks), strategy_.schedule);
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
 }
@@ -92,7 +94,7 @@ ParameterCut Trainer::parameter_cut() const {
   return cut;
 }
 
-std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& options,
+std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, const Options& options,
                                                NodeStrategies strategies, const Schedule& schedule) {
   CompileOptions compiling{.strategies = std::move(strategies),
                            .schedule = schedule,
@@ -100,11 +102,19 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, const Options& 
                            .ranks = communicator_ ? communicator_->size() : 1,
                            .rank = communicator_ ? communicator_->rank() : 0,
                            .keep_tensors = options.keep_tensors && net.network().learns()};
+  if (options.open_nets) compiling = open_compile_options(std::move(compiling));
   if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);
   Compiled compiled = compile(net.network(), std::move(compiling));
   std::map<std::string, BatchSource> sources = net.sources(compiled.program.samples());
-  return std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, std::move(sources),
-                                    ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
+  if (options.open_nets) {
+    open.sources = std::make_unique<OpenSources>(net);
+    sources = open.sources->sources();
+  }
+  auto executor =
+      std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, std::move(sources),
+                                 ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
+  if (options.open_nets) open.net = std::make_unique<OpenNet>(*executor, parameters_, *open.sources);
+  return executor;
 }
 
 Trainer::Wishes Trainer::wishes(StopFlags& flags) const {
@@ -164,6 +174,7 @@ double Trainer::smoothed(double loss) {
 }
 
 IterationReport Trainer::train_iteration() {
+  notify_observers([&](TrainingObserver& o) { o.iteration_begins(iteration_); });
   auto start = Clock::now();
   IterationReport report{.iteration = iteration_, .max_iterations = solver_.max_iterations};
   report.learning_rate = learning_rate(solver_.learning_rate, iteration_);
@@ -189,15 +200,53 @@ IterationReport Trainer::train_iteration() {
 double Trainer::run_batch(const Optimizer::Batch& batch) {
   const auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
   double loss = 0;
+  Executor::Update update;
+  if (!train_open_.net) update = [this, batch](EntryIndex entry) { optimizer_->gradient(entry, batch); };
   try {
-    loss =
-        train_executor_->run(index, [this, batch](EntryIndex entry) { optimizer_->gradient(entry, batch); });
+    loss = train_executor_->run(index, update);
   } catch (const UserError& error) {
     throw UserError(fmt::format("iteration {}: {}", iteration_, error.what()));
   }
   if (!std::isfinite(loss)) refuse_loss(loss);
+  if (train_open_.net) update_all(batch);
   results_finite_ = results_finite_ && train_executor_->results_finite();
   return loss;
+}
+
+// The same once all gradients of an open net are there.
+void Trainer::update_all(const Optimizer::Batch& batch) {
+  OpenNet& net = *train_open_.net;
+  net.ran();
+  if (batch.number + 1 == solver_.iter_size) {
+    notify_observers([&](TrainingObserver& o) { o.gradients(batch.iteration); });
+    net.hand_over_gradients();
+  }
+  take_gradients(batch);
+}
+
+void Trainer::take_gradients(const Optimizer::Batch& batch) {
+  std::set<EntryIndex> taken;
+  for (EntryIndex entry : train_executor_->parameter_entries()) {
+    const bool trained = parameters_.entries()[entry].wants_gradient;
+    if (trained && taken.insert(entry).second) optimizer_->gradient(entry, batch);
+  }
+  parameters_.device().queue().finish();
+}
+
+// The gradients count as the sum over all batches of an iteration.
+void Trainer::update() {
+  train_open_.net->hand_over_gradients();
+  Optimizer::Batch batch{.iteration = iteration_, .rate = learning_rate(solver_.learning_rate, iteration_)};
+  take_gradients(batch);
+  if (solver_.iter_size > 1) {
+    for (EntryIndex entry : train_executor_->parameter_entries())
+      if (const auto& of = parameters_.entries()[entry]; of.gradient)
+        std::fill_n(of.gradient, of.elements, 0.F);
+    batch.number = solver_.iter_size - 1;
+    take_gradients(batch);
+  }
+  optimizer_->end(batch);
+  parameters_.refresh();
 }
 
 // Caffe ends with one more look at the training loss, without an update.
@@ -242,6 +291,7 @@ std::optional<TestReport> Trainer::test(size_t net, StopFlags& flags) {
     // Several ranks stop together, after the test.
     if (flags.stop && (!communicator_ || communicator_->size() == 1)) return std::nullopt;
     const double batch_loss = test.executor->run(static_cast<uint64_t>(test.batches++));
+    if (test.open.net) test.open.net->ran();
     require_finite(*test.executor, batch_loss,
                    fmt::format("iteration {}: test net #{}, batch {}", iteration_, net, batch));
     loss += batch_loss;

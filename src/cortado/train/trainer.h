@@ -9,6 +9,7 @@
 #include "cortado/train/data_network.h"
 #include "cortado/train/load_weights.h"
 #include "cortado/train/observer.h"
+#include "cortado/train/open_net.h"
 #include "cortado/train/optimizer.h"
 #include "cortado/train/prefix_lock.h"
 #include "cortado/train/snapshot.h"
@@ -28,7 +29,7 @@ class Trainer {
   struct Options {
     std::string kernels;
     int reader_threads = 1;
-    std::string strategy = "single";       // how layers are cut over the ranks of the job
+    std::string strategy = "single";       // how layers are cut over the ranks; its name in errors
     Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
@@ -37,6 +38,7 @@ class Trainer {
     OpenReader open_reader{};   // null: what the net's files name
     Notices notice{};           // what a user should know, though the work goes on; any thread
     bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
+    bool open_nets = false;     // open_net() is there: one rank, all tensors kept, no layers fused
   };
   // All ranks of a job make and call their trainers in the same order. Throws UserError where there is
   // nothing to learn (train/trainable.h).
@@ -65,18 +67,35 @@ class Trainer {
   std::string save_snapshot(const std::string& prefix);
 
   const SolverOptions& solver() const { return solver_; }
+  const Strategy& strategy() const { return strategy_; }  // of the training net
   int64_t iteration() const { return iteration_; }
+  // Does the updates of the last iteration that run late, under the next one. Before it, what parameter()
+  // returns within a run may lack them. All ranks call it.
+  void settle();
   // A parameter of the training net by its place there, whole and in canonical order, at rank 0; empty
   // elsewhere. All ranks call it, as they do set_parameter(), which takes it out of the whole.
   std::vector<float> parameter(ParameterIndex index) const;
   void set_parameter(ParameterIndex index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
+  // The training net, or a test net, to be run part by part between the calls of this trainer.
+  OpenNet& open_net() { return *train_open_.net; }
+  OpenNet& open_test_net(size_t net) { return *tests_.at(net).open.net; }
+  size_t test_nets() const { return tests_.size(); }
+  const DataNetwork& test_net(size_t net) const { return *tests_.at(net).data; }
+  // Updates the parameters by the gradients that open_net() has, as an iteration ends, and counts none.
+  void update();
   const DataNetwork& train_net() const { return *train_; }
   int64_t skipped_records() const;  // broken records passed over so far, by any rank; all ranks call it
 
  private:
+  // Null where nets are not open.
+  struct Opened {
+    std::unique_ptr<OpenSources> sources;
+    std::unique_ptr<OpenNet> net;
+  };
   struct TestNet {
     std::unique_ptr<DataNetwork> data;
+    Opened open;
     std::unique_ptr<Executor> executor;
     int64_t batches = 0;  // run so far
   };
@@ -89,8 +108,8 @@ class Trainer {
   Wishes wishes(StopFlags& flags) const;
   // Makes the executor of the training net or of a test net; from then on the net's readers read only this
   // rank's samples.
-  std::unique_ptr<Executor> executor_of(DataNetwork& net, const Options& options, NodeStrategies strategies,
-                                        const Schedule& schedule);
+  std::unique_ptr<Executor> executor_of(DataNetwork& net, Opened& open, const Options& options,
+                                        NodeStrategies strategies, const Schedule& schedule);
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();
   std::vector<TestReport> test_all(StopFlags& flags);
@@ -105,17 +124,20 @@ class Trainer {
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   double run_batch(const Optimizer::Batch& batch);
+  void update_all(const Optimizer::Batch& batch);
+  void take_gradients(const Optimizer::Batch& batch);
   [[noreturn]] void refuse(int64_t iteration, const std::string& what);
   [[noreturn]] void refuse_loss(double loss);
   [[noreturn]] void refuse_values();
-  void settle();
   void notify_observers(const std::function<void(TrainingObserver&)>& event) const;
 
   SolverOptions solver_;
+  Strategy strategy_;
   Notices notice_;
   Communicator* communicator_ = nullptr;
   std::unique_ptr<DataNetwork> train_;
   ParameterStore parameters_;
+  Opened train_open_;
   std::unique_ptr<Executor> train_executor_;
   bool results_finite_ = true;  // of the iteration
   std::vector<TestNet> tests_;

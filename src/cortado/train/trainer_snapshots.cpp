@@ -94,9 +94,8 @@ Trainer::Restored Trainer::restore(const std::string& asked_for) {
   const auto [snapshot, path, fault] = read_sound_snapshot(
       asked_for, train_->network(), solver_name(solver_.update.solver), optimizer_->rounds());
   if (snapshot.has_positions && snapshot.seed != solver_.seed) {
-    throw UserError(
-        fmt::format("{}: was made with random_seed {}, the solver file says {}; give --set random_seed={}",
-                    path, snapshot.seed, solver_.seed, snapshot.seed));
+    throw UserError(fmt::format("{}: was made with random_seed {}, the solver says {}; set random_seed to {}",
+                                path, snapshot.seed, solver_.seed, snapshot.seed));
   }
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   started_from_ = path;

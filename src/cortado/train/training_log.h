@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -23,5 +24,10 @@ class TrainingLog : public TrainingObserver {
   std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
+
+// Tells an observer what a log says of the iterations before `end`, and of the tests before them, in order.
+// Where the training went back to a snapshot, what it did afterwards counts. Passes over lines within which a
+// training was killed. Throws UserError naming a line that is none of a log.
+void replay_log(const std::string& path, int64_t end, TrainingObserver& observer);
 
 }  // namespace cortado

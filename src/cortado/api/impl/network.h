@@ -28,6 +28,7 @@ struct Network::Impl {
 
 // The tensor of that name. Throws UserError with the nearest name.
 TensorIndex tensor_named(const cortado::Network& network, const std::string& name);
+ParameterIndex parameter_named(const cortado::Network& network, const std::string& name);  // the same
 
 cortado::Precision precision_of(Precision precision);
 Shape shape_of(const cortado::Shape& shape);

@@ -7,6 +7,10 @@
 
 namespace cortado::api {
 
+// A reader of batches of these shapes that `source` fills.
+std::unique_ptr<Reader> reader_of(const Data::Source& source, const ReaderOptions& options,
+                                  std::vector<cortado::Shape> shapes);
+
 // Opens the readers of a trainer's nets: what `data` has of a source layer, else what the file names.
 class DataReaders {
  public:

@@ -18,6 +18,8 @@ class Observers : public TrainingObserver {
   void add(Observer& observer) { observers_.push_back(&observer); }
   double last_loss() const { return last_loss_; }
 
+  void iteration_begins(int64_t iteration) override;
+  void gradients(int64_t iteration) override;
   void iteration(const IterationReport& report) override;
   void test_begins(int64_t iteration, int net) override;
   void test(const TestReport& report) override;
@@ -39,6 +41,8 @@ struct Trainer::Impl {
 
   Communicator& ranks() const;
   Tensor whole(const std::string& name, std::span<const float> own, const std::optional<Box>& box) const;
+  bool keeps_tensors() const { return options.keep_tensors || options.open_nets; }
+  void require_open_nets() const;
   // Throws that the tensor's memory holds something else by now.
   [[noreturn]] void refuse(const std::string& tensor) const;
 

@@ -14,20 +14,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int blocking_tag = 30000;  // beyond those of exchanges
 
-template <typename T>
-std::vector<std::byte> bytes_of(const T* values, int64_t count) {
-  std::span<const std::byte> bytes = std::as_bytes(std::span(values, static_cast<size_t>(count)));
-  return {bytes.begin(), bytes.end()};
+std::vector<std::byte> copy_of(ElementPointer values, int64_t count) {
+  const auto* bytes = static_cast<const std::byte*>(values.memory);
+  return {bytes, bytes + bytes_of(count, values.type).count};
 }
 
-template <typename T>
-void copy_from(const std::vector<std::byte>& bytes, T* values, int64_t count) {
-  ensure(bytes.size() == static_cast<size_t>(count) * sizeof(T),
+void copy_from(const std::vector<std::byte>& bytes, ElementPointer values, int64_t count) {
+  ensure(std::ssize(bytes) == bytes_of(count, values.type).count,
          "a message has the length its receiver expects");
-  if (count > 0) std::memcpy(values, bytes.data(), bytes.size());
+  if (count > 0) std::memcpy(values.memory, bytes.data(), bytes.size());
 }
 
-int64_t length_of(const MessagePart& part) { return cortado::bytes_of(part.count, part.type).count; }
+int64_t length_of(const MessagePart& part) { return bytes_of(part.count, part.type).count; }
 
 class LocalExchange : public Transmission {
  public:
@@ -45,8 +43,7 @@ class LocalExchange : public Transmission {
     arrived_ = 0;
     started_ = Clock::now();
     for (const MessagePart& part : sends_) {
-      const auto* bytes = static_cast<const std::byte*>(part.memory);
-      hub_->post(rank_, part.peer, tag_, bytes_of(bytes, length_of(part)));
+      hub_->post(rank_, part.peer, tag_, copy_of({part.memory, part.type}, part.count));
       traffic_->add({length_of(part), 0});
     }
     for (const MessagePart& part : receives_) traffic_->add({0, length_of(part)});
@@ -61,7 +58,7 @@ class LocalExchange : public Transmission {
         hub_->check_patience(started_, part.peer, rank_);
         return false;
       }
-      copy_from(*letter, static_cast<std::byte*>(part.memory), length_of(part));
+      copy_from(*letter, {part.memory, part.type}, part.count);
     }
     return true;
   }
@@ -77,11 +74,10 @@ class LocalExchange : public Transmission {
 };
 
 // Every member brings its values, or its chunk where nothing is summed; then each takes what it needs.
-template <typename T>
 class LocalCollective : public Transmission {
  public:
   LocalCollective(std::shared_ptr<Hub> hub, std::shared_ptr<TrafficCount> traffic, Hub::Key key, int member,
-                  T* values, std::vector<int64_t> counts, RingPhases phases)
+                  ElementPointer values, std::vector<int64_t> counts, RingPhases phases)
       : hub_(std::move(hub)),
         traffic_(std::move(traffic)),
         key_(std::move(key)),
@@ -93,7 +89,7 @@ class LocalCollective : public Transmission {
       offsets_.push_back(total_);
       total_ += count;
     }
-    volume_ = ring_traffic(ring_schedule(counts_, member_, phases_, int64_t{1} << 40), sizeof(T));
+    volume_ = ring_traffic(ring_schedule(counts_, member_, phases_, int64_t{1} << 40), values_.type);
   }
 
   void start() override {
@@ -102,8 +98,8 @@ class LocalCollective : public Transmission {
     done_ = false;
     started_ = Clock::now();
     hub_->bring(key_, member_, round_,
-                phases_.reduce_scatter ? bytes_of(values_, total_)
-                                       : bytes_of(values_ + offsets_[member_], counts_[member_]));
+                phases_.reduce_scatter ? copy_of(values_, total_)
+                                       : copy_of(values_ + offsets_[member_], counts_[member_]));
     traffic_->add(volume_);
   }
 
@@ -131,14 +127,14 @@ class LocalCollective : public Transmission {
  private:
   void sum(const std::vector<SharedBytes>& all, int64_t offset, int64_t count) {
     for (size_t i = 0; i < all.size(); ++i) {
-      ensure(all[i]->size() == static_cast<size_t>(total_) * sizeof(T), "members sum vectors of one length");
-      const T* theirs = reinterpret_cast<const T*>(all[i]->data()) + offset;
-      T* mine = values_ + offset;
-      if (i == 0) {
-        std::copy_n(theirs, count, mine);
-      } else {
-        if constexpr (std::is_arithmetic_v<T>)
-          for (int64_t k = 0; k < count; ++k) mine[k] += theirs[k];
+      ensure(std::ssize(*all[i]) == bytes_of(total_, values_.type).count,
+             "members sum vectors of one length");
+      const std::byte* theirs = all[i]->data() + bytes_of(offset, values_.type).count;
+      const ElementPointer mine = values_ + offset;
+      if (i > 0) {
+        add_elements(mine, theirs, count);
+      } else if (count > 0) {
+        std::memcpy(mine.memory, theirs, static_cast<size_t>(bytes_of(count, mine.type).count));
       }
     }
   }
@@ -147,7 +143,7 @@ class LocalCollective : public Transmission {
   std::shared_ptr<TrafficCount> traffic_;
   Hub::Key key_;
   int member_;
-  T* values_;
+  ElementPointer values_;
   std::vector<int64_t> counts_, offsets_;
   int64_t total_ = 0;
   RingPhases phases_;
@@ -171,37 +167,28 @@ std::unique_ptr<Transmission> LocalCommunicator::exchange(std::vector<MessagePar
   return std::make_unique<LocalExchange>(hub_, traffic_, rank_, std::move(sends), std::move(receives), tag);
 }
 
-template <typename T>
-std::unique_ptr<Transmission> LocalCommunicator::collective(std::span<const int> group, T* values,
+std::unique_ptr<Transmission> LocalCommunicator::collective(std::span<const int> group, ElementPointer values,
                                                             std::vector<int64_t> counts, RingPhases phases) {
+  if (phases.reduce_scatter) ensure_summed(values.type);
   std::vector<int> ranks(group.begin(), group.end());
   int member = group_member(group, rank_);
   Hub::Key key{ranks, made_[ranks]++};
-  return std::make_unique<LocalCollective<T>>(hub_, traffic_, std::move(key), member, values,
-                                              std::move(counts), phases);
+  return std::make_unique<LocalCollective>(hub_, traffic_, std::move(key), member, values, std::move(counts),
+                                           phases);
 }
 
-std::unique_ptr<Transmission> LocalCommunicator::allreduce(std::span<const int> group, float* values,
+std::unique_ptr<Transmission> LocalCommunicator::allreduce(std::span<const int> group, ElementPointer values,
                                                            int64_t count) {
   return collective(group, values, balanced_chunks(count, static_cast<int>(group.size())), {});
 }
 
-std::unique_ptr<Transmission> LocalCommunicator::allreduce(std::span<const int> group, double* values,
-                                                           int64_t count) {
-  return collective(group, values, balanced_chunks(count, static_cast<int>(group.size())), {});
-}
-
-std::unique_ptr<Transmission> LocalCommunicator::reduce_scatter(std::span<const int> group, float* values,
+std::unique_ptr<Transmission> LocalCommunicator::reduce_scatter(std::span<const int> group,
+                                                                ElementPointer values,
                                                                 std::vector<int64_t> counts) {
   return collective(group, values, std::move(counts), {.allgather = false});
 }
 
-std::unique_ptr<Transmission> LocalCommunicator::allgather(std::span<const int> group, float* values,
-                                                           std::vector<int64_t> counts) {
-  return collective(group, values, std::move(counts), {.reduce_scatter = false});
-}
-
-std::unique_ptr<Transmission> LocalCommunicator::allgather(std::span<const int> group, bf16* values,
+std::unique_ptr<Transmission> LocalCommunicator::allgather(std::span<const int> group, ElementPointer values,
                                                            std::vector<int64_t> counts) {
   return collective(group, values, std::move(counts), {.reduce_scatter = false});
 }
@@ -223,19 +210,19 @@ std::vector<std::vector<std::byte>> LocalCommunicator::all_to_all_bytes(std::spa
 
 void LocalCommunicator::send(int peer, std::span<const float> values) {
   hub_->check();
-  hub_->post(rank_, peer, blocking_tag, bytes_of(values.data(), static_cast<int64_t>(values.size())));
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  hub_->post(rank_, peer, blocking_tag, {bytes.begin(), bytes.end()});
   traffic_->add({static_cast<int64_t>(values.size_bytes()), 0});
 }
 
 void LocalCommunicator::receive(int peer, std::span<float> values) {
-  copy_from(hub_->wait_for_letter(peer, rank_, blocking_tag), values.data(),
-            static_cast<int64_t>(values.size()));
+  copy_from(hub_->wait_for_letter(peer, rank_, blocking_tag), values.data(), std::ssize(values));
   traffic_->add({0, static_cast<int64_t>(values.size_bytes())});
 }
 
 double LocalCommunicator::sum(double mine) {
   double sum = 0;
-  for (const SharedBytes& bytes : meet(bytes_of(&mine, 1))) {
+  for (const SharedBytes& bytes : meet(copy_of(&mine, 1))) {
     double theirs = 0;
     copy_from(*bytes, &theirs, 1);
     sum += theirs;

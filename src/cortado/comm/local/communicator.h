@@ -20,13 +20,11 @@ class LocalCommunicator : public Communicator {
   int size() const override { return hub_->ranks(); }
   std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
                                          int tag) override;
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override;
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values, int64_t count) override;
-  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+  std::unique_ptr<Transmission> allreduce(std::span<const int> group, ElementPointer values,
+                                          int64_t count) override;
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, ElementPointer values,
                                                std::vector<int64_t> counts) override;
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
-                                          std::vector<int64_t> counts) override;
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, ElementPointer values,
                                           std::vector<int64_t> counts) override;
   void barrier() override;
   std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override;
@@ -37,9 +35,8 @@ class LocalCommunicator : public Communicator {
 
  private:
   std::vector<SharedBytes> meet(std::vector<std::byte> mine);
-  template <typename T>
-  std::unique_ptr<Transmission> collective(std::span<const int> group, T* values, std::vector<int64_t> counts,
-                                           RingPhases phases);
+  std::unique_ptr<Transmission> collective(std::span<const int> group, ElementPointer values,
+                                           std::vector<int64_t> counts, RingPhases phases);
 
   std::shared_ptr<Hub> hub_;
   int rank_;

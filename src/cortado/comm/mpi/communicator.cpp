@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t longest_message = int64_t{1} << 22;
 constexpr int tags = 30000;
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
-constexpr size_t smallest_ring_bytes = 1 << 16;
+constexpr int64_t smallest_ring_bytes = 1 << 16;
 
 // Persistent requests, started in their order: parts for one peer arrive in it.
 class MpiExchange : public Transmission {
@@ -59,11 +59,10 @@ class MpiExchange : public Transmission {
   template <typename Init>
   void add(const MessagePart& part, int tag, Init init, int64_t& bytes) {
     bytes += bytes_of(part.count, part.type).count;
-    const MPI_Datatype type = with_element_type(part.type, []<typename E>() { return mpi_type<E>(); });
     for (int64_t done = 0; done < part.count; done += longest_message) {
       int count = static_cast<int>(std::min(longest_message, part.count - done));
       requests_.push_back(MPI_REQUEST_NULL);
-      check_mpi(init(static_cast<std::byte*>(part.memory) + bytes_of(done, part.type).count, count, type,
+      check_mpi(init((ElementPointer(part.memory, part.type) + done).memory, count, mpi_type(part.type),
                      part.peer, tag, world_->exchanges(), &requests_.back()));
     }
   }
@@ -77,20 +76,20 @@ class MpiExchange : public Transmission {
 };
 
 // MPI's own allreduce, for few values. Counted as a ring's volume, the least that a sum must move.
-template <typename T>
 class MpiAllreduce : public Transmission {
  public:
-  MpiAllreduce(std::shared_ptr<MpiWorld> world, const MpiGroup& group, T* values, int64_t count)
+  MpiAllreduce(std::shared_ptr<MpiWorld> world, const MpiGroup& group, ElementPointer values, int64_t count)
       : world_(std::move(world)),
         comm_(group.comm),
         values_(values),
         count_(static_cast<int>(count)),
         volume_(ring_traffic(ring_schedule(balanced_chunks(count, group.size), group.member, {}, count + 1),
-                             sizeof(T))) {}
+                             values.type)) {}
 
   void start() override {
     world_->traffic().add(volume_);
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values_, count_, mpi_type<T>(), MPI_SUM, comm_, &request_));
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values_.memory, count_, mpi_type(values_.type), MPI_SUM, comm_,
+                             &request_));
   }
 
   bool test() override {
@@ -102,7 +101,7 @@ class MpiAllreduce : public Transmission {
  private:
   std::shared_ptr<MpiWorld> world_;
   MPI_Comm comm_;
-  T* values_;
+  ElementPointer values_;
   int count_;
   Traffic volume_;
   MPI_Request request_ = MPI_REQUEST_NULL;
@@ -121,22 +120,20 @@ class MpiCommunicator : public Communicator {
                                          int tag) override {
     return std::make_unique<MpiExchange>(world_, sends, receives, tag);
   }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, float* values, int64_t count) override {
-    return sum_of(group, values, count);
-  }
-  std::unique_ptr<Transmission> allreduce(std::span<const int> group, double* values,
+  std::unique_ptr<Transmission> allreduce(std::span<const int> ranks, ElementPointer values,
                                           int64_t count) override {
-    return sum_of(group, values, count);
+    ensure_summed(values.type);
+    MpiGroup& group = world_->group(ranks);
+    if (bytes_of(count, values.type).count >= smallest_ring_bytes)
+      return ring(group, values, balanced_chunks(count, group.size), {});
+    return std::make_unique<MpiAllreduce>(world_, group, values, count);
   }
-  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, float* values,
+  std::unique_ptr<Transmission> reduce_scatter(std::span<const int> group, ElementPointer values,
                                                std::vector<int64_t> counts) override {
+    ensure_summed(values.type);
     return ring(world_->group(group), values, counts, {.allgather = false});
   }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, float* values,
-                                          std::vector<int64_t> counts) override {
-    return ring(world_->group(group), values, counts, {.reduce_scatter = false});
-  }
-  std::unique_ptr<Transmission> allgather(std::span<const int> group, bf16* values,
+  std::unique_ptr<Transmission> allgather(std::span<const int> group, ElementPointer values,
                                           std::vector<int64_t> counts) override {
     return ring(world_->group(group), values, counts, {.reduce_scatter = false});
   }
@@ -152,19 +149,10 @@ class MpiCommunicator : public Communicator {
   Traffic traffic() const override { return {world_->traffic().sent, world_->traffic().received}; }
 
  private:
-  template <typename T>
-  std::unique_ptr<Transmission> ring(MpiGroup& group, T* values, const std::vector<int64_t>& counts,
-                                     RingPhases phases) {
-    return std::make_unique<MpiRing<T>>(world_, group, group.made++ % tags, values, counts, phases,
-                                        world_->segment_bytes());
-  }
-
-  template <typename T>
-  std::unique_ptr<Transmission> sum_of(std::span<const int> ranks, T* values, int64_t count) {
-    MpiGroup& group = world_->group(ranks);
-    if (static_cast<size_t>(count) * sizeof(T) < smallest_ring_bytes)
-      return std::make_unique<MpiAllreduce<T>>(world_, group, values, count);
-    return ring(group, values, balanced_chunks(count, group.size), {});
+  std::unique_ptr<Transmission> ring(MpiGroup& group, ElementPointer values,
+                                     const std::vector<int64_t>& counts, RingPhases phases) {
+    return std::make_unique<MpiRing>(world_, group, group.made++ % tags, values, counts, phases,
+                                     world_->segment_bytes());
   }
 
   std::shared_ptr<MpiWorld> world_;

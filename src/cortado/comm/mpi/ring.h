@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <mpi.h>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,14 +17,13 @@ namespace cortado {
 // A RingSchedule as a state machine: up to `window` segments are under way in each direction, and what
 // arrives is summed here. Each test() takes what is complete and posts what may follow; nothing waits. Sends
 // are synchronous: else megabytes of them would lie in the system's buffers, ahead of what is urgent.
-template <typename T>
 class MpiRing : public Transmission {
  public:
   static constexpr size_t window = 4;
   static constexpr size_t kept = 2;  // while it gives way: one segment arrives, one is on its way
 
   // `tag` tells apart the rings of one group that are under way together.
-  MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, T* values,
+  MpiRing(std::shared_ptr<MpiWorld> world, const MpiGroup& group, int tag, ElementPointer values,
           std::span<const int64_t> counts, RingPhases phases, int64_t segment_bytes)
       : world_(std::move(world)),
         comm_(group.comm),
@@ -32,12 +31,13 @@ class MpiRing : public Transmission {
         previous_((group.member + group.size - 1) % group.size),
         tag_(tag),
         values_(values),
-        segment_(segment_bytes / static_cast<int64_t>(sizeof(T))),
+        segment_(elements_in({segment_bytes}, values.type)),
         schedule_(ring_schedule(counts, group.member, phases, segment_)),
-        volume_(ring_traffic(schedule_, sizeof(T))) {
+        volume_(ring_traffic(schedule_, values.type)) {
     if (schedule_.summed == 0) return;
     longest_ = std::ranges::max(schedule_.receives, {}, &RingMessage::count).count;
-    arrived_.resize(std::min(window, schedule_.summed) * static_cast<size_t>(longest_));
+    const int64_t slots = static_cast<int64_t>(std::min(window, schedule_.summed));
+    arrived_.resize(static_cast<size_t>(bytes_of(slots * longest_, values.type).count));
   }
 
   void start() override {
@@ -71,19 +71,18 @@ class MpiRing : public Transmission {
   }
 
   int64_t bytes_of_send(size_t send) const {
-    return schedule_.sends[send].count * static_cast<int64_t>(sizeof(T));
+    return bytes_of(schedule_.sends[send].count, values_.type).count;
   }
-  T* slot(size_t receive) { return arrived_.data() + (receive % window) * static_cast<size_t>(longest_); }
+  ElementPointer slot(size_t receive) {
+    return ElementPointer(arrived_.data(), values_.type) + static_cast<int64_t>(receive % window) * longest_;
+  }
 
   void take_receives() {
     for (; received_ < receiving_ && complete(receives_[received_ % window]); ++received_) {
       count_progress();
       if (received_ >= schedule_.summed) continue;
       const RingMessage& message = schedule_.receives[received_];
-      [[maybe_unused]] T* mine = values_ + message.offset;
-      [[maybe_unused]] const T* theirs = slot(received_);
-      if constexpr (std::is_arithmetic_v<T>)
-        for (int64_t i = 0; i < message.count; ++i) mine[i] += theirs[i];
+      add_elements(values_ + message.offset, slot(received_).memory, message.count);
     }
   }
 
@@ -118,14 +117,15 @@ class MpiRing : public Transmission {
   void post() {
     for (; may_receive(); ++receiving_) {
       const RingMessage& message = schedule_.receives[receiving_];
-      T* memory = receiving_ < schedule_.summed ? slot(receiving_) : values_ + message.offset;
-      check_mpi(MPI_Irecv(memory, static_cast<int>(message.count), mpi_type<T>(), previous_, tag_, comm_,
-                          &receives_[receiving_ % window]));
+      const ElementPointer to = receiving_ < schedule_.summed ? slot(receiving_) : values_ + message.offset;
+      check_mpi(MPI_Irecv(to.memory, static_cast<int>(message.count), mpi_type(to.type), previous_, tag_,
+                          comm_, &receives_[receiving_ % window]));
     }
     for (; can_send() && may_send(); ++sending_) {
       const RingMessage& message = schedule_.sends[sending_];
-      check_mpi(MPI_Issend(values_ + message.offset, static_cast<int>(message.count), mpi_type<T>(), next_,
-                           tag_, comm_, &sends_[sending_ % window]));
+      const ElementPointer from = values_ + message.offset;
+      check_mpi(MPI_Issend(from.memory, static_cast<int>(message.count), mpi_type(from.type), next_, tag_,
+                           comm_, &sends_[sending_ % window]));
       begun_[sending_ % window] = UnderWay::Clock::now();
       under_way_ += bytes_of_send(sending_);
       tell_world();
@@ -136,11 +136,11 @@ class MpiRing : public Transmission {
   std::shared_ptr<MpiWorld> world_;
   MPI_Comm comm_;
   int next_, previous_, tag_;
-  T* values_;
+  ElementPointer values_;
   int64_t segment_, longest_ = 0;  // elements of a segment, and of the longest that comes
   RingSchedule schedule_;
   Traffic volume_;
-  std::vector<T> arrived_;  // segments to be summed
+  std::vector<std::byte> arrived_;  // segments to be summed
   std::array<MPI_Request, window> sends_{}, receives_{};
   std::array<UnderWay::Clock::time_point, window> begun_{};  // sends
   bool gives_way_ = false;

@@ -102,6 +102,18 @@ void check_mpi(int code) {
   throw PeerError("a peer failed: " + text);
 }
 
+MPI_Datatype mpi_type(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return MPI_FLOAT;
+    case ElementType::f64:
+      return MPI_DOUBLE;
+    case ElementType::bf16:
+      return MPI_UINT16_T;  // moved, never summed
+  }
+  throw InternalError("an element type that is none");
+}
+
 MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds time_to_end)
     : exceptions_(std::uncaught_exceptions()), stuck_(std::move(stuck)), time_to_end_(time_to_end) {
   const ActivityScope waiting("the start of MPI");

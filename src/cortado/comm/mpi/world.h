@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "cortado/base/bf16.h"
+#include "cortado/base/element_type.h"
 #include "cortado/comm/traffic_count.h"
 #include "cortado/comm/under_way.h"
 
@@ -17,20 +17,8 @@ namespace cortado {
 // Throws PeerError with MPI's words unless `code` is MPI_SUCCESS.
 void check_mpi(int code);
 
-template <typename T>
-MPI_Datatype mpi_type();
-template <>
-inline MPI_Datatype mpi_type<float>() {
-  return MPI_FLOAT;
-}
-template <>
-inline MPI_Datatype mpi_type<double>() {
-  return MPI_DOUBLE;
-}
-template <>
-inline MPI_Datatype mpi_type<bf16>() {
-  return MPI_UINT16_T;  // moved, never summed
-}
+// How MPI takes elements of that type.
+MPI_Datatype mpi_type(ElementType type);
 
 // MPI's communicator of some ranks of the job, and how many collectives were made on it.
 struct MpiGroup {

@@ -43,7 +43,7 @@ OpenBlas load_openblas() {
   OpenBlas openblas;
   if (!has_room_for_openblas()) {
     openblas.refusal =
-        "OpenBLAS needs 256 MiB of address space a thread; raise `ulimit -v`, or give fewer --threads";
+        "OpenBLAS needs 256 MiB of address space a thread; raise `ulimit -v`, or use fewer threads";
     return openblas;
   }
   void* library = dlopen(openblas_file, RTLD_NOW | RTLD_LOCAL);  // stays to the end

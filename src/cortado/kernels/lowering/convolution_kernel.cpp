@@ -4,6 +4,7 @@
 
 #include "cortado/kernels/lowering/channels.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado::lowering {
@@ -12,11 +13,10 @@ namespace {
 
 float* second(const std::vector<float*>& pointers) { return pointers.size() > 1 ? pointers[1] : nullptr; }
 
-// What convolution and deconvolution have in common: the products, the weight's format, the ReLU after them,
-// memory.
-class ConvolutionBase : public Kernel {
+// What all layers of these products have in common: the weight's format, the ReLU after them, memory.
+class ProductsKernel : public Kernel {
  public:
-  ConvolutionBase(const ChainTail& tail, const Task& task, ConvolutionProducts products)
+  ProductsKernel(const ChainTail& tail, const Task& task, ConvolutionProducts products)
       : products_(std::move(products)),
         weight_(products_.weight, task.canonical_parameters),
         tail_(tail),
@@ -45,12 +45,9 @@ class ConvolutionBase : public Kernel {
 
   void mask(const Arguments& a) const {
     if (!tail_.rectify) return;
-    if (output_type_ == ElementType::bf16) {
-      mask_gradient(elements<bf16>(a.outputs[0]), tail_.slope, outputs_,
-                    elements<bf16>(a.output_gradients[0]));
-    } else {
-      mask_gradient(a.outputs[0], tail_.slope, outputs_, a.output_gradients[0]);
-    }
+    with_tensor_type(output_type_, [&]<typename E>() {
+      mask_gradient(elements<E>(a.outputs[0]), tail_.slope, outputs_, elements<E>(a.output_gradients[0]));
+    });
   }
 
   ConvolutionProducts products_;
@@ -61,10 +58,10 @@ class ConvolutionBase : public Kernel {
   bool weights_step_;  // backward_weights runs, too
 };
 
-class ConvolutionKernel : public ConvolutionBase {
+class GatherKernel : public ProductsKernel {
  public:
-  ConvolutionKernel(const ChainTail& tail, const Task& task, ConvolutionProducts products)
-      : ConvolutionBase(tail, task, std::move(products)),
+  GatherKernel(const ChainTail& tail, const Task& task, ConvolutionProducts products)
+      : ProductsKernel(tail, task, std::move(products)),
         keeps_masked_(task.input_gradients[0] || products_.correlate->wants_masked()) {}
 
   void forward(const Arguments& a) override {
@@ -95,12 +92,11 @@ class ConvolutionKernel : public ConvolutionBase {
 };
 
 // The convolution that maps the output to the input, run backward.
-class DeconvolutionKernel : public ConvolutionBase {
+class SpreadKernel : public ProductsKernel {
  public:
-  DeconvolutionKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
-                      ConvolutionProducts products)
-      : ConvolutionBase(tail, task, std::move(products)),
-        channels_(problem.groups * problem.image_channels) {}
+  SpreadKernel(const ConvolutionProblem& problem, const ChainTail& tail, const Task& task,
+               ConvolutionProducts products)
+      : ProductsKernel(tail, task, std::move(products)), channels_(problem.groups * problem.image_channels) {}
 
   void forward(const Arguments& a) override {
     products_.spread->run(first_input(a), weight(a), a.outputs[0], epilogue(a), rest(a));
@@ -129,6 +125,11 @@ class DeconvolutionKernel : public ConvolutionBase {
 
 }  // namespace
 
+std::unique_ptr<Kernel> make_gather_kernel(const ChainTail& tail, const Task& task,
+                                           ConvolutionProducts products) {
+  return std::make_unique<GatherKernel>(tail, task, std::move(products));
+}
+
 KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options,
                              const MakeProducts& make_products) {
   KernelOffer offer;
@@ -140,7 +141,7 @@ KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options
   problem->image_type = task.input_type(0);
   problem->window_type = task.output_type(0);
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
-  if (products) offer.kernel = std::make_unique<ConvolutionKernel>(*tail, task, std::move(*products));
+  if (products) offer.kernel = make_gather_kernel(*tail, task, std::move(*products));
   return offer;
 }
 
@@ -153,8 +154,7 @@ KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& optio
                                            task.input_boxes[0], offer.refusal);
   if (!problem) return offer;
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
-  if (products)
-    offer.kernel = std::make_unique<DeconvolutionKernel>(*problem, *tail, task, std::move(*products));
+  if (products) offer.kernel = std::make_unique<SpreadKernel>(*problem, *tail, task, std::move(*products));
   return offer;
 }
 

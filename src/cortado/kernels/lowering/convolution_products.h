@@ -21,7 +21,7 @@ class DataProduct {
   virtual size_t scratch_bytes() const = 0;
 };
 
-// weight gradient = image x windows gradient, of convolution and deconvolution.
+// weight gradient = image x windows gradient.
 class FilterProduct {
  public:
   virtual ~FilterProduct() = default;
@@ -33,8 +33,8 @@ class FilterProduct {
   virtual bool wants_masked() const { return false; }
 };
 
-// The three products that a convolution or deconvolution consists of, what they are called together, and
-// how the weight lies in memory that they read.
+// The three products that a convolution, deconvolution or inner product consists of, what they are called
+// together, and how the weight lies in memory that they read.
 struct ConvolutionProducts {
   std::unique_ptr<const DataProduct> gather;  // windows = weight * image
   std::unique_ptr<const DataProduct> spread;  // image = weight^T * windows

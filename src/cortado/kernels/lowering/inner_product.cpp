@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "cortado/base/parallel_for.h"
-#include "cortado/kernels/lowering/channels.h"
-#include "cortado/kernels/lowering/lowered_weight.h"
+#include "cortado/kernels/lowering/convolution_kernel.h"
 #include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/lowering/panels.h"
 #include "cortado/kernels/lowering/row_product.h"
@@ -30,21 +29,35 @@ Lattice sample_lattice(const Extents& extents) {
   return lattice;
 }
 
+class Output : public DataProduct {
+ public:
+  explicit Output(const Extents& extents) : product_(sample_lattice(extents)) {}
+  void run(const float* input, const float* weight, float* output, const Epilogue& epilogue,
+           std::byte* scratch) const override {
+    product_.run(input, weight, output, epilogue, scratch);
+  }
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
+
+ private:
+  RowProduct product_;
+};
+
 // input gradient[n][k] = sum over o of weight[o][k] * gradient[n][o], computed transposed: the weight, which
 // is by far the largest, is the left operand, read panel by panel as it lies, and the gradient is packed
-// to [n / tile_columns][o][tile_columns].
-class InputGradient {
+// to [n / tile_columns][o][tile_columns]. It has no epilogue.
+class InputGradient : public DataProduct {
  public:
   explicit InputGradient(const Extents& extents)
       : extents_(extents),
         panels_(divide_up(extents.outputs, tile_columns)),
         parts_(divide_up(extents.batch, tile_columns)) {}
 
-  size_t scratch_bytes() const {
+  size_t scratch_bytes() const override {
     return (packed_elements() + compute_threads() * block_rows * tile_columns) * sizeof(float);
   }
 
-  void run(const float* weight, const float* gradient, float* input_gradient, std::byte* scratch) const {
+  void run(const float* gradient, const float* weight, float* input_gradient, const Epilogue&,
+           std::byte* scratch) const override {
     auto* packed = reinterpret_cast<float*>(scratch);
     pack(gradient, packed);
     const int64_t threads = compute_threads(), blocks = divide_up(extents_.depth, block_rows);
@@ -116,67 +129,17 @@ class InputGradient {
   int64_t panels_, parts_;
 };
 
-class InnerProductKernel : public Kernel {
+class WeightGradient : public FilterProduct {
  public:
-  InnerProductKernel(const Extents& extents, WeightPanels panels, const ChainTail& tail, const Task& task)
-      : extents_(extents),
-        tail_(tail),
-        weight_(panels.format(), task.canonical_parameters),
-        forward_(sample_lattice(extents)),
-        input_gradient_(extents),
-        weight_gradient_(sample_lattice(extents)),
-        weights_step_(any_wanted(task.parameter_gradients)) {}
-
-  std::string name() const override { return "implicit-gemm"; }
-  BackwardReads backward_reads() const override {
-    return {.inputs = weights_step_, .outputs = tail_.rectify};
+  explicit WeightGradient(const Extents& extents) : product_(sample_lattice(extents)) {}
+  void run(const WeightProduct::Operands& operands, float* weight_gradient, float* bias_gradient,
+           std::byte* scratch) const override {
+    product_.run(operands, weight_gradient, bias_gradient, scratch);
   }
-  bool overwrites_output_gradients() const override { return tail_.rectify; }
-  ParameterFormat parameter_format(int index) const override {
-    return index == 0 ? weight_.format() : ParameterFormat{};
-  }
-  Bytes scratch_bytes() const override {
-    const size_t products = std::max(
-        {forward_.scratch_bytes(), input_gradient_.scratch_bytes(), weight_gradient_.scratch_bytes()});
-    return {static_cast<int64_t>(weight_.scratch_bytes() + products)};
-  }
-
-  void forward(const Arguments& a) override {
-    const float* bias = a.parameters.size() > 1 ? a.parameters[1] : nullptr;
-    forward_.run(a.inputs[0], weight_.read(a.parameters[0], a.scratch), a.outputs[0],
-                 {bias, tail_.rectify, tail_.slope}, rest(a));
-  }
-
-  void backward(const Arguments& a) override {
-    if (!a.input_gradients[0]) return;
-    if (!weights_step_ || a.input_gradients_first) mask(a);
-    input_gradient_.run(weight_.read(a.parameters[0], a.scratch), a.output_gradients[0], a.input_gradients[0],
-                        rest(a));
-  }
-
-  void backward_weights(const Arguments& a) override {
-    if (!weights_step_) return;
-    if (!a.input_gradients_first) mask(a);
-    float* bias = a.parameter_gradients.size() > 1 ? a.parameter_gradients[1] : nullptr;
-    weight_.write(a.parameter_gradients[0], a.scratch, [&](float* gradient) {
-      weight_gradient_.run({a.inputs[0], a.output_gradients[0]}, gradient, bias, rest(a));
-    });
-  }
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
 
  private:
-  std::byte* rest(const Arguments& a) const { return a.scratch + weight_.scratch_bytes(); }
-  void mask(const Arguments& a) const {
-    if (tail_.rectify)
-      mask_gradient(a.outputs[0], tail_.slope, extents_.batch * extents_.outputs, a.output_gradients[0]);
-  }
-
-  Extents extents_;
-  ChainTail tail_;
-  LoweredWeight weight_;
-  RowProduct forward_;
-  InputGradient input_gradient_;
-  WeightProduct weight_gradient_;
-  bool weights_step_;  // backward_weights runs, too
+  WeightProduct product_;
 };
 
 }  // namespace
@@ -192,7 +155,10 @@ KernelOffer make_inner_product(const Task& task, const InnerProductOptions& opti
   }
   const Extents extents{input[0], input.count(1), task.local_output(0).count(1)};
   const WeightPanels panels(1, extents.outputs, input.spatial_size(), input[1], options.transpose);
-  offer.kernel = std::make_unique<InnerProductKernel>(extents, panels, *tail, task);
+  offer.kernel =
+      make_gather_kernel(*tail, task,
+                         {std::make_unique<Output>(extents), std::make_unique<InputGradient>(extents),
+                          std::make_unique<WeightGradient>(extents), "implicit-gemm", panels.format()});
   return offer;
 }
 

@@ -1,6 +1,7 @@
 #include "cortado/kernels/native/broadcast.h"
 
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado::native {
 namespace {
@@ -71,22 +72,22 @@ void BroadcastOperand::for_each_run(Move&& move) const {
 
 const float* BroadcastOperand::pack(const float* operand, float* room) const {
   if (packed_) return operand;
-  auto from = [&]<typename E>(const E* source) {
+  with_tensor_type(type_, [&]<typename E>() {
+    const E* source = elements<E>(operand);
     for_each_run([=](int64_t to, int64_t place, int64_t count, int64_t step) {
       for (int64_t i = 0; i < count; ++i) room[to + i] = load<float>(source + place + i * step);
     });
-  };
-  type_ == ElementType::bf16 ? from(elements<bf16>(operand)) : from(operand);
+  });
   return room;
 }
 
 void BroadcastOperand::unpack(const float* floats, float* operand) const {
-  auto to = [&]<typename E>(E* target) {
+  with_tensor_type(type_, [&]<typename E>() {
+    E* target = elements<E>(operand);
     for_each_run([=](int64_t from, int64_t place, int64_t count, int64_t step) {
       for (int64_t i = 0; i < count; ++i) store(target + place + i * step, floats[from + i]);
     });
-  };
-  type_ == ElementType::bf16 ? to(elements<bf16>(operand)) : to(operand);
+  });
 }
 
 }  // namespace cortado::native

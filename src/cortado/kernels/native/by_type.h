@@ -1,22 +1,17 @@
 #pragma once
 
-#include "cortado/base/bf16.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado::native {
 
 // The kernel that make.template operator()<E>() returns, E being what an element of that type is in memory.
 template <typename Make>
 KernelOffer offer_by_type(ElementType type, Make&& make) {
-  switch (type) {
-    case ElementType::f32:
-      return {make.template operator()<float>(), ""};
-    case ElementType::bf16:
-      return {make.template operator()<bf16>(), ""};
-    case ElementType::f64:
-      break;
-  }
-  return {nullptr, "tensors of " + std::string(name_of(type))};
+  if (!is_tensor_type(type)) return {nullptr, "tensors of " + std::string(name_of(type))};
+  return with_tensor_type(type, [&]<typename E>() -> KernelOffer {
+    return {make.template operator()<E>(), ""};
+  });
 }
 
 // The same for a kernel that wants all tensors of the task to be of one type.

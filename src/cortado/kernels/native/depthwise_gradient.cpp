@@ -5,6 +5,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/forwarding_kernel.h"
 #include "cortado/kernels/native/simd.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/layers/convolution.h"
 
 namespace cortado::native {
@@ -76,11 +77,12 @@ void add_window_rows(const Depthwise& d, const E* image, const E* gradient, int6
 // Scratch of the gradient: the sums of each thread, then the canonical gradient.
 class DepthwiseGradientKernel : public ForwardingKernel {
  public:
-  DepthwiseGradientKernel(std::unique_ptr<Kernel> inner_kernel, const Depthwise& convolution, bool bf16)
+  DepthwiseGradientKernel(std::unique_ptr<Kernel> inner_kernel, const Depthwise& convolution,
+                          ElementType type)
       : ForwardingKernel(std::move(inner_kernel)),
         convolution_(convolution),
         format_(inner().parameter_format(0)),
-        bf16_(bf16) {}
+        type_(type) {}
 
   std::string name() const override { return inner().name() + ", native gradient"; }
   Bytes scratch_bytes() const override {
@@ -91,11 +93,7 @@ class DepthwiseGradientKernel : public ForwardingKernel {
   void backward_weights(const Arguments& arguments) override {
     if (!arguments.parameter_gradients[0]) return;
     const float *image = arguments.inputs[0], *gradient = arguments.output_gradients[0];
-    if (bf16_) {
-      run(elements<bf16>(image), elements<bf16>(gradient), arguments);
-    } else {
-      run(image, gradient, arguments);
-    }
+    with_tensor_type(type_, [&]<typename E>() { run(elements<E>(image), elements<E>(gradient), arguments); });
   }
 
  private:
@@ -128,7 +126,7 @@ class DepthwiseGradientKernel : public ForwardingKernel {
 
   Depthwise convolution_;
   ParameterFormat format_;
-  bool bf16_;
+  ElementType type_;  // of the image and the gradient
 };
 
 }  // namespace
@@ -148,8 +146,7 @@ std::unique_ptr<Kernel> with_depthwise_gradient(std::unique_ptr<Kernel> kernel, 
   if (options.group != task.inputs[0][1] || options.group != options.num_output || !dense || !wide)
     return kernel;
   const Depthwise convolution{axis_of(task, window[0], 2), axis_of(task, window[1], 3), image[0], image[1]};
-  return std::make_unique<DepthwiseGradientKernel>(std::move(kernel), convolution,
-                                                   task.input_type(0) == ElementType::bf16);
+  return std::make_unique<DepthwiseGradientKernel>(std::move(kernel), convolution, task.input_type(0));
 }
 
 }  // namespace cortado::native

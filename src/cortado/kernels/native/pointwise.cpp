@@ -32,6 +32,19 @@ struct Relu {
   }
 };
 
+struct Relu6 {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  explicit Relu6(const Relu6Options&) {}
+  template <typename V>
+  V value(V x) const {
+    return x < 0 ? splat<V>(0) : x > 6 ? splat<V>(6) : x;
+  }
+  template <typename V>
+  V gradient(V dy, V y) const {
+    return y > 0 ? (y < 6 ? dy : 0 * dy) : 0 * dy;
+  }
+};
+
 struct Elu {
   static constexpr DerivativeOf from = DerivativeOf::output;
   float alpha;
@@ -188,6 +201,20 @@ struct Clip {
   }
 };
 
+struct Threshold {
+  static constexpr DerivativeOf from = DerivativeOf::output;
+  float threshold;
+  explicit Threshold(const ThresholdOptions& options) : threshold(static_cast<float>(options.threshold)) {}
+  template <typename V>
+  V value(V x) const {
+    return x > threshold ? splat<V>(1) : splat<V>(0);
+  }
+  template <typename V>
+  V gradient(V dy, V) const {
+    return 0 * dy;
+  }
+};
+
 template <typename Function, typename E>
 class PointwiseKernel : public Kernel {
  public:
@@ -228,6 +255,7 @@ class PointwiseKernel : public Kernel {
 
 // Return the function object that computes these options.
 Relu native_function(const ReluOptions& options) { return Relu(options); }
+Relu6 native_function(const Relu6Options& options) { return Relu6(options); }
 Elu native_function(const EluOptions& options) { return Elu(options); }
 Sigmoid native_function(const SigmoidOptions& options) { return Sigmoid(options); }
 Tanh native_function(const TanhOptions& options) { return Tanh(options); }
@@ -238,6 +266,7 @@ Exponential native_function(const ExpOptions& options) { return Exponential(opti
 Logarithm native_function(const LogOptions& options) { return Logarithm(options); }
 Swish native_function(const SwishOptions& options) { return Swish(options); }
 Clip native_function(const ClipOptions& options) { return Clip(options); }
+Threshold native_function(const ThresholdOptions& options) { return Threshold(options); }
 
 // The sign of the input must show in the output, from which the derivative is computed.
 bool hides_sign(const PointwiseFunction& function) {

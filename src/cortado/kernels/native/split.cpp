@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/native.h"
-#include "cortado/kernels/native/update.h"
 
 namespace cortado {
 namespace native {
@@ -44,7 +44,7 @@ class SplitKernel : public Kernel {
     if (dy.empty()) {
       std::fill_n(dx, size_, E{});
     } else {
-      sum(dx, std::span<const E* const>(dy), size_);
+      arrays::sum(dx, std::span<const E* const>(dy), size_);
     }
   }
 

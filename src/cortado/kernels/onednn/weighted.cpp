@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "cortado/kernels/native/convert.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/arrays.h"
+#include "cortado/kernels/native/relu_mask.h"
 #include "cortado/kernels/onednn/overflow.h"
 #include "cortado/kernels/onednn/reorder.h"
 #include "cortado/layers/pointwise.h"
@@ -158,7 +158,7 @@ dnnl::memory WeightedKernel::weights(const Reorder& reorder, const WeightedPass&
 dnnl::memory WeightedKernel::source(const Arguments& arguments) const {
   if (!problem_.narrows_source) return view(problem_.source, arguments.inputs[0]);
   bf16* narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.source_at());
-  native::convert(arguments.inputs[0], narrow, element_count(problem_.source));
+  arrays::convert(arguments.inputs[0], narrow, element_count(problem_.source));
   return view(problem_.source, narrow);
 }
 
@@ -172,7 +172,7 @@ dnnl::memory WeightedKernel::target_gradient(const Arguments& arguments, bool fi
     if (problem_.relu) {
       native::relu_mask(narrow, dy, arguments.outputs[0], count);
     } else {
-      native::convert(dy, narrow, count);
+      arrays::convert(dy, narrow, count);
     }
     return view(problem_.target_gradient, narrow);
   }
@@ -229,7 +229,7 @@ void WeightedKernel::backward(const Arguments& arguments) {
        {DNNL_ARG_DIFF_SRC,
         problem_.narrows_source ? view(problem_.source, narrow) : view(problem_.source, dx)},
        {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}});
-  if (problem_.narrows_source) native::convert(narrow, dx, element_count(problem_.source));
+  if (problem_.narrows_source) arrays::convert(narrow, dx, element_count(problem_.source));
 }
 
 void WeightedKernel::backward_weights(const Arguments& arguments) {

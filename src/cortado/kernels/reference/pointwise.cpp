@@ -11,6 +11,7 @@ namespace {
 double log_of_base(double base) { return base == -1 ? 1 : std::log(base); }
 
 double value(const ReluOptions& o, double x) { return x > 0 ? x : o.negative_slope * x; }
+double value(const Relu6Options&, double x) { return x < 0 ? 0 : x > 6 ? 6 : x; }
 double value(const EluOptions& o, double x) { return x > 0 ? x : o.alpha * std::expm1(x); }
 double value(const SigmoidOptions&, double x) { return 1 / (1 + std::exp(-x)); }
 double value(const TanhOptions&, double x) { return std::tanh(x); }
@@ -23,8 +24,10 @@ double value(const ExpOptions& o, double x) {
 double value(const LogOptions& o, double x) { return std::log(o.shift + o.scale * x) / log_of_base(o.base); }
 double value(const SwishOptions& o, double x) { return x * value(SigmoidOptions{}, o.beta * x); }
 double value(const ClipOptions& o, double x) { return x < o.min ? o.min : x > o.max ? o.max : x; }
+double value(const ThresholdOptions& o, double x) { return x > o.threshold; }
 
 double slope(const ReluOptions& o, double x) { return x > 0 ? 1 : o.negative_slope; }
+double slope(const Relu6Options&, double x) { return 0 < x && x < 6; }
 double slope(const EluOptions& o, double x) { return x > 0 ? 1 : o.alpha * std::exp(x); }
 double slope(const SigmoidOptions& o, double x) { return value(o, x) * (1 - value(o, x)); }
 double slope(const TanhOptions&, double x) { return 1 - std::tanh(x) * std::tanh(x); }
@@ -41,6 +44,7 @@ double slope(const SwishOptions& o, double x) {
   return value(SigmoidOptions{}, o.beta * x) + o.beta * x * slope(SigmoidOptions{}, o.beta * x);
 }
 double slope(const ClipOptions& o, double x) { return o.min <= x && x <= o.max; }
+double slope(const ThresholdOptions&, double) { return 0; }
 
 template <typename T>
 class PointwiseReference : public KernelOf<T> {

@@ -1,87 +1,27 @@
 #include "cortado/kernels/reference/reference.h"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <typeinfo>
+#include <string_view>
+#include <vector>
 
 #include "cortado/base/error.h"
-#include "cortado/layers/accuracy.h"
-#include "cortado/layers/arg_max.h"
-#include "cortado/layers/batch_norm.h"
-#include "cortado/layers/bias.h"
-#include "cortado/layers/concat.h"
-#include "cortado/layers/contrastive_loss.h"
-#include "cortado/layers/crop.h"
-#include "cortado/layers/deconvolution.h"
-#include "cortado/layers/dropout.h"
-#include "cortado/layers/eltwise.h"
-#include "cortado/layers/embed.h"
-#include "cortado/layers/euclidean_loss.h"
-#include "cortado/layers/flatten.h"
-#include "cortado/layers/hdf5_output.h"
-#include "cortado/layers/hinge_loss.h"
-#include "cortado/layers/inner_product.h"
-#include "cortado/layers/lrn.h"
-#include "cortado/layers/mvn.h"
 #include "cortado/layers/pointwise.h"
-#include "cortado/layers/pooling.h"
-#include "cortado/layers/prelu.h"
-#include "cortado/layers/reduction.h"
-#include "cortado/layers/reshape.h"
-#include "cortado/layers/scale.h"
-#include "cortado/layers/shuffle_channel.h"
-#include "cortado/layers/sigmoid_cross_entropy_loss.h"
-#include "cortado/layers/silence.h"
-#include "cortado/layers/slice.h"
-#include "cortado/layers/softmax.h"
-#include "cortado/layers/softmax_loss.h"
-#include "cortado/layers/split.h"
-#include "cortado/layers/tile.h"
 
 namespace cortado {
 namespace {
 
 template <typename T>
 struct ReferenceEntry {
-  const std::type_info& layer;
-  ReferenceFactory<T> make;
+  std::vector<std::string_view> types;
+  std::unique_ptr<KernelOf<T>> (*make)(const Task& task);
 };
 
 template <typename T>
-std::span<const ReferenceEntry<T>> reference_table() {
-  static const ReferenceEntry<T> table[] = {
-      {typeid(Convolution), make_convolution_reference<T>},
-      {typeid(Deconvolution), make_deconvolution_reference<T>},
-      {typeid(Pooling), make_pooling_reference<T>},
-      {typeid(InnerProduct), make_inner_product_reference<T>},
-      {typeid(Lrn), make_lrn_reference<T>},
-      {typeid(BatchNorm), make_batch_norm_reference<T>},
-      {typeid(Scale), make_scale_reference<T>},
-      {typeid(Bias), make_bias_reference<T>},
-      {typeid(PRelu), make_prelu_reference<T>},
-      {typeid(Pointwise), make_pointwise_reference<T>},
-      {typeid(Dropout), make_dropout_reference<T>},
-      {typeid(Mvn), make_mvn_reference<T>},
-      {typeid(Softmax), make_softmax_reference<T>},
-      {typeid(SoftmaxLoss), make_softmax_loss_reference<T>},
-      {typeid(EuclideanLoss), make_euclidean_loss_reference<T>},
-      {typeid(SigmoidCrossEntropyLoss), make_sigmoid_cross_entropy_loss_reference<T>},
-      {typeid(HingeLoss), make_hinge_loss_reference<T>},
-      {typeid(ContrastiveLoss), make_contrastive_loss_reference<T>},
-      {typeid(Accuracy), make_accuracy_reference<T>},
-      {typeid(Concat), make_concat_reference<T>},
-      {typeid(Slice), make_slice_reference<T>},
-      {typeid(Split), make_split_reference<T>},
-      {typeid(Eltwise), make_eltwise_reference<T>},
-      {typeid(Flatten), make_reshape_reference<T>},
-      {typeid(Reshape), make_reshape_reference<T>},
-      {typeid(Crop), make_crop_reference<T>},
-      {typeid(Reduction), make_reduction_reference<T>},
-      {typeid(ArgMax), make_arg_max_reference<T>},
-      {typeid(Tile), make_tile_reference<T>},
-      {typeid(ShuffleChannel), make_shuffle_channel_reference<T>},
-      {typeid(Embed), make_embed_reference<T>},
-      {typeid(Silence), make_silence_reference<T>},
-      {typeid(Hdf5Output), make_hdf5_output_reference<T>},
+const std::vector<ReferenceEntry<T>>& reference_table() {
+  static const std::vector<ReferenceEntry<T>> table = {
+#define REFERENCE(name, ...) {{__VA_ARGS__}, make_##name##_reference<T>},
+#include "cortado/kernels/layer_kernels.def"
   };
   return table;
 }
@@ -91,11 +31,11 @@ std::span<const ReferenceEntry<T>> reference_table() {
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_reference_kernel(const Task& task) {
   if (task.layers.size() > 1) return make_chain_reference<T>(task);
-  const Layer& layer = task.layer();
+  const std::string_view type = task.layer().type();
   for (const ReferenceEntry<T>& entry : reference_table<T>()) {
-    if (entry.layer == typeid(layer)) return entry.make(task);
+    if (std::ranges::find(entry.types, type) != entry.types.end()) return entry.make(task);
   }
-  throw UserError(fmt::format("layer type {} has no kernel", layer.type()));
+  throw UserError(fmt::format("layer type {} has no kernel", type));
 }
 
 template std::unique_ptr<KernelOf<float>> make_reference_kernel<float>(const Task&);

@@ -14,76 +14,12 @@ namespace cortado {
 template <typename T>
 std::unique_ptr<KernelOf<T>> make_reference_kernel(const Task& task);
 
-// One factory per layer class; they take tasks of a single layer, whole or a part that the layer's cuts allow
-// (HDF5Output: whole ones only). Parameters are the slices that Task::parameter_box names.
-template <typename T>
-using ReferenceFactory = std::unique_ptr<KernelOf<T>> (*)(const Task& task);
-
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_convolution_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_deconvolution_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_pooling_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_inner_product_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_lrn_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_batch_norm_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_scale_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_bias_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_prelu_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_pointwise_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_dropout_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_mvn_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_softmax_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_softmax_loss_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_euclidean_loss_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_sigmoid_cross_entropy_loss_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_hinge_loss_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_contrastive_loss_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_accuracy_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_concat_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_slice_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_split_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_eltwise_reference(const Task& task);
-// Also of Flatten.
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_reshape_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_crop_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_reduction_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_arg_max_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_tile_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_shuffle_channel_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_embed_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_silence_reference(const Task& task);
-template <typename T>
-std::unique_ptr<KernelOf<T>> make_hdf5_output_reference(const Task& task);
+// The factories of layer_kernels.def take tasks of a single layer, whole or a part that the layer's cuts
+// allow (HDF5Output: whole ones only). Parameters are the slices that Task::parameter_box names.
+#define REFERENCE(name, ...) \
+  template <typename T>      \
+  std::unique_ptr<KernelOf<T>> make_##name##_reference(const Task& task);
+#include "cortado/kernels/layer_kernels.def"
 
 // A task of several layers: each layer's reference kernel in turn, through temporaries.
 template <typename T>

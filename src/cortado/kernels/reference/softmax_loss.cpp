@@ -6,6 +6,7 @@
 #include "cortado/kernels/carry.h"
 #include "cortado/kernels/labels.h"
 #include "cortado/kernels/loss_divisor.h"
+#include "cortado/kernels/reference/probabilities.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/spoken.h"
 #include "cortado/layers/axes.h"
@@ -79,20 +80,7 @@ class SoftmaxLossReference : public KernelOf<T> {
 
   // Probabilities in spoken order.
   std::vector<double> softmax(const T* memory) const {
-    Spoken<const T> x(scores_, memory);
-    std::vector<double> y(scores_.size());
-    for (int64_t i = 0; i < view_.before; ++i) {
-      for (int64_t j = 0; j < view_.after; ++j) {
-        double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t c = 0; c < view_.extent; ++c) maximum = std::max<double>(maximum, x[index(i, c, j)]);
-        for (int64_t c = 0; c < view_.extent; ++c) {
-          const double score = x[index(i, c, j)];
-          sum += y[index(i, c, j)] = carry(std::exp(score - maximum), score);
-        }
-        for (int64_t c = 0; c < view_.extent; ++c) y[index(i, c, j)] /= sum;
-      }
-    }
-    return y;
+    return reference::probabilities(scores_, view_, memory);
   }
 
   // work(i, j, class or nothing) for every position; returns the number of classes.

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "cortado/base/bf16.h"
-#include "cortado/base/element_type.h"
 #include "cortado/kernels/bf16_vectors.h"
 #include "cortado/kernels/lowering/microkernel.h"
 
@@ -45,13 +44,6 @@ template <typename Lanes>
 void put(bf16* to, Vector vector, Lanes lanes) {
   const HalfWords elements = nearest_bf16(vector);
   std::memcpy(static_cast<void*>(to), &elements, static_cast<size_t>(lanes) * sizeof(bf16));
-}
-
-// Calls work.template operator()<E>() for the type's E.
-template <typename Work>
-void with_elements(ElementType type, Work&& work) {
-  if (type == ElementType::bf16) return work.template operator()<bf16>();
-  work.template operator()<float>();
 }
 
 }  // namespace cortado::winograd

@@ -5,6 +5,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/elements.h"
 #include "cortado/kernels/winograd/transforms.h"
 
@@ -233,14 +234,14 @@ void Tiles<F>::transform_image_of(const E* image, Range range, const Transformed
 template <typename F>
 void Tiles<F>::transform_image(const float* image, int64_t first, Range range,
                                const TransformedLayout& layout, float* to) const {
-  with_elements(grid_.image_type,
-                [&]<typename E>() { transform_image_of(elements<E>(image) + first, range, layout, to); });
+  with_tensor_type(grid_.image_type,
+                   [&]<typename E>() { transform_image_of(elements<E>(image) + first, range, layout, to); });
 }
 
 template <typename F>
 void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& operands, int64_t first,
                                   Range range, const TransformedLayout& layout, float* to) const {
-  with_elements(grid_.window_type, [&]<typename E>() {
+  with_tensor_type(grid_.window_type, [&]<typename E>() {
     for_each_place(grid_, range, [&](const TilePlace& place) {
       const WindowTile tile(grid_, place, window_channels_);
       choose(operands.rectified, tile.is_whole(), [&](auto rectify, auto whole) {
@@ -255,7 +256,7 @@ void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& opera
 template <typename F>
 void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
                               const lowering::Epilogue& epilogue, float* windows) const {
-  with_elements(grid_.window_type, [&]<typename E>() {
+  with_tensor_type(grid_.window_type, [&]<typename E>() {
     for_each_place(grid_, range, [&](const TilePlace& place) {
       const WindowTile tile(grid_, place, window_channels_);
       choose(epilogue.rectify, tile.is_whole(), [&](auto rectify, auto whole) {

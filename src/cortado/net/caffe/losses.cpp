@@ -1,11 +1,15 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"
 #include "cortado/layers/contrastive_loss.h"
 #include "cortado/layers/euclidean_loss.h"
 #include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
+#include "cortado/layers/multinomial_logistic_loss.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
@@ -72,6 +76,29 @@ LayerPtr contrastive_loss(const caffe::LayerParameter& layer) {
       ContrastiveLossOptions{.margin = p.margin(), .legacy_version = p.legacy_version()});
 }
 
+LayerPtr multinomial_logistic_loss(const caffe::LayerParameter&) {
+  return std::make_shared<MultinomialLogisticLoss>();
+}
+
+// The values of a BlobProto.
+std::vector<float> read_matrix(const std::string& path) {
+  caffe::BlobProto blob;
+  if (!blob.ParseFromString(read_file(path)) || blob.data_size() == 0)
+    throw UserError(fmt::format("{} is no matrix (a BlobProto); check infogain_loss_param.source", path));
+  return {blob.data().begin(), blob.data().end()};
+}
+
+LayerPtr infogain_loss(const caffe::LayerParameter& layer) {
+  const caffe::InfogainLossParameter& p = layer.infogain_loss_param();
+  InfogainLossOptions options;
+  options.axis = p.axis();
+  options.ignore_label = ignored_label(layer.loss_param());
+  options.normalization = normalization(layer.loss_param(), Normalization::valid);
+  if (layer.bottom_size() > 2 || p.source().empty()) return std::make_shared<InfogainLoss>(options);
+  options.source = p.source();
+  return std::make_shared<InfogainLoss>(options, read_matrix(p.source()));
+}
+
 LayerPtr accuracy(const caffe::LayerParameter& layer) {
   const caffe::AccuracyParameter& p = layer.accuracy_param();
   AccuracyOptions options;
@@ -100,10 +127,10 @@ std::span<const LayerType> loss_types() {
       {"EuclideanLoss", euclidean_loss},
       {"HingeLoss", hinge_loss},
       {"ContrastiveLoss", contrastive_loss},
+      {"MultinomialLogisticLoss", multinomial_logistic_loss},
+      {"InfogainLoss", infogain_loss},
       {"Accuracy", accuracy},
       {"ArgMax", arg_max},
-      {"InfogainLoss", nullptr, "use SoftmaxWithLoss"},
-      {"MultinomialLogisticLoss", nullptr, "use SoftmaxWithLoss on the scores"},
   };
   return types;
 }

@@ -13,6 +13,8 @@ LayerPtr relu(const caffe::LayerParameter& layer) {
   return std::make_shared<Pointwise>(ReluOptions{.negative_slope = layer.relu_param().negative_slope()});
 }
 
+LayerPtr relu6(const caffe::LayerParameter&) { return std::make_shared<Pointwise>(Relu6Options{}); }
+
 LayerPtr elu(const caffe::LayerParameter& layer) {
   return std::make_shared<Pointwise>(EluOptions{.alpha = layer.elu_param().alpha()});
 }
@@ -53,6 +55,10 @@ LayerPtr clip(const caffe::LayerParameter& layer) {
   return std::make_shared<Pointwise>(ClipOptions{.min = p.min(), .max = p.max()});
 }
 
+LayerPtr threshold(const caffe::LayerParameter& layer) {
+  return std::make_shared<Pointwise>(ThresholdOptions{.threshold = layer.threshold_param().threshold()});
+}
+
 LayerPtr dropout(const caffe::LayerParameter& layer) {
   return std::make_shared<Dropout>(DropoutOptions{.ratio = layer.dropout_param().dropout_ratio()});
 }
@@ -62,6 +68,7 @@ LayerPtr dropout(const caffe::LayerParameter& layer) {
 std::span<const LayerType> pointwise_types() {
   static constexpr LayerType types[] = {
       {"ReLU", relu},
+      {"ReLU6", relu6},
       {"ELU", elu},
       {"Sigmoid", sigmoid},
       {"TanH", tanh},
@@ -72,8 +79,8 @@ std::span<const LayerType> pointwise_types() {
       {"Log", log},
       {"Swish", swish},
       {"Clip", clip},
+      {"Threshold", threshold},
       {"Dropout", dropout},
-      {"Threshold", nullptr, "it has no gradient; use Sigmoid"},
   };
   return types;
 }

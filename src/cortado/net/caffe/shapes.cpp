@@ -1,9 +1,12 @@
 #include "cortado/base/error.h"
+#include "cortado/layers/axpy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -68,6 +71,8 @@ LayerPtr eltwise(const caffe::LayerParameter& layer) {
   return std::make_shared<Eltwise>(std::move(options));
 }
 
+LayerPtr axpy(const caffe::LayerParameter&) { return std::make_shared<Axpy>(); }
+
 LayerPtr flatten(const caffe::LayerParameter& layer) {
   const caffe::FlattenParameter& p = layer.flatten_param();
   return std::make_shared<Flatten>(FlattenOptions{.axis = p.axis(), .end_axis = p.end_axis()});
@@ -106,6 +111,14 @@ LayerPtr shuffle_channel(const caffe::LayerParameter& layer) {
   return std::make_shared<ShuffleChannel>(ShuffleChannelOptions{.group = group});
 }
 
+LayerPtr permute(const caffe::LayerParameter& layer) {
+  PermuteOptions options;
+  for (uint32_t axis : layer.permute_param().order()) options.order.push_back(axis);
+  return std::make_shared<Permute>(std::move(options));
+}
+
+LayerPtr batch_reindex(const caffe::LayerParameter&) { return std::make_shared<BatchReindex>(); }
+
 LayerPtr silence(const caffe::LayerParameter&) { return std::make_shared<Silence>(); }
 
 LayerPtr hdf5_output(const caffe::LayerParameter& layer) {
@@ -120,15 +133,17 @@ std::span<const LayerType> shape_types() {
       {"Slice", slice},
       {"Split", split},
       {"Eltwise", eltwise},
+      {"Axpy", axpy},
       {"Flatten", flatten},
       {"Reshape", reshape},
       {"Crop", crop},
       {"Reduction", reduction},
       {"Tile", tile},
       {"ShuffleChannel", shuffle_channel},
+      {"Permute", permute},
+      {"BatchReindex", batch_reindex},
       {"Silence", silence},
       {"HDF5Output", hdf5_output},
-      {"BatchReindex", nullptr, "the shape of its output depends on values"},
       {"Filter", nullptr, "the shape of its output depends on values"},
       {"Python", nullptr, "there is no Python interpreter inside"},
   };

@@ -1,9 +1,12 @@
+#include "cortado/base/error.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
+#include "cortado/layers/parameter.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/scale.h"
 #include "cortado/net/caffe/conversions.h"
@@ -89,9 +92,27 @@ LayerPtr mvn(const caffe::LayerParameter& layer) {
       .normalize_variance = p.normalize_variance(), .across_channels = p.across_channels(), .eps = p.eps()});
 }
 
+LayerPtr normalize(const caffe::LayerParameter& layer) {
+  const caffe::NormalizeParameter& p = layer.norm_param();
+  NormalizeOptions options;
+  options.across_spatial = p.across_spatial();
+  options.channel_shared = p.channel_shared();
+  options.eps = p.eps();
+  if (p.has_scale_filler()) options.filler = filler(p.scale_filler());
+  return std::make_shared<Normalize>(options);
+}
+
+LayerPtr parameter(const caffe::LayerParameter& layer) {
+  const caffe::ParameterParameter& p = layer.parameter_param();
+  if (p.shape().dim_size() == 0) throw UserError("parameter_param.shape must be given, with a dim an axis");
+  return std::make_shared<Parameter>(ParameterOptions{.shape = shape(p.shape())});
+}
+
 }  // namespace
 
 std::span<const LayerType> weight_types() {
+  static constexpr std::string_view recurrent =
+      "recurrent layers carry their state on from batch to batch, which has no place here";
   static constexpr LayerType types[] = {
       {"InnerProduct", inner_product},
       {"Embed", embed},
@@ -101,11 +122,12 @@ std::span<const LayerType> weight_types() {
       {"PReLU", prelu},
       {"LRN", lrn},
       {"MVN", mvn},
-      {"LSTM", nullptr, "recurrent layers are not supported"},
-      {"LSTMUnit", nullptr, "recurrent layers are not supported"},
-      {"RNN", nullptr, "recurrent layers are not supported"},
-      {"Recurrent", nullptr, "recurrent layers are not supported"},
-      {"Parameter", nullptr, "use Scale or Bias"},
+      {"Parameter", parameter},
+      {"Normalize", normalize},
+      {"LSTM", nullptr, recurrent},
+      {"LSTMUnit", nullptr, recurrent},
+      {"RNN", nullptr, recurrent},
+      {"Recurrent", nullptr, recurrent},
   };
   return types;
 }

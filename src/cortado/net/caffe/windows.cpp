@@ -3,7 +3,10 @@
 #include "cortado/base/error.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/deconvolution.h"
+#include "cortado/layers/im2col.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/resampling.h"
+#include "cortado/layers/spp.h"
 #include "cortado/net/caffe/conversions.h"
 #include "cortado/net/caffe/options.h"
 
@@ -29,11 +32,9 @@ std::vector<int64_t> resolve(const PairOption& option, bool needs_both) {
   return {window_value(option.name, option.h), window_value(option.name, option.w)};
 }
 
-ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
-  ConvolutionOptions options;
-  options.num_output = to_positive("num_output", p.num_output());
-  options.bias_term = p.bias_term();
-  options.group = to_positive("group", p.group());
+// The fields that Convolution and Im2col have.
+template <typename Options>
+void set_window(const caffe::ConvolutionParameter& p, Options& options) {
   options.kernel = resolve({"kernel_size", window_values("kernel_size", p.kernel_size()), p.has_kernel_h(),
                             p.has_kernel_w(), p.kernel_h(), p.kernel_w()},
                            true);
@@ -43,9 +44,17 @@ ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
   options.pad = resolve(
       {"pad", window_values("pad", p.pad()), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w()}, false);
   options.dilation = window_values("dilation", p.dilation());
+  options.axis = p.axis();
+}
+
+ConvolutionOptions convolution_options(const caffe::ConvolutionParameter& p) {
+  ConvolutionOptions options;
+  options.num_output = to_positive("num_output", p.num_output());
+  options.bias_term = p.bias_term();
+  options.group = to_positive("group", p.group());
+  set_window(p, options);
   options.weight_filler = filler(p.weight_filler());
   options.bias_filler = filler(p.bias_filler());
-  options.axis = p.axis();
   return options;
 }
 
@@ -84,6 +93,12 @@ LayerPtr deconvolution(const caffe::LayerParameter& layer) {
   return std::make_shared<Deconvolution>(convolution_options(layer.convolution_param()));
 }
 
+LayerPtr im2col(const caffe::LayerParameter& layer) {
+  Im2colOptions options;
+  set_window(layer.convolution_param(), options);
+  return std::make_shared<Im2col>(std::move(options));
+}
+
 LayerPtr pooling(const caffe::LayerParameter& layer) {
   const caffe::PoolingParameter& p = layer.pooling_param();
   PoolingOptions options;
@@ -102,15 +117,51 @@ LayerPtr pooling(const caffe::LayerParameter& layer) {
   return std::make_shared<Pooling>(std::move(options));
 }
 
+LayerPtr spp(const caffe::LayerParameter& layer) {
+  const caffe::SPPParameter& p = layer.spp_param();
+  if (p.pool() == caffe::SPPParameter::STOCHASTIC)
+    throw UserError("SPP with stochastic pooling is not supported; use pool: MAX or AVE");
+  SppOptions options;
+  options.pyramid_height = to_positive("pyramid_height", p.pyramid_height());
+  if (p.pool() == caffe::SPPParameter::AVE) options.method = SppOptions::Method::average;
+  return std::make_shared<Spp>(options);
+}
+
+LayerPtr upsample(const caffe::LayerParameter& layer) {
+  const caffe::UpsampleParameter& p = layer.upsample_param();
+  UpsampleOptions options;
+  options.scale = window_value("scale", static_cast<uint32_t>(to_positive("scale", p.scale())));
+  if (p.mode() == caffe::UpsampleParameter::BILINEAR) options.mode = UpsampleOptions::Mode::linear;
+  return std::make_shared<Resampling>(options);
+}
+
+LayerPtr interp(const caffe::LayerParameter& layer) {
+  const caffe::InterpParameter& p = layer.interp_param();
+  const auto given = [](bool has, const char* name, int32_t value) -> int64_t {
+    if (has && value < 1) throw UserError(fmt::format("{} is {}, must be positive", name, value));
+    return has ? window_value(name, static_cast<uint32_t>(value)) : 0;
+  };
+  InterpOptions options;
+  options.height = given(p.has_height(), "height", p.height());
+  options.width = given(p.has_width(), "width", p.width());
+  options.zoom_factor = given(p.has_zoom_factor(), "zoom_factor", p.zoom_factor());
+  options.shrink_factor = given(p.has_shrink_factor(), "shrink_factor", p.shrink_factor());
+  options.pad_begin = p.pad_beg();
+  options.pad_end = p.pad_end();
+  return std::make_shared<Resampling>(options);
+}
+
 }  // namespace
 
 std::span<const LayerType> window_types() {
   static constexpr LayerType types[] = {
       {"Convolution", convolution},
       {"Deconvolution", deconvolution},
+      {"Im2col", im2col},
       {"Pooling", pooling},
-      {"Im2col", nullptr, "use Convolution"},
-      {"SPP", nullptr, "use several Pooling layers and Concat"},
+      {"SPP", spp},
+      {"Upsample", upsample},
+      {"Interp", interp},
   };
   return types;
 }

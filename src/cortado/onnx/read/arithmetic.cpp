@@ -61,31 +61,34 @@ Value times_constant(Node& node, const Value& value, const Constant& constant, b
   return node.layer(std::move(layer), value, {std::move(operand.blob)});
 }
 
+// A sum or product of a tensor with one that has `axes` of it alone.
+Value combined_along(Node& node, const Value& whole, const Value& part, AxisRange axes, bool product) {
+  Value squeezed = part;
+  if (part.order.empty())  // others are refused where they are used
+    squeezed.shape = Shape(whole.seen().extents().subspan(static_cast<size_t>(axes.begin),
+                                                          static_cast<size_t>(axes.end - axes.begin)));
+  caffe::LayerParameter layer = layer_of_type(product ? "Scale" : "Bias");
+  if (product) {
+    layer.mutable_scale_param()->set_axis(axes.begin);
+  } else {
+    layer.mutable_bias_param()->set_axis(axes.begin);
+  }
+  return node.layers(std::move(layer), {whole, squeezed})[0];
+}
+
 // A sum or product of two computed tensors, the smaller one repeated along the axes that it lacks.
 Value combined(Node& node, const Value& a, const Value& b, bool product) {
   const Shape shape = broadcast_shape(a.seen(), b.seen());
   const bool first_is_whole = a.seen() == shape;
   const Value &whole = first_is_whole ? a : b, &part = first_is_whole ? b : a;
-  const std::optional<AxisRange> axes =
-      whole.seen() == shape ? axes_of_part(part.seen(), shape) : std::nullopt;
   if (part.seen() == shape)
     return node.layers(eltwise_layer(product ? caffe::EltwiseParameter::PROD : caffe::EltwiseParameter::SUM),
                        {a, b})[0];
-  if (!axes) {
-    const Value wide_a = tiled(node, a, shape, "/first"), wide_b = tiled(node, b, shape, "/second");
-    return combined(node, wide_a, wide_b, product);
-  }
-  Value squeezed = part;
-  squeezed.shape = Shape(shape.extents().subspan(static_cast<size_t>(axes->begin),
-                                                 static_cast<size_t>(axes->end - axes->begin)));
-  if (!part.order.empty()) squeezed.shape = part.shape;  // refused where it is used
-  caffe::LayerParameter layer = layer_of_type(product ? "Scale" : "Bias");
-  if (product) {
-    layer.mutable_scale_param()->set_axis(axes->begin);
-  } else {
-    layer.mutable_bias_param()->set_axis(axes->begin);
-  }
-  return node.layers(std::move(layer), {whole, squeezed})[0];
+  if (whole.seen() == shape)
+    if (const auto axes = axes_of_part(part.seen(), shape))
+      return combined_along(node, whole, part, *axes, product);
+  const Value wide_a = tiled(node, a, shape, "/first"), wide_b = tiled(node, b, shape, "/second");
+  return combined(node, wide_a, wide_b, product);
 }
 
 void read_add(Node& node) {

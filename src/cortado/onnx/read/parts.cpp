@@ -182,7 +182,7 @@ std::span<const Operator> part_operators() {
       {"ScatterElements", nullptr, "its positions are values of the graph"},
       {"Where", nullptr, "Caffe has no such layer"},
       {"OneHot", nullptr, "Caffe has no such layer"},
-      {"TopK", nullptr, "end the graph before it; 'cortado classify --top' ranks scores"},
+      {"TopK", nullptr, "end the graph before it: applying the net ranks scores"},
       {"ArgMax", nullptr, "end the graph before it; 'cortado classify' names the best class"},
       {"ArgMin", nullptr, "end the graph before it"},
       {"NonZero", nullptr, "the shape of its output depends on values"},

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <variant>
 
+#include "cortado/base/error.h"
 #include "cortado/base/overloaded.h"
 #include "cortado/layers/dropout.h"
 #include "cortado/layers/eltwise.h"
@@ -44,6 +45,9 @@ void write_pointwise(WrittenLayer& layer) {
                           if (o.negative_slope == 0) return layer.last("Relu", input);
                           layer.last("LeakyRelu", input, {attribute("alpha", o.negative_slope)});
                         },
+                        [&](const Relu6Options&) {
+                          layer.last("Clip", {layer.input(0), layer.number(0), layer.number(6)});
+                        },
                         [&](const EluOptions& o) { layer.last("Elu", input, {attribute("alpha", o.alpha)}); },
                         [&](const SigmoidOptions&) { layer.last("Sigmoid", input); },
                         [&](const TanhOptions&) { layer.last("Tanh", input); },
@@ -58,6 +62,9 @@ void write_pointwise(WrittenLayer& layer) {
                         },
                         [&](const ClipOptions& o) {
                           layer.last("Clip", {layer.input(0), layer.number(o.min), layer.number(o.max)});
+                        },
+                        [](const ThresholdOptions&) {
+                          throw InternalError("function_writers() lists what is written");
                         }},
              layer.as<Pointwise>().function());
 }
@@ -90,11 +97,11 @@ void write_eltwise(WrittenLayer& layer) {
 
 std::span<const LayerWriter> function_writers() {
   static constexpr LayerWriter writers[] = {
-      {"ReLU", write_pointwise},  {"ELU", write_pointwise},    {"Sigmoid", write_pointwise},
-      {"TanH", write_pointwise},  {"AbsVal", write_pointwise}, {"BNLL", write_pointwise},
-      {"Power", write_pointwise}, {"Exp", write_pointwise},    {"Log", write_pointwise},
-      {"Swish", write_pointwise}, {"Clip", write_pointwise},   {"Dropout", write_dropout},
-      {"Softmax", write_softmax}, {"Eltwise", write_eltwise},
+      {"ReLU6", write_pointwise},   {"ReLU", write_pointwise},  {"ELU", write_pointwise},
+      {"Sigmoid", write_pointwise}, {"TanH", write_pointwise},  {"AbsVal", write_pointwise},
+      {"BNLL", write_pointwise},    {"Power", write_pointwise}, {"Exp", write_pointwise},
+      {"Log", write_pointwise},     {"Swish", write_pointwise}, {"Clip", write_pointwise},
+      {"Dropout", write_dropout},   {"Softmax", write_softmax}, {"Eltwise", write_eltwise},
   };
   return writers;
 }

@@ -1,13 +1,15 @@
-// Elementwise passes against plain loops.
+// Passes over whole arrays against plain loops.
+#include "cortado/kernels/arrays.h"
+
 #include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/random.h"
-#include "cortado/kernels/native/update.h"
+#include "cortado/kernels/native/relu_mask.h"
 
-namespace cortado::native {
+namespace cortado::arrays {
 namespace {
 
 std::vector<float> numbers(int64_t count, uint32_t draw) {
@@ -20,7 +22,7 @@ std::vector<float> numbers(int64_t count, uint32_t draw) {
 
 const std::vector<int64_t> counts = {0, 1, 7, 16, 100, 8192, 100003};
 
-TEST(NativeUpdate, AddsInOrder) {
+TEST(Arrays, AddsInOrder) {
   for (int64_t count : counts) {
     std::vector<std::vector<float>> terms;
     std::vector<const float*> pointers;
@@ -41,16 +43,25 @@ TEST(NativeUpdate, AddsInOrder) {
   }
 }
 
-TEST(NativeUpdate, MasksByTheOutput) {
+TEST(Arrays, CopiesAll) {
+  for (int64_t count : counts) {
+    const std::vector<float> source = numbers(count, 0);
+    std::vector<float> target(count);
+    copy(target.data(), source.data(), count);
+    EXPECT_EQ(target, source);
+  }
+}
+
+TEST(ReluMask, MasksByTheOutput) {
   for (int64_t count : counts) {
     auto a = numbers(count, 0), y = numbers(count, 1);
     std::vector<float> target(count);
-    relu_mask(target.data(), a.data(), y.data(), count);
+    native::relu_mask(target.data(), a.data(), y.data(), count);
     for (int64_t i = 0; i < count; ++i) EXPECT_EQ(target[i], y[i] > 0 ? a[i] : 0);
   }
 }
 
-TEST(NativeUpdate, SumsSquaresTheSameWithAnyThreads) {
+TEST(Arrays, SumsSquaresTheSameWithAnyThreads) {
   const int threads = compute_threads();
   for (int64_t count : counts) {
     auto x = numbers(count, 0);
@@ -64,21 +75,21 @@ TEST(NativeUpdate, SumsSquaresTheSameWithAnyThreads) {
   }
 }
 
-TEST(NativeUpdate, FindsTheFirstNonFinite) {
+TEST(Arrays, FindsTheFirstNonFinite) {
   for (int64_t count : counts) {
     auto x = numbers(count, 0);
-    EXPECT_EQ(first_non_finite_in_parallel(x.data(), count), -1);
+    EXPECT_EQ(first_non_finite(x.data(), count), -1);
     if (count == 0) continue;
     for (int64_t at : {int64_t{0}, count / 2, count - 1}) {
       for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                         -std::numeric_limits<float>::infinity()}) {
         auto broken = x;
         broken[at] = broken[count - 1] = bad;
-        EXPECT_EQ(first_non_finite_in_parallel(broken.data(), count), at);
+        EXPECT_EQ(first_non_finite(broken.data(), count), at);
       }
     }
   }
 }
 
 }  // namespace
-}  // namespace cortado::native
+}  // namespace cortado::arrays

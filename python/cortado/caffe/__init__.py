@@ -1,0 +1,54 @@
+"""pycaffe's names over Cortado: `import cortado.caffe as caffe`.
+
+docs/reference/python.md lists what is there, what differs from pycaffe, and what is not there.
+"""
+
+from .. import layer_types as _layer_types
+from .proto.caffe_pb2 import TEST, TRAIN
+from . import draw, io
+from .classifier import Classifier
+from .detector import Detector
+from .net import Net
+from .net_spec import NetSpec, layers, params, to_proto
+from .settings import set_device, set_mode_cpu, set_mode_gpu, set_random_seed
+from .solver import (
+    AdaDeltaSolver,
+    AdaGradSolver,
+    AdamSolver,
+    NesterovSolver,
+    RMSPropSolver,
+    SGDSolver,
+    get_solver,
+)
+
+
+def layer_type_list():
+    """Types of layers that a net may have."""
+    return _layer_types()
+
+
+__all__ = [
+    "AdaDeltaSolver",
+    "AdaGradSolver",
+    "AdamSolver",
+    "Classifier",
+    "Detector",
+    "Net",
+    "NesterovSolver",
+    "NetSpec",
+    "RMSPropSolver",
+    "SGDSolver",
+    "TEST",
+    "TRAIN",
+    "draw",
+    "get_solver",
+    "io",
+    "layer_type_list",
+    "layers",
+    "params",
+    "set_device",
+    "set_mode_cpu",
+    "set_mode_gpu",
+    "set_random_seed",
+    "to_proto",
+]

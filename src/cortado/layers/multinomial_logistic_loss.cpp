@@ -1,0 +1,23 @@
+#include "cortado/layers/multinomial_logistic_loss.h"
+
+#include "cortado/layers/axes.h"
+
+namespace cortado {
+
+std::vector<Shape> MultinomialLogisticLoss::output_shapes(std::span<const Shape> inputs, int outputs) const {
+  check_count("inputs", inputs.size(), 2, 2);
+  check_count("output", outputs, 1, 1);
+  check_sample_labels(inputs[0], inputs[1]);
+  return {Shape{}};
+}
+
+Box MultinomialLogisticLoss::input_box(std::span<const Shape> inputs, int input, int,
+                                       const Box& output_box) const {
+  return box_of_leading_axes(inputs[input], output_box, cuts(inputs).n ? 1 : 0);
+}
+
+Cuts MultinomialLogisticLoss::cuts(std::span<const Shape> inputs) const {
+  return {.n = inputs[1].rank() > 0 && inputs[1][0] == inputs[0][0]};
+}
+
+}  // namespace cortado

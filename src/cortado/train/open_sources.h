@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "cortado/data/memory_reader.h"
+#include "cortado/train/data_network.h"
+
+namespace cortado {
+
+// The batches of a net's source layers in memory that can be written: what a reader brings is copied there.
+// Input and MemoryData layers whose values nobody brings have what was written, at first zeros.
+class OpenSources {
+ public:
+  explicit OpenSources(DataNetwork& data);
+
+  // What the Executor of the net reads from; must not outlive this object.
+  std::map<std::string, BatchSource> sources();
+  // The values of a top, channels last.
+  std::span<float> values(const std::string& layer, int top);
+  // Takes the batches of a layer from `reader`, of the same shapes, from now on.
+  void feed(const std::string& layer, std::unique_ptr<Reader> reader);
+  // Which layers bring their next batch when they are loaded; the others keep what they have. At first all.
+  void advance_all() { held_back_.clear(); }
+  void advance_only(const std::set<std::string>& layers);
+
+ private:
+  struct Held {
+    TopBuffers tops;
+    BatchSource next;                // null: nobody brings values
+    std::unique_ptr<Reader> reader;  // that feeds it; null: the net's own
+  };
+  std::vector<const float*> load(const std::string& layer);
+
+  std::map<std::string, Held> held_;
+  std::set<std::string> held_back_;
+};
+
+}  // namespace cortado

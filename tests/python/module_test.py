@@ -1,0 +1,411 @@
+#!/usr/bin/env python3
+"""The package `cortado` against numpy, PyTorch and the command."""
+
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import unittest
+import weakref
+
+from support import LENET, MODELS, Case, cross_entropy, lenet_by_numpy, np, samples, torch_or_skip
+
+import cortado
+
+
+def lenet_solver(prefix="", **options):
+    said = {"base_lr": 0.05, "momentum": 0.9, "test_iter": 1, "snapshot_prefix": prefix, **options}
+    return cortado.Solver(cortado.Network.from_text(LENET), **said)
+
+
+def lenet_data(count=8):
+    data = cortado.Data()
+    data.arrays("data", samples(count))
+    return data
+
+
+class Networks(Case):
+    def test_layers_and_shapes(self):
+        net = cortado.Network.from_text(LENET)
+        self.assertEqual(net.name, "small-lenet")
+        self.assertEqual(net.batch, 8)
+        self.assertEqual(net.tensor("pool1"), (8, 6, 5, 5))
+        self.assertEqual([name for name, _ in net.tensors()], ["data", "label", "conv1", "pool1", "ip1", "ip1", "ip2", "loss"])
+        self.assertEqual(net.parameters()["ip1/weight"], (16, 150))
+        self.assertEqual(net.parameter_count, 6 * 9 + 6 + 16 * 150 + 16 + 64 + 4)
+        conv = net.layers()[1]
+        self.assertEqual((conv["type"], conv["inputs"], conv["parameters"]), ("Convolution", ["data"], ["conv1/weight", "conv1/bias"]))
+        self.assertEqual(conv["forward_flops"], 8 * 6 * 100 * (2 * 9 + 1))
+        self.assertEqual(net.with_batch(3).tensor("conv1"), (3, 6, 10, 10))
+        self.assertIn("small-lenet", repr(net))
+
+    def test_options(self):
+        text = LENET.replace("include { phase: TEST }", 'include { stage: "look" }')
+        types = lambda **options: [row["type"] for row in cortado.Network.from_text(text, **options).layers()]
+        self.assertNotIn("Accuracy", types())
+        self.assertIn("Accuracy", types(stages=["look"], phase=cortado.Phase.test))
+        path = str(MODELS / "lenet/train_val.prototxt")
+        net = cortado.Network.from_file(path, batch=5, input_shape="1x28x28", precision=cortado.Precision.bf16)
+        self.assertEqual(net.tensor("data"), (5, 1, 28, 28))
+
+    def test_warnings(self):
+        text = LENET + 'layer { name: "x" type: "ReLU" bottom: "ip2" top: "x" relu_param { engine: CAFFE } }'
+        self.assertIsInstance(cortado.Network.from_text(text).warnings(), list)
+
+    def test_layer_types(self):
+        self.assertIn("Convolution", cortado.layer_types())
+        self.assertEqual(cortado.layer_types(), sorted(cortado.layer_types()))
+
+
+class Errors(Case):
+    def test_texts_are_those_of_the_command(self):
+        path = self.write("net.prototxt", LENET.replace("num_output: 6", "num_outputs: 6"))
+        with self.assertRaises(cortado.UserError) as raised:
+            cortado.Network.from_file(path)
+        self.assertIsInstance(raised.exception, ValueError)
+        self.assertIn(str(raised.exception), self.command("show", "--model", path, fails=True))
+
+    def test_unknown_names(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        for call in (lambda: trainer.parameter("conv/weight"), lambda: trainer.tensor("loos"), lambda: cortado.Machine("none")):
+            with self.assertRaises(cortado.UserError):
+                call()
+        with self.assertRaises(TypeError):
+            lenet_solver(learning_rate=1)
+        self.assertTrue(issubclass(cortado.PeerError, RuntimeError) and issubclass(cortado.InternalError, RuntimeError))
+
+
+class Machines(Case):
+    def test_machine(self):
+        machine = cortado.Machine("layer-wise-p100")
+        self.assertIn("layer-wise-p100", cortado.Machine.ready())
+        self.assertEqual(machine.name, "layer-wise-p100")
+        said = json.loads(machine.text())
+        self.assertEqual(machine.devices, len(machine.table()))
+        self.assertEqual(cortado.Machine.from_text(json.dumps(said)).table(), machine.table())
+        self.assertEqual(machine.first(2).devices, 2)
+        self.assertGreater(machine.nodes, 0)
+        self.assertEqual(machine.device(0), machine.table()[0])
+        self.assertIn("peak_flops", machine._repr_html_())
+        with self.assertRaises(cortado.UserError):
+            machine.device(1000)
+
+
+class Plans(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = str(MODELS / "alexnet/train_val.prototxt")
+        self.net = cortado.Network.from_file(self.model, batch=64, input_shape="3x227x227")
+
+    def test_plan_is_that_of_the_command(self):
+        plan = cortado.plan(self.net, "layer-wise-p100", devices=4)
+        file = self.folder / "plan.json"
+        self.command(
+            "plan", "--model", self.model, "--machine", "layer-wise-p100", "--devices", 4, "--batch", 64, "--input-shape",
+            "3x227x227", "--json", file,
+        )  # fmt: skip
+        told = json.loads(file.read_text())
+        self.near(plan.seconds, told["cost_seconds"], 1e-9)
+        self.assertEqual(json.loads(plan.json())["cost_seconds"], told["cost_seconds"])
+        self.assertEqual(plan.optimal, plan.seconds <= plan.lower_bound_seconds * (1 + 1e-9))
+        rows = {row["name"]: row for row in plan.layers()}
+        self.assertIn("conv1", rows)
+        parts = 1
+        for degree in rows["conv1"]["configuration"]["degrees"].values():
+            parts *= degree
+        self.assertEqual(parts, max(1, len(rows["conv1"]["configuration"]["devices"])))
+        self.assertIn("data", [row["name"] for row in plan.baselines()])
+        for row in plan.baselines():
+            if row["fits"]:
+                self.assertGreaterEqual(row["seconds"], plan.seconds * (1 - 1e-9))
+        self.assertEqual(plan.frontier(), [])
+        self.assertGreater(plan.bytes, 0)
+        self.assertGreater(plan.memory_bytes, 0)
+        self.assertFalse(plan.limited_by_memory)
+        self.assertIn("conv1", plan.text())
+        self.assertEqual(str(plan), plan.text())
+        self.assertIn("<html", plan.page())
+        self.assertTrue(plan._repr_html_().startswith("<iframe srcdoc="))
+
+    def test_options(self):
+        plan = cortado.plan(self.net, "layer-wise-p100", devices=2, dimensions="n", frontier_points=3)
+        for row in plan.layers():
+            if not row["name"].startswith("conv"):
+                continue
+            self.assertLessEqual(set(row["configuration"]["degrees"]), {"n"})
+        self.assertTrue(any(row["chosen"] for row in plan.frontier()))
+        with self.assertRaises(cortado.UserError):
+            cortado.plan(self.net, "layer-wise-p100", memory_bytes=1000)
+
+    def test_simulation_is_that_of_the_command(self):
+        machine = cortado.Machine("layer-wise-p100").first(2)
+        simulation = cortado.simulate(self.net, "data", machine)
+        told = self.command(
+            "simulate", "--model", self.model, "--machine", "layer-wise-p100", "--devices", 2, "--batch", 64, "--input-shape",
+            "3x227x227", "--strategy", "data",
+        )  # fmt: skip
+        self.assertIn(simulation.text().strip().split("\n")[-1].strip(), told)
+        self.assertEqual(len(simulation.devices()), 2)
+        ends = [step["end"] for step in simulation.timeline()]
+        self.assertEqual(max(ends), max(row["end"] for row in simulation.devices()))
+        self.assertEqual({step["lane"] for step in simulation.timeline()}, {"compute", "communication"})
+        self.assertGreater(simulation.bytes, 0)
+        self.assertEqual(simulation.devices()[0]["exposed_communication"], simulation.exposed_communication)
+        self.assertIn("traceEvents", json.loads(simulation.trace()))
+        self.assertIn("<pre>", simulation._repr_html_())
+
+    def test_strategies(self):
+        self.assertIn("data", cortado.Strategy.built_in())
+        data = cortado.Strategy("data")
+        self.assertEqual(data.name, "data")
+        text = data.with_schedule(gradient_chunks="one").text(self.net, 2)
+        self.assertNotEqual(text, data.text(self.net, 2))
+        self.assertEqual(cortado.Strategy.from_text(text).text(self.net, 2), text)
+        strategy = cortado.plan(self.net, "layer-wise-p100", devices=2).strategy()
+        self.assertGreater(cortado.simulate(self.net, strategy, cortado.Machine("layer-wise-p100").first(2)).seconds, 0)
+
+
+class Training(Case):
+    def test_trains_as_pytorch(self):
+        torch = torch_or_skip()
+        images, labels = samples()
+        trainer = cortado.Trainer(lenet_solver(weight_decay=0.01), lenet_data())
+        weights = {name: torch.tensor(values, requires_grad=True) for name, values in trainer.parameters.items()}
+        optimizer = torch.optim.SGD(weights.values(), lr=0.05, momentum=0.9, weight_decay=0.01)
+        functional = torch.nn.functional
+        for iteration in range(5):
+            optimizer.zero_grad()
+            conv = functional.conv2d(torch.tensor(images), weights["conv1/weight"], weights["conv1/bias"])
+            hidden = functional.linear(functional.max_pool2d(conv, 2).flatten(1), weights["ip1/weight"], weights["ip1/bias"])
+            scores = functional.linear(hidden.relu(), weights["ip2/weight"], weights["ip2/bias"])
+            loss = functional.cross_entropy(scores, torch.tensor(labels).long())
+            loss.backward()
+            optimizer.step()
+            self.assertTrue(trainer.step())
+            self.near(trainer.loss, loss.item(), 1e-4)
+            self.assertEqual(trainer.iteration, iteration + 1)
+        for name, values in weights.items():
+            self.near(trainer.parameter(name), values.detach().numpy(), 1e-4)
+
+    def test_values(self):
+        trainer = cortado.Trainer(lenet_solver(base_lr=0, momentum=0), lenet_data(), keep_tensors=True, threads=1)
+        trainer.step()
+        scores = lenet_by_numpy(samples()[0], trainer.parameters)
+        self.near(trainer.tensor("ip2"), scores)
+        gradient = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+        gradient[np.arange(8), samples()[1].astype(int)] -= 1
+        self.near(trainer.gradient("ip2"), gradient / 8)
+        with self.assertRaises(cortado.UserError):
+            cortado.Trainer(lenet_solver(), lenet_data()).tensor("conv1")
+
+    def test_parameters_are_copied_in_and_out(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        self.assertEqual({name: values.shape for name, values in trainer.parameters.items()}, trainer.network.parameters())
+        values = np.arange(96).reshape(16, 6)[:, ::2]  # converted, not contiguous
+        with self.assertRaises(cortado.UserError):
+            trainer.parameters["ip1/bias"] = values
+        trainer.parameters["ip1/bias"] = np.arange(16)
+        self.same(trainer.parameters["ip1/bias"], np.arange(16))
+        with self.assertRaises(KeyError):
+            trainer.parameters["none"]
+
+    def test_tests_and_observers(self):
+        trainer = cortado.Trainer(lenet_solver(str(self.folder / "net"), test_interval=2, snapshot=3), lenet_data())
+        seen = {"iteration": [], "test": [], "snapshot": [], "begins": []}
+        trainer.observe(
+            iteration=seen["iteration"].append,
+            test=seen["test"].append,
+            snapshot=lambda *event: seen["snapshot"].append(event),
+            iteration_begins=seen["begins"].append,
+        )
+        trainer.step(4)
+        self.assertEqual([row["number"] for row in seen["iteration"]], [0, 1, 2, 3])
+        self.assertEqual(seen["begins"], [0, 1, 2, 3])
+        self.assertEqual([row["iteration"] for row in seen["test"]], [0, 2])
+        self.assertEqual([iteration for iteration, _ in seen["snapshot"]], [3])
+        self.assertTrue(os.path.exists(seen["snapshot"][0][1]))
+        self.assertEqual(seen["iteration"][-1]["loss"], trainer.loss)
+        self.assertEqual(seen["iteration"][-1]["samples"], 8)
+        (test,) = trainer.test()
+        values = {row["name"]: row["value"] for row in test["outputs"]}
+        scores = lenet_by_numpy(samples()[0], trainer.parameters)
+        self.near(values["loss"], cross_entropy(scores, samples()[1]), 1e-4)
+        self.near(values["accuracy"], (scores.argmax(1) == samples()[1]).mean())
+        self.assertEqual(trainer.skipped_records, 0)
+
+    def test_run_ends_at_max_iter(self):
+        trainer = cortado.Trainer(lenet_solver(max_iter=7), lenet_data())
+        self.assertTrue(trainer.run())
+        self.assertEqual(trainer.iteration, 7)
+
+    def test_goes_on_from_a_snapshot(self):
+        prefix = str(self.folder / "net")
+        whole = cortado.Trainer(lenet_solver(prefix), lenet_data(24))
+        whole.step(2)
+        file = whole.snapshot()
+        self.assertEqual(file, prefix + "_iter_2.safetensors")
+        whole.step(2)
+        resumed = cortado.Trainer(lenet_solver(prefix), lenet_data(24))
+        self.assertEqual(resumed.restore(file), {"path": file, "fault": ""})
+        resumed.step(2)
+        for name, values in whole.parameters.items():
+            self.same(resumed.parameter(name), values)
+        started = cortado.Trainer(lenet_solver(), lenet_data())
+        self.assertEqual(started.load_weights(file), {"of_network": [], "of_file": []})
+        self.assertTrue(whole.snapshot(str(self.folder / "other")).startswith(str(self.folder / "other")))
+
+    def test_solver_texts(self):
+        text = 'base_lr: 0.5 lr_policy: "fixed" max_iter: 3 type: "AdaGrad"'
+        solver = cortado.Solver.from_text(text, cortado.Network.from_text(LENET))
+        solver.set("base_lr", 0.25).set("max_iter", 2).set("debug_info", True)
+        trainer = cortado.Trainer(solver, lenet_data())
+        rates = []
+        trainer.observe(iteration=lambda row: rates.append(row["learning_rate"]))
+        trainer.run()
+        self.assertEqual(rates, [0.25, 0.25])
+        net = self.write("net.prototxt", LENET)
+        file = self.write("solver.prototxt", f'net: "{net}" ' + text)
+        self.assertEqual(cortado.Trainer(cortado.Solver.from_file(file).override(batch=3), lenet_data()).network.batch, 3)
+        self.assertIsInstance(cortado.Solver.from_text(f'net: "{net}" ' + text).warnings(), list)
+        with self.assertRaises(cortado.UserError):
+            solver.set("base_rl", 1)
+
+
+class Feeding(Case):
+    def losses(self, data, iterations=4):
+        trainer = cortado.Trainer(lenet_solver(), data, threads=1)
+        losses = []
+        trainer.observe(iteration=lambda row: losses.append(row["loss"]))
+        trainer.step(iterations)
+        return losses
+
+    def test_functions_and_iterables_feed_the_same(self):
+        images, labels = samples(24)
+        expected = cortado.Data()
+        expected.arrays("data", [images, labels])
+        expected = self.losses(expected)
+
+        def write(request):
+            rows = (np.arange(request["begin"], request["end"]) + request["number"] * request["batch"]) % 24
+            request["tops"]["data"][...] = images[rows]
+            request["tops"]["label"][...] = labels[rows]
+
+        def give(request):
+            rows = (np.arange(request["begin"], request["end"]) + request["number"] * request["batch"]) % 24
+            return images[rows], labels[rows]
+
+        for function in (write, give):
+            data = cortado.Data()
+            data.fill("data", function)
+            self.assertEqual(self.losses(data), expected)
+        batches = [(images[i : i + 8], labels[i : i + 8]) for i in (0, 8, 16)]
+        data = cortado.Data()
+        data.batches("data", batches)
+        self.assertEqual(self.losses(data), expected)
+        data = cortado.Data()
+        data.batches("data", iter(batches))
+        with self.assertRaises(cortado.UserError):
+            self.losses(data)
+
+    def test_arrays_are_read_where_they_lie(self):
+        images, labels = samples()
+        data = cortado.Data()
+        data.arrays("data", [images, labels])
+        trainer = cortado.Trainer(lenet_solver(base_lr=0), data, keep_tensors=True)
+        trainer.step()
+        images *= 3
+        trainer.step(5)  # batches that were read ahead
+        self.near(trainer.tensor("ip2"), lenet_by_numpy(images, trainer.parameters), 1e-4)
+
+    def test_arrays_live_as_long_as_the_trainer(self):
+        data = lenet_data()
+        trainer = cortado.Trainer(lenet_solver(), data)
+        del data
+        gc.collect()
+        trainer.step(3)
+        self.assertTrue(np.isfinite(trainer.loss))
+
+    def test_what_a_function_raises_is_raised(self):
+        class Mine(Exception):
+            pass
+
+        def fill(request):
+            raise Mine("no data today")
+
+        data = cortado.Data()
+        data.fill("data", fill)
+        with self.assertRaisesRegex(Mine, "no data today"):
+            cortado.Trainer(lenet_solver(), data).step()
+
+    def test_phases(self):
+        images, labels = samples()
+        data = cortado.Data()
+        data.arrays("data", [images, labels], phase=cortado.Phase.train)
+        data.arrays("data", [images, (labels + 1) % 4], phase=cortado.Phase.test)
+        trainer = cortado.Trainer(lenet_solver(), data)
+        trainer.step(60)
+        accuracy = [row["value"] for row in trainer.test()[0]["outputs"] if row["name"] == "accuracy"]
+        self.assertLess(accuracy[0], 0.5)
+
+    def test_wrong_arrays(self):
+        for tops in ([np.zeros(())], [np.zeros((8, 1, 12, 12)), np.zeros(7)]):
+            with self.assertRaises(cortado.UserError):
+                cortado.Data().arrays("data", tops)
+
+
+class Stopping(Case):
+    def test_an_interrupt_stops_after_the_iteration(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        done = []
+
+        def interrupt(row):
+            done.append(row["number"])
+            if row["number"] == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        trainer.observe(iteration=interrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            trainer.step(10_000)
+        self.assertIn(len(done), (3, 4))
+        self.assertEqual(trainer.iteration, len(done))
+        trainer.step(2)  # goes on
+        self.assertGreater(trainer.iteration, 4)
+
+    def test_what_an_observer_raises_stops(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+
+        def enough(row):
+            if trainer.iteration == 1:
+                raise StopIteration
+
+        trainer.observe(iteration=enough)
+        with self.assertRaises(StopIteration):
+            trainer.step(10_000)
+        self.assertEqual(trainer.iteration, 2)
+
+    def test_a_stop_may_be_asked_for(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        trainer.observe(iteration=lambda row: row["number"] == 1 and trainer.request_stop())
+        self.assertFalse(trainer.step(10_000))
+        self.assertEqual(trainer.iteration, 2)
+
+    def test_other_threads_run_meanwhile(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        thread = threading.Thread(target=lambda: trainer.request_stop())
+        trainer.observe(iteration=lambda row: row["number"] == 0 and thread.start())
+        self.assertFalse(trainer.step(10**9))  # ends only where the thread gets the lock
+        thread.join()
+
+    def test_it_can_be_dropped_while_data_wait(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        trainer.step()
+        gone = weakref.ref(trainer)
+        del trainer
+        gc.collect()
+        self.assertIsNone(gone())
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
