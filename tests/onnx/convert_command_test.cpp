@@ -51,7 +51,8 @@ TEST(ConvertCommand, ANetGoesToOnnxAndItsWeightsToOtherFormats) {
   run("a.prototxt --weights a.caffemodel --output b.safetensors");
   run("a.prototxt --weights b.safetensors --output c.h5");
   run("a.prototxt --weights c.h5 --output d.caffemodel");
-  EXPECT_EQ(folder.read("d.caffemodel"), folder.read("a.caffemodel"));
+  run("a.prototxt --weights d.caffemodel --output d.safetensors");
+  EXPECT_EQ(folder.read("d.safetensors"), folder.read("b.safetensors"));
   run("a.prototxt --weights d.caffemodel --output back.onnx");
   run("back.onnx --output e");
   EXPECT_EQ(folder.read("e.caffemodel"), folder.read("a.caffemodel"));

@@ -246,7 +246,7 @@ onnx::ModelProto large_model() {
   builder.input("x", {2, 4, 8, 8}).output("y").output("z");
   builder.floats("w", {6, 2, 3, 3}, std::vector<float>(108, 0.1f));
   builder.floats("c", {6}, std::vector<float>(6, 0.5f));
-  builder.floats("v", {24, 5}, std::vector<float>(120, 0.2f));
+  builder.floats("v", {72, 5}, std::vector<float>(360, 0.2f));
   builder.floats("s", {4}, {1, 1, 2, 2});
   builder.integers("p", {0, 0, 1, 1, 0, 0, 0, 1});
   builder.integers("minus", {-1});

@@ -39,7 +39,7 @@ def whole(*values):
     return np.array(values, dtype=np.int64)
 
 
-def node(kind, inputs, outputs="y", **attributes):
+def node(kind, inputs, outputs="out", **attributes):
     return helper.make_node(kind, inputs.split(","), outputs.split(","), **attributes)
 
 

@@ -14,6 +14,19 @@ namespace cortado::testing {
 
 using NamedValues = std::map<std::string, Blob>;
 
+// The values as a batch has them: channels last.
+inline std::vector<float> channels_last(const Blob& blob) {
+  const Strides from = row_major_strides(blob.shape), to = channels_last_strides(blob.shape);
+  std::vector<float> values(blob.values.size());
+  for (int64_t index = 0; index < blob.shape.size(); ++index) {
+    int64_t target = 0;
+    for (int axis = 0; axis < blob.shape.rank(); ++axis)
+      target += index / from[axis] % blob.shape[axis] * to[axis];
+    values[static_cast<size_t>(target)] = blob.values[static_cast<size_t>(index)];
+  }
+  return values;
+}
+
 inline LoadedNetwork test_network(const caffe::NetParameter& net) {
   return load_network(net_of_message(net, "net.prototxt"), net_state(Phase::test), declared_source_shapes);
 }
@@ -38,9 +51,10 @@ class RunnableNet {
     return parameters_.canonical(executor_.parameter_entries()[p]);
   }
 
-  // Values of what no layer reads, for these inputs, by the names of blobs.
+  // Values of what no layer reads, for these inputs, by the names of blobs. All are in row-major order.
   NamedValues run(const NamedValues& inputs) {
-    given_ = inputs;
+    given_.clear();
+    for (const auto& [name, blob] : inputs) given_[name] = channels_last(blob);
     executor_.run(0);
     NamedValues outputs;
     for (TensorIndex output : network_.outputs())
@@ -57,7 +71,7 @@ class RunnableNet {
       sources[node.name] = [this, &node] {
         std::vector<const float*> tops;
         for (TensorIndex output : node.outputs)
-          tops.push_back(given_.at(network_.tensors()[output].name).values.data());
+          tops.push_back(given_.at(network_.tensors()[output].name).data());
         return tops;
       };
     }
@@ -65,7 +79,7 @@ class RunnableNet {
   }
 
   const Network& network_;
-  NamedValues given_;
+  std::map<std::string, std::vector<float>> given_;
   ParameterStore parameters_;
   Executor executor_;
 };

@@ -256,16 +256,19 @@ class GraphReader {
   }
 
   void name_outputs() {
+    std::vector<std::pair<std::string, Value>> outputs;
     for (const ValueInfoProto& output : graph_.output()) {
       try {
         const Value* value = value_of(output.name());
         if (!value || value->constant)
           throw UserError("is a constant; a net computes what depends on its inputs");
-        net_.name_output(output.name(), *value);
+        net_.blob_of(*value);  // refuses what no layer makes
+        outputs.emplace_back(output.name(), *value);
       } catch (const UserError& error) {
         throw UserError(fmt::format("output '{}': {}", output.name(), error.what()));
       }
     }
+    net_.name_outputs(outputs);
   }
 
   void note_copies() {

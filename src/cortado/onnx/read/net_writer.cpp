@@ -170,15 +170,31 @@ std::string NetWriter::blob_of(const Value& value) {
   return known;
 }
 
-void NetWriter::name_output(const std::string& name, const Value& value) {
-  const std::string blob = blob_of(value);
-  if (name == blob || legal_name(name) != name || !names_.insert(name).second) return;
-  for (caffe::LayerParameter& layer : *net_.mutable_layer()) {
-    for (std::string& bottom : *layer.mutable_bottom())
-      if (bottom == blob) bottom = name;
-    for (std::string& top : *layer.mutable_top())
-      if (top == blob) top = name;
+void NetWriter::name_outputs(const std::vector<std::pair<std::string, Value>>& outputs) {
+  std::map<std::string, std::string> renamed;  // blobs
+  std::set<std::string> given;
+  for (const auto& [name, value] : outputs) {
+    if (legal_name(name) != name || !given.insert(name).second) continue;
+    std::string blob = blob_of(value);
+    const bool is_input = net_.layer(value.layer).type() == "Input" && net_.layer(value.layer).top(0) == blob;
+    if (is_input || renamed.contains(blob)) blob = add_copy(value, name);
+    renamed[blob] = name;
   }
+  const auto name_of = [&](const std::string& blob) {
+    const auto found = renamed.find(blob);
+    if (found != renamed.end()) return found->second;
+    return given.contains(blob) ? renamed[blob] = unused_name(blob) : blob;
+  };
+  for (caffe::LayerParameter& layer : *net_.mutable_layer()) {
+    for (std::string& bottom : *layer.mutable_bottom()) bottom = name_of(bottom);
+    for (std::string& top : *layer.mutable_top()) top = name_of(top);
+  }
+}
+
+std::string NetWriter::add_copy(const Value& value, const std::string& name) {
+  caffe::LayerParameter layer;
+  layer.set_type("Split");
+  return add(std::move(layer), name, {value})[0].blob;
 }
 
 }  // namespace cortado::onnx

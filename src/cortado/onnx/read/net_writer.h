@@ -36,14 +36,17 @@ class NetWriter {
   // The name of a blob that holds the value as the graph sees it: its own, or that of a Reshape. Throws
   // UserError when a transposition or a padding lies between that no layer has.
   std::string blob_of(const Value& value);
-  // Calls the blob that holds an output of the graph by the graph's name, unless another blob has that.
-  void name_output(const std::string& name, const Value& value);
+  // Calls the blobs that hold outputs of the graph by the graph's names. Two outputs of one blob become two
+  // blobs, so does an input that is an output; a name that no file may have stays out.
+  void name_outputs(const std::vector<std::pair<std::string, Value>>& outputs);
 
   caffe::NetParameter& net() { return net_; }
   Weights& weights() { return weights_; }
 
  private:
   std::string unused_name(const std::string& wish);
+  // The blob of another layer that holds the same.
+  std::string add_copy(const Value& value, const std::string& name);
 
   caffe::NetParameter net_;
   Weights weights_;
