@@ -213,7 +213,6 @@ std::vector<float>& OpenNet::kept_gradient(ParameterIndex parameter) {
   return kept;
 }
 
-// Takes the gradients that the executor left in the store.
 void OpenNet::keep_gradients() {
   if (!in_store_) return;
   in_store_ = false;
@@ -246,7 +245,7 @@ void OpenNet::ran() {
 }
 
 void OpenNet::hand_over_gradients() {
-  keep_gradients();
+  if (in_store_) return;
   for (ParameterIndex p : indices(gradients_))
     if (entry(p).gradient != nullptr)
       parameters_.from_canonical(executor_.parameter_entries()[p], kept_gradient(p).data(),
