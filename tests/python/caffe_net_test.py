@@ -3,6 +3,7 @@
 
 import sys
 import unittest
+import weakref
 
 from support import DEPLOY, LENET, Case, lenet_by_numpy, np, samples, softmax, torch_or_skip
 
@@ -37,6 +38,19 @@ class Names(NetCase):
         self.assertEqual(net.layer_dict["ip1"].type, "InnerProduct")
         self.assertEqual(net.layer_dict["ip1"].blobs[0].shape, (16, 150))
         self.assertEqual(list(net._layer_names), list(net.layer_dict))
+        self.assertEqual({name for name, weight in net.blob_loss_weights.items() if weight}, {"loss"})
+
+    def test_a_net_ends_with_its_last_reference(self):
+        net = self.fed()
+        gone = [weakref.ref(net), weakref.ref(net._state)]
+        blob, weight = net.blobs["ip2"], net.params["ip1"][0]
+        scores = net.forward(blobs=["ip2"])["ip2"].copy()
+        del net
+        self.assertIsNone(gone[0]())
+        self.same(blob.data, scores)
+        del blob
+        self.assertIsNone(gone[1]())
+        self.assertEqual(weight.data.shape, (16, 150))
 
     def test_shapes(self):
         net = self.lenet()
