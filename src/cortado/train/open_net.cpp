@@ -89,9 +89,8 @@ double OpenNet::forward(NodeIndex first, NodeIndex last) {
     if (step.is<steps::Load>() || (node && node >= first && node <= last)) run.push_back(s);
   }
   if (first == NodeIndex(0)) ++passes_;
-  sources_.advance_only(loaded);
+  const OpenSources::Advance advance(sources_, loaded);
   executor_.run_steps(run, passes_);
-  sources_.advance_all();
   double loss = 0;
   for (NodeIndex n = first; n <= last; ++n) {
     const Network::Node& node = network().nodes()[n];
