@@ -169,6 +169,7 @@ class Net:
 
     def _open(self, net):
         self._net, self._state = net, State(net)
+        self._hooks = {name: [] for name in ("before_forward", "after_forward", "before_backward", "after_backward")}
         rows = net.network.layers()
         self._layer_names = [row["name"] for row in rows]
         self.top_names = OrderedDict((row["name"], row["outputs"]) for row in rows)
@@ -188,10 +189,42 @@ class Net:
 
     # Running.
 
-    def _index(self, layer):
-        if layer not in self.top_names:
-            raise _cortado.UserError(f"the net has no layer '{layer}'")
-        return layer
+    def _run(self, compute, start, end, order, before, after):
+        """Computes from `start` to `end`; layer by layer where somebody is to be called between."""
+        for layer in (start, end):
+            if layer and layer not in self.top_names:
+                raise _cortado.UserError(f"the net has no layer '{layer}'")
+        self._state.push()
+        if not before and not after:
+            compute(start or "", end or "")
+            self._state.pull()
+            return
+        for layer in order[order.index(start) if start else 0 : order.index(end) + 1 if end else None]:
+            number = self._layer_names.index(layer)
+            for hook in before:
+                hook(number)
+            self._state.push()
+            compute(layer, layer)
+            self._state.pull()
+            for hook in after:
+                hook(number)
+        self._state.push()
+
+    def before_forward(self, hook):
+        """Calls hook(number of the layer) before each layer that forward() computes."""
+        self._hooks["before_forward"].append(hook)
+
+    def after_forward(self, hook):
+        """The same after it."""
+        self._hooks["after_forward"].append(hook)
+
+    def before_backward(self, hook):
+        """Calls hook(number of the layer) before each layer that backward() computes."""
+        self._hooks["before_backward"].append(hook)
+
+    def after_backward(self, hook):
+        """The same after it."""
+        self._hooks["after_backward"].append(hook)
 
     def _set(self, given, wanted, of, what):
         if set(given) != set(wanted):
@@ -209,9 +242,7 @@ class Net:
         outputs (with `end`: of its tops) and of `blobs`, by name; they are live, copy what you keep."""
         if inputs:
             self._set(inputs, self.inputs, "data", "input")
-        self._state.push()
-        self._net.forward(self._index(start) if start else "", self._index(end) if end else "")
-        self._state.pull()
+        self._run(self._net.forward, start, end, self._layer_names, self._hooks["before_forward"], self._hooks["after_forward"])
         names = (self.top_names[end] if end else self.outputs) + list(blobs or [])
         return {name: self.blobs[name].data for name in names}
 
@@ -220,9 +251,8 @@ class Net:
         Returns arrays of the gradients of the inputs (with `end`: of its bottoms) and of `diffs`, by name."""
         if gradients:
             self._set(gradients, self.outputs, "diff", "gradient")
-        self._state.push()
-        self._net.backward(self._index(start) if start else "", self._index(end) if end else "")
-        self._state.pull()
+        names = self._layer_names[::-1]
+        self._run(self._net.backward, start, end, names, self._hooks["before_backward"], self._hooks["after_backward"])
         names = (self.bottom_names[end] if end else self.inputs) + list(diffs or [])
         return {name: self.blobs[name].diff for name in names}
 
