@@ -36,6 +36,7 @@ py::list layer_rows(const Network& network) {
     row["inputs"] = layer.inputs;
     row["outputs"] = layer.outputs;
     row["parameters"] = layer.parameters;
+    row["loss_weights"] = layer.loss_weights;
     row["forward_flops"] = layer.forward_flops;
     rows.append(row);
   }
@@ -85,7 +86,8 @@ void bind_network(py::module_& module) {
   network.def("warnings", &Network::warnings, "What has no effect in the file, a line each.")
       .def_property_readonly("name", &Network::name)
       .def("layers", &layer_rows,
-           "In execution order, a dict each: name, type, inputs, outputs, parameters (names), forward_flops.")
+           "In execution order, a dict each: name, type, inputs, outputs, parameters (names), loss_weights "
+           "(of outputs), forward_flops.")
       .def(
           "tensors",
           [](const Network& net) {

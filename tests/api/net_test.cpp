@@ -287,6 +287,8 @@ TEST(OpenTrainer, ItsNetsHaveItsParameters) {
   EXPECT_EQ(trainer.parameter("ip2/weight").values, zeros);
   test.forward();
   EXPECT_NEAR(test.values("loss").values[0], std::log(4), 1e-6);
+  test.share_with(net);  // it does already
+  EXPECT_THROW(test.share_with(small_net()), UserError);
   EXPECT_THROW(trainer.test_net(1), UserError);
   EXPECT_THROW(net.reshape({{"data", {3, 1, 12, 12}}}), UserError);
 }

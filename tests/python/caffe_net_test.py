@@ -3,6 +3,7 @@
 
 import sys
 import unittest
+import weakref
 
 from support import DEPLOY, LENET, Case, lenet_by_numpy, np, samples, softmax, torch_or_skip
 
@@ -37,6 +38,19 @@ class Names(NetCase):
         self.assertEqual(net.layer_dict["ip1"].type, "InnerProduct")
         self.assertEqual(net.layer_dict["ip1"].blobs[0].shape, (16, 150))
         self.assertEqual(list(net._layer_names), list(net.layer_dict))
+        self.assertEqual({name for name, weight in net.blob_loss_weights.items() if weight}, {"loss"})
+
+    def test_a_net_ends_with_its_last_reference(self):
+        net = self.fed()
+        gone = [weakref.ref(net), weakref.ref(net._state)]
+        blob, weight = net.blobs["ip2"], net.params["ip1"][0]
+        scores = net.forward(blobs=["ip2"])["ip2"].copy()
+        del net
+        self.assertIsNone(gone[0]())
+        self.same(blob.data, scores)
+        del blob
+        self.assertIsNone(gone[1]())
+        self.assertEqual(weight.data.shape, (16, 150))
 
     def test_shapes(self):
         net = self.lenet()
@@ -139,6 +153,28 @@ class Forward(NetCase):
         net.params["ip2"][1].data[...] = [0, 1, 2, 3]
         net.forward()
         self.same(net.blobs["ip2"].data, np.tile(np.arange(4), (8, 1)))
+
+    def test_hooks(self):
+        net, plain = self.fed(caffe.TRAIN), self.fed(caffe.TRAIN)
+        for values in (net.params, plain.params):
+            values["ip1"][0].data[...] = np.sin(np.arange(2400)).reshape(16, 150) / 10
+        calls = []
+        for name in ("before_forward", "after_forward", "before_backward", "after_backward"):
+            getattr(net, name)(lambda number, name=name: calls.append((name, net._layer_names[number])))
+        net.before_forward(lambda number: net._layer_names[number] == "ip2" and net.blobs["ip1"].data.fill(3))
+        net.forward(end="ip2")
+        self.assertEqual(calls[:4], [("before_forward", "data"), ("after_forward", "data"), ("before_forward", "conv1"), ("after_forward", "conv1")])
+        self.assertEqual(len(calls), 2 * 6)
+        self.near(net.blobs["ip2"].data, 3 * net.params["ip2"][0].data.sum(1) + np.zeros((8, 4)))
+        net.forward()
+        calls.clear()
+        net.backward(end="ip2")
+        self.assertEqual([layer for _, layer in calls], ["loss", "loss", "ip2", "ip2"])
+        plain.forward()
+        plain.blobs["ip1"].data[...] = 3
+        plain.forward(start="ip2")
+        plain.backward(end="ip2")
+        self.near(net.params["ip2"][0].diff, plain.params["ip2"][0].diff)
 
     def test_forward_all(self):
         net = self.lenet()

@@ -135,6 +135,7 @@ class Running(SolverCase):
         other.step(1)
         other.snapshot()
         self.assertTrue(pathlib.Path("other_iter_1.solverstate.h5").exists())
+        del whole  # one training at a time may write snapshots of a prefix
         last = self.solver(text=SOLVER + "momentum: 0.9")
         last.solve("net_iter_2.solverstate")
         self.assertEqual(last.iter, 6)

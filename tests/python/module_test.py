@@ -5,12 +5,13 @@ import gc
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import unittest
 import weakref
 
-from support import LENET, MODELS, Case, cross_entropy, lenet_by_numpy, np, samples, torch_or_skip
+from support import LENET, MODELS, Case, cross_entropy, lenet_by_numpy, np, samples, softmax, torch_or_skip
 
 import cortado
 
@@ -148,8 +149,9 @@ class Plans(Case):
         )  # fmt: skip
         self.assertIn(simulation.text().strip().split("\n")[-1].strip(), told)
         self.assertEqual(len(simulation.devices()), 2)
-        ends = [step["end"] for step in simulation.timeline()]
-        self.assertEqual(max(ends), max(row["end"] for row in simulation.devices()))
+        busy = [step["end"] - step["begin"] for step in simulation.timeline() if (step["device"], step["lane"]) == (1, "compute")]
+        self.near(sum(busy), simulation.devices()[1]["computing"])
+        self.near(max(row["end"] for row in simulation.devices()), simulation.seconds)
         self.assertEqual({step["lane"] for step in simulation.timeline()}, {"compute", "communication"})
         self.assertGreater(simulation.bytes, 0)
         self.assertEqual(simulation.devices()[0]["exposed_communication"], simulation.exposed_communication)
@@ -353,6 +355,149 @@ class Feeding(Case):
         for tops in ([np.zeros(())], [np.zeros((8, 1, 12, 12)), np.zeros(7)]):
             with self.assertRaises(cortado.UserError):
                 cortado.Data().arrays("data", tops)
+
+
+RANK = """import sys
+sys.path.insert(0, FOLDER)
+from module_test import cortado, lenet_data, lenet_solver
+trainer = cortado.Trainer(lenet_solver(), lenet_data(24), launched=LAUNCHED, strategy=STRATEGY, threads=1)
+losses = []
+trainer.observe(iteration=lambda row: losses.append(row["loss"]))
+trainer.step(5)
+values = trainer.parameter("ip1/weight")
+print(*losses, values.sum(), flush=True)
+del trainer  # ends MPI
+"""
+
+
+class Ranks(Case):
+    def run_script(self, launcher, launched, strategy):
+        script = RANK.replace("FOLDER", repr(os.path.dirname(__file__))).replace("LAUNCHED", str(launched))
+        file = self.write("rank.py", script.replace("STRATEGY", repr(strategy)))
+        command = [*launcher, sys.executable, "-B", file]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [[float(number) for number in line.split()] for line in done.stdout.splitlines()]
+
+    def test_two_ranks_train_as_one(self):
+        launcher = os.environ.get("LAUNCHER", "").split()
+        if not launcher:
+            self.skipTest("there is no MPI")
+        (alone,) = self.run_script([], False, "single")
+        ranks = self.run_script([*launcher, "-n", "2"], True, "data")
+        self.assertEqual(len(ranks), 2)
+        for rank in ranks:
+            self.near(rank, alone, 1e-4)
+
+
+class Nets(Case):
+    def net(self, phase=cortado.Phase.train, **options):
+        net = cortado.Net(cortado.Network.from_text(LENET, phase=phase), **options)
+        for blob, values in zip(("data", "label"), samples()):
+            net.set_values(blob, values)
+        return net
+
+    def weights(self, net):
+        return {name: net.parameter(name) for name in net.network.parameters()}
+
+    def test_computes_as_numpy(self):
+        net = self.net(threads=1)
+        loss = net.forward()
+        scores = lenet_by_numpy(samples()[0], self.weights(net))
+        self.near(net.values("ip2"), scores)
+        self.near(loss, cross_entropy(scores, samples()[1]))
+        out = np.empty((8, 4), np.float32)
+        self.assertIs(net.values("ip2", out=out), out)
+        self.same(out, net.values("ip2"))
+        for wrong in (np.empty((8, 5), np.float32), np.empty((4, 8), np.float32).T):
+            with self.assertRaises(ValueError):
+                net.values("ip2", out=wrong)
+        with self.assertRaises(TypeError):
+            net.values("ip2", out=np.empty((8, 4)))
+
+    def test_parts(self):
+        net = self.net()
+        self.assertEqual(net.forward(last="pool1"), 0)
+        self.same(net.values("ip2"), np.zeros((8, 4)))
+        net.forward(first="ip1")
+        self.near(net.values("ip2"), lenet_by_numpy(samples()[0], self.weights(net)))
+
+    def test_gradients(self):
+        net = self.net()
+        net.forward()
+        scores = net.values("ip2").astype(float)
+        expected = softmax(scores)
+        expected[np.arange(8), samples()[1].astype(int)] -= 1
+        net.backward()
+        self.near(net.gradient("ip2"), expected / 8)
+        self.near(net.parameter_gradient("ip2/bias"), expected.sum(0) / 8)
+        net.backward()
+        self.near(net.parameter_gradient("ip2/bias"), expected.sum(0) / 4)
+        net.set_parameter_gradient("ip2/bias", np.ones(4))
+        net.set_gradient("ip2", np.ones((8, 4)))
+        net.backward("ip2", "ip2")
+        self.near(net.parameter_gradient("ip2/bias"), np.full(4, 9))
+        net.clear_parameter_gradients()
+        self.same(net.parameter_gradient("ip2/bias"), np.zeros(4))
+        self.assertTrue(net.has_gradient("ip2") and not net.has_gradient("label"))
+        with self.assertRaises(cortado.UserError):
+            self.net(gradients=False).backward()
+
+    def test_names_and_shapes(self):
+        net = self.net(phase=cortado.Phase.test)
+        self.assertEqual((net.phase, net.inputs, net.outputs), (cortado.Phase.test, ["data", "label"], ["accuracy", "loss"]))
+        self.assertEqual(net.blobs[2:4], ["conv1", "pool1"])
+        net.reshape({"data": (2, 1, 12, 12), "label": (2,)})
+        self.assertEqual(net.shape("conv1"), (2, 6, 10, 10))
+
+    def test_weights(self):
+        net, other = self.net(), self.net(seed=9)
+        self.assertTrue((net.parameter("ip1/weight") != other.parameter("ip1/weight")).any())
+        path = str(self.folder / "weights")
+        net.save_weights(path, cortado.Net.WeightsFormat.hdf5)
+        self.assertEqual(other.load_weights(path), {"of_network": [], "of_file": []})
+        self.same(other.parameter("ip1/weight"), net.parameter("ip1/weight"))
+        shares = self.net(seed=10)
+        shares.share_with(net)
+        net.set_parameter("ip2/bias", np.arange(4))
+        self.same(shares.parameter("ip2/bias"), np.arange(4))
+
+    def test_data(self):
+        images, labels = samples(16)
+        net = cortado.Net(cortado.Network.from_text(LENET), lenet_data(16))
+        for begin in (0, 8):
+            net.forward()
+            self.same(net.values("data"), images[begin : begin + 8])
+        feed = cortado.Data()
+        feed.arrays("data", [2 * images, labels])
+        net.feed(feed)
+        net.forward()
+        self.same(net.values("data"), 2 * images[:8])
+
+    def test_nets_of_a_trainer(self):
+        trainer = cortado.Trainer(lenet_solver(momentum=0), lenet_data(), open_nets=True)
+        net, test = trainer.net(), trainer.test_net(0)
+        self.assertEqual(trainer.test_nets, 1)
+        doubled = []
+
+        def double(iteration):
+            gradient = net.parameter_gradient("ip2/bias")
+            net.set_parameter_gradient("ip2/bias", 2 * gradient)
+            doubled.append(gradient)
+
+        trainer.observe(gradients=double)
+        before = net.parameter("ip2/bias")
+        trainer.step()
+        self.near(net.parameter("ip2/bias"), before - 0.05 * 2 * doubled[0])
+        test.forward()
+        self.near(test.values("ip2"), lenet_by_numpy(samples()[0], self.weights(net)))
+        net.set_parameter_gradient("ip2/bias", np.ones(4))
+        before = net.parameter("ip2/bias")
+        trainer.update()
+        self.near(net.parameter("ip2/bias"), before - 0.05)
+        del trainer
+        gc.collect()
+        net.forward()  # keeps what it needs
 
 
 class Stopping(Case):

@@ -3,9 +3,11 @@
 docs/reference/python.md lists what is there, what differs from pycaffe, and what is not there.
 """
 
+import sys
+
 from .. import layer_types as _layer_types
 from .proto.caffe_pb2 import TEST, TRAIN
-from . import draw, io
+from . import draw, io, proto
 from .classifier import Classifier
 from .detector import Detector
 from .net import Net
@@ -40,15 +42,24 @@ __all__ = [
     "SGDSolver",
     "TEST",
     "TRAIN",
+    "as_caffe",
     "draw",
     "get_solver",
     "io",
     "layer_type_list",
     "layers",
     "params",
+    "proto",
     "set_device",
     "set_mode_cpu",
     "set_mode_gpu",
     "set_random_seed",
     "to_proto",
 ]
+
+
+def as_caffe():
+    """Lets this process import the package and its modules as `caffe`."""
+    for name, module in list(sys.modules.items()):
+        if name == __name__ or name.startswith(__name__ + "."):
+            sys.modules["caffe" + name[len(__name__) :]] = module

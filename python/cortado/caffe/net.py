@@ -60,6 +60,86 @@ class Layer:
         self.type, self.blobs = layer_type, blobs
 
 
+class State:
+    """What a net and its blobs share. It does not know the blobs, so that a net ends with its last reference."""
+
+    def __init__(self, net):
+        self.net = net
+        self.windows = weakref.WeakSet()
+        self.wanted = {}  # shapes of inputs that do not fit yet
+        self.staged = {}  # their values
+        self.panes = weakref.WeakSet()  # of blobs
+
+    def shape(self, name):
+        return self.wanted.get(name) or self.net.shape(name)
+
+    def want(self, name, shape):
+        """Gives an input another shape, now or when others fit, too."""
+        if shape == tuple(self.shape(name)):
+            return
+        if name not in self.net.inputs:
+            raise _cortado.UserError(f"blob '{name}' gets its shape from the layers before it; reshape an input")
+        self.wanted[name] = shape
+        try:
+            self.apply_shapes()
+        except _cortado.UserError:  # another input may follow; forward() says what is wrong
+            self.staged[name] = np.zeros(shape, np.float32)
+
+    def apply_shapes(self):
+        if not self.wanted:
+            return
+        for window in self.windows:
+            window.push()
+        self.net.reshape(self.wanted)
+        for window in self.windows:
+            window.detach()
+        self.windows.clear()
+        for pane in self.panes:
+            pane.forget()
+        self.wanted = {}
+        staged, self.staged = self.staged, {}
+        for name, values in staged.items():
+            self.net.set_values(name, values)
+
+    def push(self):
+        """Before the net runs: gives it what was written."""
+        for window in [*self.windows, *everywhere]:
+            window.push()
+        self.apply_shapes()
+
+    def pull(self):
+        """After it has run."""
+        for window in [*self.windows, *everywhere]:
+            window.pull()
+
+    def blob(self, name):
+        def pane(read, write):
+            made = Pane(lambda: self.shape(name), lambda out: read(name, out), lambda values: write(name, values), self.windows)
+            self.panes.add(made)
+            return made
+
+        data = pane(self.net.values, self.net.set_values)
+        diff = pane(self.net.gradient, self.net.set_gradient)
+        return Blob(
+            lambda: self.staged[name] if name in self.staged else data.array(),
+            lambda: np.zeros_like(self.staged[name]) if name in self.staged else diff.array(),
+            lambda: self.shape(name),
+            lambda shape: self.want(name, shape),
+        )
+
+    def parameter(self, name, shape):
+        def pane(read, write):
+            return Pane(lambda: shape, lambda out: read(name, out), lambda values: write(name, values), everywhere)
+
+        def refuse(wanted):
+            if wanted != shape:
+                raise _cortado.UserError(f"parameter '{name}' has the shape {shape}; {wanted} would not fit its layer")
+
+        data = pane(self.net.parameter, self.net.set_parameter)
+        diff = pane(self.net.parameter_gradient, self.net.set_parameter_gradient)
+        return Blob(data.array, diff.array, lambda: shape, refuse)
+
+
 class Net:
     """Net(file, phase, level=0, stages=None, weights=None), or Net(file, weights, phase)."""
 
@@ -88,122 +168,63 @@ class Net:
         return made
 
     def _open(self, net):
-        self._net = net
-        self._windows = weakref.WeakSet()
-        self._wanted = {}  # shapes of inputs that do not fit yet
-        self._staged = {}  # their values
-        self._panes = []  # of blobs
-        self._name_all()
-
-    def _name_all(self):
-        rows = self._net.network.layers()
+        self._net, self._state = net, State(net)
+        self._hooks = {name: [] for name in ("before_forward", "after_forward", "before_backward", "after_backward")}
+        rows = net.network.layers()
         self._layer_names = [row["name"] for row in rows]
         self.top_names = OrderedDict((row["name"], row["outputs"]) for row in rows)
         self.bottom_names = OrderedDict((row["name"], row["inputs"]) for row in rows)
-        self.inputs, self.outputs = self._net.inputs, self._net.outputs
-        self.blobs = OrderedDict((name, self._blob(name)) for name in self._net.blobs)
-        shapes = self._net.network.parameters()
-        blobs = {name: self._parameter(name, shape) for name, shape in shapes.items()}
+        self.inputs, self.outputs = net.inputs, net.outputs
+        self.blobs = OrderedDict((name, self._state.blob(name)) for name in net.blobs)
+        weights = {name: weight for row in rows for name, weight in zip(row["outputs"], row["loss_weights"])}
+        self.blob_loss_weights = OrderedDict((name, weights[name]) for name in self.blobs)
+        blobs = {name: self._state.parameter(name, shape) for name, shape in net.network.parameters().items()}
         self.layers = [Layer(row["type"], [blobs[name] for name in row["parameters"]]) for row in rows]
         self.layer_dict = OrderedDict(zip(self._layer_names, self.layers))
         self.params = OrderedDict((name, layer.blobs) for name, layer in self.layer_dict.items() if layer.blobs)
 
-    # Live arrays.
-
-    def _blob(self, name):
-        def shape():
-            return self._wanted.get(name) or self._net.shape(name)
-
-        data = Pane(
-            shape,
-            lambda out: self._net.values(name, out),
-            lambda values: self._net.set_values(name, values),
-            self._windows,
-        )
-        diff = Pane(
-            shape,
-            lambda out: self._net.gradient(name, out),
-            lambda values: self._net.set_gradient(name, values),
-            self._windows,
-        )
-        self._panes += [data, diff]
-        return Blob(
-            lambda: self._staged[name] if name in self._staged else data.array(),
-            lambda: np.zeros_like(self._staged[name]) if name in self._staged else diff.array(),
-            shape,
-            lambda wanted: self._want(name, wanted),
-        )
-
-    def _parameter(self, name, shape):
-        data = Pane(
-            lambda: shape,
-            lambda out: self._net.parameter(name, out),
-            lambda values: self._net.set_parameter(name, values),
-            everywhere,
-        )
-        diff = Pane(
-            lambda: shape,
-            lambda out: self._net.parameter_gradient(name, out),
-            lambda values: self._net.set_parameter_gradient(name, values),
-            everywhere,
-        )
-
-        def refuse(wanted):
-            if wanted != shape:
-                raise _cortado.UserError(f"parameter '{name}' has the shape {shape}; {wanted} would not fit its layer")
-
-        return Blob(data.array, diff.array, lambda: shape, refuse)
-
-    def _push(self):
-        """Before the net runs: gives it what was written."""
-        for window in [*self._windows, *everywhere]:
-            window.push()
-        self._apply_shapes()
-
-    def _pull(self):
-        """After it has run."""
-        for window in [*self._windows, *everywhere]:
-            window.pull()
-
-    # Shapes.
-
-    def _want(self, name, shape):
-        if shape == tuple(self.blobs[name].shape):
-            return
-        if name not in self.inputs:
-            raise _cortado.UserError(f"blob '{name}' gets its shape from the layers before it; reshape an input")
-        self._wanted[name] = shape
-        try:
-            self._apply_shapes()
-        except _cortado.UserError:  # another input may follow; forward() says what is wrong
-            self._staged[name] = np.zeros(shape, np.float32)
-
-    def _apply_shapes(self):
-        if not self._wanted:
-            return
-        for window in self._windows:
-            window.push()
-        self._net.reshape(self._wanted)
-        for window in list(self._windows):
-            window.detach()
-        self._windows.clear()
-        self._wanted = {}
-        staged, self._staged = self._staged, {}
-        for name, values in staged.items():
-            self._net.set_values(name, values)
-        for pane in self._panes:
-            pane.forget()
-
     def reshape(self):
         """Lets the shapes of inputs reach all blobs. It happens by itself, too, where they fit."""
-        self._apply_shapes()
+        self._state.apply_shapes()
 
     # Running.
 
-    def _index(self, layer):
-        if layer not in self.top_names:
-            raise _cortado.UserError(f"the net has no layer '{layer}'")
-        return layer
+    def _run(self, compute, start, end, order, before, after):
+        """Computes from `start` to `end`; layer by layer where somebody is to be called between."""
+        for layer in (start, end):
+            if layer and layer not in self.top_names:
+                raise _cortado.UserError(f"the net has no layer '{layer}'")
+        self._state.push()
+        if not before and not after:
+            compute(start or "", end or "")
+            self._state.pull()
+            return
+        for layer in order[order.index(start) if start else 0 : order.index(end) + 1 if end else None]:
+            number = self._layer_names.index(layer)
+            for hook in before:
+                hook(number)
+            self._state.push()
+            compute(layer, layer)
+            self._state.pull()
+            for hook in after:
+                hook(number)
+        self._state.push()
+
+    def before_forward(self, hook):
+        """Calls hook(number of the layer) before each layer that forward() computes."""
+        self._hooks["before_forward"].append(hook)
+
+    def after_forward(self, hook):
+        """The same after it."""
+        self._hooks["after_forward"].append(hook)
+
+    def before_backward(self, hook):
+        """Calls hook(number of the layer) before each layer that backward() computes."""
+        self._hooks["before_backward"].append(hook)
+
+    def after_backward(self, hook):
+        """The same after it."""
+        self._hooks["after_backward"].append(hook)
 
     def _set(self, given, wanted, of, what):
         if set(given) != set(wanted):
@@ -221,9 +242,7 @@ class Net:
         outputs (with `end`: of its tops) and of `blobs`, by name; they are live, copy what you keep."""
         if inputs:
             self._set(inputs, self.inputs, "data", "input")
-        self._push()
-        self._net.forward(self._index(start) if start else "", self._index(end) if end else "")
-        self._pull()
+        self._run(self._net.forward, start, end, self._layer_names, self._hooks["before_forward"], self._hooks["after_forward"])
         names = (self.top_names[end] if end else self.outputs) + list(blobs or [])
         return {name: self.blobs[name].data for name in names}
 
@@ -232,9 +251,8 @@ class Net:
         Returns arrays of the gradients of the inputs (with `end`: of its bottoms) and of `diffs`, by name."""
         if gradients:
             self._set(gradients, self.outputs, "diff", "gradient")
-        self._push()
-        self._net.backward(self._index(start) if start else "", self._index(end) if end else "")
-        self._pull()
+        names = self._layer_names[::-1]
+        self._run(self._net.backward, start, end, names, self._hooks["before_backward"], self._hooks["after_backward"])
         names = (self.bottom_names[end] if end else self.inputs) + list(diffs or [])
         return {name: self.blobs[name].diff for name in names}
 
@@ -251,11 +269,12 @@ class Net:
             yield batch
 
     def forward_all(self, blobs=None, **inputs):
-        """forward() over as many batches as the inputs fill. Returns arrays of all samples, by name."""
+        """forward() over as many batches as the inputs fill. Returns arrays of all samples, by name;
+        of a single number one for each batch."""
         rows = {name: [] for name in list(self.outputs) + list(blobs or [])}
         for batch in self._batches(inputs):
             for name, values in self.forward(blobs=blobs, **batch).items():
-                rows[name].extend(values.copy())
+                rows[name].extend(np.atleast_1d(values).copy())
         count = len(next(iter(inputs.values())))
         return {name: np.asarray(values)[:count] for name, values in rows.items()}
 
@@ -269,9 +288,9 @@ class Net:
         backward_batches = self._batches(gradients) if gradients else ()
         for batch, given in zip_longest(self._batches(inputs), backward_batches, fillvalue={}):
             for name, values in self.forward(blobs=blobs, **batch).items():
-                rows[name].extend(values.copy())
+                rows[name].extend(np.atleast_1d(values).copy())
             for name, values in self.backward(diffs=diffs, **given).items():
-                gradient_rows[name].extend(values.copy())
+                gradient_rows[name].extend(np.atleast_1d(values).copy())
         count = len(next(iter(inputs.values())))
         return (
             {name: np.asarray(values)[:count] for name, values in rows.items()},
@@ -301,12 +320,12 @@ class Net:
         for window in everywhere:
             window.push()
         self._net.clear_parameter_gradients()
-        self._pull()
+        self._state.pull()
 
     def _exchanged(self, action):
-        self._push()
+        self._state.push()
         result = action()
-        self._pull()
+        self._state.pull()
         return result
 
     def copy_from(self, path):
@@ -319,7 +338,7 @@ class Net:
 
     def share_with(self, other):
         """From now on, layers of the same names have the parameters of `other`."""
-        other._push()
+        other._state.push()
         self._exchanged(lambda: self._net.share_with(other._net))
         self._shared = other
 

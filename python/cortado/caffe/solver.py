@@ -53,19 +53,19 @@ class Solver:
     def _call(self, which):
         if not self._callbacks:
             return
-        self.net._pull()
+        self.net._state.pull()
         for callback in self._callbacks:
             callback[which]()
-        self.net._push()
+        self.net._state.push()
 
     def _computed(self, compute):
         for net in [self.net, *self.test_nets]:
-            net._push()
+            net._state.push()
         try:
             return compute()
         finally:
             for net in [self.net, *self.test_nets]:
-                net._pull()
+                net._state.pull()
 
     def step(self, iterations):
         """Trains so many iterations, with the tests and snapshots on the way that the file asks for."""

@@ -54,7 +54,12 @@ bool reshape_input(NetFile& file, const std::string& blob, const Shape& shape) {
 }  // namespace
 
 Net::Impl::Impl(const Network& of, const Data& said, const NetOptions& asked)
-    : options(asked), file(of.impl().file), state(of.impl().state), data(said), network(of) {
+    : options(asked),
+      file(of.impl().file),
+      state(of.impl().state),
+      data(said),
+      network(of),
+      phase(of.impl().options.phase) {
   options.threads = threads_of(options.threads);
   if (file.net.layer_size() == 0)
     throw UserError(
@@ -64,8 +69,8 @@ Net::Impl::Impl(const Network& of, const Data& said, const NetOptions& asked)
   take(make(file, std::make_shared<ParameterStore>()));
 }
 
-Net::Impl::Impl(OpenNet& of, const LoadedNetwork& loaded, int threads)
-    : open(&of), network(std::make_shared<const Network::Impl>(loaded)) {
+Net::Impl::Impl(OpenNet& of, const LoadedNetwork& loaded, Phase in, int threads)
+    : open(&of), network(std::make_shared<const Network::Impl>(loaded)), phase(in) {
   options.threads = threads;
 }
 
@@ -159,10 +164,7 @@ Net::~Net() = default;
 
 const Network& Net::network() const { return impl_->network; }
 
-Phase Net::phase() const {
-  return impl_->open->network().nodes()[NodeIndex(0)].phase == cortado::Phase::train ? Phase::train
-                                                                                     : Phase::test;
-}
+Phase Net::phase() const { return impl_->phase; }
 
 double Net::forward(const std::string& first, const std::string& last) {
   const ComputeThreads threads(impl_->options.threads);
@@ -296,7 +298,9 @@ void Net::reshape(const std::map<std::string, Shape>& inputs) {
 }
 
 void Net::share_with(const Net& other) {
+  if (&impl_->open->parameters() == &other.impl_->open->parameters()) return;
   impl_->require_own("take the parameters of another");
+  // A trainer keeps its parameters itself: it outlives its nets, and this one.
   const std::shared_ptr<ParameterStore> store =
       other.impl_->parts.open
           ? other.impl_->parts.parameters

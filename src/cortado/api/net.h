@@ -78,7 +78,8 @@ class Net {
   // of source layers whose shapes do; all other values are zeros. Throws UserError where the shapes do not
   // fit; then nothing has changed.
   void reshape(const std::map<std::string, Shape>& inputs);
-  // From now on, layers of the same names have the parameters of `other`. Gradients stay apart.
+  // From now on, layers of the same names have the parameters of `other`. Gradients stay apart. Where `other`
+  // is a trainer's, the trainer must outlive this net.
   void share_with(const Net& other);
   // From now on, source layers that `data` names bring its batches, of the shapes that they have.
   void feed(const Data& data);

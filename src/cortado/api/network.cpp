@@ -89,7 +89,8 @@ std::vector<Network::Layer> Network::layers() const {
                 .type = std::string(node.layer->type()),
                 .inputs = {},
                 .outputs = {},
-                .parameters = {}};
+                .parameters = {},
+                .loss_weights = node.loss_weights};
     for (TensorIndex input : node.inputs) layer.inputs.push_back(network.tensors()[input].name);
     for (TensorIndex output : node.outputs) layer.outputs.push_back(network.tensors()[output].name);
     for (ParameterIndex p : node.parameters) layer.parameters.push_back(network.parameters()[p].name);

@@ -45,7 +45,8 @@ class Network {
   struct Layer {
     std::string name, type;
     std::vector<std::string> inputs, outputs, parameters;
-    double forward_flops = 0;  // a multiply-add counts two
+    std::vector<double> loss_weights;  // of the outputs
+    double forward_flops = 0;          // a multiply-add counts two
   };
   std::vector<Layer> layers() const;            // in execution order
   std::vector<NamedShape> tensors() const;      // in the order of the layers that make them

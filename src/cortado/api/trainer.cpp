@@ -277,7 +277,7 @@ Trainer::Restored Trainer::restore(const std::string& snapshot) {
 Net Trainer::net() {
   impl_->require_open_nets();
   return Net(std::make_unique<Net::Impl>(impl_->trainer->open_net(), impl_->trainer->train_net().loaded(),
-                                         impl_->options.threads));
+                                         Phase::train, impl_->options.threads));
 }
 
 int Trainer::test_nets() const { return static_cast<int>(impl_->trainer->test_nets()); }
@@ -288,7 +288,8 @@ Net Trainer::test_net(int index) {
     throw UserError(fmt::format("there is no test net {}; the solver has {}", index, test_nets()));
   const auto number = static_cast<size_t>(index);
   return Net(std::make_unique<Net::Impl>(impl_->trainer->open_test_net(number),
-                                         impl_->trainer->test_net(number).loaded(), impl_->options.threads));
+                                         impl_->trainer->test_net(number).loaded(), Phase::test,
+                                         impl_->options.threads));
 }
 
 void Trainer::update() {

@@ -89,9 +89,8 @@ double OpenNet::forward(NodeIndex first, NodeIndex last) {
     if (step.is<steps::Load>() || (node && node >= first && node <= last)) run.push_back(s);
   }
   if (first == NodeIndex(0)) ++passes_;
-  sources_.advance_only(loaded);
+  const OpenSources::Advance advance(sources_, loaded);
   executor_.run_steps(run, passes_);
-  sources_.advance_all();
   double loss = 0;
   for (NodeIndex n = first; n <= last; ++n) {
     const Network::Node& node = network().nodes()[n];
@@ -213,7 +212,6 @@ std::vector<float>& OpenNet::kept_gradient(ParameterIndex parameter) {
   return kept;
 }
 
-// Takes the gradients that the executor left in the store.
 void OpenNet::keep_gradients() {
   if (!in_store_) return;
   in_store_ = false;
@@ -246,7 +244,7 @@ void OpenNet::ran() {
 }
 
 void OpenNet::hand_over_gradients() {
-  keep_gradients();
+  if (in_store_) return;
   for (ParameterIndex p : indices(gradients_))
     if (entry(p).gradient != nullptr)
       parameters_.from_canonical(executor_.parameter_entries()[p], kept_gradient(p).data(),

@@ -51,6 +51,8 @@ class OpenNet {
   void ran();
   // Puts the gradients of the parameters where an Optimizer finds them.
   void hand_over_gradients();
+  // Takes those that the executor left there, before something else is put there.
+  void keep_gradients();
 
  private:
   struct Blob {
@@ -63,7 +65,6 @@ class OpenNet {
   bool starts_at(const Step& step, NodeIndex node) const;
   const ParameterStore::Entry& entry(ParameterIndex parameter) const;
   std::vector<float>& kept_gradient(ParameterIndex parameter);
-  void keep_gradients();
 
   Executor& executor_;
   ParameterStore& parameters_;

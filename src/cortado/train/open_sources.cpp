@@ -49,10 +49,9 @@ void OpenSources::feed(const std::string& layer, std::unique_ptr<Reader> reader)
   held.next = [&held] { return held.reader->next().tensors; };
 }
 
-void OpenSources::advance_only(const std::set<std::string>& layers) {
-  held_back_.clear();
-  for (const auto& [layer, held] : held_)
-    if (!layers.contains(layer)) held_back_.insert(layer);
+OpenSources::Advance::Advance(OpenSources& sources, const std::set<std::string>& layers) : sources_(sources) {
+  for (const auto& [layer, held] : sources_.held_)
+    if (!layers.contains(layer)) sources_.held_back_.insert(layer);
 }
 
 }  // namespace cortado

@@ -22,9 +22,17 @@ class OpenSources {
   std::span<float> values(const std::string& layer, int top);
   // Takes the batches of a layer from `reader`, of the same shapes, from now on.
   void feed(const std::string& layer, std::unique_ptr<Reader> reader);
-  // Which layers bring their next batch when they are loaded; the others keep what they have. At first all.
-  void advance_all() { held_back_.clear(); }
-  void advance_only(const std::set<std::string>& layers);
+  // While one lives, only `layers` bring their next batch when they are loaded; the others keep what they
+  // have.
+  class Advance {
+   public:
+    Advance(OpenSources& sources, const std::set<std::string>& layers);
+    ~Advance() { sources_.held_back_.clear(); }
+    Advance(const Advance&) = delete;
+
+   private:
+    OpenSources& sources_;
+  };
 
  private:
   struct Held {

@@ -235,6 +235,7 @@ void Trainer::take_gradients(const Optimizer::Batch& batch) {
 
 // The gradients count as the sum over all batches of an iteration.
 void Trainer::update() {
+  train_open_.net->keep_gradients();
   train_open_.net->hand_over_gradients();
   Optimizer::Batch batch{.iteration = iteration_, .rate = learning_rate(solver_.learning_rate, iteration_)};
   take_gradients(batch);

@@ -11,7 +11,7 @@ struct Net::Impl {
   // A net of its own.
   Impl(const Network& network, const Data& data, const NetOptions& options);
   // A net of a trainer, which is made of `loaded` and must outlive this.
-  Impl(OpenNet& open, const LoadedNetwork& loaded, int threads);
+  Impl(OpenNet& open, const LoadedNetwork& loaded, Phase phase, int threads);
 
   // What a net of its own is made of; the later members refer to the earlier ones.
   struct Parts {
@@ -30,6 +30,7 @@ struct Net::Impl {
   Parts parts;  // null: of a trainer
   OpenNet* open = nullptr;
   Network network;
+  Phase phase = Phase::train;
 
   // Makes the parts of `net`, with the parameters of `store`.
   Parts make(const NetFile& net, std::shared_ptr<ParameterStore> store) const;
