@@ -1,8 +1,8 @@
 // GFLOP/s of each pass of the convolutions that matter, and their share of the FMA peak measured beside each,
 // both in multiplications of the sum over windows. Several implementations run in turns.
 // Usage: convolution_bench [IMPLEMENTATION,...] [PART OF A NAME] [REPETITIONS]
-// (implicit-gemm, onednn, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5; winograd-any and so on:
-// also where they are slower)
+// (implicit-gemm, onednn, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5,
+// winograd-4x4-of-5x5; winograd-any and so on: also where they are slower)
 #include <cstdlib>
 #include <fmt/format.h>
 #include <sstream>
@@ -92,6 +92,8 @@ KernelOffer (*maker(const std::string& implementation))(const Task&) {
   if (implementation == "winograd-5x5-any") return make_winograd_5x5_of_any_size;
   if (implementation == "winograd-any") return make_winograd_of_any_size;
   if (implementation == "winograd-4x4-any") return make_winograd_4x4_of_any_size;
+  if (implementation == "winograd-4x4-of-5x5") return make_winograd_4x4_of_5x5;
+  if (implementation == "winograd-4x4-of-5x5-any") return make_winograd_4x4_of_5x5_of_any_size;
   return nullptr;
 }
 

@@ -46,7 +46,7 @@ void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
         << cut.text() << "\nkernels '" << only << "'; paste as: expect_cut_equals_whole(" << kind << ", "
         << seed << ", " << number << ");  // " << cut_kind_name(kind);
   }
-  for (const char* only : {"winograd-4x4", "winograd-5x5"})
+  for (const char* only : {"winograd-4x4", "winograd-5x5", "winograd-4x4-of-5x5"})
     EXPECT_TRUE(cut_equals_whole_or_refuses(not_exact(cut), only))
         << cut.text() << "\nkernels '" << only << "', case " << number << " of seed " << seed;
 }

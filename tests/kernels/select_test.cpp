@@ -90,8 +90,10 @@ TEST(Select, TakesFastMathWhereItIsAskedFor) {
   EXPECT_EQ(select_kernel(task, fast_math).implementation, "winograd-4x4");
   EXPECT_EQ(select_kernel(task, "winograd-4x4").implementation, "winograd-4x4");
   const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {5}});
-  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20}), fast_math).implementation, "winograd-5x5");
-  EXPECT_NE(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation, "winograd-5x5");
+  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20}), fast_math).implementation,
+            "winograd-4x4-of-5x5");
+  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 16, 16}), fast_math).implementation, "winograd-5x5");
+  EXPECT_FALSE(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation.starts_with("winograd"));
   EXPECT_EQ(selected(convolution, fast_math), selected(convolution));
   EXPECT_EQ(selected(relu(), fast_math), selected(relu()));
   const auto offers = [&](const std::string& only) {
@@ -175,6 +177,13 @@ TEST(Select, ProductsInF32DoNotRoundWeights) {
   EXPECT_TRUE(select_kernel(reads_bf16).kernel->name().ends_with(", converted"));
   EXPECT_EQ(products_of(reads_bf16), products_of(f32));
   EXPECT_NE(problem_of(reads_bf16).find("f32 products"), std::string::npos);
+}
+
+TEST(Select, TakesLargerErrorsForWindowsOf5x5InBf16) {
+  const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .kernel = {5}});
+  Task task = chain_task({five}, {2, 64, 20, 20});
+  task.input_types = task.output_types = {ElementType::bf16};
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-4x4-of-5x5");
 }
 
 // Errors that those of bf16 hide are not for a layer in f32.

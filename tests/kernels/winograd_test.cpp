@@ -1,12 +1,16 @@
-// Winograd's convolutions against the naive reference: random shapes on small integers (F(2x2, 3x3): bitwise)
-// and on reals, and their errors against the reference in double.
+// The matrices of Winograd's filterings, derived from their points. Winograd's convolutions against the naive
+// reference: random shapes on small integers (F(2x2, 3x3): bitwise) and on reals, and their errors against
+// the reference in double.
 #include "cortado/kernels/winograd/winograd.h"
 
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
+#include <span>
 
 #include "cortado/kernels/lowering/problem.h"
 #include "cortado/kernels/reference/reference.h"
+#include "cortado/kernels/winograd/transforms.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 
@@ -24,6 +28,110 @@ using check::TaskBuffers;
 using check::TaskData;
 
 using check::Draw;
+
+using Matrix = std::vector<std::vector<double>>;
+
+// The matrix of a transform of lines.
+template <int from, int to, winograd::Line<to> (*line)(const winograd::Line<from>&)>
+Matrix matrix_of() {
+  Matrix matrix(to, std::vector<double>(from));
+  for (int j = 0; j < from; ++j) {
+    winograd::Line<from> unit{};
+    unit[j] += 1.0f;
+    const winograd::Line<to> column = line(unit);
+    for (int i = 0; i < to; ++i) matrix[i][j] = column[i][0];
+  }
+  return matrix;
+}
+
+Matrix transposed(const Matrix& matrix) {
+  Matrix result(matrix[0].size(), std::vector<double>(matrix.size()));
+  for (size_t i = 0; i < matrix.size(); ++i)
+    for (size_t j = 0; j < matrix[i].size(); ++j) result[j][i] = matrix[i][j];
+  return result;
+}
+
+// The finite points of a line of `span`; the last row of a matrix is infinity's.
+std::vector<double> points_of(int span) {
+  const double points[] = {0, 1, -1, 2, -2, 0.5, -0.5};
+  return {points, points + span - 1};
+}
+
+// Powers of the points below `count`; of infinity, the highest alone.
+Matrix powers_of_points(int span, int count) {
+  Matrix rows;
+  for (const double x : points_of(span)) {
+    rows.emplace_back();
+    for (int i = 0; i < count; ++i) rows.back().push_back(std::pow(x, i));
+  }
+  rows.emplace_back(count);
+  rows.back().back() = 1;
+  return rows;
+}
+
+// The product of x less each finite point but that of row `but`, by powers of x.
+std::vector<double> vanishing(int span, int but) {
+  std::vector<double> polynomial(span);
+  polynomial[0] = 1;
+  const std::vector<double> points = points_of(span);
+  for (int k = 0; k < span - 1; ++k)
+    for (int i = span - 1; k != but && i >= 0; --i)
+      polynomial[i] = (i > 0 ? polynomial[i - 1] : 0) - points[k] * polynomial[i];
+  return polynomial;
+}
+
+// The powers of the points over the products of their differences from the others.
+Matrix filter_matrix(int span, int taps) {
+  Matrix rows = powers_of_points(span, taps);
+  const std::vector<double> points = points_of(span);
+  for (int k = 0; k < span - 1; ++k) {
+    double product = 1;
+    for (int other = 0; other < span - 1; ++other)
+      if (other != k) product *= points[k] - points[other];
+    for (double& value : rows[k]) value = static_cast<float>(value / product);
+  }
+  return rows;
+}
+
+template <typename F>
+class WinogradMatrices : public testing::Test {};
+using Filterings = testing::Types<winograd::F2x2, winograd::F4x4, winograd::F2x2Of5x5, winograd::F4x4Of5x5>;
+TYPED_TEST_SUITE(WinogradMatrices, Filterings);
+
+template <typename F>
+struct Matrices {
+  Matrix image = matrix_of<F::span, F::span, F::image>();
+  Matrix filter = matrix_of<F::taps, F::span, F::filter>();
+  Matrix finish_windows = matrix_of<F::span, F::windows, F::finish_windows>();
+  Matrix gradient = matrix_of<F::windows, F::span, F::gradient>();
+  Matrix finish_filter = matrix_of<F::span, F::taps, F::finish_filter>();
+};
+
+TYPED_TEST(WinogradMatrices, FollowFromTheirPoints) {
+  using F = TypeParam;
+  const Matrices<F> matrices;
+  Matrix image;
+  for (int k = 0; k < F::span; ++k) image.push_back(vanishing(F::span, k));
+  EXPECT_EQ(matrices.image, image);
+  EXPECT_EQ(matrices.filter, filter_matrix(F::span, F::taps));
+  EXPECT_EQ(matrices.gradient, powers_of_points(F::span, F::windows));
+  EXPECT_EQ(transposed(matrices.finish_windows), matrices.gradient);
+  EXPECT_EQ(transposed(matrices.finish_filter), matrices.filter);
+}
+
+// Window i is the sum over taps j of image position i + j times tap j, and nothing else.
+TYPED_TEST(WinogradMatrices, MakeAConvolution) {
+  using F = TypeParam;
+  const Matrices<F> matrices;
+  for (int i = 0; i < F::windows; ++i)
+    for (int j = 0; j < F::taps; ++j)
+      for (int position = 0; position < F::span; ++position) {
+        double factor = 0;
+        for (int k = 0; k < F::span; ++k)
+          factor += matrices.finish_windows[i][k] * matrices.filter[k][j] * matrices.image[k][position];
+        EXPECT_NEAR(factor, position == i + j, 1e-5) << i << ", " << j << ", " << position;
+      }
+}
 
 std::string text_of(const Task& task) {
   const auto& options = dynamic_cast<const Convolution&>(task.layer()).options();
@@ -76,7 +184,8 @@ struct Filtering {
 };
 constexpr Filtering filterings[] = {{"F(2x2, 3x3)", make_winograd_of_any_size, 4e-6},
                                     {"F(4x4, 3x3)", make_winograd_4x4_of_any_size, 4e-5},
-                                    {"F(2x2, 5x5)", make_winograd_5x5_of_any_size, 4e-5, 5}};
+                                    {"F(2x2, 5x5)", make_winograd_5x5_of_any_size, 4e-5, 5},
+                                    {"F(4x4, 5x5)", make_winograd_4x4_of_5x5_of_any_size, 4e-5, 5}};
 
 // The largest error, relative to the largest element.
 double error_of(const std::vector<double>& expected, const std::vector<float>& actual) {
@@ -203,7 +312,7 @@ TEST(Winograd, HoldsItsErrorBoundWhereLarge) {
 // larger errors round otherwise.
 TEST(Winograd, KeepsItsPromisesWithLargerErrors) {
   for (unsigned seed = 0; seed < 60; ++seed)
-    for (const Filtering& filtering : {filterings[1], filterings[2]}) {
+    for (const Filtering& filtering : std::span(filterings).subspan(1)) {
       Draw draw(seed);
       Task task = random_task(draw, filtering.taps);
       task.layers.resize(1);
@@ -245,6 +354,18 @@ TEST(Winograd, MatchesReferenceInBf16) {
                                   exact ? DataKind::small_integers : DataKind::random, true))
           << filtering.name << ", case " << seed << ": " << text_of(task);
     }
+}
+
+TEST(Winograd, CarriesInBf16WhatIsNotFinite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const Filtering& filtering : filterings) {
+    Task task = convolution({2, 3, 9, 8}, {.num_output = 5, .kernel = {filtering.taps}, .pad = {1}});
+    task.input_types = task.output_types = {ElementType::bf16};
+    const KernelOffer offer = filtering.make(task);
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    for (const float value : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity})
+      EXPECT_TRUE(check::carries_in_bf16(task, *offer.kernel, value)) << filtering.name;
+  }
 }
 
 TEST(Winograd, MatchesReferenceWhereLarge) {
@@ -301,14 +422,19 @@ TEST(Winograd, RefusesTilesOf4x4WithAReason) {
 }
 
 TEST(Winograd, RefusesWindowsOf5x5WithAReason) {
-  const auto refusal = [](const ConvolutionOptions& options, const Shape& input = {2, 32, 16, 16}) {
-    return make_winograd_5x5(convolution(input, options)).refusal;
-  };
-  EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}, .pad = {2}}), "");
-  EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}}), "windows other than 5x5 with stride 1");
-  EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}, .stride = {2}}),
-            "windows other than 5x5 with stride 1");
-  EXPECT_EQ(refusal({.num_output = 15, .kernel = {5}}), "15 channels are too few");
+  const ConvolutionOptions five{.num_output = 32, .kernel = {5}, .pad = {2}};
+  for (const auto make : {make_winograd_5x5, make_winograd_4x4_of_5x5}) {
+    const auto refusal = [&](const ConvolutionOptions& options, const Shape& input = {2, 32, 16, 16}) {
+      return make(convolution(input, options)).refusal;
+    };
+    EXPECT_EQ(refusal(five), "");
+    EXPECT_EQ(refusal({.num_output = 32, .kernel = {3}}), "windows other than 5x5 with stride 1");
+    EXPECT_EQ(refusal({.num_output = 32, .kernel = {5}, .stride = {2}}),
+              "windows other than 5x5 with stride 1");
+    EXPECT_EQ(refusal({.num_output = 15, .kernel = {5}}), "15 channels are too few");
+  }
+  EXPECT_EQ(make_winograd_4x4_of_5x5(convolution({64, 32, 5, 5}, five)).refusal,
+            "5x5 windows waste tiles of 4x4");
 }
 
 }  // namespace

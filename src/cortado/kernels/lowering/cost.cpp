@@ -141,7 +141,8 @@ std::optional<Seconds> predicted_pass(const Task& task, const std::string& imple
     return predicted_direct_time(*problem, peak, memory);
   if (implementation == "winograd" || implementation == "winograd-5x5")
     return predicted_winograd_time(*problem, 2, peak, memory);
-  if (implementation == "winograd-4x4") return predicted_winograd_time(*problem, 4, peak, memory);
+  if (implementation == "winograd-4x4" || implementation == "winograd-4x4-of-5x5")
+    return predicted_winograd_time(*problem, 4, peak, memory);
   for (const LoweringType type : {LoweringType::one, LoweringType::two, LoweringType::three})
     if (implementation.starts_with(name_of(type)))
       return predicted_time(lowering_cost(*problem, type), peak, memory);

@@ -87,5 +87,6 @@ void FilterPanels<F>::finish(const WeightPanels& panels, const float* sums, floa
 template struct FilterPanels<F2x2>;
 template struct FilterPanels<F4x4>;
 template struct FilterPanels<F2x2Of5x5>;
+template struct FilterPanels<F4x4Of5x5>;
 
 }  // namespace cortado::winograd

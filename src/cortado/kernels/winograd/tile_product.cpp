@@ -134,5 +134,6 @@ void TileProduct<F>::run_group(int64_t group, const float* from, const float* we
 template class TileProduct<F2x2>;
 template class TileProduct<F4x4>;
 template class TileProduct<F2x2Of5x5>;
+template class TileProduct<F4x4Of5x5>;
 
 }  // namespace cortado::winograd

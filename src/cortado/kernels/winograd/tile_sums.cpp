@@ -175,5 +175,6 @@ void TileSums<F>::run_group(int64_t group, const WeightProduct::Operands& operan
 template class TileSums<F2x2>;
 template class TileSums<F4x4>;
 template class TileSums<F2x2Of5x5>;
+template class TileSums<F4x4Of5x5>;
 
 }  // namespace cortado::winograd

@@ -270,5 +270,6 @@ void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLa
 template class Tiles<F2x2>;
 template class Tiles<F4x4>;
 template class Tiles<F2x2Of5x5>;
+template class Tiles<F4x4Of5x5>;
 
 }  // namespace cortado::winograd

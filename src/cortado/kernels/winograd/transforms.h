@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "cortado/kernels/lowering/microkernel.h"
 
 namespace cortado::winograd {
@@ -11,8 +13,28 @@ namespace cortado::winograd {
 //
 // and, being bilinear, has the gradient dg = G^T [(A dy A^T) . (B^T d B)] G.
 //
-// A type for each m and r holds its matrices as the transforms of a line of vectors, and what it is called.
-// The elements of the middle are numbered row by row.
+// Along a line it multiplies polynomials by their values at m + r - 1 points (Toom and Cook): 0, pairs of x
+// and -x, and infinity, where the value is the highest coefficient. A row of A has the powers of its point, a
+// row of G the powers times the point's weight, and a row of B^T is a polynomial that vanishes at all points
+// but its own:
+//
+//            F(2x2, 3x3)        F(4x4, 3x3), F(2x2, 5x5)      F(4x4, 5x5)
+//
+//   points   0, 1, -1, inf.     0, 1, -1, 2, -2, inf.         0, 1, -1, 2, -2, 1/2, -1/2, inf.
+//   weights  -1, 1/2, 1         1/4, -1/6, 1/24, 1            -1, -2/9, 1/90, 32/45, 1
+//
+//            |-1  0  1  0|      |4  0 -5  0  1  0|            |-1    0  21/4   0  -21/4    0   1  0|
+//   B^T      | 0  1  1  0|      |0 -4 -4  1  1  0|            | 0    1    1 -17/4 -17/4    1   1  0|
+//            | 0 -1  1  0|      |0  4 -4 -1  1  0|            | 0   -1    1  17/4 -17/4   -1   1  0|
+//            | 0 -1  0  1|      |0 -2 -1  2  1  0|            | 0  1/2  1/4  -5/2  -5/4    2   1  0|
+//                               |0  2 -1 -2  1  0|            | 0 -1/2  1/4   5/2  -5/4   -2   1  0|
+//                               |0  4  0 -5  0  1|            | 0    2    4  -5/2    -5  1/2   1  0|
+//                                                             | 0   -2    4   5/2    -5 -1/2   1  0|
+//                                                             | 0   -1    0  21/4     0 -21/4  0  1|
+//
+// Rows of x and -x differ in the sign of odd powers. F(2x2, 3x3) adds and halves: sums of small integers stay
+// exact, and errors are those of sums in float32. Matrices of more points magnify the rounding of the
+// transforms (docs/explanation/winograd.md has what is measured and tested).
 using lowering::Vector;
 
 template <int length>
@@ -22,156 +44,197 @@ struct Line {
   const Vector& operator[](int i) const { return at[i]; }
 };
 
-// F(2x2, 3x3), section 4.1.
-//
-//         |1  0 -1  0|        | 1    0    0 |
-//   B^T = |0  1  1  0|    G = |1/2  1/2  1/2|    A^T = |1  1  1  0|
-//         |0 -1  1  0|        |1/2 -1/2  1/2|          |0  1 -1 -1|
-//         |0  1  0 -1|        | 0    0    1 |
-//
-// 2.25 times fewer multiplications than the sum over the windows. Nothing but additions and halves: sums of
-// small integers stay exact, and errors are those of sums in float32.
-struct F2x2 {
+// The numbers in the matrices of `span` points, all exact in float but the weights, which are rounded once.
+template <int span>
+struct Points {
+  static constexpr int pairs = span / 2 - 1;
+  using Polynomial = std::array<float, pairs + 1>;  // coefficients, the constant one first
+
+  // Powers of each pair's x: powers[pair][i] is x^i.
+  static constexpr std::array<std::array<float, span>, pairs> powers = [] {
+    constexpr float x[] = {1, 2, 0.5f};
+    std::array<std::array<float, span>, pairs> all{};
+    for (int pair = 0; pair < pairs; ++pair) {
+      all[pair][0] = 1;
+      for (int i = 1; i < span; ++i) all[pair][i] = all[pair][i - 1] * x[pair];
+    }
+    return all;
+  }();
+
+  // The product of (y - x^2) over all pairs but one; last, over all pairs.
+  static constexpr std::array<Polynomial, pairs + 1> products = [] {
+    std::array<Polynomial, pairs + 1> all{};
+    for (int one = 0; one <= pairs; ++one) {
+      all[one][0] = 1;
+      for (int pair = 0; pair < pairs; ++pair)
+        for (int i = pairs; pair != one && i >= 0; --i)
+          all[one][i] = (i > 0 ? all[one][i - 1] : 0) - powers[pair][2] * all[one][i];
+    }
+    return all;
+  }();
+
+  // One over what a row of B^T is at its point: for each pair and, last, for 0.
+  static constexpr std::array<float, pairs + 1> weights = [] {
+    std::array<float, pairs + 1> all{};
+    for (int pair = 0; pair < pairs; ++pair) {
+      double value = 0;
+      for (int i = 0; i < pairs; ++i) value += 2 * products[pair][i] * powers[pair][2 * i + 2];
+      all[pair] = static_cast<float>(1 / value);
+    }
+    all[pairs] = 1 / products[pairs][0];
+    return all;
+  }();
+};
+
+// The sum of coefficients[i] * line[first + 2 i].
+template <int terms, size_t size, int length>
+[[gnu::always_inline]] inline Vector sum_of_every_second(const std::array<float, size>& coefficients,
+                                                         const Line<length>& line, int first) {
+  Vector sum = coefficients[0] * line[first];
+#pragma GCC unroll 8
+  for (int i = 1; i < terms; ++i) sum += coefficients[i] * line[first + 2 * i];
+  return sum;
+}
+
+// B^T d.
+template <int span>
+[[gnu::always_inline]] inline Line<span> polynomials_of(const Line<span>& d) {
+  using P = Points<span>;
+  constexpr int pairs = P::pairs;
+  Line<span> values;
+  values[0] = sum_of_every_second<pairs + 1>(P::products[pairs], d, 0);
+#pragma GCC unroll 8
+  for (int pair = 0; pair < pairs; ++pair) {
+    const Vector even = sum_of_every_second<pairs>(P::products[pair], d, 2);
+    const Vector odd = P::powers[pair][1] * sum_of_every_second<pairs>(P::products[pair], d, 1);
+    values[2 * pair + 1] = even + odd;
+    values[2 * pair + 2] = even - odd;
+  }
+  values[span - 1] = sum_of_every_second<pairs + 1>(P::products[pairs], d, 1);
+  return values;
+}
+
+// A c: a polynomial of `count` coefficients at the points.
+template <int span, int count>
+[[gnu::always_inline]] inline Line<span> values_at_points(const Line<count>& c) {
+  using P = Points<span>;
+  Line<span> values;
+  values[0] = c[0];
+#pragma GCC unroll 8
+  for (int pair = 0; pair < P::pairs; ++pair) {
+    Vector even = c[0], odd = c[1];
+#pragma GCC unroll 8
+    for (int i = 2; i < count; i += 2) even += P::powers[pair][i] * c[i];
+#pragma GCC unroll 8
+    for (int i = 3; i < count; i += 2) odd += P::powers[pair][i - 1] * c[i];
+    odd *= P::powers[pair][1];
+    values[2 * pair + 1] = even + odd;
+    values[2 * pair + 2] = even - odd;
+  }
+  values[span - 1] = c[count - 1];
+  return values;
+}
+
+// A^T m.
+template <int count, int span>
+[[gnu::always_inline]] inline Line<count> sums_over_points(const Line<span>& m) {
+  using P = Points<span>;
+  Line<count> sums;
+#pragma GCC unroll 8
+  for (int i = 0; i < count; ++i) {
+    const auto term = [&](int pair) {
+      const Vector plus = m[2 * pair + 1], minus = m[2 * pair + 2];
+      return P::powers[pair][i] * (i % 2 == 0 ? plus + minus : plus - minus);
+    };
+    sums[i] = term(0);
+#pragma GCC unroll 8
+    for (int pair = 1; pair < P::pairs; ++pair) sums[i] += term(pair);
+  }
+  sums[0] += m[0];
+  sums[count - 1] += m[span - 1];
+  return sums;
+}
+
+// Values times the weights of their points.
+template <int span>
+[[gnu::always_inline]] inline Line<span> weighed(Line<span> values) {
+  using P = Points<span>;
+  values[0] *= P::weights[P::pairs];
+#pragma GCC unroll 8
+  for (int i = 1; i < span - 1; ++i) values[i] *= P::weights[(i - 1) / 2];
+  return values;
+}
+
+// F(side x side, kernel x kernel): its matrices as transforms of a line of vectors. The elements of the
+// middle are numbered row by row.
+template <int side, int kernel>
+struct Filtering {
+  static constexpr int windows = side, taps = kernel, span = side + kernel - 1, positions = span * span;
+
+  // B^T d.
+  [[gnu::always_inline]] static Line<span> image(const Line<span>& d) { return polynomials_of(d); }
+  // G g.
+  [[gnu::always_inline]] static Line<span> filter(const Line<taps>& g) {
+    return weighed(values_at_points<span>(g));
+  }
+  // A^T m.
+  [[gnu::always_inline]] static Line<windows> finish_windows(const Line<span>& m) {
+    return sums_over_points<windows>(m);
+  }
+  // A dy.
+  [[gnu::always_inline]] static Line<span> gradient(const Line<windows>& y) {
+    return values_at_points<span>(y);
+  }
+  // G^T m.
+  [[gnu::always_inline]] static Line<taps> finish_filter(const Line<span>& m) {
+    return sums_over_points<taps>(weighed(m));
+  }
+};
+
+// A type for each filtering, and the name of the implementation that runs it.
+struct F2x2 : Filtering<2, 3> {
   static constexpr const char* name = "winograd";
-  static constexpr int windows = 2, taps = 3, span = 4, positions = span * span;
-
-  // B^T d.
-  [[gnu::always_inline]] static Line<4> image(const Line<4>& d) {
-    return {{d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]}};
-  }
-  // G g.
-  [[gnu::always_inline]] static Line<4> filter(const Line<3>& g) {
-    const Vector even = 0.5f * (g[0] + g[2]), odd = 0.5f * g[1];
-    return {{g[0], even + odd, even - odd, g[2]}};
-  }
-  // A^T m.
-  [[gnu::always_inline]] static Line<2> finish_windows(const Line<4>& m) {
-    return {{m[0] + (m[1] + m[2]), (m[1] - m[2]) - m[3]}};
-  }
-  // A dy.
-  [[gnu::always_inline]] static Line<4> gradient(const Line<2>& y) {
-    return {{y[0], y[0] + y[1], y[0] - y[1], -y[1]}};
-  }
-  // G^T m.
-  [[gnu::always_inline]] static Line<3> finish_filter(const Line<4>& m) {
-    const Vector sum = 0.5f * (m[1] + m[2]);
-    return {{m[0] + sum, 0.5f * (m[1] - m[2]), sum + m[3]}};
-  }
 };
-
-// F(4x4, 3x3), section 4.3.
-//
-//         |4  0 -5  0  1  0|        | 1/4    0     0 |
-//         |0 -4 -4  1  1  0|        |-1/6  -1/6  -1/6|           |1  1  1  1  1  0|
-//   B^T = |0  4 -4 -1  1  0|    G = |-1/6   1/6  -1/6|    A^T =  |0  1 -1  2 -2  0|
-//         |0 -2 -1  2  1  0|        |1/24  1/12   1/6|           |0  1  1  4  4  0|
-//         |0  2 -1 -2  1  0|        |1/24 -1/12   1/6|           |0  1 -1  8 -8  1|
-//         |0  4  0 -5  0  1|        |  0     0     1 |
-//
-// 4 times fewer multiplications. The matrices magnify the rounding of the transforms: errors are about ten
-// times those of sums in float32 (docs/explanation/winograd.md has what is measured and tested).
-struct F4x4 {
+struct F4x4 : Filtering<4, 3> {
   static constexpr const char* name = "winograd-4x4";
-  static constexpr int windows = 4, taps = 3, span = 6, positions = span * span;
-
-  // B^T d.
-  [[gnu::always_inline]] static Line<6> image(const Line<6>& d) {
-    const Vector even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-    const Vector far_even = d[4] - d[2], far_odd = d[3] - d[1];
-    return {{4.0f * (d[0] - d[2]) + far_even, even + odd, even - odd, far_even + 2.0f * far_odd,
-             far_even - 2.0f * far_odd, (d[5] - d[3]) - 4.0f * far_odd}};
-  }
-  // G g.
-  [[gnu::always_inline]] static Line<6> filter(const Line<3>& g) {
-    constexpr float sixth = 1.0f / 6, twelfth = 1.0f / 12, part = 1.0f / 24;
-    const Vector even = -sixth * (g[0] + g[2]), odd = -sixth * g[1];
-    const Vector far_even = part * g[0] + sixth * g[2], far_odd = twelfth * g[1];
-    return {{0.25f * g[0], even + odd, even - odd, far_even + far_odd, far_even - far_odd, g[2]}};
-  }
-  // A^T m.
-  [[gnu::always_inline]] static Line<4> finish_windows(const Line<6>& m) {
-    const Vector even = m[1] + m[2], odd = m[1] - m[2], far_even = m[3] + m[4], far_odd = m[3] - m[4];
-    return {
-        {m[0] + even + far_even, odd + 2.0f * far_odd, even + 4.0f * far_even, odd + 8.0f * far_odd + m[5]}};
-  }
-  // A dy.
-  [[gnu::always_inline]] static Line<6> gradient(const Line<4>& y) {
-    const Vector even = y[0] + y[2], odd = y[1] + y[3];
-    const Vector far_even = y[0] + 4.0f * y[2], far_odd = y[1] + 4.0f * y[3];
-    return {{y[0], even + odd, even - odd, far_even + 2.0f * far_odd, far_even - 2.0f * far_odd, y[3]}};
-  }
-  // G^T m.
-  [[gnu::always_inline]] static Line<3> finish_filter(const Line<6>& m) {
-    constexpr float sixth = 1.0f / 6, twelfth = 1.0f / 12, part = 1.0f / 24;
-    const Vector even = sixth * (m[1] + m[2]), odd = sixth * (m[1] - m[2]);
-    const Vector far_even = m[3] + m[4], far_odd = m[3] - m[4];
-    return {{0.25f * m[0] - even + part * far_even, twelfth * far_odd - odd, sixth * far_even - even + m[5]}};
-  }
 };
-
-// F(2x2, 5x5), by the same points 0, 1, -1, 2, -2 and infinity, so with the B^T of F(4x4, 3x3).
-//
-//         | 1/4    0     0     0     0 |
-//         |-1/6  -1/6  -1/6  -1/6  -1/6|
-//     G = |-1/6   1/6  -1/6   1/6  -1/6|    A^T = |1  1  1  1  1  0|
-//         |1/24  1/12   1/6   1/3   2/3|          |0  1 -1  2 -2  1|
-//         |1/24 -1/12   1/6  -1/3   2/3|
-//         |  0     0     0     0     1 |
-//
-// 2.78 times fewer multiplications; errors about those of F(4x4, 3x3).
-struct F2x2Of5x5 {
+struct F2x2Of5x5 : Filtering<2, 5> {
   static constexpr const char* name = "winograd-5x5";
-  static constexpr int windows = 2, taps = 5, span = 6, positions = span * span;
-
-  // B^T d.
-  [[gnu::always_inline]] static Line<6> image(const Line<6>& d) { return F4x4::image(d); }
-  // G g.
-  [[gnu::always_inline]] static Line<6> filter(const Line<5>& g) {
-    constexpr float sixth = 1.0f / 6, third = 1.0f / 3, twelfth = 1.0f / 12, part = 1.0f / 24;
-    const Vector even = -sixth * (g[0] + g[2] + g[4]), odd = -sixth * (g[1] + g[3]);
-    const Vector far_even = part * g[0] + sixth * (g[2] + 4.0f * g[4]);
-    const Vector far_odd = twelfth * g[1] + third * g[3];
-    return {{0.25f * g[0], even + odd, even - odd, far_even + far_odd, far_even - far_odd, g[4]}};
-  }
-  // A^T m.
-  [[gnu::always_inline]] static Line<2> finish_windows(const Line<6>& m) {
-    return {{m[0] + (m[1] + m[2]) + (m[3] + m[4]), (m[1] - m[2]) + 2.0f * (m[3] - m[4]) + m[5]}};
-  }
-  // A dy.
-  [[gnu::always_inline]] static Line<6> gradient(const Line<2>& y) {
-    const Vector twice = 2.0f * y[1];
-    return {{y[0], y[0] + y[1], y[0] - y[1], y[0] + twice, y[0] - twice, y[1]}};
-  }
-  // G^T m.
-  [[gnu::always_inline]] static Line<5> finish_filter(const Line<6>& m) {
-    constexpr float sixth = 1.0f / 6, third = 1.0f / 3, twelfth = 1.0f / 12, part = 1.0f / 24;
-    const Vector even = sixth * (m[1] + m[2]), odd = sixth * (m[1] - m[2]);
-    const Vector far_even = m[3] + m[4], far_odd = m[3] - m[4];
-    return {{0.25f * m[0] - even + part * far_even, twelfth * far_odd - odd, sixth * far_even - even,
-             third * far_odd - odd, 4.0f * sixth * far_even - even + m[5]}};
-  }
 };
+struct F4x4Of5x5 : Filtering<4, 5> {
+  static constexpr const char* name = "winograd-4x4-of-5x5";
+};
+
+// Calls work(i) for the lines of a square, of which some stay in registers if there are few.
+template <int lines, typename Work>
+[[gnu::always_inline]] inline void for_each_line(Work&& work) {
+  if constexpr (lines <= 6) {
+#pragma GCC unroll 6
+    for (int i = 0; i < lines; ++i) work(i);
+  } else {
+#pragma GCC unroll 1
+    for (int i = 0; i < lines; ++i) work(i);
+  }
+}
 
 // X s X^T of a square s of from x from vectors, where `line` is X applied to a line: get(row, column) reads
 // s, put(row, column, vector) writes the result.
 template <int from, int to, Line<to> (*line)(const Line<from>&), typename Get, typename Put>
 [[gnu::always_inline]] inline void transform(Get&& get, Put&& put) {
   Line<from> rows[to];
-#pragma GCC unroll 6
-  for (int j = 0; j < from; ++j) {
+  for_each_line<from>([&](int j) __attribute__((always_inline)) {
     Line<from> column;
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < from; ++i) column[i] = get(i, j);
     const Line<to> result = line(column);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int i = 0; i < to; ++i) rows[i][j] = result[i];
-  }
-#pragma GCC unroll 6
-  for (int i = 0; i < to; ++i) {
+  });
+  for_each_line<to>([&](int i) __attribute__((always_inline)) {
     const Line<to> result = line(rows[i]);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < to; ++j) put(i, j, result[j]);
-  }
+  });
 }
 
 }  // namespace cortado::winograd

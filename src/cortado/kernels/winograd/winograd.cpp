@@ -14,6 +14,7 @@ using lowering::ConvolutionProducts;
 using winograd::F2x2;
 using winograd::F2x2Of5x5;
 using winograd::F4x4;
+using winograd::F4x4Of5x5;
 
 namespace {
 
@@ -38,6 +39,21 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
   return std::nullopt;
 }
 
+// The fewest channels on a side, and the fewest tiles, that pay for the transforms.
+struct Least {
+  int64_t channels = 16, tiles = 32;
+};
+Least least_of(const ConvolutionProblem& problem) {
+  Least least;
+  // oneDNN's bf16 instructions multiply twice as fast as f32's.
+  if (!problem.all_f32() && has_bf16_products()) least.channels = 64;
+  // Each group is a product of its own, small between few channels, and oneDNN's with AVX-512 are faster
+  // there: 3 times so in 32 groups of 16 channels of 14x14 or of 32 channels of 7x7.
+  if (problem.groups > 1 && __builtin_cpu_supports("avx512f"))
+    least = {std::max<int64_t>(least.channels, 32), 128};
+  return least;
+}
+
 // Takes problems where it beats implicit-gemm in every pass (docs/results/winograd.md), and F(4x4, 3x3) only
 // where it beats F(2x2, 3x3). Between fewer channels the transforms cost as much as the products; tiles that
 // hang over the windows, as half of 3 x 3 windows' do, waste what is saved; and few tiles do not pay for the
@@ -45,14 +61,7 @@ std::optional<ConvolutionProducts> any_products(const ConvolutionProblem& proble
 // with AVX-512 is 1.5 times as fast, to 32 channels and more slower.)
 template <typename F>
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
-  // oneDNN's bf16 instructions multiply twice as fast as f32's.
-  int64_t least_channels = problem.all_f32() || !has_bf16_products() ? 16 : 64, least_tiles = 32;
-  // Each group is a product of its own, small between few channels, and oneDNN's with AVX-512 are faster
-  // there: 3 times so in 32 groups of 16 channels of 14x14 or of 32 channels of 7x7.
-  if (problem.groups > 1 && __builtin_cpu_supports("avx512f")) {
-    least_channels = std::max<int64_t>(least_channels, 32);
-    least_tiles = 128;
-  }
+  const Least least = least_of(problem);
   constexpr double least_filling = 0.625;
   std::optional<ConvolutionProducts> products = any_products<F>(problem, refusal);
   if (!products) return std::nullopt;
@@ -61,9 +70,9 @@ std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& pro
   const double windows = static_cast<double>(grid.planes * grid.windows[0] * grid.windows[1]);
   const double filling = windows / (F::windows * F::windows * static_cast<double>(grid.tiles()));
   const std::string tile = fmt::format("{0}x{0}", F::windows);
-  if (channels < least_channels) {
+  if (channels < least.channels) {
     refusal = fmt::format("{} channels are too few", channels);
-  } else if (grid.tiles() < least_tiles) {
+  } else if (grid.tiles() < least.tiles) {
     refusal = fmt::format("{} tiles of {} windows are too few", grid.tiles(), tile);
   } else if (filling < least_filling) {
     refusal = fmt::format("{}x{} windows waste tiles of {}", grid.windows[0], grid.windows[1], tile);
@@ -84,8 +93,12 @@ KernelOffer make(const Task& task, const lowering::MakeProducts& make_products) 
 KernelOffer make_winograd(const Task& task) { return make(task, faster_products<F2x2>); }
 KernelOffer make_winograd_4x4(const Task& task) { return make(task, faster_products<F4x4>); }
 KernelOffer make_winograd_5x5(const Task& task) { return make(task, faster_products<F2x2Of5x5>); }
+KernelOffer make_winograd_4x4_of_5x5(const Task& task) { return make(task, faster_products<F4x4Of5x5>); }
 KernelOffer make_winograd_of_any_size(const Task& task) { return make(task, any_products<F2x2>); }
 KernelOffer make_winograd_4x4_of_any_size(const Task& task) { return make(task, any_products<F4x4>); }
 KernelOffer make_winograd_5x5_of_any_size(const Task& task) { return make(task, any_products<F2x2Of5x5>); }
+KernelOffer make_winograd_4x4_of_5x5_of_any_size(const Task& task) {
+  return make(task, any_products<F4x4Of5x5>);
+}
 
 }  // namespace cortado

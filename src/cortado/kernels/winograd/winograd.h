@@ -9,16 +9,19 @@ namespace cortado {
 // padding, groups and cut, alone or with the ReLU after it. Weights lie as those of implicit-gemm. They
 // refuse where that is faster, too.
 //
-// F(2x2, 3x3) needs 2.25 times fewer multiplications than the sum over the windows, F(4x4, 3x3) 4 times,
-// F(2x2, 5x5) 2.78 times. Relative to the largest element of a result, errors against the sum in double are
-// at most 4e-6 for the first and 4e-5 for the others on uniformly random operands: tests hold them to it.
+// Multiplications are fewer than those of the sum over the windows: 2.25 times with F(2x2, 3x3), 4 times with
+// F(4x4, 3x3), 2.78 times with F(2x2, 5x5) and 6.25 times with F(4x4, 5x5). Relative to the largest element
+// of a result, errors against the sum in double are at most 4e-6 for the first and 4e-5 for the others on
+// uniformly random operands: tests hold them to it.
 KernelOffer make_winograd(const Task& task);
 KernelOffer make_winograd_4x4(const Task& task);
 KernelOffer make_winograd_5x5(const Task& task);
+KernelOffer make_winograd_4x4_of_5x5(const Task& task);
 
 // The same where it is possible but slow, e.g. between few channels: for tests and measurements.
 KernelOffer make_winograd_of_any_size(const Task& task);
 KernelOffer make_winograd_4x4_of_any_size(const Task& task);
 KernelOffer make_winograd_5x5_of_any_size(const Task& task);
+KernelOffer make_winograd_4x4_of_5x5_of_any_size(const Task& task);
 
 }  // namespace cortado
