@@ -73,7 +73,6 @@ std::optional<Box> Program::tensor_box(TensorIndex tensor) const {
 }
 
 BufferIndex Program::gradient_buffer(TensorIndex tensor) const {
-  if (value_gradient_buffers.empty()) return {};  // there is no backward pass
   return value_gradient_buffers[placement->tensor_values[tensor]];
 }
 
