@@ -158,6 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
         LayerCase{"ReductionMean", images, LAYER("Reduction", "reduction_param { axis: 2 operation: MEAN }")},
         LayerCase{"ReductionSquares", images,
                   LAYER("Reduction", "reduction_param { axis: 3 operation: SUMSQ }")},
+        LayerCase{"Permute", images,
+                  LAYER("Permute", "permute_param { order: 0 order: 3 order: 1 order: 2 }")},
+        LayerCase{"UpsampleNearest", images, LAYER("Upsample", "upsample_param { scale: 3 }")},
+        LayerCase{"UpsampleLinear", images, LAYER("Upsample", "upsample_param { mode: BILINEAR }")},
         LayerCase{"Tile", images, LAYER("Tile", "tile_param { axis: 2 tiles: 3 }")},
         LayerCase{"ShuffleChannel", images, LAYER("ShuffleChannel", "shuffle_channel_param { group: 2 }")}),
     [](const auto& info) { return info.param.name; });

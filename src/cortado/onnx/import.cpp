@@ -263,7 +263,7 @@ class GraphReader {
         if (!value || value->constant)
           throw UserError("is a constant; a net computes what depends on its inputs");
         net_.blob_of(*value);  // refuses what no layer makes
-        outputs.emplace_back(output.name(), *value);
+        outputs.emplace_back(output.name(), net_.in_order(*value));
       } catch (const UserError& error) {
         throw UserError(fmt::format("output '{}': {}", output.name(), error.what()));
       }

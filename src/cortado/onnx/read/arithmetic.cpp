@@ -64,9 +64,8 @@ Value times_constant(Node& node, const Value& value, const Constant& constant, b
 // A sum or product of a tensor with one that has `axes` of it alone.
 Value combined_along(Node& node, const Value& whole, const Value& part, AxisRange axes, bool product) {
   Value squeezed = part;
-  if (part.order.empty())  // others are refused where they are used
-    squeezed.shape = Shape(whole.seen().extents().subspan(static_cast<size_t>(axes.begin),
-                                                          static_cast<size_t>(axes.end - axes.begin)));
+  squeezed.shape = Shape(whole.seen().extents().subspan(static_cast<size_t>(axes.begin),
+                                                        static_cast<size_t>(axes.end - axes.begin)));
   caffe::LayerParameter layer = layer_of_type(product ? "Scale" : "Bias");
   if (product) {
     layer.mutable_scale_param()->set_axis(axes.begin);

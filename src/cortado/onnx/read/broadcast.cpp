@@ -78,7 +78,7 @@ BroadcastOperand operand_of(const Constant& constant, const Shape& whole) {
 
 Value tiled(Node& node, const Value& value, const Shape& shape, const std::string& part) {
   Value wide = value;
-  if (wide.order.empty() && wide.pads.empty()) wide.shape = with_leading_ones(wide.shape, shape.rank());
+  if (wide.pads.empty()) wide.shape = with_leading_ones(wide.shape, shape.rank());
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (wide.seen()[axis] == shape[axis]) continue;
     caffe::LayerParameter layer = layer_of_type("Tile");

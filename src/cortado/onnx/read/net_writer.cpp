@@ -149,12 +149,24 @@ bool NetWriter::make_swish(const Value& gate, const Value& value) {
   return true;
 }
 
+Value NetWriter::in_order(const Value& value) {
+  if (value.order.empty()) return value;
+  Value unordered = value;
+  unordered.order.clear();
+  const std::string blob = blob_of(unordered);
+  const auto known = permuted_.find({blob, value.order});
+  if (known != permuted_.end()) return known->second;
+  caffe::LayerParameter layer;
+  layer.set_type("Permute");
+  for (const int axis : value.order) layer.mutable_permute_param()->add_order(static_cast<uint32_t>(axis));
+  Value result = add(std::move(layer), blob + "/permuted", {unordered})[0];
+  result.not_negative = value.not_negative;
+  return permuted_.emplace(std::pair(blob, value.order), result).first->second;
+}
+
 std::string NetWriter::blob_of(const Value& value) {
   ensure(!value.constant, "a constant has no blob");
-  if (!value.order.empty())
-    throw UserError(
-        "its input is transposed in a way that no layer of Caffe has; export the model with channels first "
-        "(N, C, H, W)");
+  if (!value.order.empty()) return blob_of(in_order(value));
   if (!value.pads.empty())
     throw UserError(
         "its input is padded by a Pad, which only Conv, MaxPool and AveragePool take; export the padding as "

@@ -33,8 +33,10 @@ class NetWriter {
   // none.
   bool make_swish(const Value& gate, const Value& value);
 
-  // The name of a blob that holds the value as the graph sees it: its own, or that of a Reshape. Throws
-  // UserError when a transposition or a padding lies between that no layer has.
+  // The value with its axes in the graph's order: itself, or what a Permute makes of it.
+  Value in_order(const Value& value);
+  // The name of a blob that holds the value as the graph sees it: its own, or that of a Permute or Reshape.
+  // Throws UserError when a padding lies between that no layer has.
   std::string blob_of(const Value& value);
   // Calls the blobs that hold outputs of the graph by the graph's names. Two outputs of one blob become two
   // blobs, so does an input that is an output; a name that no file may have stays out.
@@ -54,6 +56,7 @@ class NetWriter {
   std::set<std::string> names_;             // of layers and blobs
   std::map<std::string, int> next_number_;
   std::map<std::pair<std::string, std::string>, std::string> reshaped_;  // by blob and shape's text
+  std::map<std::pair<std::string, std::vector<int>>, Value> permuted_;   // by blob and order
 };
 
 // A parameter that training does not change.

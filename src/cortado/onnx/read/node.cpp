@@ -51,7 +51,9 @@ const Value& Node::activation(int i) const {
         fmt::format("input {} is a constant of shape {}; Cortado has layers for what comes from the graph's "
                     "inputs alone",
                     i, value.constant->shape.text()));
-  return value;
+  if (value.order.empty()) return value;
+  const auto known = in_order_.find(i);
+  return known != in_order_.end() ? known->second : in_order_.emplace(i, net_.in_order(value)).first->second;
 }
 
 const Constant& Node::constant(int i) const {

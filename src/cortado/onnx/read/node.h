@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,7 @@ class Node {
   std::vector<const Value*> inputs_;
   std::vector<bool> wanted_;
   std::vector<Value> outputs_;
+  mutable std::map<int, Value> in_order_;  // inputs that the graph sees transposed
   NetWriter& net_;
   std::vector<std::string>& notices_;
   std::string name_;

@@ -39,15 +39,15 @@ Blob product_bias(const Constant& bias, int64_t outputs, double factor) {
 // An InnerProduct sums over all axes from its axis on, so that it needs no Flatten before it.
 Value with_samples(const Value& input) {
   Value value = input;
-  const bool is_flat = value.order.empty() && value.pads.empty() && value.shape.rank() == 2 &&
-                       value.blob_shape.rank() > 2 && value.blob_shape[0] == value.shape[0];
+  const bool is_flat = value.pads.empty() && value.shape.rank() == 2 && value.blob_shape.rank() > 2 &&
+                       value.blob_shape[0] == value.shape[0];
   if (is_flat) value.shape = value.blob_shape;
   return value;
 }
 
 Value inner_product(Node& node, const Value& input, std::vector<Blob> blobs) {
   const int axis = input.shape.rank() - 1;
-  if (axis < 0 || !input.order.empty() || input.seen()[axis] != blobs[0].shape[1])
+  if (axis < 0 || input.seen()[axis] != blobs[0].shape[1])
     throw UserError(fmt::format("its input is of shape {}, its weight sums over {}", input.seen().text(),
                                 blobs[0].shape[1]));
   caffe::LayerParameter layer = layer_of_type("InnerProduct");

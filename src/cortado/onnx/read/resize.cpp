@@ -58,6 +58,28 @@ bool repeats_each(const std::string& coordinates, const std::string& rounding, i
   return true;
 }
 
+// One factor for all axes; 0: they differ.
+int64_t common_factor(const std::vector<int64_t>& growth) {
+  return std::ranges::all_of(growth, [&](int64_t factor) { return factor == growth[0]; }) ? growth[0] : 0;
+}
+
+Value upsampled(Node& node, const Value& input, int64_t factor, caffe::UpsampleParameter::Mode mode) {
+  caffe::LayerParameter layer = layer_of_type("Upsample");
+  layer.mutable_upsample_param()->set_scale(static_cast<uint32_t>(factor));
+  if (mode != caffe::UpsampleParameter::NEAREST) layer.mutable_upsample_param()->set_mode(mode);
+  return node.layer(std::move(layer), input);
+}
+
+// The first and last positions of both images meet.
+Value interpolated(Node& node, const Value& input, const std::vector<int64_t>& growth) {
+  caffe::LayerParameter layer = layer_of_type("Interp");
+  layer.mutable_interp_param()->set_height(
+      static_cast<int>(window_option("height", input.shape[2] * growth[0], 1)));
+  layer.mutable_interp_param()->set_width(
+      static_cast<int>(window_option("width", input.shape[3] * growth[1], 1)));
+  return node.layer(std::move(layer), input);
+}
+
 caffe::LayerParameter spreading_layer(int64_t channels, const std::vector<int64_t>& kernel,
                                       const std::vector<int64_t>& stride, const std::vector<int64_t>& pad) {
   caffe::LayerParameter layer = layer_of_type("Deconvolution");
@@ -95,6 +117,8 @@ Shape kernel_shape(int64_t channels, const std::vector<int64_t>& kernel) {
 }
 
 Value nearest(Node& node, const Value& input, const std::vector<int64_t>& growth) {
+  if (const int64_t factor = common_factor(growth))
+    return upsampled(node, input, factor, caffe::UpsampleParameter::NEAREST);
   const int64_t channels = input.shape[1];
   caffe::LayerParameter layer =
       spreading_layer(channels, growth, growth, std::vector<int64_t>(growth.size(), 0));
@@ -132,6 +156,8 @@ std::vector<float> inverse_cover(int64_t image, int64_t factor) {
 }
 
 Value linear(Node& node, const Value& input, const std::vector<int64_t>& growth) {
+  if (const int64_t factor = common_factor(growth))
+    return upsampled(node, input, factor, caffe::UpsampleParameter::BILINEAR);
   const int64_t channels = input.shape[1];
   std::vector<int64_t> kernel, pad;
   std::vector<std::vector<float>> taps, covers;
@@ -186,10 +212,12 @@ void read_resize(Node& node) {
       }))
     return node.give(nearest(node, input, growth));
   if (mode == "linear" && half) return node.give(linear(node, input, growth));
-  throw UserError(fmt::format(
-      "mode {}, coordinate_transformation_mode {}, nearest_mode {}: no Deconvolution computes it; use "
-      "nearest with asymmetric and floor, or linear with half_pixel (align_corners=False)",
-      mode, coordinates, rounding));
+  if (mode == "linear" && coordinates == "align_corners" && input.shape.rank() == 4)
+    return node.give(interpolated(node, input, growth));
+  throw UserError(
+      fmt::format("mode {}, coordinate_transformation_mode {}, nearest_mode {}: no layer computes it; use "
+                  "nearest with asymmetric and floor, or linear with half_pixel (align_corners=False)",
+                  mode, coordinates, rounding));
 }
 
 }  // namespace

@@ -12,10 +12,7 @@ namespace {
 // The input seen in another shape of as many elements.
 void give_view(Node& node, const Shape& shape) {
   Value value = node.activation(0);
-  if (!value.order.empty() || !value.pads.empty()) {
-    if (shape == value.seen()) return node.give(std::move(value));
-    node.net().blob_of(value);  // refuses it
-  }
+  if (!value.pads.empty()) node.net().blob_of(value);  // refuses it
   if (shape.size() != value.shape.size())
     throw UserError(fmt::format("it makes {} of {}, which has another number of elements", shape.text(),
                                 value.shape.text()));
@@ -135,7 +132,7 @@ Value shuffled(Node& node, Value value) {
 
 void read_transpose(Node& node) {
   node.check_inputs(1, 1);
-  Value value = node.activation(0);
+  Value value = node.input(0);
   if (!value.pads.empty()) node.net().blob_of(value);  // refuses it
   const int rank = value.shape.rank();
   std::vector<int> order = checked_order(node, rank);
@@ -148,7 +145,7 @@ void read_transpose(Node& node) {
   } else if (exchanges_channels(order)) {
     value.order.clear();
     value = shuffled(node, std::move(value));
-    value.not_negative = node.activation(0).not_negative;
+    value.not_negative = node.input(0).not_negative;
   }
   node.give(std::move(value));
 }

@@ -418,7 +418,6 @@ void read_pad(Node& node) {
   Value output = node.activation(0);
   const std::string mode = node.attributes.text("mode", "constant");
   if (mode != "constant") throw UserError(fmt::format("mode is '{}'; only constant padding is read", mode));
-  if (!output.order.empty()) throw UserError("its input is transposed; export with channels first");
   const std::vector<int64_t> pads = node.integers(1);
   const int rank = output.shape.rank();
   std::vector<int64_t> axes;

@@ -48,6 +48,14 @@ AttributeProto attribute(const std::string& name, const std::vector<int64_t>& va
   return result;
 }
 
+AttributeProto attribute(const std::string& name, const char* text) {
+  AttributeProto result;
+  result.set_name(name);
+  result.set_type(AttributeProto::STRING);
+  result.set_s(text);
+  return result;
+}
+
 std::string GraphWriter::unused(const std::string& wish) {
   std::string name = wish;
   for (int number = 1; !names_.insert(name).second; ++number) name = fmt::format("{}_{}", wish, number);

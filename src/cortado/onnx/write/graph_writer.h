@@ -14,6 +14,7 @@ namespace cortado::onnx {
 AttributeProto attribute(const std::string& name, int64_t value);
 AttributeProto attribute(const std::string& name, double value);
 AttributeProto attribute(const std::string& name, const std::vector<int64_t>& values);
+AttributeProto attribute(const std::string& name, const char* text);
 
 // The graph that a network becomes, node by node. Values are known by their names.
 class GraphWriter {

@@ -1,9 +1,12 @@
 #include <numeric>
+#include <variant>
 
 #include "cortado/base/error.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
+#include "cortado/layers/permute.h"
 #include "cortado/layers/reduction.h"
+#include "cortado/layers/resampling.h"
 #include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/tile.h"
@@ -86,6 +89,27 @@ void write_tile(WrittenLayer& layer) {
   layer.last("Tile", {layer.input(0), layer.integers(repeats)});
 }
 
+// Linear: the edges of both images meet, as where PyTorch says align_corners=False.
+void write_upsample(WrittenLayer& layer) {
+  const auto& options = std::get<UpsampleOptions>(layer.as<Resampling>().options());
+  std::vector<float> scales(static_cast<size_t>(layer.input_shape(0).rank()),
+                            static_cast<float>(options.scale));
+  scales[0] = scales[1] = 1;
+  const bool linear = options.mode == UpsampleOptions::Mode::linear;
+  const std::string factors =
+      layer.graph().floats(layer.name() + "/scales", {static_cast<int64_t>(scales.size())}, scales);
+  layer.last("Resize", {layer.input(0), "", factors},
+             {attribute("mode", linear ? "linear" : "nearest"),
+              attribute("coordinate_transformation_mode", linear ? "half_pixel" : "asymmetric"),
+              attribute("nearest_mode", "floor")});
+}
+
+void write_permute(WrittenLayer& layer) {
+  const std::vector<int> axes = layer.as<Permute>().axes(layer.input_shape(0));
+  layer.last("Transpose", {layer.input(0)},
+             {attribute("perm", std::vector<int64_t>(axes.begin(), axes.end()))});
+}
+
 void write_shuffle(WrittenLayer& layer) {
   const Shape& input = layer.input_shape(0);
   const int64_t group = layer.as<ShuffleChannel>().options().group;
@@ -106,6 +130,7 @@ std::span<const LayerWriter> shape_writers() {
       {"Concat", write_concat},   {"Slice", write_slice},         {"Split", write_split},
       {"Flatten", write_reshape}, {"Reshape", write_reshape},     {"Crop", write_crop},
       {"Tile", write_tile},       {"Reduction", write_reduction}, {"ShuffleChannel", write_shuffle},
+      {"Permute", write_permute}, {"Upsample", write_upsample},
   };
   return writers;
 }
