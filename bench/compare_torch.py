@@ -42,8 +42,12 @@ CONVERTED = ("contiguous, converted, tuned", "channels_last, converted, tuned") 
 INSTALLED = ("contiguous, as installed", "channels_last, as installed")
 
 
+class Failed(Exception):
+    """A program that failed, with its error message."""
+
+
 def run(command, environment=None):
-    """(standard output, peak resident MiB) of a program; exits with its error message when it fails."""
+    """(standard output, peak resident MiB) of a program. Throws Failed."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
@@ -51,7 +55,7 @@ def run(command, environment=None):
         for stream in (output, errors):
             stream.seek(0)
         if process.returncode != 0:
-            sys.exit(f"{' '.join(map(str, command))} failed ({process.returncode}): {errors.read().strip()}")
+            raise Failed(f"{' '.join(map(str, command))} failed ({process.returncode}): {errors.read().strip()}")
         return output.read(), usage.ru_maxrss / 1024
 
 
@@ -87,13 +91,21 @@ def time_torch(variant, model, arguments):
 
 
 def measure(model, arguments):
-    """{contender: [one result a round]}; every other round runs the contenders backwards."""
+    """{contender: [one result a round]}; every other round runs the contenders backwards. A way in which PyTorch has no
+    operator for bf16 is passed over."""
     contenders = ([CORTADO] if arguments.cortado else []) + list(tuned(arguments)) + list(INSTALLED)
     results = {contender: [] for contender in contenders}
     for number in range(arguments.rounds):
-        for contender in contenders if number % 2 == 0 else contenders[::-1]:
-            result = (time_cortado(arguments.cortado, model, arguments) if contender == CORTADO
-                      else time_torch(contender, model, arguments))
+        for contender in list(results) if number % 2 == 0 else list(results)[::-1]:
+            try:
+                result = (time_cortado(arguments.cortado, model, arguments) if contender == CORTADO
+                          else time_torch(contender, model, arguments))
+            except Failed as failed:
+                if "not implemented for 'BFloat16'" not in str(failed):
+                    raise
+                print(f"{model:14} {contender}: {str(failed).splitlines()[-1]}", file=sys.stderr)
+                del results[contender]
+                continue
             results[contender].append(result)
             print(f"{model:14} round {number + 1}  {contender:28} {result['step_seconds']:8.3f} s/step "
                   f"{BATCHES[model] / result['step_seconds']:8.2f} images/s {result['peak_mib']:7.0f} MiB",
@@ -107,7 +119,7 @@ def median(values):
 
 def best(results, variants):
     """The variant of PyTorch with the smallest median step."""
-    return min(variants, key=lambda variant: median(r["step_seconds"] for r in results[variant]))
+    return min((v for v in variants if v in results), key=lambda variant: median(r["step_seconds"] for r in results[variant]))
 
 
 def summarize(model, results, arguments):
@@ -192,4 +204,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failed as failed:
+        sys.exit(str(failed))
