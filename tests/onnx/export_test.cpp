@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
         LayerCase{"ReductionSquares", images,
                   LAYER("Reduction", "reduction_param { axis: 3 operation: SUMSQ }")},
         LayerCase{"Permute", images,
-                  LAYER("Permute", "permute_param { order: 0 order: 3 order: 1 order: 2 }")},
+                  LAYER("Permute", "permute_param { order: 0 order: 2 order: 3 order: 1 }")},
         LayerCase{"UpsampleNearest", images, LAYER("Upsample", "upsample_param { scale: 3 }")},
         LayerCase{"UpsampleLinear", images, LAYER("Upsample", "upsample_param { mode: BILINEAR }")},
         LayerCase{"Tile", images, LAYER("Tile", "tile_param { axis: 2 tiles: 3 }")},
