@@ -22,8 +22,13 @@ class Training {
   template <typename Compute>
   auto computed(Compute compute) {
     const auto result = [&] {
-      const py::gil_scoped_release release;
-      return compute(*trainer_);
+      try {
+        const py::gil_scoped_release release;
+        return compute(*trainer_);
+      } catch (...) {
+        events_.end();  // what they raised came first
+        throw;
+      }
     }();
     events_.end();
     return result;

@@ -105,6 +105,11 @@ TEST(FromCaffe, EveryLayerKnowsWhatOfItIsBf16) {
   }
 }
 
+TEST(FromCaffe, IndicesOfPoolingAreF32) {
+  const ElementType input = ElementType::bf16;
+  EXPECT_EQ(output_type(*layer_of("Pooling"), {&input, 1}, 1), ElementType::f32);
+}
+
 TEST(FromCaffe, EveryLayerKnowsWhatItMayRunWith) {
   std::set<std::string> chains;
   for (std::string_view first : supported_layer_types())

@@ -99,6 +99,10 @@ class Images(Case):
         for channel, of in enumerate((2, 0, 1)):
             self.near(made[channel], (image[:, :, of] * 255 - [1, 2, 3][channel]) * 0.5, 1e-4)
         self.near(transformer.deprocess("data", made), image, 1e-4)
+        grey = io.Transformer({"data": (1, 1, 4, 5)})
+        grey.set_transpose("data", (2, 0, 1))
+        one = np.arange(20, dtype=np.float32).reshape(4, 5, 1)
+        self.near(grey.deprocess("data", grey.preprocess("data", one)[np.newaxis]), one, 1e-4)
         self.assertEqual(transformer.preprocess("data", self.image(20, 30)).shape, (3, 9, 7))
         transformer.set_mean("data", np.ones((3, 9, 7)))
         self.near(transformer.preprocess("data", image)[0], (image[:, :, 2] * 255 - 1) * 0.5, 1e-4)

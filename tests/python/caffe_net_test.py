@@ -194,6 +194,11 @@ class Forward(NetCase):
         net.forward()
         self.assertEqual(net.blobs["ip2"].data.shape, (3, 4))
         self.near(net.blobs["ip2"].data, lenet_by_numpy(images, self.weights(net)))
+        net.blobs["data"].reshape(3, 1, 1, 1)  # does not fit
+        net.blobs["data"].reshape(3, 1, 12, 12)
+        net.blobs["data"].data[...] = images[::-1]
+        net.forward()
+        self.near(net.blobs["ip2"].data, lenet_by_numpy(images[::-1], self.weights(net)))
         with self.assertRaises(cortado.UserError):
             net.blobs["ip1"].reshape(3, 5)
 
@@ -208,6 +213,9 @@ class Forward(NetCase):
             net.forward()
             self.same(net.blobs["data"].data, images[begin : begin + 8])
             self.same(net.blobs["label"].data, labels[begin : begin + 8])
+        net.share_with(self.lenet())  # the arrays go on
+        net.forward()
+        self.same(net.blobs["data"].data, images[8:])
         with self.assertRaises(cortado.UserError):
             net.set_input_arrays(images[:9], labels[:9])
         with self.assertRaises(TypeError):
@@ -317,7 +325,7 @@ class Weights(NetCase):
         test.share_with(train)
         train.params["ip2"][1].data[...] = [4, 3, 2, 1]
         self.same(test.params["ip2"][1].data, [4, 3, 2, 1])
-        test.blobs["data"].data[...] = samples()[0]
+        self.same(test.blobs["data"].data, train.blobs["data"].data)  # inputs stay
         test.forward()
         train.forward()
         self.near(test.blobs["ip2"].data, train.blobs["ip2"].data)

@@ -148,7 +148,9 @@ class Transformer:
     def deprocess(self, name, data):
         """The inverse, apart from the resizing."""
         self._check(name)
-        values = np.array(np.squeeze(data), np.float32)
+        values = np.array(data, np.float32)
+        if values.ndim == len(self.inputs[name]) and len(values) == 1:
+            values = values[0]  # of a batch of one
         if name in self.input_scale:
             values = values / np.float32(self.input_scale[name])
         if name in self.mean:

@@ -80,6 +80,7 @@ class State:
         if name not in self.net.inputs:
             raise _cortado.UserError(f"blob '{name}' gets its shape from the layers before it; reshape an input")
         self.wanted[name] = shape
+        self.staged.pop(name, None)  # of a shape that did not fit
         try:
             self.apply_shapes()
         except _cortado.UserError:  # another input may follow; forward() says what is wrong
@@ -243,7 +244,8 @@ class Net:
         if inputs:
             self._set(inputs, self.inputs, "data", "input")
         self._run(self._net.forward, start, end, self._layer_names, self._hooks["before_forward"], self._hooks["after_forward"])
-        names = (self.top_names[end] if end else self.outputs) + list(blobs or [])
+        tops = [name for name in self.top_names[end] if name in self.blobs] if end else self.outputs
+        names = tops + list(blobs or [])
         return {name: self.blobs[name].data for name in names}
 
     def backward(self, diffs=None, start=None, end=None, **gradients):
@@ -340,7 +342,6 @@ class Net:
         """From now on, layers of the same names have the parameters of `other`."""
         other._state.push()
         self._exchanged(lambda: self._net.share_with(other._net))
-        self._shared = other
 
     def save(self, path):
         """Writes a .caffemodel."""

@@ -100,6 +100,13 @@ Net::Impl::Parts Net::Impl::make(const NetFile& net, std::shared_ptr<ParameterSt
   return made;
 }
 
+void Net::Impl::carry_over(Parts& made) {
+  for (const std::string& blob : open->source_blobs())
+    if (made.open->shape(blob) == open->shape(blob)) made.open->set_values(blob, open->values(blob));
+  made.data->seek(parts.data->positions(), 0);
+  made.sources->take_feeds(*parts.sources);
+}
+
 void Net::Impl::take(Parts made) {
   open = made.open.get();
   network = Network(std::make_shared<const Network::Impl>(made.data->loaded()));
@@ -290,9 +297,7 @@ void Net::reshape(const std::map<std::string, Shape>& inputs) {
           blob));
   }
   Impl::Parts made = impl_->make(file, impl_->parts.parameters);
-  for (const std::string& blob : impl_->open->source_blobs())
-    if (made.open->shape(blob) == impl_->open->shape(blob))
-      made.open->set_values(blob, impl_->open->values(blob));
+  impl_->carry_over(made);
   impl_->take(std::move(made));
   impl_->file = std::move(file);
 }
@@ -311,6 +316,7 @@ void Net::share_with(const Net& other) {
   for (ParameterIndex p : indices(entries))  // of layers that `other` has not
     if (entries[p] >= first && store->original(entries[p]) == entries[p])
       made.open->set_parameter(p, impl_->open->parameter(p));
+  impl_->carry_over(made);
   impl_->take(std::move(made));
 }
 

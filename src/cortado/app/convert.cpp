@@ -88,7 +88,7 @@ Command add_convert_command(CLI::App& app) {
                       "Shape of a sample, 3x224x224, where the file leaves it open or has another");
   command->add_flag("--loss", a->loss,
                     "Of an ONNX model: write PREFIX_train_val.prototxt, too, with data layers and a loss");
-  add_number(*command, "--level", a->level, INT_MIN, INT_MAX, "Of a net: level of its state; default: 0");
+  add_number(*command, "--level", a->level, INT_MIN, INT_MAX, "Of a net: level of its state");
   command->add_option("--stage", a->stages, "Of a net: stages of its state: a,b");
   command->footer(
       help_footer({"cortado convert resnet18.onnx --output resnet18 --loss",

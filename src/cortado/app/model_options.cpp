@@ -19,7 +19,7 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
   command.add_option("--phase", o.phase, "TRAIN or TEST; default: TEST for test and show, else TRAIN")
       ->check(CLI::IsMember({"TRAIN", "TEST"}, CLI::ignore_case));
   add_number(command, "--level", o.level, INT_MIN, INT_MAX,
-             "Level of the net state, in place of the model file's; default: 0");
+             "Level of the net state, in place of the model file's");
   command.add_option("--stage", o.stages, "Stages of the net state, besides the model file's: a,b");
   add_number(command, "--batch", o.batch, 1, most_samples_of_batch,
              "Batch size of all source layers; default: the model file's");

@@ -128,8 +128,8 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
   add_number(*command, "--memory", a->memory_gib, 1e-6, 1e6,
              "GiB that a device may hold; default: as the machine says, of the smallest device");
   add_number(*command, "--history", a->history, 1, 2,
-             "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta; default: 1, of "
-             "the others");
+             "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta, 1 for the "
+             "others");
   command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan as JSON");

@@ -301,7 +301,7 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
   command->add_option("--snapshot", a->snapshot,
                       "Go on from a .solverstate, .solverstate.h5 or .safetensors");
   add_number(*command, "--level", a->level, INT_MIN, INT_MAX,
-             "Level of the training net's state, in place of the files'; default: 0");
+             "Level of the training net's state, in place of the files'");
   command->add_option("--stage", a->stages, "Stages of the training net's state, besides the files': a,b");
   command->add_option("--set", a->overrides,
                       "Override a field of the solver file: base_lr=0.02 (repeatable)");

@@ -123,7 +123,7 @@ std::string zsh_function(const CLI::App& command) {
   std::string options;
   for (const CLI::Option* option : command.get_options()) options += zsh_option(*option);
   if (inner.empty()) return text + fmt::format("  _arguments{} \\\n    '*:file:_files'\n}}\n", options);
-  text += "  local state line\n  local -a commands=(\n";
+  text += "  local curcontext=$curcontext state line\n  local -a commands=(\n";
   for (const CLI::App* each : inner)
     text +=
         fmt::format("    {}\n", single_quoted(each->get_name() + ":" + zsh_text(each->get_description())));

@@ -37,7 +37,7 @@ std::string quoted(const std::string& text) {
   return shown + "\"";
 }
 
-// "[OPTIONS] images..." with positional arguments by their names.
+// "COMMAND [OPTIONS] [images]": COMMAND where there are commands within; positional arguments by their names.
 std::string arguments_of(const CLI::App& command) {
   std::string text = commands_in(command).empty() ? "" : " \\fICOMMAND\\fP";
   text += " [\\fIOPTIONS\\fP]";
@@ -116,8 +116,7 @@ std::string manual_page(const CLI::App& command, std::string_view version) {
   if (!commands_in(command).empty())
     text += ".SH COMMANDS\n" + (whole ? list_of_commands(command) : inner_commands(command));
   text += examples(command) + exit_status();
-  return text +
-         fmt::format(".SH \"SEE ALSO\"\n\\fBcortado\\fP(1){}\n", whole ? ", \\fBcortado\\-help\\fP(1)" : "");
+  return text + fmt::format(".SH \"SEE ALSO\"\n\\fB{}\\fP(1)\n", whole ? "cortado\\-help" : "cortado");
 }
 
 }  // namespace cortado

@@ -115,6 +115,12 @@ EntryIndex ParameterStore::add_entry(Entry entry, EntryIndex index) {
       return index;
     ensure(!entry.held || (original.held && original.slice.contains(entry.slice)),
            "a later net needs more of a parameter than the first one holds");
+    for (EntryIndex i : indices(entries_)) {
+      const Entry& copy = entries_[i];
+      if (copy.copy_of == index && copy.held == entry.held && copy.slice == entry.slice &&
+          copy.format == entry.format && (copy.wants_gradient || !entry.wants_gradient))
+        return i;
+    }
     entry.copy_of = index;
   } else {
     originals_.emplace(entry.name, added);

@@ -5,9 +5,9 @@
 
 #include "cortado/base/bf16.h"
 
-// Passes over whole arrays in the host's memory that no layer's kernel makes: what the Executor and the
-// optimizer compute themselves. Parallel over the compute threads; each element is read and written once, and
-// results do not depend on the number of threads. `target` may be one of the operands, but for convert().
+// Passes over whole arrays in the host's memory, for the Executor, the optimizer and kernels. Parallel over
+// the compute threads; each element is read and written once, and results do not depend on the number of
+// threads. `target` may be one of the operands, but for convert().
 namespace cortado::arrays {
 
 void copy(float* target, const float* source, int64_t count);

@@ -81,6 +81,10 @@ Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& par
   return box;
 }
 
+Cuts sample_label_cuts(const Shape& scores, const Shape& labels) {
+  return {.n = labels.rank() > 0 && labels[0] == scores[0]};
+}
+
 Cuts label_cuts(const Shape& scores, int axis, const Shape& labels) {
   axis = scores.canonical_axis(axis);
   std::vector<int> axes = label_axes(scores, axis, labels);

@@ -35,6 +35,8 @@ Box box_of_leading_axes(const Shape& input, const Box& output_box, int axes);
 // the samples and classes alone.
 Box label_box(const Shape& scores, int axis, const Shape& labels, const Box& part);
 Cuts label_cuts(const Shape& scores, int axis, const Shape& labels);
+// The same of labels of which each sample of the scores has one.
+Cuts sample_label_cuts(const Shape& scores, const Shape& labels);
 
 // All cuts of a tensor of that rank except along the axes [begin, end). Axis 0 is n, axis 1 c, the last one
 // w, the one before it h, then d; tensors of more than five axes are not cut after the channels.

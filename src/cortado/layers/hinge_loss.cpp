@@ -15,9 +15,7 @@ Box HingeLoss::input_box(std::span<const Shape> inputs, int input, int, const Bo
   return box_of_leading_axes(inputs[input], output_box, cuts(inputs).n ? 1 : 0);
 }
 
-Cuts HingeLoss::cuts(std::span<const Shape> inputs) const {
-  return {.n = inputs[1].rank() > 0 && inputs[1][0] == inputs[0][0]};
-}
+Cuts HingeLoss::cuts(std::span<const Shape> inputs) const { return sample_label_cuts(inputs[0], inputs[1]); }
 
 Flops HingeLoss::forward_flops(std::span<const Shape> inputs, std::span<const Shape>) const {
   return {3 * static_cast<double>(inputs[0].size())};

@@ -17,7 +17,7 @@ Box MultinomialLogisticLoss::input_box(std::span<const Shape> inputs, int input,
 }
 
 Cuts MultinomialLogisticLoss::cuts(std::span<const Shape> inputs) const {
-  return {.n = inputs[1].rank() > 0 && inputs[1][0] == inputs[0][0]};
+  return sample_label_cuts(inputs[0], inputs[1]);
 }
 
 }  // namespace cortado

@@ -19,9 +19,9 @@ struct ExportedModel {
 };
 
 // Turns a network of phase TEST into a model that gives the same outputs. Source layers become the graph's
-// inputs, whose batch size is open ('N') where no layer fixes it; losses, accuracies and what else no output
-// needs are left out. `values` gives the values of a parameter in the file's order. Throws UserError naming
-// the layer that ONNX has no operator for.
+// inputs, whose batch size is open ('N') where no layer fixes it; losses, accuracies and sources that no
+// other layer reads are left out. `values` gives the values of a parameter in the file's order. Throws
+// UserError naming the layer that ONNX has no operator for.
 ExportedModel export_network(const Network& network,
                              const std::function<std::vector<float>(ParameterIndex)>& values);
 

@@ -44,8 +44,7 @@ bool brings_channels_first(const NodeProto& node) {
 // Reads a graph node by node.
 class GraphReader {
  public:
-  GraphReader(const GraphProto& graph, const std::string& path, const ImportOptions& options)
-      : graph_(graph), path_(path), options_(options) {
+  GraphReader(const GraphProto& graph, const ImportOptions& options) : graph_(graph), options_(options) {
     for (const TensorProto& tensor : graph.initializer()) initializers_[tensor.name()] = &tensor;
     count_uses();
   }
@@ -201,6 +200,9 @@ class GraphReader {
       read_constant_node(node);
     } else if (!constant || !fold_node(node)) {
       operator_named(message.op_type()).read(node);
+      if (net_.weight_values() > most_copies * (most_computed + read_ + computed_))
+        throw UserError(
+            "the layers so far need many more weights than the file has; export it with fewer copies");
       note_weights(message);
     }
     node.attributes.check_all_read();
@@ -281,7 +283,6 @@ class GraphReader {
   }
 
   const GraphProto& graph_;
-  const std::string& path_;
   const ImportOptions& options_;
   std::unordered_map<std::string, const TensorProto*> initializers_;
   std::unordered_map<std::string, int> uses_;
@@ -314,7 +315,7 @@ ModelProto read_model(const std::string& path) {
 ImportedNet import_model(const ModelProto& model, const std::string& path, const ImportOptions& options) {
   try {
     check_opset(model);
-    ImportedNet imported = GraphReader(model.graph(), path, options).read();
+    ImportedNet imported = GraphReader(model.graph(), options).read();
     if (!model.graph().name().empty()) imported.net.set_name(printable(model.graph().name()));
     check_finite(imported.weights, "its weights");
     check_net(imported);

@@ -62,6 +62,9 @@ caffe::NetParameter with_loss(const caffe::NetParameter& net, const std::string&
   if (output.shape.rank() < 2)
     throw UserError(fmt::format("{}: a loss needs an output with classes on axis 1, it is of shape {}", path,
                                 output.shape.text()));
+  if (net.layer(0).input_param().shape(0).dim_size() == 0)
+    throw UserError(
+        fmt::format("{}: a loss needs an input with samples on axis 0, this one is a scalar", path));
   caffe::NetParameter body = net;
   const std::string input = body.layer(0).top(0), name = body.layer(0).name();
   const int64_t batch = body.layer(0).input_param().shape(0).dim(0);

@@ -117,7 +117,8 @@ Histogram histogram_of(std::span<const float> values) {
   for (const double value : values) {
     histogram.sum += value;
     histogram.sum_of_squares += value * value;
-    const auto bucket = std::ranges::lower_bound(histogram.limits, value);
+    const auto bucket = std::min(std::ranges::lower_bound(histogram.limits, value),
+                                 histogram.limits.end() - 1);  // of what is not a number
     ++histogram.counts[static_cast<size_t>(bucket - histogram.limits.begin())];
   }
   return histogram;

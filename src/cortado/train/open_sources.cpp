@@ -49,6 +49,12 @@ void OpenSources::feed(const std::string& layer, std::unique_ptr<Reader> reader)
   held.next = [&held] { return held.reader->next().tensors; };
 }
 
+void OpenSources::take_feeds(OpenSources& from) {
+  for (auto& [layer, held] : from.held_)
+    if (held.reader && held.reader->shapes() == held_.at(layer).tops.shapes())
+      feed(layer, std::move(held.reader));
+}
+
 OpenSources::Advance::Advance(OpenSources& sources, const std::set<std::string>& layers) : sources_(sources) {
   for (const auto& [layer, held] : sources_.held_)
     if (!layers.contains(layer)) sources_.held_back_.insert(layer);

@@ -22,6 +22,8 @@ class OpenSources {
   std::span<float> values(const std::string& layer, int top);
   // Takes the batches of a layer from `reader`, of the same shapes, from now on.
   void feed(const std::string& layer, std::unique_ptr<Reader> reader);
+  // Takes over who feeds the layers of `from` that have the same shapes here.
+  void take_feeds(OpenSources& from);
   // While one lives, only `layers` bring their next batch when they are loaded; the others keep what they
   // have.
   class Advance {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -40,8 +41,12 @@ TestReport test_of(const Json& line) {
   TestReport report{.iteration = line.at("iteration"),
                     .net = line.at("test_net"),
                     .duration = {line.at("seconds").get<double>()}};
-  for (const Json& output : line.at("outputs"))
-    report.outputs.push_back({output.at("name"), output.at("value"), output.value("loss_weight", 0.0)});
+  for (const Json& output : line.at("outputs")) {
+    const Json& value = output.at("value");  // null: not finite
+    report.outputs.push_back(
+        {output.at("name"), value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>(),
+         output.value("loss_weight", 0.0)});
+  }
   if (line.contains("loss")) report.loss = line["loss"].get<double>();
   return report;
 }

@@ -35,6 +35,8 @@ struct Net::Impl {
   // Makes the parts of `net`, with the parameters of `store`.
   Parts make(const NetFile& net, std::shared_ptr<ParameterStore> store) const;
   void take(Parts made);
+  // Gives new parts the values of source layers whose shapes stay, their places in the data, and their feeds.
+  void carry_over(Parts& made);
   void require_own(const char* what) const;
 
   std::string checked(const std::string& blob) const;

@@ -18,13 +18,14 @@ template <typename T>
 class InfogainLossReference : public KernelOf<T> {
  public:
   explicit InfogainLossReference(const Task& task)
-      : layer_(dynamic_cast<const InfogainLoss&>(task.layer())),
+      : options_(layer_of(task).options()),
+        given_(layer_of(task).matrix().begin(), layer_of(task).matrix().end()),
         scores_(task.local_input(0)),
         labels_(task.local_input(1)),
         matrix_(task.inputs.size() > 2 ? task.inputs[2] : Shape{}),
         from_input_(task.inputs.size() > 2),
-        view_(scores_, layer_.options().axis),
-        classes_(task, layer_.options().axis, layer_.options().ignore_label),
+        view_(scores_, options_.axis),
+        classes_(task, options_.axis, options_.ignore_label),
         probabilities_(task.outputs.size() > 1 ? task.local_output(1) : Shape{}),
         divisor_(divisor(task)) {}
   std::string name() const override { return "reference"; }
@@ -48,7 +49,9 @@ class InfogainLossReference : public KernelOf<T> {
         loss -= h[*label * view_.extent + k] * std::log(std::max(p[line + k * view_.after], 1e-20));
     });
     arguments.outputs[0][0] = static_cast<T>(loss / divisor_.forward(valid, arguments.sums, arguments.saved));
-    if (arguments.outputs.size() > 1) write_probabilities(p, arguments.outputs[1]);
+    if (arguments.outputs.size() > 1)
+      reference::write_probabilities(p, view_, classes_.own(),
+                                     Spoken<T>(probabilities_, arguments.outputs[1]));
   }
 
   // dx[k] = (softmax(x)[k] * sum of row H[label] - H[label, k]) * loss weight / normalizer, 0 where the label
@@ -73,14 +76,17 @@ class InfogainLossReference : public KernelOf<T> {
   }
 
  private:
+  static const InfogainLoss& layer_of(const Task& task) {
+    return dynamic_cast<const InfogainLoss&>(task.layer());
+  }
+
   LossDivisor divisor(const Task& task) const {
-    const AxisView whole(task.inputs[0], layer_.options().axis);
-    return {task, layer_.options().normalization, layer_.options().ignore_label.has_value(), whole.before,
-            whole.after};
+    const AxisView whole(task.inputs[0], options_.axis);
+    return {task, options_.normalization, options_.ignore_label.has_value(), whole.before, whole.after};
   }
 
   std::vector<double> matrix(const ArgumentsOf<T>& arguments) const {
-    if (!from_input_) return {layer_.matrix().begin(), layer_.matrix().end()};
+    if (!from_input_) return given_;
     Spoken<const T> spoken(matrix_, arguments.inputs[2]);
     std::vector<double> values(matrix_.size());
     for (int64_t i = 0; i < matrix_.size(); ++i) values[i] = spoken[i];
@@ -100,18 +106,8 @@ class InfogainLossReference : public KernelOf<T> {
     return valid;
   }
 
-  // The classes that this device answers for.
-  void write_probabilities(const std::vector<double>& p, T* memory) const {
-    Spoken<T> output(probabilities_, memory);
-    const Range own = classes_.own();
-    int64_t k = 0;
-    for (int64_t i = 0; i < view_.before; ++i)
-      for (int64_t c = own.begin; c < own.end; ++c)
-        for (int64_t j = 0; j < view_.after; ++j, ++k)
-          output[k] = static_cast<T>(p[(i * view_.extent + c) * view_.after + j]);
-  }
-
-  const InfogainLoss& layer_;
+  InfogainLossOptions options_;
+  std::vector<double> given_;  // the matrix, unless it is an input
   Shape scores_, labels_, matrix_;
   bool from_input_;
   AxisView view_;

@@ -30,4 +30,14 @@ std::vector<double> probabilities(const Shape& scores, const AxisView& view, con
   return y;
 }
 
+// Writes those of the classes `own`, which a device answers for.
+template <typename T>
+void write_probabilities(const std::vector<double>& all, const AxisView& view, Range own, Spoken<T> output) {
+  int64_t k = 0;
+  for (int64_t i = 0; i < view.before; ++i)
+    for (int64_t c = own.begin; c < own.end; ++c)
+      for (int64_t j = 0; j < view.after; ++j, ++k)
+        output[k] = static_cast<T>(all[(i * view.extent + c) * view.after + j]);
+}
+
 }  // namespace cortado::reference

@@ -49,15 +49,9 @@ class SoftmaxLossReference : public KernelOf<T> {
       loss -= std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
     });
     arguments.outputs[0][0] = static_cast<T>(loss / divisor_.forward(valid, arguments.sums, arguments.saved));
-    if (arguments.outputs.size() < 2) return;
-    Spoken<T> output(probabilities_, arguments.outputs[1]);
-    const Range own = classes_.own();
-    for (int64_t i = 0, k = 0; i < view_.before; ++i) {
-      for (int64_t c = own.begin; c < own.end; ++c) {
-        for (int64_t j = 0; j < view_.after; ++j, ++k)
-          output[k] = static_cast<T>(probabilities[index(i, c, j)]);
-      }
-    }
+    if (arguments.outputs.size() > 1)
+      reference::write_probabilities(probabilities, view_, classes_.own(),
+                                     Spoken<T>(probabilities_, arguments.outputs[1]));
   }
 
   // dx = (softmax(x) - [class is the label]) * loss weight / normalizer, 0 where the label is

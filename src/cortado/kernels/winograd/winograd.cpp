@@ -62,8 +62,8 @@ Least least_of(const ConvolutionProblem& problem, int taps) {
 // Takes problems where it beats implicit-gemm in every pass (docs/results/winograd.md), and F(4x4, 3x3) only
 // where it beats F(2x2, 3x3). Between fewer channels the transforms cost as much as the products; tiles that
 // hang over the windows, as half of 3 x 3 windows' do, waste what is saved; and few tiles do not pay for the
-// transformed filters. 5x5 windows keep the limits of 3x3 ones. (Forward, 16 to 16 channels of 28x28, oneDNN
-// with AVX-512 is 1.5 times as fast, to 32 channels and more slower.)
+// transformed filters. 5x5 windows of f32 tensors keep the limits of 3x3 ones. (Forward, 16 to 16 channels of
+// 28x28, oneDNN with AVX-512 is 1.5 times as fast, to 32 channels and more slower.)
 template <typename F>
 std::optional<ConvolutionProducts> faster_products(const ConvolutionProblem& problem, std::string& refusal) {
   const Least least = least_of(problem, F::taps);

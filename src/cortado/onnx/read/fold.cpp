@@ -47,7 +47,8 @@ int64_t whole_result(const std::string& type, int64_t x, int64_t y) {
   if (y == 0) throw UserError("it divides by 0");
   if (y == -1) return type == "Div" ? wrapped(0 - a) : 0;
   if (type == "Div") return x / y;
-  return (x % y + y) % y;  // Mod: the sign of the divisor
+  const int64_t rest = x % y;  // Mod: the sign of the divisor
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
 double float_result(const std::string& type, double x, double y) {

@@ -94,6 +94,7 @@ std::vector<Value> NetWriter::add(caffe::LayerParameter layer, const std::string
     value.layer = net_.layer_size();
   }
   if (!blobs.empty()) {
+    for (const Blob& blob : blobs) weight_values_ += blob.shape.size();
     weights_of_layer_[net_.layer_size()] = weights_.size();
     weights_.push_back({layer.name(), std::move(blobs)});
   }

@@ -45,7 +45,10 @@ class NetWriter {
   caffe::NetParameter& net() { return net_; }
   Weights& weights() { return weights_; }
 
+  int64_t weight_values() const { return weight_values_; }  // numbers in all parameters
+
  private:
+  int64_t weight_values_ = 0;
   std::string unused_name(const std::string& wish);
   // The blob of another layer that holds the same.
   std::string add_copy(const Value& value, const std::string& name);

@@ -145,7 +145,7 @@ void read_gather(Node& node) {
       squeezed.append(shape[a]);
     }
   }
-  node.net().blob_of(part);  // refuses what lies transposed or padded
+  if (!part.pads.empty()) node.net().blob_of(part);  // refuses it
   part.shape = squeezed;
   node.give(std::move(part));
 }

@@ -192,7 +192,7 @@ void check_growth(const Value& input, const std::vector<int64_t>& growth) {
 void read_resize(Node& node) {
   node.check_inputs(1, 4);
   const Value& input = node.activation(0);
-  node.net().blob_of(input);  // refuses what lies transposed or padded
+  if (!input.pads.empty()) node.net().blob_of(input);  // refuses it
   if (input.shape.rank() < 3 || input.shape.rank() > 5)
     throw UserError(
         fmt::format("its input is of shape {}; it must have one to three spatial axes", input.shape.text()));
@@ -201,6 +201,10 @@ void read_resize(Node& node) {
   const std::string rounding = node.attributes.text("nearest_mode", "round_prefer_floor");
   for (const char* name : {"cubic_coeff_a", "exclude_outside", "extrapolation_value"})
     node.attributes.pass_over(name);
+  const std::string policy = node.attributes.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch")
+    throw UserError(fmt::format("keep_aspect_ratio_policy is '{}'; only stretch is read", policy));
+  if (node.attributes.has("axes")) throw UserError("axes is given; export with a factor for each axis");
   if (node.attributes.integer("antialias", 0) != 0)
     node.notice("antialias changes nothing where images grow");
   const std::vector<int64_t> growth = growth_of(node, input.shape);

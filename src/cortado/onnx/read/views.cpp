@@ -142,7 +142,7 @@ void read_transpose(Node& node) {
   if (keeps_elements(order, value.shape)) {
     value.shape = value.seen();
     value.order.clear();
-  } else if (exchanges_channels(order)) {
+  } else if (exchanges_channels(order) && value.shape[1] <= 1 << 16) {  // as many groups as a layer can have
     value.order.clear();
     value = shuffled(node, std::move(value));
     value.not_negative = node.input(0).not_negative;

@@ -227,6 +227,7 @@ std::vector<AxisPad> taken_off(const Node& node, const NodeWindow& window) {
     AxisPad pad{window.own[i].begin, window.own[i].end - more[i]};
     if (shape) {
       const int64_t full = window.stride[i] * (window.image[i] - 1) + window.extent(i) + more[i];
+      if ((*shape)[i] < 1) throw UserError(fmt::format("output_shape has {}; give 1 or more", (*shape)[i]));
       const int64_t off = full - (*shape)[i];
       pad = rule == "SAME_UPPER" ? AxisPad{off / 2, off - off / 2} : AxisPad{off - off / 2, off / 2};
       pad.end -= more[i];

@@ -69,7 +69,6 @@ class WrittenLayer {
   const std::string& output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
   const std::vector<std::string>& outputs() const { return outputs_; }
 
-  bool has_parameter(int i) const { return i < static_cast<int>(node().parameters.size()); }
   std::vector<float> values(int i) const { return values_(node().parameters[static_cast<size_t>(i)]); }
   const Shape& parameter_shape(int i) const { return node().parameter_shapes[static_cast<size_t>(i)]; }
   // The parameter as an initializer, seen in `shape`; by default in its own.
