@@ -115,6 +115,8 @@ def transposed():
                F.conv_transpose2d(t(x), t(g), stride=2, groups=2))
     yield Case("deconv_unequal", [node("ConvTranspose", "x,w", pads=[0, 1, 1, 0], strides=[2, 2])], {"x": x}, {"w": w},
                F.conv_transpose2d(t(x), t(w), stride=2)[:, :, :-1, 1:])
+    yield Case("deconv_shape_below_1", [node("ConvTranspose", "x,w", output_shape=[-2**63, 12], strides=[2, 2])], {"x": x}, {"w": w},
+               refused="give 1 or more")
     yield Case("deconv_shape", [node("ConvTranspose", "x,w", output_shape=[10, 12], strides=[2, 2])], {"x": x}, {"w": w},
                F.conv_transpose2d(t(x), t(w), stride=2)[:, :, 1:, 1:])
 
@@ -293,6 +295,8 @@ def parts():
                t(x)[:, 1:, :, -3:-1])
     yield Case("slice_step", [node("Slice", "x,b,e,a,s")], {"x": x}, {"b": whole(0), "e": whole(6), "a": whole(1), "s": whole(2)},
                refused="step along axis 1 is 2")
+    yield Case("gather_of_a_view", [node("Unsqueeze", "x,axis", "a"), node("Gather", "a,i", "b", axis=1), node("Relu", "b")], {"x": x},
+               {"axis": whole(1), "i": np.array(0, np.int64)}, F.relu(t(x)))
     yield Case("gather", [node("Gather", "x,i", axis=1)], {"x": x}, {"i": np.array(-2, np.int64)}, t(x)[:, -2])
     yield Case("tile", [node("Tile", "x,r")], {"x": y}, {"r": whole(1, 2, 1, 3)}, t(y).repeat(1, 2, 1, 3))
 
@@ -356,6 +360,8 @@ def faults(case, folder):
         return
     for name in ("output", "again") if case.back else ("output",):
         values, _ = safetensors_io.read(folder / f"{name}.safetensors")
+        if len(values) != len(case.expected):
+            yield f"{name}: {len(values)} outputs ({', '.join(values)}) in place of {len(case.expected)}"
         for i, expected in enumerate(case.expected):
             worst = difference(values.get(case.outputs[i]), expected)
             if not worst < TOLERANCE:
