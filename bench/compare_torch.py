@@ -126,6 +126,8 @@ def summarize(model, results, arguments):
     """One row of the table: medians, and medians of the ratios taken round by round."""
     row = {"model": model, "batch": BATCHES[model]}
     for label, variants in (("tuned", tuned(arguments)), ("installed", INSTALLED)):
+        if not any(v in results for v in variants):
+            raise Failed(f"{model}: PyTorch failed in every way that is {label}")
         variant = best(results, variants)
         row[label] = {"variant": variant,
                       "images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[variant]),

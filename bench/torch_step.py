@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times training steps of a torchvision model in PyTorch: float32 or, with --precision bf16, autocast to bfloat16 or
 (--converted) all of it in bfloat16, weights and updates too; SGD with momentum and weight decay, dropout as the model has
-it, random data that stays in memory.
+it, random data that stays in memory. PyTorch 1.13 has no gradient of ReLU6 in bfloat16: there it is written as a clamp.
 
 Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
 wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
@@ -43,6 +43,18 @@ MODELS = {
 INPUTS = {"inception-v3": (299, 1000), "resnet-20": (32, 10), "resnet-110": (32, 10)}
 
 
+class ClampTo6(torch.nn.Module):
+    def forward(self, values):
+        return values.clamp(0, 6)
+
+
+def without_relu6(module):
+    """The module, in which every ReLU6 has become a clamp."""
+    for name, child in module.named_children():
+        setattr(module, name, ClampTo6() if isinstance(child, torch.nn.ReLU6) else without_relu6(child))
+    return module
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, choices=MODELS)
@@ -71,6 +83,8 @@ def main():
     if arguments.converted:
         model, images = model.bfloat16(), images.bfloat16()
     autocast = arguments.precision == "bf16" and not arguments.converted
+    if arguments.precision == "bf16":
+        without_relu6(model)
     labels = torch.randint(classes, (arguments.batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
 
