@@ -1,11 +1,9 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <memory>
 
 #include "cortado/app/commands.h"
 #include "cortado/app/job_options.h"
 #include "cortado/cli/help_lines.h"
-#include "cortado/comm/processors.h"
 #include "cortado/measure/host_facts.h"
 
 namespace cortado {
@@ -14,18 +12,8 @@ namespace {
 void run_device_query(const JobOptions& o) {
   const std::string no_gpu = gpu_notice(o);
   if (!no_gpu.empty()) fmt::print("{}\n", no_gpu);
-  const HostFacts facts = host_facts();
-  const Topology usable = Topology::of_process();
-  auto line = [](const char* name, const std::string& value) { fmt::print("{:<26}{}\n", name, value); };
-  line("GPUs:", "none: this version has no GPU support");
-  line("Device:", "CPU");
-  line("Processor:", facts.processor.empty() ? "not known" : facts.processor);
-  line("Sockets, cores, threads:", fmt::format("{}, {}, {}", facts.sockets, facts.cores, facts.threads));
-  line("Used by default:",
-       fmt::format("{} threads, one a core that this process may use", usable.share(0, 1).threads));
-  line("Instruction sets:", fmt::format("{}", fmt::join(facts.instruction_sets, " ")));
-  line("Caches:", caches_text(facts.caches));
-  line("Memory it may use:", fmt::format("{:.1f} GiB", static_cast<double>(facts.memory.count) / 0x1p30));
+  fmt::print("{:<26}{}\n{:<26}{}\n{}", "GPUs:", "none: this version has no GPU support", "Device:", "CPU",
+             facts_text(host_facts()));
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "cortado/app/limits.h"
 #include "cortado/base/error.h"
 #include "cortado/cli/arguments.h"
+#include "cortado/cli/limits.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
