@@ -8,6 +8,9 @@
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/exec/random_nets.h"
 #include "tests/exec/test_device.h"
@@ -205,6 +208,40 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// Sequences are cut, never the time; each rank carries the states of its own on from batch to batch.
+Network recurrent_net() {
+  const std::string text = R"(
+layer { name: "data" type: "Input" top: "x" top: "label" top: "cont" top: "fixed"
+  input_param { shape { dim: 6 dim: 6 dim: 5 } shape { dim: 6 dim: 6 } shape { dim: 6 dim: 6 } shape { dim: 6 dim: 2 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "fixed" top: "y"
+  recurrent_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "rnn" type: "RNN" bottom: "y" bottom: "cont" top: "z"
+  recurrent_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "z" top: "ip"
+  inner_product_param { num_output: 5 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" softmax_param { axis: 2 } })";
+  return load_network(parse_net(text, "net.prototxt"), net_state(Phase::train), declared_source_shapes)
+      .network;
+}
+
+TEST(CutTraining, RecurrentNetsTrainAsOnOneRank) {
+  const Network net = recurrent_net();
+  const Trained single = train(net, alone(net), 1, false, 0.05, "");
+  int cut_layers = 0;
+  for (int seed = 0; seed < 6; ++seed) {
+    for (int ranks : {2, 3, 4}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      cut_layers += resolve(strategy, net, ranks, "test")[net.node("lstm")].config.degrees.c > 1;
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 0.05, ""));
+      expect_same(single, cut, 2e-5);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(cut_layers, 3);
 }
 
 // bf16 keeps eight bits of a number: what is cut rounds elsewhere, and a rounding may turn a ReLU's sign.

@@ -50,7 +50,8 @@ struct BackwardReads {
 };
 
 // The local mathematics of one task on one device. A kernel is made once for its task (all set-up happens
-// in the constructor) and run many times; it owns no tensor memory.
+// in the constructor) and run many times; it owns no tensor memory but the states of sequences that go on
+// from batch to batch (layers/recurrent.h).
 template <typename T>
 class KernelOf {
  public:
