@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
@@ -30,8 +33,18 @@ struct Column {
 Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> Priced::*member,
                  size_t index) {
   Column column;
-  for (const Priced& candidate : candidates)
-    column.of_candidate.push_back(number_of(column.layouts, (candidate.*member)[index]));
+  std::unordered_map<size_t, std::vector<int>> known;  // by hash
+  for (const Priced& candidate : candidates) {
+    const GridLayout& layout = (candidate.*member)[index];
+    std::vector<int>& alike = known[layout.hash()];
+    auto same = std::ranges::find_if(
+        alike, [&](int number) { return column.layouts[static_cast<size_t>(number)] == layout; });
+    if (same == alike.end()) {
+      same = alike.insert(same, static_cast<int>(column.layouts.size()));
+      column.layouts.push_back(layout);
+    }
+    column.of_candidate.push_back(*same);
+  }
   return column;
 }
 
