@@ -44,6 +44,7 @@ endif()
 file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cortado/api/*.h)
 install(FILES ${headers} DESTINATION include/cortado/api COMPONENT dev)
 install(FILES ${PROJECT_SOURCE_DIR}/src/cortado/base/error.h DESTINATION include/cortado/base COMPONENT dev)
+install(FILES ${PROJECT_SOURCE_DIR}/src/cortado/layers/user_layer.h DESTINATION include/cortado/layers COMPONENT dev)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cortadoConfig.cmake.in ${PROJECT_BINARY_DIR}/cortadoConfig.cmake
   INSTALL_DESTINATION lib/cmake/cortado)

@@ -130,8 +130,8 @@ TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {
   EXPECT_EQ(declare_error("type: 'Convolutoin'"),
             "net.prototxt:7: layer 'x': type 'Convolutoin' is not supported; did you mean 'Convolution'?");
   EXPECT_EQ(declare_error("type: 'Python'"),
-            "net.prototxt:7: layer 'x': Caffe's type 'Python' is not supported: there is no Python "
-            "interpreter inside");
+            "net.prototxt:7: layer 'x': Caffe's type 'Python' is not supported: its class computes it, which "
+            "this program has not; run the net in Python, by cortado.caffe");
   EXPECT_EQ(declare_error(""), "net.prototxt:7: layer 'x': no type is given");
 }
 

@@ -133,8 +133,13 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
   const auto select = [this](const cortado::Network& net, const CompileOptions& compiled) {
     return select_kernels(cut_of(options), net, ranks(), compiled, options.notice);
   };
+  SolverNets nets = solver.impl().nets();
+  if (options.user_layers) {
+    nets.train.file.user_layers = options.user_layers;
+    for (SolverNet& test : nets.tests) test.file.user_layers = options.user_layers;
+  }
   return std::make_unique<cortado::Trainer>(
-      solver.impl().options(), solver.impl().nets(),
+      solver.impl().options(), nets,
       cortado::Trainer::Options{
           .reader_threads = options.reader_threads,
           .strategy = options.strategy.impl().name_on(ranks().size()),

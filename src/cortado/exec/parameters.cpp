@@ -7,6 +7,7 @@
 #include "cortado/base/finite.h"
 #include "cortado/device/host_view.h"
 #include "cortado/layers/filler.h"
+#include "cortado/layers/user_defined.h"
 
 namespace cortado {
 namespace {
@@ -40,6 +41,22 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
   return text;
 }
 
+// Programs give the parameters of their layers first values. `first`: of the entries that are new.
+void take_first_values(ParameterStore& store, const Network& network, const ParameterEntries& entries,
+                       EntryIndex first) {
+  for (const Network::Node& node : network.nodes()) {
+    const auto* layer = dynamic_cast<const UserDefined*>(node.layer.get());
+    if (layer == nullptr) continue;
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      const EntryIndex entry = entries[node.parameters[i]];
+      const bool declares = &network.nodes()[network.parameters()[node.parameters[i]].declared_by] == &node;
+      if (declares && entry >= first && store.original(entry) == entry)
+        store.set(entry, layer->code().parameters.at(i)->values());
+    }
+  }
+  store.refresh();
+}
+
 }  // namespace
 
 ParameterEntries ParameterStore::add(const Network& network,
@@ -59,6 +76,7 @@ ParameterEntries ParameterStore::add(const Network& network,
   for (ParameterIndex parameter : gradient_order) entries_in_order.push_back(entries[parameter]);
   allocate(first, entries_in_order);
   fill(first, seed);
+  take_first_values(*this, network, entries, first);
   return entries;
 }
 

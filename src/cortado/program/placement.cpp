@@ -5,6 +5,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/bias.h"
+#include "cortado/layers/user_defined.h"
 #include "cortado/parallel/layer_cut.h"
 
 namespace cortado {
@@ -32,6 +33,7 @@ class Placer {
 
   Placement run() {
     for (NodeIndex n : indices(network_.nodes())) {
+      require_one_rank(network_.nodes()[n]);
       if (network_.nodes()[n].layer->is_source())
         place_source(n);
       else
@@ -42,6 +44,14 @@ class Placer {
   }
 
  private:
+  void require_one_rank(const Network::Node& node) const {
+    if (placement_.ranks > 1 && dynamic_cast<const UserDefined*>(node.layer.get()))
+      throw UserError(
+          fmt::format("{}: layer '{}': a program computes it, whole: nobody knows how to cut it over {} "
+                      "ranks; train on one rank",
+                      node.where.text(), node.name, placement_.ranks));
+  }
+
   Layout nowhere() const { return Layout(static_cast<size_t>(placement_.ranks)); }
 
   std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {

@@ -151,7 +151,8 @@ std::span<const LayerType> shape_types() {
       {"Silence", silence},
       {"HDF5Output", hdf5_output},
       {"Filter", filter_samples},
-      {"Python", nullptr, "there is no Python interpreter inside"},
+      {"Python", nullptr,
+       "its class computes it, which this program has not; run the net in Python, by cortado.caffe"},
   };
   return types;
 }
