@@ -23,6 +23,8 @@ struct Trained {
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
   int64_t late_updates = 0, late_gradients = 0;       // of rank 0, in an iteration
   int64_t halves = 0;                                 // compute steps of half of the samples
+  int64_t recomputed = 0, exchanged_again = 0;        // steps of all ranks
+  Bytes arena;                                        // of all ranks
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -141,6 +143,9 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     }
     executor.settle();
     std::lock_guard lock(mutex);
+    trained.arena += executor.arena();
+    for (const Step& step : executor.program().steps)
+      if (step.again()) ++(step.is<steps::Exchange>() ? trained.exchanged_again : trained.recomputed);
     if (communicator.rank() == 0) {
       trained.losses = losses;
       for (const Step& step : executor.program().steps)
@@ -382,6 +387,32 @@ TEST(CutTraining, HalvesTrainAsOnOneRank) {
     }
   }
   EXPECT_GT(halves, 100);
+}
+
+// What is made again is what was there before, to the last bit; running statistics are updated once.
+TEST(CutTraining, RecomputationChangesNothing) {
+  int64_t recomputed = 0, exchanged = 0;
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(25); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const RandomStream stream{.seed = static_cast<uint64_t>(seed)};
+    uint64_t drawn = 0;
+    for (int ranks : {1, 2, 3, 4, 8}) {
+      Strategy strategy = ranks == 1 ? alone(net) : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      strategy.schedule.halves = seed % 2 == 0;
+      const Trained kept = train(net, strategy, ranks, false, 1e-3, "");
+      for (auto& rule : strategy.rules) rule.layer.recompute = stream.bits(drawn++) % 4 > 0;
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained again;
+      ASSERT_NO_THROW(again = train(net, strategy, ranks, false, 1e-3, ""));
+      EXPECT_EQ(again.losses, kept.losses);
+      EXPECT_EQ(again.weights, kept.weights);
+      recomputed += again.recomputed;
+      exchanged += again.exchanged_again;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(recomputed, 100);
+  EXPECT_GT(exchanged, 10);
 }
 
 // Every layer's gradients by every replica, where they can be: over samples alone, and under any cut.

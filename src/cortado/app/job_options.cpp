@@ -52,6 +52,8 @@ void add_schedule_options(CLI::App& command, ScheduleChanges& o) {
                   "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
                   "and compute the whole gradients each, in place of summing gradients")
       ->delimiter(',');
+  command.add_option("--recompute", o.recompute, recompute_help);
+  command.add_option("--memory-limit", o.memory_limit, memory_limit_help);
 }
 
 void add_job_options(CLI::App& command, JobOptions& o) {

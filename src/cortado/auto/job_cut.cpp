@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cortado/auto/recompute.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
@@ -40,6 +41,11 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
     strategy = load_strategy(name, network, job.size());
   }
   apply(cut.schedule, network, strategy, as_option);
+  std::string chosen = recompute_on_job(cut.schedule, network, job, kernels_of(cut), history, strategy,
+                                        as_option, messages.notice);
+  if (chosen.empty()) return strategy;
+  chosen.pop_back();  // the line's end
+  if (job.rank() == 0 && messages.notice) messages.notice(chosen);
   return strategy;
 }
 

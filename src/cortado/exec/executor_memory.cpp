@@ -45,6 +45,7 @@ void Executor::bind() {
     bind_work(work, bound.arguments);
     bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step->scratch));
     bound.arguments.sums = reinterpret_cast<double*>(pointer(step->sums));
+    bound.arguments.again = step->again;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/user_defined.h"
 #include "cortado/parallel/layer_cut.h"
+#include "cortado/program/recompute.h"
 
 namespace cortado {
 namespace {
@@ -365,7 +366,9 @@ std::vector<int> Placement::replicas(ParameterIndex parameter, int rank) const {
 }
 
 Placement place(const Network& network, const NodeStrategies& strategies, int ranks) {
-  return Placer(network, strategies, ranks).run();
+  Placement placement = Placer(network, strategies, ranks).run();
+  mark_recomputed(placement, network);
+  return placement;
 }
 
 }  // namespace cortado
