@@ -15,6 +15,7 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/job/join_ranks.h"
 #include "cortado/job/signals.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
@@ -45,8 +46,9 @@ struct TrainArguments {
   int64_t histograms = 0;
   std::vector<std::string> overrides;
   NetOverrides nets;
-  int reader_threads = 1;
+  int reader_threads = 1, restarts = 0, min_ranks = 1;
   JobOptions job;
+  std::string origin;  // the snapshot to go on from: of a job that was started again its newest
 };
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
@@ -64,13 +66,10 @@ std::vector<std::string> weights_of(const TrainArguments& a, const SolverOptions
 }
 
 // Loads the snapshot or the weights that the training starts from; returns their files.
-std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer,
-                                    bool first) {
-  if (!a.snapshot.empty()) {
-    const auto [path, fault] = trainer.restore(a.snapshot);
-    if (!fault.empty() && first)
-      fmt::print(stderr, "cortado: warning: {}; going on from {}, the newest sound one before it\n",
-                 fault.substr(0, fault.find(';')), path);
+std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer) {
+  for (const std::string& snapshot : {a.origin, a.snapshot}) {
+    const std::string path = snapshot.empty() ? "" : trainer.restore(snapshot, snapshot != a.snapshot).path;
+    if (path.empty()) continue;
     log_line("caffe.cpp:241", fmt::format("Resuming from {}", path));
     log_line(our_line, fmt::format("{} iterations are done", trainer.iteration()));
     return {path};
@@ -88,7 +87,7 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
                          const SolverNets& nets, Communicator& job) {
   std::vector<StartFact> facts = facts_of(nets);
   facts.insert(facts.begin(), {"solver " + a.solver, message.SerializeAsString()});
-  facts.push_back({"--snapshot", a.snapshot});
+  facts.push_back({"--snapshot", a.origin});
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
   facts.push_back({"--trace", a.trace});
@@ -99,7 +98,7 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
 
 CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
   CommandFiles files;
-  files.reads({a.solver, a.snapshot});
+  files.reads({a.solver, a.origin});
   files.reads(weights_of(a, options));
   add_inputs(files, a.job);
   files.writes("--log", a.log);
@@ -149,13 +148,13 @@ struct Watchers {
     trainer.watch(parent);
     trainer.watch(*display);
     if (!a.log.empty() && first) {
-      log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty() || !a.output.empty());
+      log = std::make_unique<TrainingLog>(a.log, !a.origin.empty() || !a.output.empty());
       trainer.watch(*log);
     }
     if (!a.plot.empty()) trainer.watch(curves);
     if (!a.tensorboard.empty()) {
       events = std::make_unique<TrainingEvents>(
-          TrainingEvents::Options{a.tensorboard, a.histograms, !a.snapshot.empty(), first}, trainer);
+          TrainingEvents::Options{a.tensorboard, a.histograms, !a.origin.empty(), first}, trainer);
       trainer.watch(*events);
     }
     if (!a.trace.empty()) trainer.watch(last);
@@ -206,7 +205,7 @@ void check_options(const TrainArguments& a) {
 std::unique_ptr<TrainingFolder> make_output(const TrainArguments& a, Communicator& job) {
   std::unique_ptr<TrainingFolder> folder;
   at_first_rank(&job, [&] {
-    if (!a.output.empty()) folder = std::make_unique<TrainingFolder>(a.output, a.snapshot);
+    if (!a.output.empty()) folder = std::make_unique<TrainingFolder>(a.output, a.origin, started_again());
     return std::string();
   });
   return folder;
@@ -220,7 +219,7 @@ void begin_output(const TrainArguments& a, caffe::SolverParameter solver, const 
   inputs.push_back(a.solver);
   inputs.push_back(a.job.cut.strategy);
   folder.begin({.command = a.command_line,
-                .snapshot = a.snapshot,
+                .snapshot = a.origin,
                 .first_iteration = trainer.iteration(),
                 .ranks = ranks,
                 .net = trainer.train_net().network().name(),
@@ -232,6 +231,7 @@ void run_train(TrainArguments a) {
   check_options(a);
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
+  a.origin = snapshot_of_job(a.snapshot, a.restarts);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   if (!a.snapshot_format.empty())
@@ -253,12 +253,12 @@ void run_train(TrainArguments a) {
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.job.verbose && first) print_kernels(trainer.executor(), "the training net");
-  const std::vector<std::string> started_from = start_from(a, options, trainer, first);
+  const std::vector<std::string> started_from = start_from(a, options, trainer);
   at_first_rank(job.get(), [&] {
     check_snapshots_spare(options, trainer.iteration(), started_from);
     return std::string();
   });
-  check_same_start(a.job.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
+  check_same_start(a.job.cut, *job, {{"snapshot " + a.origin, std::to_string(trainer.iteration())}});
 
   if (output) {
     begin_output(a, message, trainer, started_from, job->size(), *output);
@@ -331,6 +331,10 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
              "Decoding threads of each source layer");
   add_log_format_option(*command, a->log_format);
   add_job_options(*command, a->job);
+  add_number(*command, "--restarts", a->restarts, 0, longest_time_limit,
+             "When a rank or host is lost: start the job again on what is left, at most so often");
+  add_number(*command, "--min-ranks", a->min_ranks, 1, most_ranks,
+             "With --restarts: end the job where fewer ranks are left");
   command->footer(help_footer({"cortado train --solver examples/shapes/solver.prototxt",
                                "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
                                "--log shapes.jsonl --plot "
