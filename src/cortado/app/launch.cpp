@@ -15,7 +15,7 @@
 #include "cortado/comm/mpi.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/membership.h"
-#include "cortado/job/parent.h"
+#include "cortado/job/restarts.h"
 #include "cortado/job/wire.h"
 #include "cortado/terminal/terminal.h"
 
@@ -27,14 +27,13 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
-// Returns the seconds of an option, else the default. The command's parser refuses wrong values later.
-int time_limit(const std::vector<std::string>& words, const std::string& option) {
-  const int seconds = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
-  return seconds < 0 ? default_time_limit : std::min(seconds, longest_time_limit);
+// Returns the number of an option, else the default. The command's parser refuses wrong values later.
+int number_in(const std::vector<std::string>& words, const std::string& option, int otherwise) {
+  const int number = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
+  return number < 0 ? otherwise : std::min(number, longest_time_limit);
 }
 
-// Returns the ranks that the command line asks for. A plan for this machine is made on as many ranks as it is
-// for. The command's parser refuses wrong numbers later.
+// Ranks that are asked for; a plan for this machine is made on as many. Wrong numbers are refused later.
 int ranks_asked(const std::vector<std::string>& words) {
   const bool plan = !words.empty() && words.front() == "plan";
   if (plan && option_value(words, "--machine") != "local") return 1;
@@ -55,7 +54,8 @@ std::vector<std::string> launcher(const std::vector<std::string>& words) {
 std::optional<int> start_job(int count, const char* const* words) {
   std::vector<std::string> normalized = normalized_arguments(count, words);
   int ranks = ranks_asked(normalized);
-  if (ranks <= 1 || !runs_on_ranks(normalized)) return std::nullopt;
+  if ((ranks <= 1 && !option_value(normalized, "--restarts")) || !runs_on_ranks(normalized))
+    return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
     throw UserError(
@@ -65,8 +65,10 @@ std::optional<int> start_job(int count, const char* const* words) {
   }
   JobStart start{.ranks = ranks,
                  .launcher = launcher(normalized),
-                 .stall_seconds = time_limit(normalized, "--stall-timeout"),
-                 .peer_seconds = std::max(1, time_limit(normalized, "--peer-timeout"))};
+                 .stall_seconds = number_in(normalized, "--stall-timeout", default_time_limit),
+                 .peer_seconds = std::max(1, number_in(normalized, "--peer-timeout", default_time_limit)),
+                 .restarts = number_in(normalized, "--restarts", 0),
+                 .min_ranks = number_in(normalized, "--min-ranks", 1)};
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
   tell_ranks_of_terminal();
@@ -77,7 +79,7 @@ void JobObserver::iteration(const IterationReport& report) {
   if (JobRank* rank = JobMembership::watched_rank()) rank->report_iteration(report.iteration);
 }
 
-void JobObserver::snapshot(int64_t, const std::string& path) {
+void JobObserver::snapshot_complete(const std::string& path) {
   if (JobRank* rank = JobMembership::watched_rank()) rank->report_snapshot(path);
 }
 
