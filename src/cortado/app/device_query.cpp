@@ -6,19 +6,22 @@
 #include "cortado/app/job_options.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/comm/processors.h"
+#include "cortado/device/cuda.h"
 #include "cortado/measure/host_facts.h"
 
 namespace cortado {
 namespace {
 
-void run_device_query(const JobOptions& o) {
-  const std::string no_gpu = gpu_notice(o);
-  if (!no_gpu.empty()) fmt::print("{}\n", no_gpu);
+void run_device_query(const DeviceWords& words) {
+  const auto asked = devices_of(words, as_option);  // that there are such
+  const std::string instead = cpu_instead_notice(words, as_option), no_gpus = device::no_gpus_because();
+  if (!instead.empty()) fmt::print("{}\n", instead);
   const HostFacts facts = host_facts();
   const Topology usable = Topology::of_process();
   auto line = [](const char* name, const std::string& value) { fmt::print("{:<26}{}\n", name, value); };
-  line("GPUs:", "none: this version has no GPU support");
-  line("Device:", "CPU");
+  if (!no_gpus.empty()) line("GPUs:", "none: " + no_gpus);
+  for (int i = 0; const device::Gpu& gpu : device::gpus())
+    line(fmt::format("gpu:{}:", i++).c_str(), device::text(gpu));
   line("Processor:", facts.processor.empty() ? "not known" : facts.processor);
   line("Sockets, cores, threads:", fmt::format("{}, {}, {}", facts.sockets, facts.cores, facts.threads));
   line("Used by default:",
@@ -31,10 +34,10 @@ void run_device_query(const JobOptions& o) {
 }  // namespace
 
 Command add_device_query_command(CLI::App& app) {
-  auto options = std::make_shared<JobOptions>();
+  auto options = std::make_shared<DeviceWords>();
   CLI::App* command = app.add_subcommand("device_query", "Tell what there is to compute on");
   command->alias("device-query");
-  add_gpu_options(*command, *options);
+  add_device_options(*command, *options);
   command->footer(help_footer({"cortado device_query"}));
   return {command, [options] { run_device_query(*options); }};
 }

@@ -63,7 +63,7 @@ CommandFiles files_of(const PlanArguments& a) {
 }
 
 // Plans for the ranks of this job, by costs measured on them.
-void plan_here(const PlanArguments& a) {
+void plan_here(PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -75,7 +75,7 @@ void plan_here(const PlanArguments& a) {
   if (job->rank() == 0) report_plan(a, loaded.network, costs.machine(), plan);
 }
 
-void run_plan(const PlanArguments& a) {
+void run_plan(PlanArguments& a) {
   if (a.machine == "local") return plan_here(a);
   files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);
