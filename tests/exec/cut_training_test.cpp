@@ -2,9 +2,11 @@
 // ranks, which are threads here, end with the losses and weights of one rank.
 #include <cmath>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
 
+#include "cortado/base/error.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
@@ -113,20 +115,37 @@ void set_integers(const Network& net, const Executor& executor, ParameterStore& 
   }
 }
 
+// What ranks are: whether rank i is an emulated device, and the weights of all; none: as the environment
+// says, and equal.
+struct Ranks {
+  std::function<bool(int)> emulated;
+  std::vector<double> weights;
+  bool gpu_kernels = false;  // on those
+};
+
 // Plain gradient descent.
 Trained train(const Network& net, const Strategy& strategy, int ranks, bool integers, double rate,
-              const std::string& kernels, int iterations = 3) {
-  const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
+              const std::string& kernels, int iterations = 3, const Ranks& made = {}) {
+  NodeStrategies strategies = resolve(strategy, net, ranks, "test");
+  if (!made.weights.empty())
+    for (NodeIndex n : indices(strategies))
+      strategies[n].config = weighed(strategies[n].config, made.weights);
   Trained trained;
   std::mutex mutex;
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
     Batches batches(net, integers);
-    const testing::TestDevice device;
+    const testing::TestDevice device(made.emulated ? made.emulated(communicator.rank())
+                                                   : testing::TestDevice::named());
     ParameterStore store(device);
+    KernelChoice chosen{.kernels = kernels, .mixed_devices = made.gpu_kernels};
+    if (made.gpu_kernels && made.emulated(communicator.rank())) {
+      chosen.kernels = gpu_kernels;
+      chosen.no_other = !store.device().runs_host_functions();
+    }
     Compiled compiled = compile(net, {.strategies = strategies,
                                       .schedule = strategy.schedule,
-                                      .kernels = {.kernels = kernels},
+                                      .kernels = chosen,
                                       .ranks = ranks,
                                       .rank = communicator.rank()});
     batches.restrict(compiled.program.samples());
@@ -472,6 +491,58 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
       EXPECT_NE(executor.first_non_finite(), "");
     });
   }
+}
+
+// Devices whose memory the host cannot touch beside ranks of the host, sharing layers in unequal blocks: the
+// same kernels compute the same parts, so all bits are those of host ranks.
+TEST(CutTraining, RanksOfMixedDevicesTrainBitwiseAsRanksOfTheHost) {
+  const std::vector<double> weights{5, 1, 2, 3};
+  int64_t unequal = 0;
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(12); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    for (int ranks : {2, 3, 4}) {
+      const Strategy strategy = seed % 3 == 0 ? built_in_strategy("data", net, ranks)
+                                              : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Ranks host{[](int) { return false; }, {weights.begin(), weights.begin() + ranks}};
+      const Ranks mixed{[&](int rank) { return (rank + seed) % 2 == 0; }, host.weights};
+      for (const auto& node : resolve(strategy, net, ranks, "test"))
+        unequal += !weighed(node.config, host.weights).weights.empty();
+      const Trained expected = train(net, strategy, ranks, false, 1e-3, "", 3, host);
+      const Trained actual = train(net, strategy, ranks, false, 1e-3, "", 3, mixed);
+      EXPECT_EQ(actual.losses, expected.losses);
+      EXPECT_EQ(actual.weights, expected.weights);
+      expect_same(train(net, alone(net), 1, false, 1e-3, "", 3, {host.emulated, {}}), actual, 2e-5);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(unequal, 20);
+}
+
+// Kernels of GPUs on every other rank, which here compute on the device that CORTADO_TEST_DEVICE names or an
+// emulated one, and the host's own on the others.
+TEST(CutTraining, RanksOfGpuKernelsTrainWithRanksOfTheHostAsOneRank) {
+  int64_t trained = 0;
+  for (int seed = first_case() + 700; seed < first_case() + 700 + cases(15); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "", 3, {[](int) { return false; }, {}});
+    for (int ranks : {1, 2, 3}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Ranks mixed{[&](int rank) { return (rank + seed) % 2 == 0; }, {}, true};
+      Trained cut;
+      try {
+        cut = train(net, strategy, ranks, false, 1e-3, "", 3, mixed);
+      } catch (const UserError& refused) {  // of a GPU: a layer that it does not know
+        ASSERT_THAT(refused.what(), ::testing::HasSubstr("gpu")) << refused.what();
+        continue;
+      }
+      expect_same(single, cut, 2e-5);
+      ++trained;
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(trained, 0);
 }
 
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {

@@ -13,6 +13,7 @@
 #include "cortado/cli/number_option.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
+#include "cortado/exec/rank_device.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/membership.h"
 #include "cortado/job/restarts.h"
@@ -33,12 +34,22 @@ int number_in(const std::vector<std::string>& words, const std::string& option, 
   return number < 0 ? otherwise : std::min(number, longest_time_limit);
 }
 
-// Ranks that are asked for; a plan for this machine is made on as many. Wrong numbers are refused later.
+// Returns the ranks that the devices of the command line are for.
+int ranks_of_devices(const std::vector<std::string>& words) {
+  const DeviceWords devices{.devices = option_value(words, "--devices").value_or(""),
+                            .gpu = option_value(words, "--gpu").value_or(""),
+                            .cpu_instead = std::ranges::find(words, "--cpu-instead") != words.end()};
+  return static_cast<int>(devices_of(devices, as_option).size());
+}
+
+// Returns the ranks that the command line asks for. A plan for this machine is made on as many ranks as it is
+// for. The command's parser refuses wrong numbers later.
 int ranks_asked(const std::vector<std::string>& words) {
   const bool plan = !words.empty() && words.front() == "plan";
   if (plan && option_value(words, "--machine") != "local") return 1;
-  const int ranks =
-      number_of<int>(option_value(words, plan ? "--devices" : "--ranks").value_or("1")).value_or(1);
+  const auto asked = option_value(words, plan ? "--devices" : "--ranks");
+  if (!asked && !plan) return ranks_of_devices(words);
+  const int ranks = number_of<int>(asked.value_or("1")).value_or(1);
   return ranks <= most_ranks ? ranks : 1;
 }
 
@@ -53,9 +64,9 @@ std::vector<std::string> launcher(const std::vector<std::string>& words) {
 
 std::optional<int> start_job(int count, const char* const* words) {
   std::vector<std::string> normalized = normalized_arguments(count, words);
-  int ranks = ranks_asked(normalized);
-  if ((ranks <= 1 && !option_value(normalized, "--restarts")) || !runs_on_ranks(normalized))
-    return std::nullopt;
+  if (!runs_on_ranks(normalized)) return std::nullopt;
+  const int ranks = ranks_asked(normalized);
+  if (ranks <= 1 && !option_value(normalized, "--restarts")) return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
     throw UserError(

@@ -66,7 +66,7 @@ CommandFiles files_of(const PlanArguments& a) {
 }
 
 // Plans for the ranks of this job, by costs measured on them.
-void plan_here(const PlanArguments& a) {
+void plan_here(PlanArguments& a) {
   if (a.recompute) throw UserError("--recompute: of machines that are not here; train has --memory-limit");
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);
@@ -79,7 +79,7 @@ void plan_here(const PlanArguments& a) {
   if (job->rank() == 0) report_plan(a, loaded.network, costs.machine(), plan);
 }
 
-void run_plan(const PlanArguments& a) {
+void run_plan(PlanArguments& a) {
   if (a.machine == "local" && a.sweep.empty()) return plan_here(a);
   files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);

@@ -108,13 +108,13 @@ CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, con
 
 // Says what is trained: in Caffe's lines or, above a progress bar, in one.
 void print_start(const Trainer& trainer, const SolverOptions& options, const std::string& lr_policy,
-                 bool lines) {
+                 const RankDevice& device, bool lines) {
   const Network& network = trainer.train_net().network();
   const std::string size = fmt::format(
       "{} layers, {} parameters, solver {}, batch {}", network.nodes().size(), network.parameter_count(),
       solver_name(options.update.solver), trainer.train_net().batch_size() * options.iter_size);
   if (!lines) return log_line(our_line, fmt::format("Solving {}: {}", network.name(), size));
-  log_line("caffe.cpp:211", "Use CPU.");
+  log_line("caffe.cpp:211", device.all_cpu() ? "Use CPU." : fmt::format("Use {}.", device.text()));
   log_line(our_line, size);
   log_line("solver.cpp:56", "Solver scaffolding done.");
   log_line("caffe.cpp:249", "Starting Optimization");
@@ -140,6 +140,7 @@ Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& o
   return {.reader_threads = a.reader_threads,
           .strategy = strategy_name(a.job.cut, job.size()),
           .communicator = &job,
+          .device = a.job.cut.device,
           .find_strategy =
               [&a, &job, history = history_tensors(options)](const Network& network) {
                 return strategy_of(a.job.cut, network, job, history, printed_messages());
@@ -199,7 +200,7 @@ void run_train(TrainArguments a) {
   trainer.watch(parent);
   std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   trainer.watch(*display);
-  print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
+  print_start(trainer, options, message.lr_policy(), a.job.device, writes_lines(a.log_format));
   StopFlags flags;
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},

@@ -7,6 +7,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
@@ -33,8 +34,12 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
                      const JobCutMessages& messages) {
   const std::string name = strategy_name(cut, job.size());
   Strategy strategy;
+  if (name == "auto" && cut.device && !cut.device->runs_host_functions() && job.size() > 1)
+    throw UserError(
+        "strategy auto: what layers take on a GPU is not measured; give a strategy, or a plan's file");
   if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice);
+    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice,
+                                        cut.device ? *cut.device : device::host());
     if (messages.on_choice) messages.on_choice(choice);
     strategy = std::move(choice.strategy);
   } else {
@@ -51,7 +56,18 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
 
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice) {
-  if (kernels_of(cut) != measured_kernels) return {.kernels = kernels_of(cut)};
+  const bool gpu = cut.device && cut.device->runs_gpu_work();
+  const bool no_other = gpu && !cut.device->runs_host_functions();
+  if (no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
+    throw UserError(fmt::format("kernels {}: a GPU has only those named {}", kernels_of(cut), gpu_kernels));
+  if (cut.mixed_devices && !kernels_of(cut).empty())
+    throw UserError(fmt::format(
+        "kernels {}: where devices of several kinds share layers, each has its own; leave them out",
+        kernels_of(cut)));
+  KernelChoice named{.kernels = gpu && kernels_of(cut).empty() ? gpu_kernels : kernels_of(cut),
+                     .mixed_devices = cut.mixed_devices,
+                     .no_other = no_other};
+  if (kernels_of(cut) != measured_kernels) return named;
   JobTimes times(job, notice);
   KernelChoice choice = choose_measured(network, compiled, times);
   times.save();

@@ -31,6 +31,7 @@ struct ArgumentsOf {
   RandomStream random;                 // owner = layer name; draw per *global* element index (see Task boxes)
   bool input_gradients_first = false;  // backward() runs before backward_weights()
   bool again = false;  // forward() repeats what it did in this iteration, and writes no parameters
+  void* stream = nullptr;              // of the GPU that all memory is of (gpu/grid.h); null: the host
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is

@@ -7,6 +7,7 @@
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
 #include "cortado/kernels/converted.h"
+#include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/native/native.h"
@@ -60,6 +61,11 @@ Candidate native(std::vector<std::string_view> types, KernelOffer (*make)(const 
   return {.types = std::move(types), .implementation = {"native", make}, .bf16 = true};
 }
 
+// Last in the list: computed by the processor only where it is named.
+Candidate on_gpu(std::vector<std::string_view> types, KernelOffer (*make)(const Task&)) {
+  return {.types = std::move(types), .implementation = {gpu_kernels, make}, .baseline = true};
+}
+
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
 // limit with AVX-512 and half of it with AVX2; its wide inner products are slower than ours with either
@@ -99,6 +105,8 @@ const std::vector<Candidate>& candidates() {
 #define NATIVE(name, ...) native({__VA_ARGS__}, make_native_##name),
 #include "cortado/kernels/layer_kernels.def"
       {{}, {"reference", make_reference}},
+#define GPU(name, ...) on_gpu({__VA_ARGS__}, make_gpu_##name),
+#include "cortado/kernels/layer_kernels.def"
   };
   return list;
 }

@@ -13,6 +13,9 @@ namespace cortado {
 // larger than those of sums in float32. These run only so, or where they are named.
 inline constexpr const char* fast_math = "fast-math";
 
+// The name of those that run on GPUs.
+inline constexpr const char* gpu_kernels = "gpu";
+
 // Throws UserError unless an implementation has that name, or it is `also`, which is listed with them.
 void require_kernels_named(const std::string& name, std::string_view also = "");
 

@@ -46,7 +46,10 @@ void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& 
 }  // namespace
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
-    : solver_(std::move(solver)), notice_(options.notice), communicator_(options.communicator) {
+    : solver_(std::move(solver)),
+      notice_(options.notice),
+      communicator_(options.communicator),
+      parameters_(options.device ? *options.device : device::host()) {
   at_first_rank(communicator_, [&] {
     check_folder_of(solver_.file + ": snapshot_prefix", solver_.snapshot_prefix);
     return std::string();

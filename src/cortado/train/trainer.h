@@ -30,8 +30,9 @@ class Trainer {
   struct Options {
     std::string kernels;
     int reader_threads = 1;
-    std::string strategy = "single";       // how layers are cut over the ranks; its name in errors
-    Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
+    std::string strategy = "single";          // how layers are cut over the ranks; its name in errors
+    Communicator* communicator = nullptr;     // must outlive the trainer; null: one rank
+    device::DeviceRuntime* device = nullptr;  // of this rank; the same; null: the host
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
     // Says which kernels run a network that is compiled so; null: `kernels`.
