@@ -17,6 +17,7 @@ struct KernelChoice {
   // Per task, what it is restricted to ("": nothing), in place of `kernels`; null: `kernels`.
   std::function<std::string(const Task&)> of_task{};
 
+  bool reproducible() const { return kernels == reproducible_kernels; }
   Selection select(const Task& task) const { return select_kernel(task, of_task ? of_task(task) : kernels); }
 };
 

@@ -24,6 +24,7 @@ Snapshot Trainer::snapshot() const {
                     .learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_),
                     .solver = solver_name(solver_.update.solver),
                     .seed = solver_.seed,
+                    .reproducible = reproducible(),
                     .has_positions = true,
                     .positions = reader_positions()};
   snapshot.history.resize(static_cast<size_t>(optimizer_->rounds()));
@@ -97,6 +98,11 @@ Trainer::Restored Trainer::restore(const std::string& asked_for) {
     throw UserError(fmt::format("{}: was made with random_seed {}, the solver says {}; set random_seed to {}",
                                 path, snapshot.seed, solver_.seed, snapshot.seed));
   }
+  if (notice_ && snapshot.has_positions && snapshot.reproducible != reproducible())
+    notice_(
+        fmt::format("{}: was {}trained reproducibly, this training {}: from here on the weights are of "
+                    "no other run",
+                    path, snapshot.reproducible ? "" : "not ", reproducible() ? "is" : "is not"));
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   started_from_ = path;
   const ParameterCut& cut = optimizer_->cut();
