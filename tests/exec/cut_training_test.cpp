@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <numeric>
+#include <random>
 
 #include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
@@ -125,7 +128,7 @@ struct Ranks {
 
 // Plain gradient descent.
 Trained train(const Network& net, const Strategy& strategy, int ranks, bool integers, double rate,
-              const std::string& kernels, int iterations = 3, const Ranks& made = {}) {
+              const std::string& kernels, int iterations = 3, const Ranks& made = {}, int threads = 0) {
   NodeStrategies strategies = resolve(strategy, net, ranks, "test");
   if (!made.weights.empty())
     for (NodeIndex n : indices(strategies))
@@ -134,6 +137,7 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
   std::mutex mutex;
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
+    const ComputeThreads computing(threads > 0 ? threads : compute_threads());
     Batches batches(net, integers);
     const testing::TestDevice device(made.emulated ? made.emulated(communicator.rank())
                                                    : testing::TestDevice::named());
@@ -543,6 +547,89 @@ TEST(CutTraining, RanksOfGpuKernelsTrainWithRanksOfTheHostAsOneRank) {
     }
   }
   EXPECT_GT(trained, 0);
+}
+
+// Reproducible: not one bit depends on how many ranks share the samples, or on their threads.
+TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(5); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels, 3, {}, 1);
+    expect_same(train(net, alone(net), 1, false, 1e-3, ""), single, 2e-5);
+    for (const auto& [ranks, threads] :
+         std::vector<std::pair<int, int>>{{1, 2}, {1, 3}, {2, 1}, {2, 2}, {3, 1}, {4, 2}, {5, 1}, {8, 1}}) {
+      const Strategy strategy = built_in_strategy("data", net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks of {} threads\n{}", seed, ranks, threads,
+                               describe(net, strategy, ranks)));
+      const Trained cut = train(net, strategy, ranks, false, 1e-3, reproducible_kernels, 3, {}, threads);
+      EXPECT_EQ(cut.losses, single.losses);
+      EXPECT_EQ(cut.weights, single.weights);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
+// channel; a normalization's scale as the normalization.
+Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  const auto draw = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
+  Strategy strategy = built_in_strategy("data", net, ranks);
+  const Strategy::Rule* before = nullptr;
+  for (Strategy::Rule& rule : strategy.rules) {
+    const auto& node = net.nodes()[net.node(rule.pattern)];
+    ParallelConfig& config = rule.layer.config;
+    const auto* product = dynamic_cast<const InnerProduct*>(node.layer.get());
+    if (node.layer->type() == "Scale" && before) {
+      config = before->layer.config;
+    } else if (config.degrees.n > 1) {
+      config.degrees = {.n = 1 << draw(3)};
+      while (config.degrees.n > ranks) config.degrees.n /= 2;
+      if (product && product->options().num_output % 2 == 0) {
+        config.degrees = {.n = config.degrees.n > 1 && ranks > 2 ? 2 : 1, .c = 2};
+        ++channels;
+      }
+      config.devices.resize(static_cast<size_t>(config.degrees.product()));
+      std::iota(config.devices.begin(), config.devices.end(), draw(ranks - config.degrees.product() + 1));
+    }
+    before = &rule;
+  }
+  return strategy;
+}
+
+TEST(CutTraining, ReproducibleMixturesTrainBitwiseAsOnOneRank) {
+  int channels = 0;
+  for (int seed = first_case() + 700; seed < first_case() + 700 + cases(8); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels);
+    for (int ranks : {2, 4}) {
+      const Strategy strategy = reproducible_mixture(seed, net, ranks, channels);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 1e-3, reproducible_kernels));
+      EXPECT_EQ(cut.losses, single.losses);
+      EXPECT_EQ(cut.weights, single.weights);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(channels, 0);
+}
+
+// What would change a bit is refused by the name of its layer: random cuts train to the same bits, or not.
+TEST(CutTraining, ReproducibleRandomCutsAreRefusedByLayer) {
+  int refused = 0;
+  for (int seed = 720; seed < 726; ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels);
+    try {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, 4);
+      const Trained cut = train(net, strategy, 4, false, 1e-3, reproducible_kernels);
+      EXPECT_EQ(cut.weights, single.weights) << describe(net, strategy, 4);
+    } catch (const UserError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("reproducible: layer '")) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {

@@ -53,6 +53,7 @@ JobCut cut_of(const TrainerOptions& options) {
   return {.strategy = options.strategy.impl().name,
           .kernels = options.kernels,
           .fast_math = options.fast_math,
+          .reproducible = options.reproducible,
           .schedule = {}};
 }
 
@@ -143,7 +144,7 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
       solver.impl().options(), nets,
       cortado::Trainer::Options{
           .reader_threads = options.reader_threads,
-          .strategy = options.strategy.impl().name_on(ranks().size()),
+          .strategy = strategy_name(cut_of(options), ranks().size()),
           .communicator = &ranks(),
           .find_strategy = [this, history = history_tensors(solver.impl().options())](
                                const cortado::Network& net) { return strategy_for(net, history); },

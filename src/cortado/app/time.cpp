@@ -138,8 +138,8 @@ void run_time(TimeArguments& a) {
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
-  if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
-    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
+  if ((options.kernels.of_task || options.kernels.reproducible()) && (a.predict || !a.predict_out.empty()))
+    throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   std::optional<JobPrediction> predicted;
   if (a.predict || !a.predict_out.empty())
     predicted = predict_on_job(loaded.network, options, *job, print_notice);

@@ -82,6 +82,11 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
                                 resolve_beside(beside, network, strategies, ranks), strategy_.schedule);
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
+  if (reproducible() && optimizer_->sums_over_ranks())
+    throw UserError(
+        fmt::format("{}: reproducible: clip_gradients and LARS need norms of parameters that ranks hold in "
+                    "slices, and would sum them in another order than one rank; cut samples alone",
+                    solver_.file));
 }
 
 ParameterCut Trainer::parameter_cut() const {

@@ -81,6 +81,8 @@ class Trainer {
   std::vector<float> parameter(ParameterIndex index) const;
   void set_parameter(ParameterIndex index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
+  // Whether its bits are those of any number of ranks and threads.
+  bool reproducible() const { return train_executor_->program().placement->reproducible; }
   // The training net, or a test net, to be run part by part between the calls of this trainer.
   OpenNet& open_net() { return *train_open_.net; }
   OpenNet& open_test_net(size_t net) { return *tests_.at(net).open.net; }

@@ -26,6 +26,7 @@ void Trainer::copy_state(Snapshot& to) const {
   to.learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_);
   to.solver = solver_name(solver_.update.solver);
   to.seed = solver_.seed;
+  to.reproducible = reproducible();
   to.has_positions = true;
   to.positions = reader_positions();
   const ParameterCut& cut = optimizer_->cut();
@@ -141,6 +142,11 @@ Trainer::Restored Trainer::restore(const std::string& asked_for, bool may_begin_
     throw UserError(fmt::format("{}: was made with random_seed {}, the solver says {}; set random_seed to {}",
                                 path, snapshot.seed, solver_.seed, snapshot.seed));
   }
+  if (notice_ && snapshot.has_positions && snapshot.reproducible != reproducible())
+    notice_(
+        fmt::format("{}: was {}trained reproducibly, this training {}: from here on the weights are of "
+                    "no other run",
+                    path, snapshot.reproducible ? "" : "not ", reproducible() ? "is" : "is not"));
   started_from_ = path;
   take(snapshot);
   return {path, fault};
