@@ -100,7 +100,7 @@ def main():
         folder = pathlib.Path(temporary)
         for name in FOLDERS:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.caffemodel", "*.solverstate"))
-        environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "CORTADO_CACHE": f"{folder}/cache"}
+        environment = {"CORTADO_CACHE": f"{folder}/cache"} | os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
         def run(command):
             print(f"$ {command}", flush=True)
