@@ -16,6 +16,7 @@
 #include "cortado/cli/number_option.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/machine/file.h"
+#include "cortado/measure/algorithms.h"
 #include "cortado/measure/job_prediction.h"
 #include "cortado/report/algorithm_report.h"
 #include "cortado/report/prediction_report.h"
@@ -135,13 +136,13 @@ void run_time(const TimeArguments& a) {
   ResidentData data(loaded.network);
   ParameterStore parameters;
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
+  const bool predicts = a.predict || !a.predict_out.empty();
+  if (predicts && a.job.cut.kernels == measured_kernels && !a.algorithms)
+    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
-  if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
-    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
   std::optional<JobPrediction> predicted;
-  if (a.predict || !a.predict_out.empty())
-    predicted = predict_on_job(loaded.network, options, *job, print_notice);
+  if (predicts) predicted = predict_on_job(loaded.network, options, *job, print_notice);
   Compiled compiled = compile(loaded.network, std::move(options));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   if (modelled) model_computing(compiled, *modelled);
