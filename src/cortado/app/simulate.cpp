@@ -9,6 +9,7 @@
 #include "cortado/app/messages.h"
 #include "cortado/app/model_options.h"
 #include "cortado/auto/choose_on_machine.h"
+#include "cortado/auto/recompute.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -74,6 +75,7 @@ void run_simulate(const SimulateArguments& a) {
   if (!misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", misfit);
   apply(a.schedule, network, strategy, as_option);
   if (a.tune) tune(a, machine, network, strategy);
+  fmt::print("{}", recompute_on_machine(a.schedule, network, machine, strategy, as_option));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
   const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);

@@ -70,8 +70,9 @@ std::string about(const TimeArguments& a, const Communicator& job, const TimeRep
 // Does --algorithms: times each convolution by each implementation, in place of whole iterations.
 void time_algorithms(const TimeArguments& a, const Network& network, CompileOptions options,
                      Communicator& job) {
-  if (job.size() > 1)
-    throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
+  if (job.size() > 1 || !a.job.device.all_cpu())
+    throw UserError(
+        fmt::format("--algorithms: of one rank on a CPU alone; here are {}", a.job.device.text()));
   options.kernels = {.kernels = a.job.cut.fast_math ? fast_math : ""};
   JobTimes times(job, print_notice);
   const auto [convolutions, peak] = measure_convolutions(network, std::move(options), times);
@@ -112,7 +113,7 @@ void report_times(const TimeArguments& a, const TimedRun& run, const std::option
   if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
-void run_time(const TimeArguments& a) {
+void run_time(TimeArguments& a) {
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
@@ -134,11 +135,11 @@ void run_time(const TimeArguments& a) {
                     {"--compute", a.compute},
                     {"--machine", a.modelled_machine}});
   ResidentData data(loaded.network);
-  ParameterStore parameters;
+  ParameterStore parameters(*a.job.cut.device);
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
   const bool predicts = a.predict || !a.predict_out.empty();
-  if (predicts && a.job.cut.kernels == measured_kernels && !a.algorithms)
-    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
+  if (predicts && !a.algorithms && (a.job.cut.kernels == measured_kernels || a.job.cut.reproducible))
+    throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
   std::optional<JobPrediction> predicted;

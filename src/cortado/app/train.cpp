@@ -14,6 +14,7 @@
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/job/join_ranks.h"
 #include "cortado/job/signals.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
@@ -39,8 +40,9 @@ struct TrainArguments {
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
   std::vector<std::string> overrides;
   NetOverrides nets;
-  int reader_threads = 1;
+  int reader_threads = 1, restarts = 0, min_ranks = 1;
   JobOptions job;
+  std::string origin;  // the snapshot to go on from: of a job that was started again its newest
 };
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
@@ -58,13 +60,10 @@ std::vector<std::string> weights_of(const TrainArguments& a, const SolverOptions
 }
 
 // Loads the snapshot or the weights that the training starts from; returns their files.
-std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer,
-                                    bool first) {
-  if (!a.snapshot.empty()) {
-    const auto [path, fault] = trainer.restore(a.snapshot);
-    if (!fault.empty() && first)
-      fmt::print(stderr, "cortado: warning: {}; going on from {}, the newest sound one before it\n",
-                 fault.substr(0, fault.find(';')), path);
+std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer) {
+  for (const std::string& snapshot : {a.origin, a.snapshot}) {
+    const std::string path = snapshot.empty() ? "" : trainer.restore(snapshot, snapshot != a.snapshot).path;
+    if (path.empty()) continue;
     log_line("caffe.cpp:241", fmt::format("Resuming from {}", path));
     log_line(our_line, fmt::format("{} iterations are done", trainer.iteration()));
     return {path};
@@ -82,7 +81,7 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
                          const SolverNets& nets, Communicator& job) {
   std::vector<StartFact> facts = facts_of(nets);
   facts.insert(facts.begin(), {"solver " + a.solver, message.SerializeAsString()});
-  facts.push_back({"--snapshot", a.snapshot});
+  facts.push_back({"--snapshot", a.origin});
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
   facts.push_back({"--trace", a.files.trace});
@@ -93,7 +92,7 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
 
 CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
   CommandFiles files;
-  files.reads({a.solver, a.snapshot});
+  files.reads({a.solver, a.origin});
   files.reads(weights_of(a, options));
   add_inputs(files, a.job);
   files.writes("--log", a.files.log);
@@ -109,13 +108,13 @@ CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, con
 
 // Says what is trained: in Caffe's lines or, above a progress bar, in one.
 void print_start(const Trainer& trainer, const SolverOptions& options, const std::string& lr_policy,
-                 bool lines) {
+                 const RankDevice& device, bool lines) {
   const Network& network = trainer.train_net().network();
   const std::string size = fmt::format(
       "{} layers, {} parameters, solver {}, batch {}", network.nodes().size(), network.parameter_count(),
       solver_name(options.update.solver), trainer.train_net().batch_size() * options.iter_size);
   if (!lines) return log_line(our_line, fmt::format("Solving {}: {}", network.name(), size));
-  log_line("caffe.cpp:211", "Use CPU.");
+  log_line("caffe.cpp:211", device.all_cpu() ? "Use CPU." : fmt::format("Use {}.", device.text()));
   log_line(our_line, size);
   log_line("solver.cpp:56", "Solver scaffolding done.");
   log_line("caffe.cpp:249", "Starting Optimization");
@@ -141,6 +140,7 @@ Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& o
   return {.reader_threads = a.reader_threads,
           .strategy = strategy_name(a.job.cut, job.size()),
           .communicator = &job,
+          .device = a.job.cut.device,
           .find_strategy =
               [&a, &job, history = history_tensors(options)](const Network& network) {
                 return strategy_of(a.job.cut, network, job, history, printed_messages());
@@ -165,6 +165,7 @@ void run_train(TrainArguments a) {
   check_options(a);
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
+  a.origin = snapshot_of_job(a.snapshot, a.restarts);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   if (!a.snapshot_format.empty())
@@ -178,7 +179,7 @@ void run_train(TrainArguments a) {
     a.files.log = log_in(a.files.output);
     options.snapshot_prefix = prefix_in(a.files.output, options.snapshot_prefix);
   }
-  TrainingFiles written(a.files, a.snapshot, *job);
+  TrainingFiles written(a.files, a.origin, *job, started_again());
   const CommandFiles files = files_of(a, options, nets);
   check_command_files(files, *job);
   check_same_training(a, message, nets, *job);
@@ -186,12 +187,12 @@ void run_train(TrainArguments a) {
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.job.verbose && first) print_kernels(trainer.executor(), "the training net");
-  std::vector<std::string> inputs = start_from(a, options, trainer, first);
+  std::vector<std::string> inputs = start_from(a, options, trainer);
   at_first_rank(job.get(), [&] {
     check_snapshots_spare(options, trainer.iteration(), inputs);
     return std::string();
   });
-  check_same_start(a.job.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
+  check_same_start(a.job.cut, *job, {{"snapshot " + a.origin, std::to_string(trainer.iteration())}});
 
   inputs.insert(inputs.end(), {a.solver, a.job.cut.strategy});
   written.begin(a.command_line, std::move(inputs), with_found_nets(message, a.solver), trainer);
@@ -199,7 +200,7 @@ void run_train(TrainArguments a) {
   trainer.watch(parent);
   std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   trainer.watch(*display);
-  print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
+  print_start(trainer, options, message.lr_policy(), a.job.device, writes_lines(a.log_format));
   StopFlags flags;
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
@@ -265,6 +266,10 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
              "Decoding threads of each source layer");
   add_log_format_option(*command, a->log_format);
   add_job_options(*command, a->job);
+  add_number(*command, "--restarts", a->restarts, 0, longest_time_limit,
+             "When a rank or host is lost: start the job again on what is left, at most so often");
+  add_number(*command, "--min-ranks", a->min_ranks, 1, most_ranks,
+             "With --restarts: end the job where fewer ranks are left");
   command->footer(help_footer({"cortado train --solver examples/shapes/solver.prototxt",
                                "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
                                "--log shapes.jsonl --plot "

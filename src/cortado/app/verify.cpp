@@ -27,7 +27,7 @@ struct VerifyArguments {
   double rate = 1e-3;
 };
 
-void run_verify(const VerifyArguments& a) {
+void run_verify(VerifyArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
   add_inputs(files, a.model);
@@ -40,6 +40,7 @@ void run_verify(const VerifyArguments& a) {
   const ComparedTraining training{.network = loaded.network,
                                   .cut = compile_options(a.job.cut, loaded.network, *job, printed_messages()),
                                   .job = *job,
+                                  .device = *a.job.cut.device,
                                   .data = drawn_anew(loaded.network),
                                   .iterations = a.iterations,
                                   .rate = a.rate};

@@ -15,6 +15,7 @@ struct ComparedTraining {
   const Network& network;
   CompileOptions cut;  // for this rank of the job
   Communicator& job;
+  device::DeviceRuntime& device = device::host();  // of the cut training; the uncut one is the host's
   // Makes the data of one training, of these samples (Program::samples): the same batches each time.
   std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> data;
   int iterations = 3;

@@ -6,10 +6,10 @@
 
 namespace cortado {
 
-TrainingFiles::TrainingFiles(TrainingFileNames names, std::string snapshot, Communicator& job)
+TrainingFiles::TrainingFiles(TrainingFileNames names, std::string snapshot, Communicator& job, bool again)
     : names_(std::move(names)), snapshot_(std::move(snapshot)), job_(job) {
   at_first_rank(&job_, [&] {
-    if (!names_.output.empty()) folder_ = std::make_unique<TrainingFolder>(names_.output, snapshot_);
+    if (!names_.output.empty()) folder_ = std::make_unique<TrainingFolder>(names_.output, snapshot_, again);
     return std::string();
   });
 }

@@ -27,8 +27,9 @@ struct TrainingFileNames {
 // Writes these files. All ranks of the job make one and call it; the first rank writes.
 class TrainingFiles {
  public:
-  // Makes the folder. `snapshot`: that the training goes on from; empty: none. The job must outlive it.
-  TrainingFiles(TrainingFileNames names, std::string snapshot, Communicator& job);
+  // Makes the folder. `snapshot`: that the training goes on from; empty: none. `again`: as of TrainingFolder.
+  // The job must outlive it.
+  TrainingFiles(TrainingFileNames names, std::string snapshot, Communicator& job, bool again = false);
   // Opens the other files and watches the trainer, which must live until end(). `command` and `inputs`: as of
   // TrainingRun. `solver`: what is run.
   void begin(const std::string& command, std::vector<std::string> inputs, caffe::SolverParameter solver,
