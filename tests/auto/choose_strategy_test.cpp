@@ -12,15 +12,12 @@
 
 #include "tests/comm/forwarding_communicator.h"
 #include "tests/measure/kept.h"
-#include "tests/plan/zoo.h"
 #include "tests/program/nets.h"
 
 namespace cortado {
 namespace {
 
 using ::testing::HasSubstr;
-
-Network lenet() { return testing::zoo_net("lenet", 8, {1, 28, 28}); }
 
 // Convolutions that can be cut by samples, channels or rows.
 Network convolutions() {
@@ -53,7 +50,7 @@ class ChooseStrategy : public testing::KeptCache {
   }
   AutoChoice choose(const Network& net) { return choose(2, net)[0]; }
 
-  const Network net_ = lenet();
+  const Network net_ = convolutions();
 };
 
 TEST_F(ChooseStrategy, HasNothingToChooseForOneRank) {
@@ -149,7 +146,7 @@ TEST_F(ChooseStrategy, IsDataWhereHostsAreMixed) {
   EXPECT_EQ(told_, "");
 }
 
-// The cache of a job that has chosen for LeNet before, once a process.
+// The cache of a job that has chosen for the net before, once a process.
 class ChosenBefore : public ChooseStrategy {
  protected:
   ChosenBefore() {
@@ -205,8 +202,6 @@ TEST_F(ChosenBefore, IsTheFastestBySimulationOrWorthATrial) {
 
 // Whichever of the tried strategies took least is taken; the others took four times as long.
 TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
-  const Network net = convolutions();
-  choose(net);
   // Every task takes as long as any other, so that built-in strategies differ by their messages alone; what
   // was tried is forgotten.
   edit("tasks-", [](Json& file) {
@@ -220,8 +215,8 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
     }
     file["durations"] = durations;
   });
-  choose(net);
-  const std::vector<std::string> tried = trials(net);
+  choose(net_);
+  const std::vector<std::string> tried = trials(net_);
   ASSERT_GE(tried.size(), 2u);
   for (const std::string& fastest : tried) {
     SCOPED_TRACE(fastest);
@@ -229,12 +224,12 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
       for (Json& duration : file["durations"])
         if (is_trial(duration)) duration["seconds"] = duration["of"] == fastest ? 0.5 : 2.0;
     });
-    const AutoChoice choice = choose(net);
+    const AutoChoice choice = choose(net_);
     if (!choice.cached) GTEST_SKIP() << "the machine has changed: its ranks were measured anew";
     EXPECT_EQ(choice.tried, static_cast<int>(tried.size()));
-    EXPECT_EQ(choice.built_in, built_in_of(net, fastest));
+    EXPECT_EQ(choice.built_in, built_in_of(net_, fastest));
     const bool data_tried = std::ranges::any_of(
-        tried, [&](const std::string& trial) { return built_in_of(net, trial) == "data"; });
+        tried, [&](const std::string& trial) { return built_in_of(net_, trial) == "data"; });
     if (data_tried) {
       EXPECT_EQ(choice.times_faster_than_data, choice.built_in == "data" ? 1 : 4);
     }

@@ -325,7 +325,7 @@ int environment(const char* name, int otherwise) {
 class DamagedFiles : public ::testing::TestWithParam<FileKind> {};
 
 TEST_P(DamagedFiles, AreReadOrRefused) {
-  const int cases = environment("CORTADO_DAMAGES", 1000), first = environment("CORTADO_FIRST_DAMAGE", 1);
+  const int cases = environment("CORTADO_DAMAGES", 400), first = environment("CORTADO_FIRST_DAMAGE", 1);
   const testing::Verdicts verdicts = testing::read_damaged(GetParam(), cases, first);
   std::printf("%s: %d refused, %d equal, %d read as something else\n", GetParam().name.c_str(),
               verdicts.refused, verdicts.equal, verdicts.other);

@@ -74,7 +74,7 @@ TEST(Executor, WaitsForModelledTimes) {
 
 // Sharing memory, writing in place, passing gradients through and fusing change nothing but speed.
 TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     Network net = random_net(seed);
     Training plain = train(net, {.kernels = {.kernels = "reference"}, .keep_tensors = true, .fuse = false});

@@ -91,7 +91,7 @@ class Elsewhere {
 
 TEST(RandomFiles, Run) {
   const Elsewhere elsewhere;
-  const int count = environment("CORTADO_NETS", 1500), first = environment("CORTADO_FIRST_NET", 100'001);
+  const int count = environment("CORTADO_NETS", 500), first = environment("CORTADO_FIRST_NET", 100'001);
   const bool tell = std::getenv("CORTADO_TELL");  // each seed before it runs: which one was it?
   std::map<Outcome, int> outcomes;
   for (int seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {

@@ -129,7 +129,7 @@ TEST_F(OnednnBf16, InnerProductEqualsReference) {
 
 // Axes of an image are joined, so that oneDNN multiplies matrices; weights lie channels last.
 TEST_F(OnednnBf16, InnerProductOfRandomImagesEqualsReference) {
-  for (unsigned number = 0; number < 40 && !HasFailure(); ++number) {
+  for (unsigned number = 0; number < 20 && !HasFailure(); ++number) {
     check::Draw draw(number);
     Shape shape{draw(1, 6), draw(1, 40)};
     for (int64_t axes = draw(1, 3); axes > 0; --axes) shape.append(draw(1, 6));

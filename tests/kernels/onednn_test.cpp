@@ -43,12 +43,12 @@ void expect_all_variants_equal(ConvolutionOptions options, const Shape& shape, M
 }
 
 TEST(OnednnConvolution, EqualsReference) {
+  int64_t outputs = 5, others = 16;
   for (const Window& window : windows) {
     for (const Shape& shape : {Shape{2, 3, 9, 11}, Shape{1, 16, 8, 8}, Shape{2, 17, 7, 5}, Shape{2, 6, 13},
                                Shape{1, 4, 5, 6, 7}}) {
-      for (int64_t outputs : {5, 16}) {
-        expect_all_variants_equal<Convolution>(convolution(outputs, window), shape, make_onednn_convolution);
-      }
+      expect_all_variants_equal<Convolution>(convolution(outputs, window), shape, make_onednn_convolution);
+      std::swap(outputs, others);
     }
   }
 }

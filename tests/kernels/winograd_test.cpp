@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <span>
 
 #include "cortado/kernels/lowering/problem.h"
@@ -260,11 +261,8 @@ struct Expected {
   std::vector<std::vector<double>> parameter_gradients;
 };
 
-void expect_within_bound(const Task& task, const Filtering& filtering) {
-  const KernelOffer offer = filtering.make(task);
-  ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
-  const Run run(task, *offer.kernel);
-  const Expected expected(task, run);
+void expect_within_bound(const Task& task, const Filtering& filtering, const Run& run,
+                         const Expected& expected) {
   const std::string what = fmt::format("{} of {}", filtering.name, text_of(task));
   EXPECT_LE(error_of(expected.output, run.buffers.outputs[0].values()), filtering.bound) << what;
   if (task.input_gradients[0]) {
@@ -279,6 +277,13 @@ void expect_within_bound(const Task& task, const Filtering& filtering) {
               filtering.bound)
         << what;
   }
+}
+
+void expect_within_bound(const Task& task, const Filtering& filtering) {
+  const KernelOffer offer = filtering.make(task);
+  ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+  const Run run(task, *offer.kernel);
+  expect_within_bound(task, filtering, run, Expected(task, run));
 }
 
 TEST(Winograd, HoldsItsErrorBound) {
@@ -297,12 +302,18 @@ const std::vector<std::pair<Shape, int64_t>> large_cases = {{{1, 1300, 5, 5}, 20
                                                             {{6, 17, 40, 40}, 19}, {{1, 20, 48, 48}, 150}};
 
 TEST(Winograd, HoldsItsErrorBoundWhereLarge) {
-  for (const auto& [input, outputs] : large_cases)
-    for (const Filtering& filtering : filterings)
-      expect_within_bound(
-          convolution(input,
-                      {.num_output = outputs, .kernel = {filtering.taps}, .pad = {filtering.taps / 2}}),
-          filtering);
+  for (const auto& [input, outputs] : large_cases) {
+    std::map<int64_t, Expected> expected;  // by taps: without a ReLU it is the same whatever the filtering
+    for (const Filtering& filtering : filterings) {
+      const Task task = convolution(
+          input, {.num_output = outputs, .kernel = {filtering.taps}, .pad = {filtering.taps / 2}});
+      const KernelOffer offer = filtering.make(task);
+      ASSERT_TRUE(offer.kernel) << text_of(task) << ": " << offer.refusal;
+      const cortado::Run run(task, *offer.kernel);
+      expect_within_bound(task, filtering, run,
+                          expected.try_emplace(filtering.taps, task, run).first->second);
+    }
+  }
   // Enough tiles of 4x4 for sums of each thread's own.
   expect_within_bound(convolution({8, 16, 64, 64}, {.num_output = 17, .kernel = {3}, .pad = {1}}),
                       filterings[1]);
@@ -340,7 +351,7 @@ TEST(Winograd, MatchesReferenceInBf16) {
   const std::vector<std::pair<ElementType, ElementType>> types = {{ElementType::bf16, ElementType::bf16},
                                                                   {ElementType::bf16, ElementType::f32},
                                                                   {ElementType::f32, ElementType::bf16}};
-  for (unsigned seed = 0; seed < 150; ++seed)
+  for (unsigned seed = 0; seed < 60; ++seed)
     for (const Filtering& filtering : filterings) {
       Draw draw(seed);
       Task task = random_task(draw, filtering.taps);

@@ -63,7 +63,8 @@ class RankErrors : public testing::Test {
   }
 
   const std::string train_ = "train --solver solver.prototxt --threads 1 --ranks 2 ";
-  const std::string other_ = "train --solver solver.prototxt --ranks 2 --launch='sh launch.sh'";
+  const std::string other_ =
+      "train --solver solver.prototxt --ranks 2 --strategy data --launch='sh launch.sh'";
   TemporaryFolder folder_;
 };
 

@@ -273,7 +273,8 @@ TEST_F(Ranks, SnapshotsResumeUnderOtherStrategiesAndRanks) {
   ASSERT_EQ(train("--set max_iter=12 --log one.jsonl").exit_code, 0);
   auto whole = read_safetensors(folder_.file("s_iter_12.safetensors"));
   std::filesystem::remove(folder_.file("s_iter_12.safetensors"));
-  const char* steps[] = {"--set max_iter=3", "--set max_iter=6 --ranks 2 --snapshot s_iter_3.safetensors",
+  const char* steps[] = {"--set max_iter=3",
+                         "--set max_iter=6 --ranks 2 --strategy data --snapshot s_iter_3.safetensors",
                          "--set max_iter=9 --ranks 3 --strategy model --snapshot s_iter_6.safetensors",
                          "--set max_iter=12 --snapshot s_iter_9.safetensors"};
   for (const char* step : steps) {
@@ -295,7 +296,7 @@ TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
   folder_.write("interrupt.sh", std::string("rm -f s_iter*\n") + CORTADO_COMMAND +
                                     " train --solver solver.prototxt --threads 1 --set max_iter=100000000 "
                                     "--set display=0 --set snapshot=5 --set test_interval=0 "
-                                    "--snapshot-format cortado --ranks 2 &\n"
+                                    "--snapshot-format cortado --ranks 2 --strategy data &\n"
                                     "for i in $(seq 600); do [ -e s_iter_5.safetensors ] && break; sleep "
                                     "0.1; done\nkill -INT $!\nwait $!\n");
   CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash interrupt.sh; true ||");
@@ -304,7 +305,8 @@ TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
   ASSERT_THAT(result.output, HasSubstr("Snapshotting solver state to "));
   std::string last = result.output.substr(result.output.rfind("Snapshotting solver state to "));
   last = last.substr(29, last.find('\n') - 29);
-  CommandResult resumed = train("--ranks 2 --snapshot " + last + " --set test_interval=0 --set max_iter=1");
+  CommandResult resumed =
+      train("--ranks 2 --strategy data --snapshot " + last + " --set test_interval=0 --set max_iter=1");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr("Resuming from " + last));
 }
@@ -375,7 +377,7 @@ TEST_F(Ranks, TestScoresAsOneRank) {
       "--iterations 3 --json ";
   ASSERT_EQ(cortado(command + "one.json").exit_code, 0);
   auto one = nlohmann::json::parse(folder_.read("one.json"));
-  for (const char* how : {" --ranks 2", " --ranks 3 --strategy model"}) {
+  for (const char* how : {" --ranks 2 --strategy data", " --ranks 3 --strategy model"}) {
     CommandResult result = cortado(command + "ranks.json" + how);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     auto ranks = nlohmann::json::parse(folder_.read("ranks.json"));
@@ -410,7 +412,7 @@ TEST_F(Ranks, ARecordThatIsSkippedCountsOnce) {
               "skip_corrupt: true } }\n");
   folder_.write("net.prototxt", net);
   folder_.write("solver.prototxt", small_solver());
-  for (const char* how : {"", " --ranks 2", " --ranks 2 --strategy model"}) {
+  for (const char* how : {"", " --ranks 2 --strategy data", " --ranks 2 --strategy model"}) {
     CommandResult result = train(std::string("--set max_iter=2") + how);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     EXPECT_THAT(result.output, HasSubstr("Broken records skipped: 1\n")) << how;

@@ -1,4 +1,5 @@
-// Long nets and long strategies. What takes the square of their length passes this program's time limit.
+// Long nets and long strategies. What takes the square of their length passes this program's time limit, which
+// is shorter than that of others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -47,13 +48,13 @@ std::string strategy_of(int rules, const std::function<std::string(int)>& patter
 }
 
 TEST(Scale, LongNetsAreBuiltCutAndLowered) {
-  constexpr int layers = 40'000;
+  constexpr int layers = 20'002;
   const Network network = chain_network(layers);
   ASSERT_EQ(std::ssize(network.nodes()), layers + 2);
   for (const auto& node : network.nodes())
     ASSERT_EQ(network.nodes()[network.node(node.name)].name, node.name);
   const Strategy strategy = built_in_strategy("owt", network, 2);
-  EXPECT_EQ(strategy.find("l39999")->config.degrees.c, 2);
+  EXPECT_EQ(strategy.find("l20001")->config.degrees.c, 2);
   EXPECT_EQ(std::ssize(resolve(strategy, network, 2, "owt")), layers + 2);
   const Program program =
       lower(network, [](const Task&) { return TaskFacts{.saved = {64}, .scratch = {64}}; });

@@ -112,7 +112,7 @@ TEST(ReplayLog, TellsWhatTheLogTells) {
       << error_of([&] { replay_log(path, 4, found); });
 }
 
-class TrainingFolderTest : public testing::Test {
+class TrainingFolderTest : public ::testing::Test {
  protected:
   std::string refusal(const std::string& name, const std::string& snapshot = "") {
     return error_of([&] { TrainingFolder(folder_.file(name), snapshot); });

@@ -16,6 +16,7 @@
 #include "cortado/cli/number_option.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/machine/file.h"
+#include "cortado/measure/algorithms.h"
 #include "cortado/measure/job_prediction.h"
 #include "cortado/report/algorithm_report.h"
 #include "cortado/report/prediction_report.h"
@@ -136,13 +137,13 @@ void run_time(TimeArguments& a) {
   ResidentData data(loaded.network);
   ParameterStore parameters(*a.job.cut.device);
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
+  const bool predicts = a.predict || !a.predict_out.empty();
+  if (predicts && !a.algorithms && (a.job.cut.kernels == measured_kernels || a.job.cut.reproducible))
+    throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
-  if ((options.kernels.of_task || options.kernels.reproducible()) && (a.predict || !a.predict_out.empty()))
-    throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   std::optional<JobPrediction> predicted;
-  if (a.predict || !a.predict_out.empty())
-    predicted = predict_on_job(loaded.network, options, *job, print_notice);
+  if (predicts) predicted = predict_on_job(loaded.network, options, *job, print_notice);
   Compiled compiled = compile(loaded.network, std::move(options));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   if (modelled) model_computing(compiled, *modelled);

@@ -25,7 +25,7 @@ FlopRate rate_of(const AlgorithmTable& table, const TaskTime& time) {
 
 double percent(FlopRate rate, FlopRate peak) { return 100 * rate.per_second / peak.per_second; }
 
-std::string milliseconds(Seconds seconds) {
+std::string time_cell(Seconds seconds) {
   return seconds.count > 0 ? fmt::format("{:.2f}", 1e3 * seconds.count) : "";
 }
 
@@ -45,15 +45,15 @@ void add_rows(const NetConvolution& convolution, FlopRate peak, Table& to) {
                                    algorithm.name};
     if (algorithm.time) {
       const FlopRate rate = rate_of(table, *algorithm.time);
-      for (const auto pass : passes) cells.push_back(milliseconds(*algorithm.time.*pass));
-      cells.push_back(milliseconds(algorithm.time->total()));
+      for (const auto pass : passes) cells.push_back(time_cell(*algorithm.time.*pass));
+      cells.push_back(time_cell(algorithm.time->total()));
       cells.push_back(fmt::format("{:.1f}", 1e-9 * rate.per_second));
       cells.push_back(fmt::format("{:.0f} %", percent(rate, peak)));
     } else {
       cells.insert(cells.end(), 6, "");
     }
     const bool works = algorithm.refusal.empty();
-    cells.push_back(works ? milliseconds(algorithm.predicted) : "");
+    cells.push_back(works ? time_cell(algorithm.predicted) : "");
     cells.push_back(works ? fmt::format("{:.1f}", static_cast<double>(algorithm.scratch.count) / (1 << 20))
                           : "");
     cells.push_back(remark(table, static_cast<int>(i)));

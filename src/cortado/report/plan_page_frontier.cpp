@@ -7,17 +7,19 @@
 namespace cortado {
 namespace {
 
-constexpr double width = 340, height = 220, left = 44, right = 12, top = 12, bottom = 38;
+constexpr double plot_width = 340, plot_height = 220, plot_left = 44, plot_right = 12, plot_top = 12,
+                 plot_bottom = 38;
 constexpr double gib = double{1 << 30};
 
 // Where seconds and bytes lie in the picture.
 struct Scale {
   double bytes_low, bytes_high, seconds_low, seconds_high;
   double x(double bytes) const {
-    return left + (bytes - bytes_low) / (bytes_high - bytes_low) * (width - left - right);
+    return plot_left + (bytes - bytes_low) / (bytes_high - bytes_low) * (plot_width - plot_left - plot_right);
   }
   double y(double seconds) const {
-    return height - bottom - (seconds - seconds_low) / (seconds_high - seconds_low) * (height - top - bottom);
+    return plot_height - plot_bottom -
+           (seconds - seconds_low) / (seconds_high - seconds_low) * (plot_height - plot_top - plot_bottom);
   }
 };
 
@@ -37,20 +39,21 @@ std::string axes(const Scale& scale) {
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/><text class=\"end\" x=\"{:.0f}\" "
         "y=\"{:.1f}\">{:g}</text>",
-        left, y, width - right, left - 5, y + 3.5, tick);
+        plot_left, y, plot_width - plot_right, plot_left - 5, y + 3.5, tick);
   }
   for (double tick : round_ticks(scale.bytes_low / gib, scale.bytes_high / gib, 6)) {
     const double x = scale.x(tick * gib);
     text += fmt::format(
         "<path class=\"grid\" d=\"M{0:.1f} {1:.0f}V{2:.0f}\"/><text class=\"middle\" "
         "x=\"{0:.1f}\" y=\"{3:.0f}\">{4:g}</text>",
-        x, top, height - bottom, height - bottom + 14, tick);
+        x, plot_top, plot_height - plot_bottom, plot_height - plot_bottom + 14, tick);
   }
   return text + fmt::format(
                     "<text class=\"middle\" x=\"{0:.0f}\" y=\"{1:.0f}\">GiB on a device</text>"
                     "<text class=\"middle\" x=\"{2:.0f}\" y=\"11\" transform=\"rotate(-90) "
                     "translate(-{3:.0f} 0)\">ms</text>",
-                    (left + width - right) / 2, height - 6, 0.0, (top + height - bottom) / 2);
+                    (plot_left + plot_width - plot_right) / 2, plot_height - 6, 0.0,
+                    (plot_top + plot_height - plot_bottom) / 2);
 }
 
 std::string picture(const plan::Plan& plan) {
@@ -70,17 +73,17 @@ std::string picture(const plan::Plan& plan) {
   }
   std::string limit;
   const double x = scale.x(static_cast<double>(plan.memory_limit.count));
-  if (plan.memory_limit.count > 0 && x > left && x < width - right) {
+  if (plan.memory_limit.count > 0 && x > plot_left && x < plot_width - plot_right) {
     limit = fmt::format(
         "<path class=\"limit\" d=\"M{0:.1f} {1:.0f}V{2:.0f}\"/><text class=\"end\" "
         "x=\"{3:.1f}\" y=\"{4:.0f}\">a device's memory</text>",
-        x, top, height - bottom, x - 4, top + 9);
+        x, plot_top, plot_height - plot_bottom, x - 4, plot_top + 9);
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" "
       "aria-label=\"Time of an iteration against memory of a device\">{}{}<polyline "
       "points=\"{}\"/>{}</svg>\n",
-      width, height, axes(scale), limit, line, dots);
+      plot_width, plot_height, axes(scale), limit, line, dots);
 }
 
 }  // namespace

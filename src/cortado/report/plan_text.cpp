@@ -10,8 +10,6 @@ using plan::gibibytes;
 using plan::Plan;
 using plan::PlannedGroup;
 
-std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
-
 std::string mebibytes(Bytes bytes) {
   return fmt::format("{:.3f}", static_cast<double>(bytes.count) / (1 << 20));
 }

@@ -9,7 +9,7 @@
 namespace cortado {
 namespace {
 
-constexpr double lane_height = 22, gap = 3;               // of the compute lane; below it the messages
+constexpr double lane_height = 22, lane_gap = 3;          // of the compute lane; below it the messages
 constexpr double messages_height = 66, most_height = 14;  // of all lanes of messages, and of one
 constexpr double wait_height = 10;                        // within the compute lane
 constexpr double label_letter = 6.1;                      // about how wide one is
@@ -97,7 +97,7 @@ class Lanes {
   std::string picture(const std::string& label, const std::vector<double>& ticks) const {
     const double height = messages_.empty() ? 0 : message_height();
     const double whole =
-        lane_height + (messages_.empty() ? 0 : gap + height * static_cast<double>(messages_.size()));
+        lane_height + (messages_.empty() ? 0 : lane_gap + height * static_cast<double>(messages_.size()));
     std::string text = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" style=\"height:{:.1f}px\" role=\"img\" aria-label=\"{}\">",
         whole, label);
@@ -108,7 +108,7 @@ class Lanes {
     for (const Piece& piece : waits_) text += drawn(piece, (lane_height - wait_height) / 2, wait_height);
     for (size_t lane = 0; lane < messages_.size(); ++lane)
       for (const Piece& piece : messages_[lane])
-        text += drawn(piece, lane_height + gap + static_cast<double>(lane) * height, height - 1);
+        text += drawn(piece, lane_height + lane_gap + static_cast<double>(lane) * height, height - 1);
     return text + "</svg>";
   }
 

@@ -56,6 +56,8 @@ std::string grouped(int64_t number) {
   return text;
 }
 
+std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
+
 std::string counted(int64_t number, const std::string& one) {
   return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/units.h"
+
 namespace cortado {
 
 // A table of text for a terminal: columns as wide as their widest cell, a rule below the head.
@@ -26,6 +28,8 @@ class Table {
 
 // "61,100,840".
 std::string grouped(int64_t number);
+
+std::string milliseconds(Seconds seconds);  // "12.345"
 
 // "1 rank", "2 ranks".
 std::string counted(int64_t number, const std::string& one);

@@ -19,8 +19,6 @@ Seconds median(std::vector<Seconds> values) {
   return *middle;
 }
 
-std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f}", 1e3 * seconds.count); }
-
 double gflops(FlopRate rate) { return rate.per_second / 1e9; }
 
 // Counts this rank's share.
