@@ -45,6 +45,8 @@ class Check {
     return shapes;
   }
 
+  bool in_bf16() const { return strategy_->precision.value_or(network_.precision()) == Precision::bf16; }
+
   [[noreturn]] void refuse(const std::string& reason) const {
     throw UserError(
         fmt::format("reproducible: layer '{}' ({}): {}", node_->name, node_->layer->type(), reason));
@@ -85,8 +87,7 @@ class Check {
   void check_channels() const {
     const Shape domain = node_->layer->domain(inputs_, outputs_);
     const int blocks = channel_blocks(*node_->layer, inputs_, outputs_);
-    const bool of_bf16 = strategy_->precision.value_or(network_.precision()) == Precision::bf16;
-    if (of_bf16 || (blocks == 1 && !channels_stand_alone(*node_->layer)))
+    if (in_bf16() || (blocks == 1 && !channels_stand_alone(*node_->layer)))
       refuse(fmt::format(
           "c = {}: {}; cut samples", degrees().c,
           node_->layer->products() == Products::none
@@ -119,7 +120,8 @@ class Check {
   // Layers that one kernel may compute together have that kernel, not those of each, wherever nothing moves
   // between them: other algorithms, which round otherwise.
   void check_chain(NodeIndex n) const {
-    if (node_->outputs.size() != 1 || channel_blocks(*node_->layer, inputs_, outputs_) > 1) return;
+    const bool by_outputs = !in_bf16() && channel_blocks(*node_->layer, inputs_, outputs_) > 1;  // never one
+    if (node_->outputs.size() != 1 || by_outputs) return;
     const auto& consumers = network_.tensors()[node_->outputs[0]].consumers;
     if (consumers.size() != 1) return;
     const auto& next = network_.nodes()[consumers[0]];
