@@ -413,7 +413,7 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
 
 // Reproducible: not one bit depends on how many ranks share the samples, or on their threads.
 TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
-  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(5); ++seed) {
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(8); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
     const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels, 3, 1);
     expect_same(train(net, alone(net), 1, false, 1e-3, ""), single, 2e-5);
