@@ -551,7 +551,7 @@ TEST(CutTraining, RanksOfGpuKernelsTrainWithRanksOfTheHostAsOneRank) {
 
 // Reproducible: not one bit depends on how many ranks share the samples, or on their threads.
 TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
-  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(5); ++seed) {
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(8); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
     const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels, 3, {}, 1);
     expect_same(train(net, alone(net), 1, false, 1e-3, ""), single, 2e-5);
@@ -569,18 +569,19 @@ TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
 }
 
 // Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
-// channel; a normalization's scale as the normalization.
+// channel; layers that may be one kernel the same way.
 Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
   std::mt19937 random(static_cast<uint32_t>(seed));
   const auto draw = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
   Strategy strategy = built_in_strategy("data", net, ranks);
-  const Strategy::Rule* before = nullptr;
+  std::map<std::string, ParallelConfig> configs;  // of layers, by their tops
   for (Strategy::Rule& rule : strategy.rules) {
     const auto& node = net.nodes()[net.node(rule.pattern)];
     ParallelConfig& config = rule.layer.config;
     const auto* product = dynamic_cast<const InnerProduct*>(node.layer.get());
-    if (node.layer->type() == "Scale" && before) {
-      config = before->layer.config;
+    const auto& bottom = net.tensors()[node.inputs[0]];
+    if (net.nodes()[bottom.producer].layer->may_fuse_with(*node.layer)) {
+      config = configs.at(bottom.name);
     } else if (config.degrees.n > 1) {
       config.degrees = {.n = 1 << draw(3)};
       while (config.degrees.n > ranks) config.degrees.n /= 2;
@@ -591,7 +592,7 @@ Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& chan
       config.devices.resize(static_cast<size_t>(config.degrees.product()));
       std::iota(config.devices.begin(), config.devices.end(), draw(ranks - config.degrees.product() + 1));
     }
-    before = &rule;
+    for (TensorIndex top : node.outputs) configs[net.tensors()[top].name] = config;
   }
   return strategy;
 }

@@ -1,8 +1,10 @@
 // The law of reproducible kernels (kernels/blocked.h): the result of a part is the part of the whole's
 // result, bit for bit, for any number of threads. Random layers; those of tests/kernels/cut_test.cpp.
 #include <gtest/gtest.h>
+#include <map>
 
 #include "cortado/kernels/select.h"
+#include "cortado/layers/inner_product.h"
 #include "cortado/layers/sum_blocks.h"
 
 #include "tests/kernels/cut_cases.h"
@@ -32,6 +34,41 @@ TEST_P(Law, APartOfTheSamplesIsAPartOfTheWhole) {
     ++held;
   }
   EXPECT_TRUE(held > 0 || never_cut(cut_kind_name(GetParam())));
+}
+
+// Layers that may be cut by channel though they sum nothing over channels in blocks
+// (program/reproducible.cpp).
+TEST(ChannelLaw, APartOfTheChannelsIsAPartOfTheWhole) {
+  std::mt19937_64 generator(78);
+  std::map<std::string, int> held;
+  for (int kind = 0; kind < cut_kinds(); ++kind) {
+    for (int number = 0; number < 60; ++number) {
+      CutCase cut = random_cut_case(kind, generator);
+      const std::string type(cut.layers[0]->type());
+      const Task whole = whole_task(cut);
+      if (cut.layers.size() > 1 || !(type == "ReLU" || type == "Dropout" || type == "Pooling")) continue;
+      if (!whole.layer().cuts(whole.inputs).c || whole.domain_box[1].size() < 2) continue;
+      cut.tolerance = same_bits;
+      cut.degrees = {.c = 2};
+      ASSERT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, 2)) << cut.text();
+      ++held[type];
+    }
+  }
+  EXPECT_EQ(held.size(), 3U);
+}
+
+// Halves of the outputs of inner products, and their blocks.
+TEST(ChannelLaw, APartOfAnInnerProductIsAPartOfTheWhole) {
+  for (const int64_t outputs : {2, 12, 16, 40}) {
+    CutCase cut{.layers = {std::make_shared<InnerProduct>(InnerProductOptions{.num_output = outputs})},
+                .inputs = {{8, 5, 3, 3}}};
+    cut.tolerance = same_bits;
+    for (const auto& [n, c] : std::vector<std::pair<int64_t, int64_t>>{{1, 2}, {2, 1}}) {
+      cut.degrees = {.n = n, .c = c};
+      for (int threads : {1, 2, 3})
+        EXPECT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, threads)) << outputs << " outputs";
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Law, testing::Range(0, cut_kinds()));

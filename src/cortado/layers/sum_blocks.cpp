@@ -20,6 +20,13 @@ Box first_block(const Shape& domain, int blocks) {
   return box;
 }
 
+// The part of a parameter that a part of the domain needs: of a bias per sample, say, those of its samples.
+Box parameter_of(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
+                 int parameter, const Box& domain_box) {
+  const Box read = inputs.empty() ? Box{} : read_box(layer, inputs, outputs, 0, domain_box);
+  return layer.parameter_box(inputs, parameter, domain_box, read);
+}
+
 // A part that is the whole, or a run of samples of it.
 bool in_one_piece(const Box& part, const Box& whole, int blocks) {
   if (part == whole) return true;
@@ -38,6 +45,9 @@ int sample_blocks(const Layer& layer, std::span<const Shape> inputs, std::span<c
   for (int i = 0; i < static_cast<int>(inputs.size()); ++i)
     if (!in_one_piece(read_box(layer, inputs, outputs, i, block), read_box(layer, inputs, outputs, i, all),
                       blocks))
+      return 1;
+  for (int p = 0; p < static_cast<int>(layer.parameters(inputs).size()); ++p)
+    if (parameter_of(layer, inputs, outputs, p, block) != parameter_of(layer, inputs, outputs, p, all))
       return 1;
   for (int k = 0; k < static_cast<int>(outputs.size()); ++k)
     if (!in_one_piece(layer.output_box(inputs, outputs, k, block), Box::whole(outputs[k]), blocks)) return 1;

@@ -11,7 +11,7 @@ namespace cortado {
 // many there are, so every cut has the same ones.
 
 // Blocks of the layer's samples: the largest power of two, up to 8, that divides them. 1 where the layer's
-// samples cannot be cut, or a block does not lie in one piece of memory.
+// samples cannot be cut, a block does not lie in one piece of memory, or a parameter is one of samples.
 int sample_blocks(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs);
 
 // The same of an inner product's outputs, over which the gradient of its input is a sum; 1 of other layers.

@@ -7,7 +7,6 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/sum_tree.h"
-#include "cortado/layers/batch_norm.h"
 #include "cortado/layers/sum_blocks.h"
 
 namespace cortado {
@@ -46,6 +45,8 @@ class Check {
     return shapes;
   }
 
+  bool in_bf16() const { return strategy_->precision.value_or(network_.precision()) == Precision::bf16; }
+
   [[noreturn]] void refuse(const std::string& reason) const {
     throw UserError(
         fmt::format("reproducible: layer '{}' ({}): {}", node_->name, node_->layer->type(), reason));
@@ -69,16 +70,13 @@ class Check {
   void check_samples() const {
     const int blocks = sample_blocks(*node_->layer, inputs_, outputs_);
     const Shape domain = node_->layer->domain(inputs_, outputs_);
-    for (int i = 0; i < strategy_->config.degrees.product(); ++i)
+    for (int i = 0; i < degrees().product(); ++i)
       if (!is_node(domain_block(domain, strategy_->config, i)[0], domain[0], blocks))
-        refuse(
-            fmt::format("n = {}: its {} samples are summed in {} blocks, of which each rank needs 1, 2, 4 or "
-                        "8; use {}",
-                        degrees().n, domain[0], blocks,
-                        blocks == 1 ? "1, or an even batch"
-                                    : fmt::format("1 to {}, powers of two beside "
-                                                  "channels",
-                                                  blocks)));
+        refuse(fmt::format(
+            "n = {}: its {} samples are {} of which each rank needs 1, 2, 4 or 8 neighbours; use a "
+            "power of two up to {}{}",
+            degrees().n, domain[0], blocks > 1 ? fmt::format("{} blocks,", blocks) : "one block,", blocks,
+            blocks < 8 ? ", or a batch that 8 divides" : ""));
     for (int i = 0; i < static_cast<int>(inputs_.size()); ++i)
       if (node_->propagate_down[static_cast<size_t>(i)] &&
           shared_by_samples(*node_->layer, inputs_, outputs_, i))
@@ -89,12 +87,13 @@ class Check {
   void check_channels() const {
     const Shape domain = node_->layer->domain(inputs_, outputs_);
     const int blocks = channel_blocks(*node_->layer, inputs_, outputs_);
-    const bool of_bf16 = strategy_->precision.value_or(network_.precision()) == Precision::bf16;
-    if (of_bf16 || (blocks == 1 && !channels_stand_alone(*node_->layer)))
-      refuse(
-          fmt::format("c = {}: the gradient of its input is a sum over its {} channels, which one rank does "
-                      "not sum in blocks; cut samples",
-                      degrees().c, domain[1]));
+    if (in_bf16() || (blocks == 1 && !channels_stand_alone(*node_->layer)))
+      refuse(fmt::format(
+          "c = {}: {}; cut samples", degrees().c,
+          node_->layer->products() == Products::none
+              ? "a part of its channels may be rounded otherwise than the whole"
+              : "the gradient of its input is a sum over channels, which one rank does not sum in "
+                "blocks"));
     if (blocks == 1) return;
     for (int i = 0; i < degrees().product(); ++i)
       if (!is_node(domain_block(domain, strategy_->config, i)[1], domain[1], blocks))
@@ -118,10 +117,11 @@ class Check {
     }
   }
 
-  // A normalization and its scale round otherwise where they are one kernel than where something moves
-  // between them.
+  // Layers that one kernel may compute together have that kernel, not those of each, wherever nothing moves
+  // between them: other algorithms, which round otherwise.
   void check_chain(NodeIndex n) const {
-    if (!dynamic_cast<const BatchNorm*>(node_->layer.get()) || node_->outputs.size() != 1) return;
+    const bool by_outputs = !in_bf16() && channel_blocks(*node_->layer, inputs_, outputs_) > 1;  // never one
+    if (node_->outputs.size() != 1 || by_outputs) return;
     const auto& consumers = network_.tensors()[node_->outputs[0]].consumers;
     if (consumers.size() != 1) return;
     const auto& next = network_.nodes()[consumers[0]];
