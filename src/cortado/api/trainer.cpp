@@ -53,6 +53,7 @@ JobCut cut_of(const TrainerOptions& options) {
   return {.strategy = options.strategy.impl().name,
           .kernels = options.kernels,
           .fast_math = options.fast_math,
+          .reproducible = options.reproducible,
           .schedule = {}};
 }
 
@@ -134,11 +135,16 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
   const auto select = [this](const cortado::Network& net, const CompileOptions& compiled) {
     return select_kernels(cut_of(options), net, ranks(), compiled, options.notice);
   };
+  SolverNets nets = solver.impl().nets();
+  if (options.user_layers) {
+    nets.train.file.user_layers = options.user_layers;
+    for (SolverNet& test : nets.tests) test.file.user_layers = options.user_layers;
+  }
   return std::make_unique<cortado::Trainer>(
-      solver.impl().options(), solver.impl().nets(),
+      solver.impl().options(), nets,
       cortado::Trainer::Options{
           .reader_threads = options.reader_threads,
-          .strategy = options.strategy.impl().name_on(ranks().size()),
+          .strategy = strategy_name(cut_of(options), ranks().size()),
           .communicator = &ranks(),
           .find_strategy = [this, history = history_tensors(solver.impl().options())](
                                const cortado::Network& net) { return strategy_for(net, history); },

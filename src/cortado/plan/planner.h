@@ -71,6 +71,8 @@ struct Plan : Assignment {
   bool fits(Bytes memory) const { return memory_limit.count == 0 || memory <= memory_limit; }
 };
 
+inline constexpr int usual_frontier_points = 12;
+
 struct PlanOptions {
   Bytes memory;             // that a device may hold; 0: without a limit
   int frontier_points = 0;  // at most so many of the frontier's corners

@@ -60,6 +60,7 @@ struct Placement {
   };
 
   int ranks = 1;
+  bool reproducible = false;  // sums over ranks go in a fixed tree (base/sum_tree.h)
   IndexedVector<ValueIndex, Value> values;
   IndexedVector<OperationIndex, Operation> operations;
   IndexedVector<TensorIndex, ValueIndex> tensor_values;  // the value that holds it, each element once
@@ -73,6 +74,8 @@ struct Placement {
   std::vector<int> replicas(ParameterIndex parameter, int rank) const;
 };
 
-Placement place(const Network& network, const NodeStrategies& strategies, int ranks);
+// `reproducible`: sums over ranks go in a fixed tree; for strategies of reproducible_strategies().
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks,
+                bool reproducible = false);
 
 }  // namespace cortado

@@ -10,6 +10,13 @@
 namespace cortado {
 namespace {
 
+TaskPass task_pass_of(Pass pass) {
+  if (pass == Pass::backward_weights) return TaskPass::backward_weights;
+  return is_forward(pass) ? TaskPass::forward : TaskPass::backward;
+}
+
+}  // namespace
+
 StepPart part_of(const Step& step) {
   return std::visit(
       Overloaded{[](const steps::Compute& compute) {
@@ -22,13 +29,6 @@ StepPart part_of(const Step& step) {
                                 steps::AccumulateParameter> auto&) { return StepPart::other; }},
       step.action);
 }
-
-TaskPass task_pass_of(Pass pass) {
-  if (pass == Pass::backward_weights) return TaskPass::backward_weights;
-  return is_forward(pass) ? TaskPass::forward : TaskPass::backward;
-}
-
-}  // namespace
 
 std::string_view name_of(StepPart part) {
   constexpr std::string_view names[] = {"forward", "backward", "sync", "transfer", "update", "other"};
