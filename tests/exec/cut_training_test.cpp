@@ -415,7 +415,7 @@ TEST(CutTraining, HalvesTrainAsOnOneRank) {
 // What is made again is what was there before, to the last bit; running statistics are updated once.
 TEST(CutTraining, RecomputationChangesNothing) {
   int64_t recomputed = 0, exchanged = 0;
-  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(25); ++seed) {
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(6); ++seed) {
     const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
     const RandomStream stream{.seed = static_cast<uint64_t>(seed)};
     uint64_t drawn = 0;
@@ -434,8 +434,8 @@ TEST(CutTraining, RecomputationChangesNothing) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(recomputed, 100);
-  EXPECT_GT(exchanged, 10);
+  EXPECT_GT(recomputed, 30);
+  EXPECT_GT(exchanged, 3);
 }
 
 // Every layer's gradients by every replica, where they can be: over samples alone, and under any cut.

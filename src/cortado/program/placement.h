@@ -51,8 +51,8 @@ struct Placement {
     std::vector<Layout> reads{};  // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
     Gradients gradients = Gradients::own;
-    bool recomputed = false;  // what it makes is not kept for the backward pass but made again (recompute.h)
-    Layout domain{};          // compute: per rank, its share of the layer's domain
+    bool recomputed = false;       // what it makes is not kept for the backward pass but made again
+    Layout domain{};               // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};  // compute: per parameter and rank
     // The ranks over which this rank's sums within the layer go: those with the same channels, since each
     // channel has its own statistics; or all ranks, where the layer's output itself is a sum.

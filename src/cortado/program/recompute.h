@@ -6,12 +6,6 @@
 
 namespace cortado {
 
-// Sets Operation::recomputed of what the strategies ask for, as far as it can be: outputs that are losses,
-// that are reported, or that whole gradients of replicas are computed from are kept. What one kernel might
-// run together with an operation that is recomputed is recomputed with it, and so is what only moves its
-// outputs. place() calls it.
-void mark_recomputed(Placement& placement, const Network& network);
-
 // Operations that run again, in order, before the backward pass of `before`.
 struct Recomputation {
   OperationIndex before;

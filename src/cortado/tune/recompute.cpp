@@ -58,16 +58,21 @@ class Chooser {
     if (none_.memory <= limit) return none_;
     const Bytes arena{limit.count - beside_arena_.count};
     Seconds bound = model_->bound(arena);
-    Bytes tried = arena;
+    int64_t tried = arena.count;    // what may live at a time
+    std::optional<int64_t> chosen;  // the last limit for which there was a choice
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
-      const auto choice = model_->cheapest(tried);
-      if (!choice) break;
+      const auto choice = model_->cheapest({tried});
+      if (!choice) {
+        tried = chosen ? tried + (*chosen - tried) / 2 : model_->least().count;
+        continue;
+      }
       if (attempt == 0 && choice->cheapest && model_->is_chain()) bound = std::max(bound, choice->added);
       RecomputedStrategy found = judged(choice->works);
       found.added = choice->added;
-      found.lower_bound = bound;
+      found.lower_bound = std::min(bound, choice->added);
       if (found.memory <= limit) return found;
-      tried.count -= std::max<int64_t>(found.memory.count - limit.count, tried.count / 100);
+      chosen = tried;
+      tried -= std::max<int64_t>(found.memory.count - limit.count, tried / 100);
     }
     return std::nullopt;
   }

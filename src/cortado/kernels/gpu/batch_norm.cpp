@@ -164,7 +164,7 @@ class BatchNormKernel : public Kernel {
       for_each(a.stream, channels_, SetVariance{statistics, totals(a), count_, options_.eps});
     }
     for_each(a.stream, rows_ * channels_, Normalize{statistics, a.inputs[0], channels_, a.outputs[0]});
-    if (global_) return;
+    if (global_ || a.again) return;
     const double correction = count_ > 1 ? count_ / (count_ - 1) : 1;
     for_each(a.stream, channels_,
              UpdateRunning{statistics, a.parameters[0], a.parameters[1], a.parameters[2],

@@ -1,0 +1,79 @@
+// Limits of memory on machines that are not here.
+#include "cortado/auto/recompute.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cortado/base/error.h"
+#include "cortado/program/held_memory.h"
+
+#include "tests/plan/zoo.h"
+
+namespace cortado {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class RecomputeOnMachine : public ::testing::Test {
+ protected:
+  // Of the rank that holds most.
+  Bytes held(const Strategy& strategy) {
+    AbsentMachine absent(machine_);
+    Bytes most;
+    for (const Program& program :
+         simulate_job(net_, resolve(strategy, net_, 2, "test"), strategy.schedule, absent.simulated())
+             .programs)
+      most = std::max(most, held_memory(program, net_, 1).total());
+    return most;
+  }
+
+  const Network net_ = testing::zoo_net("u-net", 2, {1, 64, 64}, {64, 64});
+  const DeviceGraph machine_ = testing::ready_machine("layer-wise-p100", 2);
+};
+
+TEST_F(RecomputeOnMachine, KeepsCutsAndLimit) {
+  const Strategy start = built_in_strategy("spatial", net_, 2);
+  const Bytes before = held(start);
+  // Parameters, their gradients and history are most of it.
+  const Bytes limit{before.count * 97 / 100};
+  Strategy strategy = start;
+  const ScheduleChanges changes{.memory_limit = std::to_string(limit.count)};
+  EXPECT_THAT(recompute_on_machine(changes, net_, machine_, strategy, as_option),
+              StartsWith("recomputation: "));
+  EXPECT_LE(held(strategy), limit);
+  for (const auto& rule : start.rules) EXPECT_EQ(strategy.find(rule.pattern)->config, rule.layer.config);
+  Strategy unchanged = start;
+  EXPECT_EQ(recompute_on_machine({}, net_, machine_, unchanged, as_option), "");
+  EXPECT_EQ(unchanged, start);
+}
+
+TEST_F(RecomputeOnMachine, APlanThatDoesNotFitFitsWithIt) {
+  const auto with_batch = [&](int64_t) { return net_; };
+  plan::PlanRequest request{.network = net_, .batch = 2, .with_batch = with_batch};
+  const plan::Plan free = plan_recomputed(request, machine_, 1, true);
+  EXPECT_EQ(free.recomputation, "");
+  const Bytes all = held(free.strategy);
+  request.options.memory = {all.count * 97 / 100};
+  const plan::Plan plan = plan_recomputed(request, machine_, 1, true);
+  EXPECT_THAT(plan.recomputation, HasSubstr("layers computed again"));
+  EXPECT_LE(held(plan.strategy), request.options.memory);
+}
+
+TEST(ScheduleChanges, RefuseWhatDoesNotGoTogether) {
+  const auto refused = [](const ScheduleChanges& changes) {
+    try {
+      memory_limit_of(changes, as_option);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused({.recompute = "auto"}), HasSubstr("--memory-limit 2GiB"));
+  EXPECT_THAT(refused({.recompute = "all", .memory_limit = "1GiB"}), HasSubstr("goes with --recompute auto"));
+  EXPECT_THAT(refused({.memory_limit = "much"}), HasSubstr("'much' is no size"));
+  EXPECT_EQ(refused({.recompute = "auto", .memory_limit = "1GiB"}), "");
+}
+
+}  // namespace
+}  // namespace cortado
