@@ -51,6 +51,8 @@ void add_schedule_options(CLI::App& command, ScheduleChanges& o) {
                   "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
                   "and compute the whole gradients each, in place of summing gradients")
       ->delimiter(',');
+  command.add_option("--recompute", o.recompute, recompute_help);
+  command.add_option("--memory-limit", o.memory_limit, memory_limit_help);
 }
 
 void add_job_options(CLI::App& command, JobOptions& o) {
@@ -67,6 +69,10 @@ void add_job_options(CLI::App& command, JobOptions& o) {
   command.add_flag("--fast-math", o.cut.fast_math,
                    "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
                    "larger tiles");
+  command.add_flag(
+      "--reproducible", o.cut.reproducible,
+      "Get the same bits on any number of ranks and threads: sums go over fixed blocks in a fixed "
+      "tree; what cannot is refused");
   add_schedule_options(command, o.cut.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }

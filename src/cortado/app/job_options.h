@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "cortado/app/limits.h"
 #include "cortado/auto/job_cut.h"
 #include "cortado/base/command_files.h"
+#include "cortado/cli/limits.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/rank_device.h"
 

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 
@@ -47,12 +46,7 @@ void run_verify(VerifyArguments& a) {
                                   .rate = a.rate};
   const CutComparison comparison = compare_cut_training(training);
   if (job->rank() > 0) return;
-
-  for (double loss : comparison.uncut_losses) {
-    if (std::isfinite(loss)) continue;
-    throw UserError(fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate",
-                                a.rate, loss));
-  }
+  check_finite(comparison, a.rate);
   const std::string strategy = strategy_name(a.job.cut, job->size()),
                     difference = describe_difference(comparison);
   fmt::print("{}", comparison_text(comparison));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cortado/auto/recompute.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
@@ -20,14 +21,29 @@ void check_kernels(const JobCut& cut, Spelling spelled) {
                     "uses that alone where it can)",
                     spelled("fast-math"), spelled("kernels"), cut.kernels));
   if (!cut.kernels.empty()) require_kernels_named(cut.kernels, measured_kernels);
+  if (!cut.reproducible) return;
+  const std::string given = cut.fast_math         ? spelled("fast-math")
+                            : cut.kernels.empty() ? ""
+                                                  : spelled("kernels");
+  if (!given.empty())
+    throw UserError(
+        fmt::format("{}: the net alone says which kernels run, so {} has no say; give one of them",
+                    spelled("reproducible"), given));
+  if (cut.strategy == "auto")
+    throw UserError(fmt::format(
+        "{}: {} auto measures costs, and may choose cuts whose sums are not reproducible; give data, "
+        "owt or a file",
+        spelled("reproducible"), spelled("strategy")));
 }
 
 std::string strategy_name(const JobCut& cut, int ranks) {
   if (!cut.strategy.empty()) return cut.strategy;
-  return ranks > 1 ? "auto" : "single";
+  return ranks == 1 ? "single" : cut.reproducible ? "data" : "auto";
 }
 
-std::string kernels_of(const JobCut& cut) { return cut.fast_math ? fast_math : cut.kernels; }
+std::string kernels_of(const JobCut& cut) {
+  return cut.reproducible ? reproducible_kernels : cut.fast_math ? fast_math : cut.kernels;
+}
 
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
                      const JobCutMessages& messages) {
@@ -45,6 +61,11 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
     strategy = load_strategy(name, network, job.size());
   }
   apply(cut.schedule, network, strategy, as_option);
+  std::string chosen = recompute_on_job(cut.schedule, network, job, kernels_of(cut), history, strategy,
+                                        as_option, messages.notice);
+  if (chosen.empty()) return strategy;
+  chosen.pop_back();  // the line's end
+  if (job.rank() == 0 && messages.notice) messages.notice(chosen);
   return strategy;
 }
 
@@ -86,6 +107,7 @@ void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFac
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", cut.kernels});
   facts.push_back({"--fast-math", cut.fast_math ? "given" : ""});
+  facts.push_back({"--reproducible", cut.reproducible ? "given" : ""});
   static_assert(lists_all_members<ScheduleChanges>());
   for_each_field<ScheduleChanges>([&](const auto& field) {
     facts.push_back({fmt::format("--{}", field.name), word_of(cut.schedule.*field.member, Words::all)});

@@ -41,7 +41,8 @@ Selection KernelChoice::select(const Task& task) const {
 }
 
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
-  if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
+  if (!selection.kernel || (task.layers.size() > 1 && selection.implementation == "reference"))
+    return std::nullopt;
   TaskFacts facts = facts_of(*selection.kernel);
   for (size_t p = 0; p < task.parameter_gradients.size(); ++p) {
     const ParameterFormat format = selection.kernel->parameter_format(static_cast<int>(p));

@@ -21,6 +21,7 @@ struct KernelChoice {
   bool mixed_devices = false;
   bool no_other = false;  // layers that `kernels` do not know are refused
 
+  bool reproducible() const { return kernels == reproducible_kernels; }
   Selection select(const Task& task) const;
 };
 

@@ -46,6 +46,7 @@ void Executor::bind() {
     bound.arguments.stream = queue_.stream();
     bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step->scratch));
     bound.arguments.sums = reinterpret_cast<double*>(pointer(step->sums));
+    bound.arguments.again = step->again;
   }
 }
 

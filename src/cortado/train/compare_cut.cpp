@@ -428,6 +428,14 @@ CutComparison compare_cut_training(const ComparedTraining& training) {
   return comparison;
 }
 
+void check_finite(const CutComparison& comparison, double rate) {
+  for (double loss : comparison.uncut_losses) {
+    if (std::isfinite(loss)) continue;
+    throw UserError(
+        fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate", rate, loss));
+  }
+}
+
 std::string describe_difference(const CutComparison& c) {
   const std::string layer = first_different(c);
   const std::string named = "the first layer that differs is " + layer;

@@ -36,6 +36,9 @@ class Optimizer {
   // may be late: after end().
   bool defers_updates() const { return options_.clip_gradients >= 0 || sums_norms_; }
 
+  // True when norms are sums over ranks, in an order that depends on how many there are.
+  bool sums_over_ranks() const { return sum_over_ranks_ != nullptr; }
+
   // The parameter whose update was the first to meet what is not finite: of all whose gradient is not, the
   // last in the net's order, where the backward pass begins; else the first whose weights or history are not.
   struct NonFinite {
