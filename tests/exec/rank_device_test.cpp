@@ -53,13 +53,14 @@ TEST(RankDevice, RefusesGpusThatAreNotThere) {
 }
 
 TEST(RankDevice, IsThatOfItsPlaceInTheList) {
+  EXPECT_EQ((RankDevice{nullptr, {{}, {}}}).use(), "Use CPU.");
   LocalJob job(3);
   std::mutex mutex;
   job.run([&](Communicator& communicator) {
     const RankDevice mine = open_rank_device({.devices = "emulated,cpu,emulated"}, communicator, as_option);
     std::lock_guard lock(mutex);
     EXPECT_EQ(mine.runtime->host_accessible(), communicator.rank() == 1);
-    EXPECT_EQ(mine.text(), "emulated, cpu, emulated");
+    EXPECT_EQ(mine.use(), "Use emulated, cpu, emulated.");
     EXPECT_FALSE(mine.all_cpu());
   });
   job.run([&](Communicator& communicator) {

@@ -136,6 +136,8 @@ std::string RankDevice::text() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string RankDevice::use() const { return all_cpu() ? "Use CPU." : fmt::format("Use {}.", text()); }
+
 RankDevice open_rank_device(const DeviceWords& words, Communicator& job, Spelling spelled) {
   const std::vector<DeviceName> names = devices_of(words, spelled);
   const PlaceOnHost place = place_on_host(job);
