@@ -204,8 +204,7 @@ void bind_trainer(py::module_& module) {
               py::arg("strategy") = py::none(), py::arg("threads") = 0, py::arg("reader_threads") = 1,
               py::arg("kernels") = "", py::arg("fast_math") = false, py::arg("reproducible") = false,
               py::arg("keep_tensors") = false, py::arg("open_nets") = false, py::arg("launched") = false,
-              py::arg("layers") = py::none(),
-              py::arg("notice") = py::none(),
+              py::arg("layers") = py::none(), py::arg("notice") = py::none(),
               "threads: of computing; 0: as many as OpenMP gives\n"
               "kernels: only this implementation, or 'measured'; empty: the best of all\n"
               "reproducible: the same bits on any number of ranks and threads; what cannot is refused\n"

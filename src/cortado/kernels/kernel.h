@@ -30,8 +30,8 @@ struct ArgumentsOf {
   double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
   RandomStream random;                 // owner = layer name; draw per *global* element index (see Task boxes)
   bool input_gradients_first = false;  // backward() runs before backward_weights()
-  bool again = false;  // forward() repeats what it did in this iteration, and writes no parameters
-  void* stream = nullptr;              // of the GPU that all memory is of (gpu/grid.h); null: the host
+  bool again = false;      // forward() repeats what it did in this iteration, and writes no parameters
+  void* stream = nullptr;  // of the GPU that all memory is of (gpu/grid.h); null: the host
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
