@@ -5,6 +5,7 @@
 
 #include "cortado/auto/trial.h"
 #include "cortado/base/digest.h"
+#include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_machine.h"
@@ -95,12 +96,15 @@ TEST_F(ChooseStrategy, TriesNoNetThatWritesFiles) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("out.h5")));
 }
 
+// Also where one of them is another device's.
 TEST_F(ChooseStrategy, TrialsTakeAsLongAtEveryRank) {
   const Strategy data = built_in_strategy("data", net_, 2);
   std::vector<Seconds> seconds(2);
   LocalJob(2).run([&](Communicator& job) {
     JobCosts costs(job, "");
-    seconds[static_cast<size_t>(job.rank())] = try_strategy(net_, job, data, costs);
+    const auto emulated = device::make_emulated();
+    device::DeviceRuntime& mine = job.rank() == 0 ? device::host() : *emulated;
+    seconds[static_cast<size_t>(job.rank())] = try_strategy(net_, job, data, costs, mine);
   });
   EXPECT_EQ(seconds[0], seconds[1]);
   EXPECT_GT(seconds[0], Seconds{});

@@ -34,6 +34,8 @@ TEST(RankDevice, RefusesWordsThatNameNone) {
   EXPECT_THAT(refusal({.device = "cuda"}), HasSubstr("--device cuda: give cpu, gpu, or the number of one"));
   EXPECT_THAT(refusal({.device = "cpu,cpu"}), HasSubstr("--device cpu,cpu: give cpu"));
   EXPECT_THAT(refusal({.devices = "cpu,,cpu"}), HasSubstr("--devices cpu,,cpu: give a device for each rank"));
+  EXPECT_THAT(refusal({.devices = ","}), HasSubstr("--devices ,: give a device for each rank"));
+  EXPECT_THAT(refusal({.gpu = ","}), HasSubstr("--gpu ,: give all, or numbers"));
   EXPECT_THAT(refusal({.gpu = "0,x"}), HasSubstr("--gpu 0,x: give all, or numbers"));
   EXPECT_THAT(refusal({.gpu = "many", .cpu_instead = true}), HasSubstr("--gpu many: give all, or numbers"));
   EXPECT_THAT(refusal({.device = "cpu", .devices = "cpu,cpu"}),
@@ -53,13 +55,14 @@ TEST(RankDevice, RefusesGpusThatAreNotThere) {
 }
 
 TEST(RankDevice, IsThatOfItsPlaceInTheList) {
+  EXPECT_EQ((RankDevice{nullptr, {{}, {}}}).use(), "Use CPU.");
   LocalJob job(3);
   std::mutex mutex;
   job.run([&](Communicator& communicator) {
     const RankDevice mine = open_rank_device({.devices = "emulated,cpu,emulated"}, communicator, as_option);
     std::lock_guard lock(mutex);
     EXPECT_EQ(mine.runtime->host_accessible(), communicator.rank() == 1);
-    EXPECT_EQ(mine.text(), "emulated, cpu, emulated");
+    EXPECT_EQ(mine.use(), "Use emulated, cpu, emulated.");
     EXPECT_FALSE(mine.all_cpu());
   });
   job.run([&](Communicator& communicator) {

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
-# Without nvcc, clang reads the sources for GPUs with stubs of CUDA's headers: the runtime as C++, kernels/gpu as
-# nvcc would read them, once for the host and once for a GPU. Exit code 77, with the reason, where there is no clang.
-#   cuda_sources.sh PROJECT NVCC      NVCC: the compiler that builds them; empty: none
+# clang reads the sources for GPUs with stubs of CUDA's headers: the runtime as C++, kernels/gpu as nvcc would read them,
+# once for the host and once for a GPU. Exit code 77, with the reason, where there is no clang. (scripts/compile_cuda.sh
+# compiles them where nvcc is.)
+#   cuda_sources.sh PROJECT
 set -euo pipefail
-root=$1 nvcc=${2:-}
-if [[ -n $nvcc ]]; then
-  echo "the build compiles the sources for GPUs with $nvcc"
-  exit 77
-fi
+root=$1
 if ! command -v clang++ >/dev/null; then
-  echo "neither nvcc nor clang++ is installed: nobody has read the sources for GPUs"
+  echo "clang++ is not installed: nobody has read the sources for GPUs"
   exit 77
 fi
 stubs=$root/tests/cuda_stubs

@@ -11,7 +11,7 @@ namespace cortado {
 namespace {
 
 void run_device_query(const DeviceWords& words) {
-  const auto asked = devices_of(words, as_option);  // that there are such
+  devices_of(words, as_option);  // throws where there are none such
   const std::string instead = cpu_instead_notice(words, as_option), no_gpus = device::no_gpus_because();
   if (!instead.empty()) fmt::print("{}\n", instead);
   if (!no_gpus.empty()) fmt::print("{:<26}none: {}\n", "GPUs:", no_gpus);

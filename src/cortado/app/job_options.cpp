@@ -79,16 +79,12 @@ void add_job_options(CLI::App& command, JobOptions& o) {
 
 void add_device_options(CLI::App& command, DeviceWords& o) {
   command.add_option("--device", o.device,
-                     "Where every rank computes: cpu, gpu (rank by rank another one of its host) or gpu:N; "
-                     "default: cpu");
-  command.add_option(
-      "--devices", o.devices,
-      "Where the ranks of each host compute, in their order: gpu:0,gpu:1,cpu; without --ranks, "
-      "so many ranks");
+                     "Where each rank computes: cpu, gpu (its own) or gpu:N; default: cpu");
+  command.add_option("--devices", o.devices,
+                     "Where the ranks of each host compute: gpu:0,gpu:1,cpu; also: so many");
   command.add_option("--gpu", o.gpu, "Caffe's: all, or numbers as in 0,1; a rank for each");
   command.add_flag("--cpu-instead", o.cpu_instead,
-                   "Compute on the CPU where --gpu asks for a GPU that is not there; so does "
-                   "CORTADO_CPU_INSTEAD=1 in the environment");
+                   "Where --gpu asks for what is not there, take the CPU; so does CORTADO_CPU_INSTEAD=1");
 }
 
 std::unique_ptr<Communicator> join_job(JobOptions& o) {

@@ -61,7 +61,7 @@ void run_test(TestArguments& a) {
   for (const std::string& path : split_list(a.weights))
     print_passed_over(path, load_weights(path, executor, parameters));
 
-  log_line("caffe.cpp:281", "Use CPU.");
+  log_line("caffe.cpp:281", a.job.device.use());
   log_line("caffe.cpp:285", fmt::format("Running for {} iterations.", a.iterations));
   const Score result = score(executor, a.iterations, [](int batch, const std::vector<OutputValue>& values) {
     for (const OutputValue& o : values)

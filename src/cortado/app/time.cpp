@@ -150,7 +150,7 @@ void run_time(TimeArguments& a) {
   Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
   if (a.job.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
-  TimeLines lines(writes_lines(a.log_format), a.iterations);
+  TimeLines lines(writes_lines(a.log_format), a.iterations, a.job.device.use());
   const TimedRun run =
       time_iterations(executor, parameters, *job, a.iterations, !a.trace.empty() || !a.report.empty(),
                       [&](const IterationTimes& times) { lines.iteration(times); });

@@ -114,7 +114,7 @@ void print_start(const Trainer& trainer, const SolverOptions& options, const std
       "{} layers, {} parameters, solver {}, batch {}", network.nodes().size(), network.parameter_count(),
       solver_name(options.update.solver), trainer.train_net().batch_size() * options.iter_size);
   if (!lines) return log_line(our_line, fmt::format("Solving {}: {}", network.name(), size));
-  log_line("caffe.cpp:211", device.all_cpu() ? "Use CPU." : fmt::format("Use {}.", device.text()));
+  log_line("caffe.cpp:211", device.use());
   log_line(our_line, size);
   log_line("solver.cpp:56", "Solver scaffolding done.");
   log_line("caffe.cpp:249", "Starting Optimization");

@@ -43,33 +43,33 @@ bool may_take_cpu(const DeviceWords& words) {
   return words.cpu_instead || (variable != nullptr && std::string_view(variable) == "1");
 }
 
-// Caffe's words as ours: all GPUs where they are "all".
-std::vector<DeviceName> caffe_devices(const Given& given, Spelling spelled) {
+// Also where there is none: then one is named that is refused.
+std::vector<DeviceName> all_gpus() {
   std::vector<DeviceName> names;
-  if (given.value == "all") {
-    const auto count = std::max(1, static_cast<int>(device::gpus().size()));
-    for (int number = 0; number < count; ++number) names.push_back({Kind::gpu, number});
-    return names;
-  }
-  for (const std::string& number : split_list(given.value)) {
-    const auto name = device::device_named("gpu:" + number);
-    if (!name) throw UserError(given.text(spelled) + ": give all, or numbers as in 0,1");
-    names.push_back(*name);
-  }
+  const auto count = std::max(1, static_cast<int>(device::gpus().size()));
+  for (int number = 0; number < count; ++number) names.push_back({Kind::gpu, number});
   return names;
 }
 
+// Throws UserError for words that the option does not take.
+[[noreturn]] void refuse(const Given& given, Spelling spelled) {
+  throw UserError(fmt::format("{}: give {}", given.text(spelled),
+                              given.name == "gpu"      ? "all, or numbers as in 0,1"
+                              : given.name == "device" ? "cpu, gpu, or the number of one, as in gpu:1"
+                                                       : "a device for each rank of a host, as in "
+                                                         "gpu:0,gpu:1,cpu"));
+}
+
 std::vector<DeviceName> named(const Given& given, Spelling spelled) {
-  if (given.name == "gpu") return caffe_devices(given, spelled);
+  const std::vector<std::string> parts = split_list(given.value);
+  const bool whole = fmt::format("{}", fmt::join(parts, ",")) == given.value;  // no part is empty
+  if (!whole || (given.name == "device" && parts.size() > 1)) refuse(given, spelled);
+  if (given.value == "all" && given.name == "gpu") return all_gpus();
   std::vector<DeviceName> names;
   int gpus = 0;
-  for (const std::string& word : split_list(given.value)) {
-    const auto name = device::device_named(word);
-    if (!name || (given.name == "device" && !names.empty()))
-      throw UserError(fmt::format("{}: {}", given.text(spelled),
-                                  given.name == "device"
-                                      ? "give cpu, gpu, or the number of one, as in gpu:1"
-                                      : "give a device for each rank of a host, as in gpu:0,gpu:1,cpu"));
+  for (const std::string& word : parts) {
+    const auto name = device::device_named(given.name == "gpu" ? "gpu:" + word : word);
+    if (!name) refuse(given, spelled);
     names.push_back(*name);
     if (given.name == "devices" && name->kind == Kind::gpu && name->number < 0) names.back().number = gpus++;
   }
@@ -135,6 +135,8 @@ std::string RankDevice::text() const {
   for (const DeviceName& name : of_ranks) names.push_back(name.text());
   return fmt::format("{}", fmt::join(names, ", "));
 }
+
+std::string RankDevice::use() const { return all_cpu() ? "Use CPU." : fmt::format("Use {}.", text()); }
 
 RankDevice open_rank_device(const DeviceWords& words, Communicator& job, Spelling spelled) {
   const std::vector<DeviceName> names = devices_of(words, spelled);

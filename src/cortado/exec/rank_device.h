@@ -33,6 +33,7 @@ struct RankDevice {
   bool all_cpu() const;
   bool mixed() const;        // devices of several kinds
   std::string text() const;  // "gpu:0, gpu:1, cpu", by rank
+  std::string use() const;   // "Use gpu:0, gpu:1, cpu."; "Use CPU.", as Caffe says it, where all ranks do
 };
 // Opens this rank's device. All ranks call it. Throws UserError as devices_of(), and where a host has another
 // number of ranks than devices.

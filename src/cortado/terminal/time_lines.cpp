@@ -14,12 +14,13 @@ Seconds passes(const IterationTimes& times) { return times.step - times.update; 
 
 }  // namespace
 
-TimeLines::TimeLines(bool lines, int iterations) : lines_(lines), iterations_(iterations) {
+TimeLines::TimeLines(bool lines, int iterations, const std::string& use)
+    : lines_(lines), iterations_(iterations) {
   if (!lines_) {
     line_.draw("warming up");
     return;
   }
-  log_line("caffe.cpp:347", "Use CPU.");
+  log_line("caffe.cpp:347", use);
   log_line("caffe.cpp:369", "*** Benchmark begins ***");
   log_line("caffe.cpp:370", fmt::format("Testing for {} iterations.", iterations));
 }

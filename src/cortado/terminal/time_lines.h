@@ -12,7 +12,8 @@ namespace cortado {
 // line. Times of an iteration are those of its forward and backward pass, without the update.
 class TimeLines {
  public:
-  TimeLines(bool lines, int iterations);
+  // `use`: says on what is computed.
+  TimeLines(bool lines, int iterations, const std::string& use);
   void iteration(const IterationTimes& times);
   // Prints Caffe's averages: of each layer of the network, of the passes and of all. A layer that a kernel
   // runs with the one before it has no time of its own; such layers are named.

@@ -1,5 +1,7 @@
 #include "cortado/layers/accuracy.h"
 
+#include <limits>
+
 #include "cortado/kernels/accuracy_counts.h"
 #include "cortado/kernels/gpu/classes.h"
 #include "cortado/kernels/gpu/gpu.h"
@@ -20,7 +22,7 @@ struct AccuracyTerm {
     const int label = of.of(labels, row);
     if (column == 1) return label >= 0;
     const float* scores = x + row * extent;
-    double zero = label == RowClasses::wrong ? scores[0] / 0.0F - scores[0] / 0.0F : 0;
+    double zero = label == RowClasses::wrong ? std::numeric_limits<float>::quiet_NaN() : 0;
     int64_t as_good = 0;
     for (int64_t k = 0; k < extent; ++k) {
       zero += scores[k] * 0;

@@ -1,6 +1,6 @@
 #include "cortado/kernels/gpu/passes.h"
 
-#include <fmt/format.h>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -41,8 +41,9 @@ struct UpdateElement {
 
 void sum(void* stream, float* target, std::span<const float* const> terms, int64_t count) {
   if (terms.size() > most_pointers)
-    throw UserError(fmt::format("a GPU does not add up {} gradients of one tensor, only {}", terms.size(),
-                                most_pointers));
+    throw UserError("a GPU does not add up " + std::to_string(terms.size()) +
+                    " gradients of one tensor, only " +
+                    std::to_string(most_pointers));  // nvcc does not take fmt's checked formats
   const std::vector<const float*> all(terms.begin(), terms.end());
   for_each(stream, count, AddElement{pointers<const float>(all), target});
 }
