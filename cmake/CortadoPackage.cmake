@@ -1,4 +1,5 @@
-# Debian packages, by `cpack` (scripts/package.sh): cortado, and where libraries are shared libcortado-dev.
+# Debian packages, by `cpack` (scripts/package.sh): cortado, where libraries are shared libcortado-dev, and where the Python
+# module is built python3-cortado, whose folder CORTADO_PYTHON_DIR must then be that of Debian's packages.
 set(CORTADO_LEVEL_BUILDS "" CACHE STRING "Builds for other processors, whose libraries packages have besides (scripts/portable.sh)")
 
 set(CPACK_GENERATOR DEB)
@@ -14,6 +15,7 @@ set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_COMPONENT_CORTADO_GROUP command)
 set(CPACK_COMPONENT_LIBRARIES_GROUP command)
 set(CPACK_COMPONENT_DEV_GROUP dev)
+set(CPACK_COMPONENT_PYTHON_GROUP python)
 # Of this build all components, of the others those that CPACK_COMPONENTS_LEVELS names.
 set(CPACK_COMPONENTS_ALL cortado)
 set(CPACK_COMPONENTS_LEVELS libraries)
@@ -23,6 +25,9 @@ if(BUILD_SHARED_LIBS)
   foreach(build ${CORTADO_LEVEL_BUILDS})
     list(APPEND CPACK_INSTALL_CMAKE_PROJECTS "${build};cortado;LEVELS;/")
   endforeach()
+endif()
+if(CORTADO_PYTHON_FOUND)
+  list(APPEND CPACK_COMPONENTS_ALL python)
 endif()
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -49,6 +54,16 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_COMPONENT_DEV_DESCRIPTION "This package has the headers of Cortado's library. Programs that link it train,
 plan and simulate convolutional networks as the command does. CMake's
 find_package(cortado) and pkg-config find it.")
+if(CORTADO_PYTHON_FOUND)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-cortado)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  math(EXPR next "${Python3_VERSION_MINOR}+1")
+  set(python_versions "python3 (>= 3.${Python3_VERSION_MINOR}~), python3 (<< 3.${next}~)")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "cortado (= ${PROJECT_VERSION}), ${python_versions}, python3-numpy, python3-protobuf")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-pil")
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "This package has the Python module cortado, which trains, plans and simulates
+convolutional networks, and cortado.caffe, which has pycaffe's names.")
+endif()
 
 # Debian's policy asks each package for these.
 find_program(CORTADO_GZIP gzip)
@@ -61,11 +76,9 @@ if(CORTADO_GZIP)
   set(changelog "cortado (${PROJECT_VERSION}) unstable; urgency=medium\n\n  * Cortado ${PROJECT_VERSION}.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
   file(WRITE ${PROJECT_BINARY_DIR}/debian/changelog "${changelog}")
   execute_process(COMMAND ${CORTADO_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)
-  foreach(package cortado libcortado-dev)
-    set(component cortado)
-    if(package STREQUAL libcortado-dev)
-      set(component dev)
-    endif()
+  set(packages cortado libcortado-dev python3-cortado)
+  set(components cortado dev python)
+  foreach(package component IN ZIP_LISTS packages components)
     install(FILES ${PROJECT_BINARY_DIR}/debian/changelog.gz DESTINATION share/doc/${package} COMPONENT ${component})
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/${package} RENAME copyright COMPONENT ${component})
   endforeach()

@@ -16,6 +16,8 @@ read -ra levels <<<"${LEVELS:-v2 v3 v4}"
 scripts/install.sh
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+python=()
+[[ $prefix == --build ]] && python=(-DCORTADO_PYTHON_DIR=lib/python3/dist-packages)  # where Debian's packages have theirs
 others=
 for level in "${levels[@]:1}"; do others+="${others:+;}$PWD/build/portable-$level"; done
 for level in "${levels[@]}"; do
@@ -25,7 +27,7 @@ for level in "${levels[@]}"; do
   else
     place=(-DCORTADO_LIBRARY_FOLDER="lib/cortado/glibc-hwcaps/x86-64-$level")
   fi
-  cmake --preset release -B "$build" -DCORTADO_ARCH="x86-64-$level" -DBUILD_SHARED_LIBS=ON "${launcher[@]}" "${place[@]}" >/dev/null
+  cmake --preset release -B "$build" -DCORTADO_ARCH="x86-64-$level" -DBUILD_SHARED_LIBS=ON "${launcher[@]}" "${place[@]}" "${python[@]}" >/dev/null
   cmake --build "$build"
 done
 [[ $prefix == --build ]] && exit 0

@@ -13,6 +13,7 @@ namespace py = pybind11;
 
 void bind_errors(py::module_& module);
 void bind_machine(py::module_& module);
+void bind_layers(py::module_& module);
 void bind_network(py::module_& module);
 void bind_solver(py::module_& module);
 void bind_strategy(py::module_& module);

@@ -3,19 +3,12 @@
 #include "cortado/api/error.h"
 
 #include "src/arrays.h"
+#include "src/held.h"
 
 namespace cortado::python {
 namespace {
 
 using api::BatchRequest;
-
-// A Python object that threads without the interpreter's lock may copy and drop.
-std::shared_ptr<const py::object> shared(py::object object) {
-  return {new py::object(std::move(object)), [](const py::object* held) {
-            const py::gil_scoped_acquire lock;
-            delete held;
-          }};
-}
 
 // The tops of a request by name, as arrays on its memory.
 py::dict tops_of(const BatchRequest& request) {
@@ -39,7 +32,7 @@ py::dict request_of(const BatchRequest& request) {
 
 // Calls `function(request)`; what it returns, one array a top, is copied into the tops.
 api::FillBatch fill_by(py::object function) {
-  return [function = shared(std::move(function))](BatchRequest& request) {
+  return [function = held(std::move(function))](BatchRequest& request) {
     const py::gil_scoped_acquire lock;
     const py::object filled = (*function)(request_of(request));
     if (filled.is_none()) return;

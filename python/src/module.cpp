@@ -5,6 +5,7 @@ PYBIND11_MODULE(_cortado, module) {
   module.doc() = "The classes of cortado/api/cortado.h";
   bind_errors(module);
   bind_machine(module);
+  bind_layers(module);
   bind_network(module);
   bind_solver(module);
   bind_strategy(module);

@@ -1,7 +1,7 @@
 #include "cortado/api/network.h"
 
 #include "src/arrays.h"
-#include "src/bindings.h"
+#include "src/layers.h"
 
 namespace cortado::python {
 namespace {
@@ -10,15 +10,16 @@ using api::Network;
 using api::NetworkOptions;
 
 NetworkOptions options_of(api::Phase phase, int level, std::vector<std::string> stages, int64_t batch,
-                          std::string input_shape, std::vector<std::string> sources,
-                          api::Precision precision) {
+                          std::string input_shape, std::vector<std::string> sources, api::Precision precision,
+                          py::object layers) {
   return {.phase = phase,
           .level = level,
           .stages = std::move(stages),
           .batch = batch,
           .input_shape = std::move(input_shape),
           .sources = std::move(sources),
-          .precision = precision};
+          .precision = precision,
+          .user_layers = layers_by(std::move(layers))};
 }
 
 py::dict shapes_of(const std::vector<api::NamedShape>& named) {
@@ -50,7 +51,7 @@ void def_reader(Class& network, const char* name, const char* text, Make make, A
                      py::arg("level") = 0, py::arg("stages") = std::vector<std::string>{},
                      py::arg("batch") = 0, py::arg("input_shape") = "",
                      py::arg("sources") = std::vector<std::string>{},
-                     py::arg("precision") = api::Precision::f32);
+                     py::arg("precision") = api::Precision::f32, py::arg("layers") = py::none());
 }
 
 }  // namespace
@@ -65,21 +66,27 @@ void bind_network(py::module_& module) {
   py::class_<Network> network(module, "Network",
                               "A network of a Caffe prototxt. A value: copies share what never changes.");
   def_reader(
-      network, "from_file", "Reads a model file. UserError names file, line and field.",
+      network, "from_file",
+      "Reads a model file. UserError names file, line and field.\n\n"
+      "layers: function(dict) makes a layer of type Python, an object as cortado.caffe.Layer is; the dict "
+      "has name, "
+      "module, layer, param_str, phase. None: there are none",
       [](const std::string& path, api::Phase phase, int level, std::vector<std::string> stages, int64_t batch,
-         std::string input_shape, std::vector<std::string> sources, api::Precision precision) {
-        return Network::from_file(path, options_of(phase, level, std::move(stages), batch,
-                                                   std::move(input_shape), std::move(sources), precision));
+         std::string input_shape, std::vector<std::string> sources, api::Precision precision,
+         py::object layers) {
+        return Network::from_file(path,
+                                  options_of(phase, level, std::move(stages), batch, std::move(input_shape),
+                                             std::move(sources), precision, std::move(layers)));
       },
       py::arg("path"));
   def_reader(
       network, "from_text", "The same of a model file's text.",
       [](const std::string& text, const std::string& name, api::Phase phase, int level,
          std::vector<std::string> stages, int64_t batch, std::string input_shape,
-         std::vector<std::string> sources, api::Precision precision) {
+         std::vector<std::string> sources, api::Precision precision, py::object layers) {
         return Network::from_text(text,
                                   options_of(phase, level, std::move(stages), batch, std::move(input_shape),
-                                             std::move(sources), precision),
+                                             std::move(sources), precision, std::move(layers)),
                                   name);
       },
       py::arg("text"), py::arg("name_in_errors") = "net");

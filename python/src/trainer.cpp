@@ -1,6 +1,8 @@
 #include "cortado/api/trainer.h"
 
 #include "src/arrays.h"
+#include "src/held.h"
+#include "src/layers.h"
 #include "src/training.h"
 
 namespace cortado::python {
@@ -21,28 +23,27 @@ namespace {
 
 std::function<void(const std::string&)> notice_by(py::object function) {
   if (function.is_none()) return {};
-  const std::shared_ptr<const py::object> held(new py::object(std::move(function)), [](const py::object* of) {
+  return [function = held(std::move(function))](const std::string& line) {
     const py::gil_scoped_acquire lock;
-    delete of;
-  });
-  return [held](const std::string& line) {
-    const py::gil_scoped_acquire lock;
-    (*held)(line);
+    (*function)(line);
   };
 }
 
 std::unique_ptr<Training> training_of(const api::Solver& solver, const ArrayData* data,
                                       const api::Strategy* strategy, int threads, int reader_threads,
-                                      const std::string& kernels, bool fast_math, bool keep_tensors,
-                                      bool open_nets, bool launched, py::object notice) {
+                                      const std::string& kernels, bool fast_math, bool reproducible,
+                                      bool keep_tensors, bool open_nets, bool launched, py::object layers,
+                                      py::object notice) {
   api::TrainerOptions options{.job = launched ? api::Job::launched() : api::Job(),
                               .strategy = strategy ? *strategy : api::Strategy(),
                               .threads = threads,
                               .reader_threads = reader_threads,
                               .kernels = kernels,
                               .fast_math = fast_math,
+                              .reproducible = reproducible,
                               .keep_tensors = keep_tensors,
                               .open_nets = open_nets,
+                              .user_layers = layers_by(std::move(layers)),
                               .notice = notice_by(std::move(notice))};
   return std::make_unique<Training>(solver, data ? *data : ArrayData{}, options);
 }
@@ -201,13 +202,16 @@ void bind_trainer(py::module_& module) {
       "after the iteration at hand.");
   trainer.def(py::init(&training_of), py::arg("solver"), py::arg("data") = py::none(), py::kw_only(),
               py::arg("strategy") = py::none(), py::arg("threads") = 0, py::arg("reader_threads") = 1,
-              py::arg("kernels") = "", py::arg("fast_math") = false, py::arg("keep_tensors") = false,
-              py::arg("open_nets") = false, py::arg("launched") = false, py::arg("notice") = py::none(),
+              py::arg("kernels") = "", py::arg("fast_math") = false, py::arg("reproducible") = false,
+              py::arg("keep_tensors") = false, py::arg("open_nets") = false, py::arg("launched") = false,
+              py::arg("layers") = py::none(), py::arg("notice") = py::none(),
               "threads: of computing; 0: as many as OpenMP gives\n"
               "kernels: only this implementation, or 'measured'; empty: the best of all\n"
+              "reproducible: the same bits on any number of ranks and threads; what cannot is refused\n"
               "keep_tensors: every tensor and gradient can be read, at the price of their memory\n"
               "open_nets: net() and test_net() are there, at the price of memory and speed\n"
               "launched: this process is one of the ranks that mpiexec, mpirun or srun started\n"
+              "layers: makes layers of type Python, as of Network.from_file\n"
               "notice: called with lines that are worth knowing, on any thread");
   bind_training(trainer);
   bind_values(trainer);

@@ -13,7 +13,7 @@
 namespace cortado {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 DeviceGraph two_devices(std::vector<CollectiveTime> sums = {}) {
   Node node;
@@ -152,7 +152,7 @@ TEST(MeasuredCosts, UpdatesGoByTheMeasuredOne) {
   EXPECT_EQ(costs.update(half, 0).count, 0.25);
 }
 
-class TaskTimesFile : public testing::Test {
+class TaskTimesFile : public ::testing::Test {
  protected:
   TaskTimesFile() {
     times_.add("a", {.forward = {0.1}, .backward_weights = {1.0 / 3}, .backward = {1e-7}});
@@ -201,7 +201,7 @@ TEST_F(TaskTimesFile, OfElsewhereOrBrokenIsRefused) {
   EXPECT_THAT(refusal(with("\"version\": 2", "\"version\": 1")), HasSubstr("version: 1 is not supported"));
   EXPECT_THAT(refusal(with("cortado-task-times", "cortado-strategy")), HasSubstr("is not a task times file"));
   EXPECT_THAT(refusal(with("0.1", "-0.1")), HasSubstr("tasks[0].forward_seconds: -0.1 is negative"));
-  EXPECT_THAT(refusal(with("0.1", "1e999")), Not(testing::IsEmpty()));
+  EXPECT_THAT(refusal(with("0.1", "1e999")), Not(::testing::IsEmpty()));
   EXPECT_THAT(refusal(with("0.1", "\"0.1\"")),
               HasSubstr("tasks[0].forward_seconds: \"0.1\" is not a number"));
   EXPECT_THAT(refusal(with("\"task\": \"a\"", "\"task\": 1")), HasSubstr("tasks[0].task: 1 is not a text"));

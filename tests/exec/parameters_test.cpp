@@ -104,5 +104,21 @@ TEST(ParameterStore, ALaterNetWithAnotherSliceHasACopy) {
   EXPECT_THROW(store.add(net, {{}, {}}, 5), InternalError) << "the whole of what is held in part";
 }
 
+// A net that is made anew, with other shapes or by others' parameters, takes the copies that are there.
+TEST(ParameterStore, CopiesAreReused) {
+  const Network net = small_net();
+  const testing::TestDevice device;
+  ParameterStore store(device);
+  const auto first = store.add(net, {{}, {}}, 5);
+  const auto copies = store.add(net, {reversed(144), {}}, 5);
+  const size_t entries = store.entries().size();
+  EXPECT_EQ(entries, first.size() + 1);
+  for (int made = 0; made < 3; ++made) {
+    EXPECT_EQ(store.add(net, {reversed(144), {}}, 5), copies);
+    EXPECT_EQ(store.add(net, {{}, {}}, 5), first);
+  }
+  EXPECT_EQ(store.entries().size(), entries);
+}
+
 }  // namespace
 }  // namespace cortado

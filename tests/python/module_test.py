@@ -544,6 +544,26 @@ class Stopping(Case):
             trainer.step(10_000)
         self.assertEqual(trainer.iteration, 2)
 
+    def test_what_was_raised_does_not_come_back(self):
+        trainer = cortado.Trainer(lenet_solver(), lenet_data())
+        raised = []
+
+        def fails_once(row):
+            if not raised:
+                raised.append(ZeroDivisionError("once"))
+                raise raised[0]
+
+        trainer.observe(iteration=fails_once)
+        with self.assertRaises(ZeroDivisionError):
+            trainer.step(3)
+        self.assertTrue(trainer.step(3))
+        self.assertEqual(trainer.iteration, 4)
+        with self.assertRaises(cortado.UserError):  # of this call, not the one before
+            trainer.tensor("nothing")
+        seen = weakref.ref(raised.pop())
+        gc.collect()
+        self.assertIsNone(seen())  # nobody keeps it
+
     def test_a_stop_may_be_asked_for(self):
         trainer = cortado.Trainer(lenet_solver(), lenet_data())
         trainer.observe(iteration=lambda row: row["number"] == 1 and trainer.request_stop())
@@ -564,6 +584,43 @@ class Stopping(Case):
         del trainer
         gc.collect()
         self.assertIsNone(gone())
+
+
+class Memory(Case):
+    NET = """layer { name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2 } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }"""
+
+    def resident(self):
+        """KiB of this process."""
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
+
+    def growth(self, make, times):
+        """KiB that the process has grown by, after the first makings have brought what stays."""
+        for number in range(times):
+            if number == times // 2:
+                before = self.resident()
+            make()
+        return self.resident() - before
+
+    def test_a_thousand_trainers_leave_nothing(self):
+        network = cortado.Network.from_text(self.NET)
+        kept = []
+
+        def make(leak=0):
+            trainer = cortado.Trainer(cortado.Solver(network, base_lr=0.1), threads=1)
+            trainer.observe(iteration=lambda row: None)
+            trainer.step(1)
+            kept.append(bytearray(leak))
+
+        self.assertLess(self.growth(make, 1000), 1024)
+        self.assertGreater(self.growth(lambda: make(8192), 500), 1024)  # it would be seen
+
+    def test_nets_leave_nothing(self):
+        network = cortado.Network.from_text(self.NET, phase=cortado.Phase.test)
+        self.assertLess(self.growth(lambda: cortado.Net(network, threads=1).forward(), 600), 1024)
 
 
 if __name__ == "__main__":

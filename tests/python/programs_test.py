@@ -50,19 +50,73 @@ print(caffe.Net("spec.prototxt", caffe.TEST).forward()["pool"].shape)
 """
 
 
+# The tutorial of multilabel classification: a data layer in a module of its own.
+LAYERS = """
+import caffe
+import numpy as np
+
+class MultilabelData(caffe.Layer):
+    def setup(self, bottom, top):
+        self.params = eval(self.param_str)
+        self.batch = self.params["batch_size"]
+        self.random = np.random.RandomState(0)
+        top[0].reshape(self.batch, 3, 6, 6)
+        top[1].reshape(self.batch, 2)
+
+    def forward(self, bottom, top):
+        for itt in range(self.batch):
+            labels = self.random.randint(0, 2, 2)
+            image = self.random.normal(0, 0.1, (3, 6, 6))
+            image[0] += labels[0]
+            image[2] += labels[1]
+            top[0].data[itt, ...] = image
+            top[1].data[itt, ...] = labels
+
+    def reshape(self, bottom, top):
+        pass
+
+    def backward(self, top, propagate_down, bottom):
+        pass
+"""
+MULTILABEL = """
+import caffe
+from caffe import layers as L, params as P
+
+n = caffe.NetSpec()
+n.data, n.label = L.Python(module="multilabel_layers", layer="MultilabelData", ntop=2, param_str=str(dict(batch_size=8)))
+n.score = L.InnerProduct(n.data, num_output=2, weight_filler=dict(type="xavier"))
+n.loss = L.SigmoidCrossEntropyLoss(n.score, n.label)
+with open("net.prototxt", "w") as f:
+    f.write(str(n.to_proto()))
+with open("solver.prototxt", "w") as f:
+    f.write('train_net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" momentum: 0.9')
+solver = caffe.SGDSolver("solver.prototxt")
+for itt in range(4):
+    solver.step(10)
+    right = ((solver.net.blobs["score"].data > 0) == (solver.net.blobs["label"].data > 0)).mean()
+print("right", right)
+"""
+
+
 class Programs(Case):
-    def test_runs_as_it_is(self):
-        self.write("net.prototxt", LENET)
-        self.write("solver.prototxt", 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" test_iter: 1 test_interval: 100')
-        file = self.write("program.py", PROGRAM)
+    def run_program(self, text):
         import cortado
 
         folder = pathlib.Path(cortado.__file__).parent
         path = os.pathsep.join([str(folder.parent), str(folder / "programs")])
-        done = subprocess.run(
-            [sys.executable, "-B", file], cwd=self.folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120
-        )
+        program = [sys.executable, "-B", self.write("program.py", text)]
+        done = subprocess.run(program, cwd=self.folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_multilabel(self):
+        self.write("multilabel_layers.py", LAYERS)
+        self.assertGreaterEqual(float(self.run_program(MULTILABEL).stdout.split("right ")[1]), 0.9)
+
+    def test_runs_as_it_is(self):
+        self.write("net.prototxt", LENET)
+        self.write("solver.prototxt", 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" test_iter: 1 test_interval: 100')
+        done = self.run_program(PROGRAM)
         self.assertIn("('conv1', (8, 6, 10, 10))", done.stdout)
         self.assertTrue(done.stdout.endswith("(2, 3, 4, 4)\n"), done.stdout)
         self.assertTrue((self.folder / "net.gv").exists())

@@ -12,7 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 PUBLIC = "cortado/api/"
-BESIDES = {"cortado/base/error.h"}  # installed with them
+BESIDES = {"cortado/base/error.h", "cortado/layers/user_layer.h"}  # installed with them
 
 
 def includes(text):

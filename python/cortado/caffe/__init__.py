@@ -10,6 +10,7 @@ from .proto.caffe_pb2 import TEST, TRAIN
 from . import draw, io, proto
 from .classifier import Classifier
 from .detector import Detector
+from .layer import Layer
 from .net import Net
 from .net_spec import NetSpec, layers, params, to_proto
 from .settings import set_device, set_mode_cpu, set_mode_gpu, set_random_seed
@@ -26,7 +27,7 @@ from .solver import (
 
 def layer_type_list():
     """Types of layers that a net may have."""
-    return _layer_types()
+    return sorted([*_layer_types(), "Python"])
 
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "AdamSolver",
     "Classifier",
     "Detector",
+    "Layer",
     "Net",
     "NesterovSolver",
     "NetSpec",

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _cortado
 from . import settings
+from .layer import by_import
 from .proto import caffe_pb2
 from .window import Pane, everywhere
 
@@ -155,7 +156,11 @@ class Net:
             raise TypeError("give Net(file, phase, level=0, stages=None, weights=None) or Net(file, weights, phase)")
         phase = _cortado.Phase.train if options["phase"] == caffe_pb2.TRAIN else _cortado.Phase.test
         network = _cortado.Network.from_file(
-            str(network_file), phase=phase, level=options.get("level", 0), stages=list(options.get("stages") or [])
+            _text(network_file),
+            phase=phase,
+            level=options.get("level", 0),
+            stages=list(options.get("stages") or []),
+            layers=by_import,
         )
         seed = {} if settings.seed is None else {"seed": settings.seed}
         self._open(_cortado.Net(network, **seed))

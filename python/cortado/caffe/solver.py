@@ -7,6 +7,7 @@ from google.protobuf import text_format
 
 from .. import _cortado
 from . import settings
+from .layer import by_import
 from .net import Net
 from .proto import caffe_pb2
 
@@ -35,7 +36,7 @@ class Solver:
             solver.set("random_seed", settings.seed)
         hdf5 = self.param.snapshot_format == caffe_pb2.SolverParameter.HDF5
         solver.override(snapshot_format="hdf5" if hdf5 else "caffe")
-        self._trainer = _cortado.Trainer(solver, None, open_nets=True, notice=log.warning)
+        self._trainer = _cortado.Trainer(solver, None, open_nets=True, layers=by_import, notice=log.warning)
         self.net = Net._of(self._trainer.net())
         self.test_nets = [Net._of(self._trainer.test_net(index)) for index in range(self._trainer.test_nets)]
         self._callbacks = []

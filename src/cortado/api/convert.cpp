@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iterator>
-#include <memory>
 
 #include "cortado/base/error.h"
 #include "cortado/net/net_file.h"
@@ -16,6 +15,7 @@
 #include "cortado/train/load_without_data.h"
 #include "cortado/train/safetensors.h"
 #include "cortado/train/snapshot.h"
+#include "cortado/train/torchvision.h"
 
 namespace cortado::api {
 namespace {
@@ -34,14 +34,13 @@ onnx::ImportOptions import_options(const std::string& model, const FromOnnxOptio
   return result;
 }
 
+using Values = IndexedVector<ParameterIndex, std::vector<float>>;
+
 // A net of phase TEST with its weights.
 struct WeightedNet {
   LoadedNetwork loaded;
-  Weights weights;
-  WeightMatch match;
+  Values values;
   std::vector<std::string> notices;
-
-  std::vector<float> values(ParameterIndex p) const { return match.of_parameter[p]->values; }
 };
 
 LoadedNetwork test_net(const std::string& net, const ToOnnxOptions& options,
@@ -56,22 +55,40 @@ LoadedNetwork test_net(const std::string& net, const ToOnnxOptions& options,
 }
 
 // Throws UserError where the file lacks weights of the net.
-std::unique_ptr<WeightedNet> read_weighted(const std::string& net, const std::string& weights,
-                                           const ToOnnxOptions& options) {
-  std::vector<std::string> notices;
-  LoadedNetwork loaded = test_net(net, options, notices);
-  auto result = std::make_unique<WeightedNet>(WeightedNet{std::move(loaded), {}, {}, std::move(notices)});
-  const Network& network = result->loaded.network;
-  if (network.parameters().empty()) return result;
-  if (weights.empty()) throw UserError(fmt::format("{}: its layers have weights; give them, too", net));
-  result->weights = read_any_weights(weights, network);
-  result->match = match_weights(network, result->weights, weights, same_name_of(weights));
-  if (!result->match.unmatched_layers.empty())
+Values read_values(const Network& network, const std::string& net, const std::string& path,
+                   std::vector<std::string>& notices) {
+  const Weights weights = read_any_weights(path, network);
+  const WeightMatch match = match_weights(network, weights, path, same_name_of(path));
+  if (!match.unmatched_layers.empty())
     throw UserError(
-        fmt::format("{}: has no weights of layer '{}' of {}; give those that this net was trained to",
-                    weights, result->match.unmatched_layers[0], net));
-  for (const std::string& layer : result->match.unused_layers)
-    result->notices.push_back(fmt::format("{}: layer '{}' is not in {}", weights, layer, net));
+        fmt::format("{}: has no weights of layer '{}' of {}; give those that this net was trained to", path,
+                    match.unmatched_layers[0], net));
+  for (const std::string& layer : match.unused_layers)
+    notices.push_back(fmt::format("{}: layer '{}' is not in {}", path, layer, net));
+  Values values;
+  for (const Blob* blob : match.of_parameter) values.push_back(blob->values);
+  return values;
+}
+
+Values read_torchvision(const Network& network, const TorchvisionNames& names, const SafetensorsFile& file,
+                        const std::string& path, std::vector<std::string>& notices) {
+  FromTorchvision read = from_torchvision(network, names, file, path);
+  check_finite(collect_weights(network, [&](ParameterIndex p) { return read.values[p]; }), path);
+  if (!read.passed_over.empty())
+    notices.push_back(fmt::format("{}: {} tensors are of layers that net '{}' has not ({})", path,
+                                  read.passed_over.size(), network.name(), read.passed_over[0]));
+  return std::move(read.values);
+}
+
+WeightedNet read_weighted(const std::string& net, const std::string& weights, const ToOnnxOptions& options) {
+  std::vector<std::string> notices;
+  WeightedNet result{test_net(net, options, notices), {}, {}};
+  const Network& network = result.loaded.network;
+  if (!network.parameters().empty()) {
+    if (weights.empty()) throw UserError(fmt::format("{}: its layers have weights; give them, too", net));
+    result.values = read_values(network, net, weights, notices);
+  }
+  result.notices = std::move(notices);
   return result;
 }
 
@@ -80,8 +97,55 @@ SafetensorsFile tensors_of(const WeightedNet& net) {
   file.metadata = {{"format", "pt"}};
   const Network& network = net.loaded.network;
   for (ParameterIndex p : indices(network.parameters()))
-    file.tensors.push_back({network.parameters()[p].name, network.parameters()[p].spec.shape, net.values(p)});
+    file.tensors.push_back({network.parameters()[p].name, network.parameters()[p].spec.shape, net.values[p]});
   return file;
+}
+
+bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
+
+void write_weights(const WeightedNet& net, const std::string& output) {
+  const Network& network = net.loaded.network;
+  const auto values = [&](ParameterIndex p) { return net.values[p]; };
+  if (output.ends_with(".caffemodel")) {
+    write_caffemodel(output, net.loaded.net, collect_weights(network, values));
+  } else if (output.ends_with(".h5")) {
+    write_weights_hdf5(output, collect_weights(network, values, /*once=*/true));
+  } else if (is_safetensors(output)) {
+    write_safetensors(output, tensors_of(net));
+  } else {
+    throw UserError(
+        fmt::format("{}: weights are written as .caffemodel, .h5 or .safetensors; name it so", output));
+  }
+}
+
+// Whether it has a tensor that only torchvision calls so.
+bool has_names_of(const SafetensorsFile& file, const TorchvisionNames& names) {
+  return std::ranges::any_of(file.tensors, [&](const auto& tensor) {
+    return std::ranges::find(names.of_parameter, tensor.name) != names.of_parameter.end();
+  });
+}
+
+Converted convert_torchvision(const std::string& net, const std::string& weights, const std::string& output,
+                              const ToOnnxOptions& options) {
+  std::vector<std::string> notices;
+  WeightedNet made{test_net(net, options, notices), {}, {}};
+  const Network& network = made.loaded.network;
+  const TorchvisionNames names = torchvision_names(network);
+  SafetensorsFile read;
+  if (is_safetensors(weights)) read = read_safetensors(weights, OtherTypes::passed_over);
+  if (has_names_of(read, names)) {
+    made.values = read_torchvision(network, names, read, weights, notices);
+    write_weights(made, output);
+  } else {
+    if (!is_safetensors(output))
+      throw UserError(
+          fmt::format("{} has no tensors called as torchvision's, and {} can have none: weights of "
+                      "torchvision are .safetensors",
+                      weights, output));
+    made.values = read_values(network, net, weights, notices);
+    write_safetensors(output, to_torchvision(network, names, made.values));
+  }
+  return {{output}, std::move(notices)};
 }
 
 }  // namespace
@@ -104,31 +168,21 @@ Converted from_onnx(const std::string& model, const std::string& prefix, const F
 
 Converted to_onnx(const std::string& net, const std::string& weights, const std::string& output,
                   const ToOnnxOptions& options) {
-  const std::unique_ptr<WeightedNet> read = read_weighted(net, weights, options);
+  WeightedNet read = read_weighted(net, weights, options);
   onnx::ExportedModel exported =
-      onnx::export_network(read->loaded.network, [&](ParameterIndex p) { return read->values(p); });
+      onnx::export_network(read.loaded.network, [&](ParameterIndex p) { return read.values[p]; });
   onnx::write_model(output, exported.model);
-  Converted converted{{output}, std::move(read->notices)};
+  Converted converted{{output}, std::move(read.notices)};
   std::ranges::move(exported.notices, std::back_inserter(converted.notices));
   return converted;
 }
 
 Converted convert_weights(const std::string& net, const std::string& weights, const std::string& output,
-                          const ToOnnxOptions& options) {
-  const std::unique_ptr<WeightedNet> read = read_weighted(net, weights, options);
-  const Network& network = read->loaded.network;
-  const auto values = [&](ParameterIndex p) { return read->values(p); };
-  if (output.ends_with(".caffemodel")) {
-    write_caffemodel(output, read->loaded.net, collect_weights(network, values));
-  } else if (output.ends_with(".h5")) {
-    write_weights_hdf5(output, collect_weights(network, values, /*once=*/true));
-  } else if (output.ends_with(".safetensors")) {
-    write_safetensors(output, tensors_of(*read));
-  } else {
-    throw UserError(
-        fmt::format("{}: weights are written as .caffemodel, .h5 or .safetensors; name it so", output));
-  }
-  return {{output}, std::move(read->notices)};
+                          const ToOnnxOptions& options, TensorNames names) {
+  if (names == TensorNames::torchvision) return convert_torchvision(net, weights, output, options);
+  WeightedNet read = read_weighted(net, weights, options);
+  write_weights(read, output);
+  return {{output}, std::move(read.notices)};
 }
 
 }  // namespace cortado::api

@@ -35,9 +35,15 @@ struct ToOnnxOptions {
 Converted to_onnx(const std::string& net, const std::string& weights, const std::string& output,
                   const ToOnnxOptions& options = {});
 
+// What the tensors of a .safetensors file are called. torchvision: as in the state_dict of torchvision's net,
+// for nets of the model zoo that it has, too.
+enum class TensorNames { layers, torchvision };
+
 // Writes weights of a net in the format that the name of `output` says: .caffemodel, .h5 or .safetensors.
-// Throws UserError: another ending, weights of another net.
+// With `names` of torchvision, `weights` or `output` is a .safetensors file of such names; of two, it is
+// `weights` where that has them. Throws UserError: another ending, weights of another net, a net whose layers
+// are not called as the zoo's.
 Converted convert_weights(const std::string& net, const std::string& weights, const std::string& output,
-                          const ToOnnxOptions& options = {});
+                          const ToOnnxOptions& options = {}, TensorNames names = TensorNames::layers);
 
 }  // namespace cortado::api

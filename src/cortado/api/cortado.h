@@ -6,6 +6,7 @@
 #include "cortado/api/data.h"
 #include "cortado/api/error.h"
 #include "cortado/api/job.h"
+#include "cortado/api/layer.h"
 #include "cortado/api/machine.h"
 #include "cortado/api/net.h"
 #include "cortado/api/network.h"

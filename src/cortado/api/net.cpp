@@ -51,6 +51,17 @@ bool reshape_input(NetFile& file, const std::string& blob, const Shape& shape) {
   return found;
 }
 
+// One object for each layer, however often the net is made anew.
+MakeUserLayer kept_by_name(const MakeUserLayer& make) {
+  if (!make) return {};
+  const auto kept = std::make_shared<std::map<std::string, std::shared_ptr<UserLayer>>>();
+  return [make, kept](const UserLayerText& text) {
+    std::shared_ptr<UserLayer>& layer = (*kept)[text.name];
+    if (!layer) layer = make(text);
+    return layer;
+  };
+}
+
 }  // namespace
 
 Net::Impl::Impl(const Network& of, const Data& said, const NetOptions& asked)
@@ -61,6 +72,7 @@ Net::Impl::Impl(const Network& of, const Data& said, const NetOptions& asked)
       network(of),
       phase(of.impl().options.phase) {
   options.threads = threads_of(options.threads);
+  file.user_layers = kept_by_name(file.user_layers);
   if (file.net.layer_size() == 0)
     throw UserError(
         "a net is made of a network that was read from a file or a text; this one is a trainer's");

@@ -25,6 +25,7 @@ Network network_of(NetFile file, const NetworkOptions& options) {
              {.batch = static_cast<int>(options.batch),
               .sources = options.sources,
               .precision = precision_of(options.precision)});
+  file.user_layers = options.user_layers;
   return Network(std::make_shared<const Network::Impl>(std::move(file), std::move(state), options));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/api/layer.h"
 #include "cortado/api/tensor.h"
 
 namespace cortado::api {
@@ -22,6 +23,7 @@ struct NetworkOptions {
   std::string input_shape{};  // of a sample where the data are not at hand: "3x224x224", "1x64x64,64x64"
   std::vector<std::string> sources{};  // "PATH" or "LAYER=PATH": data in place of what the file names
   Precision precision = Precision::f32;
+  MakeUserLayer user_layers{};  // makes layers of type Python, one rank; null: there are none
 };
 
 // Types of Caffe's layers that can be in a network, in alphabetical order.

@@ -9,6 +9,7 @@
 
 #include "cortado/api/data.h"
 #include "cortado/api/job.h"
+#include "cortado/api/layer.h"
 #include "cortado/api/net.h"
 #include "cortado/api/network.h"
 #include "cortado/api/solver.h"
@@ -23,10 +24,12 @@ struct TrainerOptions {
   Strategy strategy{};  // over the ranks of the job
   int threads = 0;      // compute threads of this rank; 0: as many as OpenMP gives the calling thread
   int reader_threads = 1;
-  std::string kernels{};      // only this implementation, or "measured"; empty: the best of all
-  bool fast_math = false;     // kernels with larger rounding errors, too
-  bool keep_tensors = false;  // every tensor and gradient can be read, at the price of their memory
-  bool open_nets = false;     // net() and test_net() are there, at the price of memory and speed; one rank
+  std::string kernels{};        // only this implementation, or "measured"; empty: the best of all
+  bool fast_math = false;       // kernels with larger rounding errors, too
+  bool reproducible = false;    // the same bits on any number of ranks and threads; what cannot is refused
+  bool keep_tensors = false;    // every tensor and gradient can be read, at the price of their memory
+  bool open_nets = false;       // net() and test_net() are there, at the price of memory and speed; one rank
+  MakeUserLayer user_layers{};  // makes layers of type Python, one rank; null: as the Solver's Network says
   std::function<void(const std::string&)> notice{};  // a line that is worth knowing; any thread
 };
 

@@ -7,12 +7,13 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/limits.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
+#include "cortado/cli/choice_option.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
+#include "cortado/cli/limits.h"
 #include "cortado/cli/number_option.h"
 
 namespace cortado {
@@ -23,6 +24,7 @@ struct ConvertArguments {
   int level = 0;
   int batch = 0;
   bool loss = false;
+  api::TensorNames names = api::TensorNames::layers;
 };
 
 bool ends_in(const std::string& name, const char* ending) { return name.ends_with(ending); }
@@ -59,10 +61,12 @@ api::Converted convert_net(const ConvertArguments& a) {
   const api::ToOnnxOptions options{
       .level = a.level, .stages = split_list(a.stages), .batch = a.batch, .input_shape = a.input_shape};
   return ends_in(a.output, ".onnx") ? api::to_onnx(a.input, a.weights, a.output, options)
-                                    : api::convert_weights(a.input, a.weights, a.output, options);
+                                    : api::convert_weights(a.input, a.weights, a.output, options, a.names);
 }
 
 void run_convert(const ConvertArguments& a) {
+  if (a.names != api::TensorNames::layers && (ends_in(a.input, ".onnx") || ends_in(a.output, ".onnx")))
+    throw UserError("--layout is for weights of a net as .caffemodel, .h5 or .safetensors; leave it out");
   const api::Converted converted = ends_in(a.input, ".onnx") ? convert_from_onnx(a) : convert_net(a);
   for (const std::string& notice : converted.notices) fmt::print("Note: {}\n", printable(notice));
   for (const std::string& file : converted.files) fmt::print("Wrote {}\n", file);
@@ -88,6 +92,8 @@ Command add_convert_command(CLI::App& app) {
                       "Shape of a sample, 3x224x224, where the file leaves it open or has another");
   command->add_flag("--loss", a->loss,
                     "Of an ONNX model: write PREFIX_train_val.prototxt, too, with data layers and a loss");
+  add_choice(*command, "--layout", a->names, {{"torchvision", api::TensorNames::torchvision}},
+             "Whose names a .safetensors file has that is read or else written; default: our own");
   add_number(*command, "--level", a->level, INT_MIN, INT_MAX, "Of a net: level of its state");
   command->add_option("--stage", a->stages, "Of a net: stages of its state: a,b");
   command->footer(

@@ -5,8 +5,10 @@
 #include "cortado/app/job_options.h"
 #include "cortado/app/messages.h"
 #include "cortado/app/model_options.h"
+#include "cortado/auto/recompute.h"
 #include "cortado/auto/sweep_on_machine.h"
 #include "cortado/base/command_files.h"
+#include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/choice_option.h"
@@ -16,7 +18,6 @@
 #include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/job_costs.h"
-#include "cortado/plan/plan_on_machine.h"
 #include "cortado/report/net_report.h"
 #include "cortado/report/plan_report.h"
 #include "cortado/report/sweep_report.h"
@@ -33,7 +34,7 @@ struct PlanArguments {
   int devices = 0;
   double memory_gib = 0;  // 0: as the machine says
   int history = 1;
-  bool frontier = false;
+  bool frontier = false, recompute = false;
   std::string command_line;
 };
 
@@ -65,7 +66,8 @@ CommandFiles files_of(const PlanArguments& a) {
 }
 
 // Plans for the ranks of this job, by costs measured on them.
-void plan_here(const PlanArguments& a) {
+void plan_here(PlanArguments& a) {
+  if (a.recompute) throw UserError("--recompute: of machines that are not here; train has --memory-limit");
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
@@ -77,7 +79,7 @@ void plan_here(const PlanArguments& a) {
   if (job->rank() == 0) report_plan(a, loaded.network, costs.machine(), plan);
 }
 
-void run_plan(const PlanArguments& a) {
+void run_plan(PlanArguments& a) {
   if (a.machine == "local" && a.sweep.empty()) return plan_here(a);
   files_of(a).check();
   const DeviceGraph whole = load_machine(a.machine);
@@ -98,7 +100,8 @@ void run_plan(const PlanArguments& a) {
     return fmt::print("{}",
                       write_sweep({sweep_on_machine(request, machine, a.sweep), page_origin(a.command_line)},
                                   {.json = a.json, .csv = a.csv, .page = a.report}));
-  report_plan(a, loaded.network, machine, plan::plan_on_machine(request, whole, machine.devices()));
+  const plan::Plan plan = plan_recomputed(request, whole, machine.devices(), a.recompute);
+  report_plan(a, loaded.network, machine, plan);
 }
 
 }  // namespace
@@ -126,6 +129,7 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
       ->check(accepted_by(plan::checked_dimensions));
   add_number(*command, "--memory", a->memory_gib, 1e-6, 1e6,
              "GiB that a device may hold; default: as the machine says, of the smallest device");
+  command->add_flag("--recompute", a->recompute, plan_recompute_help);
   add_number(*command, "--history", a->history, 1, 2,
              "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta, 1 for the "
              "others");

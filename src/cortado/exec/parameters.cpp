@@ -6,7 +6,9 @@
 #include "cortado/base/error.h"
 #include "cortado/base/finite.h"
 #include "cortado/device/host_view.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/layers/filler.h"
+#include "cortado/layers/user_defined.h"
 
 namespace cortado {
 namespace {
@@ -40,6 +42,22 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
   return text;
 }
 
+// Programs give the parameters of their layers first values. `first`: of the entries that are new.
+void take_first_values(ParameterStore& store, const Network& network, const ParameterEntries& entries,
+                       EntryIndex first) {
+  for (const Network::Node& node : network.nodes()) {
+    const auto* layer = dynamic_cast<const UserDefined*>(node.layer.get());
+    if (layer == nullptr) continue;
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      const EntryIndex entry = entries[node.parameters[i]];
+      const bool declares = &network.nodes()[network.parameters()[node.parameters[i]].declared_by] == &node;
+      if (declares && entry >= first && store.original(entry) == entry)
+        store.set(entry, layer->code().parameters.at(i)->values());
+    }
+  }
+  store.refresh();
+}
+
 }  // namespace
 
 ParameterEntries ParameterStore::add(const Network& network,
@@ -59,6 +77,7 @@ ParameterEntries ParameterStore::add(const Network& network,
   for (ParameterIndex parameter : gradient_order) entries_in_order.push_back(entries[parameter]);
   allocate(first, entries_in_order);
   fill(first, seed);
+  take_first_values(*this, network, entries, first);
   return entries;
 }
 
@@ -180,7 +199,7 @@ void ParameterStore::to_canonical(EntryIndex index, const float* own, float* can
   if (entry.format.to_canonical) {
     entry.format.to_canonical(own, canonical);
   } else {
-    std::copy_n(own, entry.canonical_size(), canonical);
+    arrays::copy(canonical, own, entry.canonical_size());
   }
 }
 
@@ -193,8 +212,9 @@ void ParameterStore::from_canonical(EntryIndex index, const float* canonical, fl
   }
 }
 
-std::vector<float> ParameterStore::canonical(EntryIndex entry) const {
-  std::vector<float> values(entries_[entry].canonical_size());
+std::vector<float> ParameterStore::canonical(EntryIndex entry, std::vector<float> memory) const {
+  std::vector<float> values = std::move(memory);
+  values.resize(entries_[entry].canonical_size());
   if (entries_[entry].held) {
     const device::HostView own(*device_, entries_[entry].value, entries_[entry].elements);
     to_canonical(entry, own.values().data(), values.data());

@@ -55,8 +55,15 @@ DeclaredNet declare_net(const NetFile& file, const caffe::NetState& state) {
     caffe::LayerParameter& layer = *kept.net.mutable_layer(i);
     if (layer.name().empty()) layer.set_name(fmt::format("{}{}", layer.type(), i));
     if (!layer.has_phase()) layer.set_phase(state.phase());
-    declared.layers.push_back(declare_layer(layer, kept.where(i)));
-    declared.layers.back().name = names.next(layer.name());
+    const std::string name = names.next(layer.name());
+    MakeUserLayer make;
+    if (file.user_layers)
+      make = [&](UserLayerText text) {
+        text.name = name;
+        return file.user_layers(text);
+      };
+    declared.layers.push_back(declare_layer(layer, kept.where(i), make));
+    declared.layers.back().name = name;
     if (file.net.force_backward()) force_backward(declared.layers.back());
   }
   declared.net = std::move(kept.net);

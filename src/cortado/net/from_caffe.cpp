@@ -7,6 +7,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
+#include "cortado/layers/user_defined.h"
 #include "cortado/net/caffe/conversions.h"
 
 namespace cortado {
@@ -34,7 +35,26 @@ const std::map<std::string_view, LayerType>& known_types() {
                               type.size() < 100 ? did_you_mean(type, supported_layer_types()) : ""));
 }
 
-LayerPtr convert(const caffe::LayerParameter& layer) {
+LayerPtr user_defined(const caffe::LayerParameter& layer, const MakeUserLayer& make) {
+  const caffe::PythonParameter& p = layer.python_param();
+  if (p.layer().empty()) throw UserError("needs python_param { module: \"...\" layer: \"...\" }");
+  std::shared_ptr<UserLayer> code = make({.name = layer.name(),
+                                          .module = p.module(),
+                                          .layer = p.layer(),
+                                          .parameters = p.param_str(),
+                                          .is_training = layer.phase() == caffe::TRAIN});
+  if (!code)
+    throw UserError(fmt::format("the program has no layer '{}' of module '{}'; name one that it has",
+                                p.layer(), p.module()));
+  std::vector<bool> in_place;
+  for (int i = 0; i < layer.top_size(); ++i)
+    in_place.push_back(i < layer.bottom_size() && layer.bottom(i) == layer.top(i));
+  return std::make_shared<UserDefined>(UserDefinedOptions{p.module(), p.layer(), p.param_str()},
+                                       std::move(code), std::move(in_place));
+}
+
+LayerPtr convert(const caffe::LayerParameter& layer, const MakeUserLayer& user_layers) {
+  if (layer.type() == "Python" && user_layers) return user_defined(layer, user_layers);
   const auto known = known_types().find(layer.type());
   if (known == known_types().end() || !known->second.convert) refuse_type(layer.type());
   return known->second.convert(layer);
@@ -77,7 +97,8 @@ std::map<std::string_view, std::string_view> refused_layer_types() {
   return reasons;
 }
 
-LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceLocation& where) {
+LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceLocation& where,
+                               const MakeUserLayer& user_layers) {
   check_names(layer, where);
   LayerDeclaration declaration;
   declaration.name = declaration.file_name = layer.name();
@@ -89,7 +110,7 @@ LayerDeclaration declare_layer(const caffe::LayerParameter& layer, const SourceL
         where.text(), layer.name()));
   }
   try {
-    declaration.layer = convert(layer);
+    declaration.layer = convert(layer, user_layers);
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: layer '{}': {}", where.text(), layer.name(), error.what()));
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cortado/layers/user_layer.h"
 #include "cortado/net/network.h"
 #include "cortado/proto/caffe.pb.h"
 
@@ -19,6 +20,7 @@ struct NetFile {
   std::vector<std::string> warnings = {};          // what has no effect, a line each, for the user
   std::vector<std::string> shapeless_inputs = {};  // `input` without a shape, which a network needs
   Precision precision = Precision::f32;            // that its networks compute in; no file says it
+  MakeUserLayer user_layers = {};                  // makes layers of type Python; null: there are none
 
   SourceLocation where(int layer) const { return {path, layer_lines[layer]}; }
 };

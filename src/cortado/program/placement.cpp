@@ -5,7 +5,9 @@
 
 #include "cortado/base/error.h"
 #include "cortado/layers/bias.h"
+#include "cortado/layers/user_defined.h"
 #include "cortado/parallel/layer_cut.h"
+#include "cortado/program/recompute.h"
 
 namespace cortado {
 namespace {
@@ -16,9 +18,10 @@ using Value = Placement::Value;
 
 class Placer {
  public:
-  Placer(const Network& network, const NodeStrategies& strategies, int ranks)
+  Placer(const Network& network, const NodeStrategies& strategies, int ranks, bool reproducible)
       : network_(network), strategies_(strategies) {
     placement_.ranks = ranks;
+    placement_.reproducible = reproducible;
     placement_.tensor_values.assign(network.tensors().size(), ValueIndex());
     placement_.report_values.assign(network.tensors().size(), ValueIndex());
     placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
@@ -32,6 +35,7 @@ class Placer {
 
   Placement run() {
     for (NodeIndex n : indices(network_.nodes())) {
+      require_one_rank(network_.nodes()[n]);
       if (network_.nodes()[n].layer->is_source())
         place_source(n);
       else
@@ -42,6 +46,14 @@ class Placer {
   }
 
  private:
+  void require_one_rank(const Network::Node& node) const {
+    if (placement_.ranks > 1 && dynamic_cast<const UserDefined*>(node.layer.get()))
+      throw UserError(
+          fmt::format("{}: layer '{}': a program computes it, whole: nobody knows how to cut it over {} "
+                      "ranks; train on one rank",
+                      node.where.text(), node.name, placement_.ranks));
+  }
+
   Layout nowhere() const { return Layout(static_cast<size_t>(placement_.ranks)); }
 
   std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
@@ -132,12 +144,13 @@ class Placer {
   }
 
   // The value in which ranks hold `needed` of a tensor: the one that owns it, or a copy that consumers with
-  // equal needs share, so that it travels once.
+  // equal needs share, so that it travels once. Reproducible gradients of consumers are not added before they
+  // are summed over ranks: each consumer has a copy of its own.
   ValueIndex value_with(TensorIndex tensor, const Layout& needed, NodeIndex node) {
     const ValueIndex owned = placement_.tensor_values[tensor];
     if (in_place(placement_.values[owned].layout, needed)) return owned;
     for (ValueIndex copy : copies_[tensor]) {
-      if (placement_.values[copy].layout == needed) return copy;
+      if (placement_.values[copy].layout == needed && !placement_.reproducible) return copy;
     }
     const OperationIndex operation = add_movement(Operation::Kind::copy, node, owned);
     const ValueIndex value =
@@ -354,8 +367,10 @@ std::vector<int> Placement::replicas(ParameterIndex parameter, int rank) const {
   return ranks;
 }
 
-Placement place(const Network& network, const NodeStrategies& strategies, int ranks) {
-  return Placer(network, strategies, ranks).run();
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks, bool reproducible) {
+  Placement placement = Placer(network, strategies, ranks, reproducible).run();
+  mark_recomputed(placement, network);
+  return placement;
 }
 
 }  // namespace cortado

@@ -20,7 +20,7 @@ TaskPass task_pass_of(Pass pass) {
 StepPart part_of(const Step& step) {
   return std::visit(
       Overloaded{[](const steps::Compute& compute) {
-                   return is_forward(compute.pass) ? StepPart::forward : StepPart::backward;
+                   return is_forward(compute.pass) && !compute.again ? StepPart::forward : StepPart::backward;
                  },
                  [](const OneOf<steps::Exchange, steps::SumStatistics> auto&) { return StepPart::transfer; },
                  [](const steps::MovesParameters auto&) { return StepPart::sync; },

@@ -37,6 +37,7 @@ struct OpenFile {
   std::ifstream stream;
   Json header;
   uint64_t data_begin = 0, data_size = 0;
+  OtherTypes others = OtherTypes::refused;
 
   [[noreturn]] void refuse(const std::string& fault) const {
     throw DamagedFile(fmt::format("{}: not a sound safetensors file: {}", path, fault));
@@ -116,7 +117,17 @@ struct TensorEntry {
   std::string name;
   Shape shape;
   uint64_t begin = 0, end = 0;
+  bool is_f32 = true;
 };
+
+// Bytes of an element of a type of the format; 0: there is no such type.
+uint64_t bytes_of_type(const Json& name) {
+  static const std::map<std::string, uint64_t, std::less<>> types = {
+      {"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4}, {"F16", 2},
+      {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+  const auto found = name.is_string() ? types.find(name.get_ref<const std::string&>()) : types.end();
+  return found == types.end() ? 0 : found->second;
+}
 
 std::string_view bytes_of(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
 
@@ -129,13 +140,15 @@ TensorEntry tensor_entry(const OpenFile& file, const std::string& name, const Js
   refuse_unless(json.is_object() && json.contains("dtype") && json.contains("shape") &&
                     json.contains("data_offsets") && json.size() == 3,
                 "needs dtype, shape and data_offsets and nothing else");
-  refuse_unless(json["dtype"] == "F32", "its dtype is not F32; convert it to float32");
+  const uint64_t element = bytes_of_type(json["dtype"]);
+  refuse_unless(json["dtype"] == "F32" || (file.others == OtherTypes::passed_over && element > 0),
+                "its dtype is not F32; convert it to float32");
   const Json &shape = json["shape"], &offsets = json["data_offsets"];
   refuse_unless(shape.is_array() && shape.size() <= Shape::max_rank,
                 "shape is no array of at most 8 extents");
   refuse_unless(offsets.is_array() && offsets.size() == 2 && is_count(offsets[0]) && is_count(offsets[1]),
                 "data_offsets are not two byte counts");
-  TensorEntry entry{name, {}, offsets[0].get<uint64_t>(), offsets[1].get<uint64_t>()};
+  TensorEntry entry{name, {}, offsets[0].get<uint64_t>(), offsets[1].get<uint64_t>(), json["dtype"] == "F32"};
   refuse_unless(entry.begin <= entry.end && entry.end <= file.data_size, "data_offsets lie outside the file");
   uint64_t elements = 1;
   for (const Json& extent : shape) {
@@ -145,7 +158,7 @@ TensorEntry tensor_entry(const OpenFile& file, const std::string& name, const Js
     elements *= value;
     entry.shape.append(static_cast<int64_t>(value));
   }
-  refuse_unless(entry.end - entry.begin == elements * sizeof(float), "data_offsets do not fit the shape");
+  refuse_unless(entry.end - entry.begin == elements * element, "data_offsets do not fit the shape");
   return entry;
 }
 
@@ -205,12 +218,14 @@ std::map<std::string, std::string> read_safetensors_metadata(const std::string& 
   return metadata_of(open_safetensors(path));
 }
 
-SafetensorsFile read_safetensors(const std::string& path) {
+SafetensorsFile read_safetensors(const std::string& path, OtherTypes others) {
   const bool checked = check_checksum(path);
   OpenFile file = open_safetensors(path);
+  file.others = others;
   SafetensorsFile result{{}, metadata_of(file)};
   if (!checked && result.metadata.contains(SafetensorsFile::checksum_key)) refuse_damaged(path);
   for (const TensorEntry& entry : tensor_entries(file)) {
+    if (!entry.is_f32) continue;
     std::vector<float> values((entry.end - entry.begin) / sizeof(float));
     file.stream.seekg(static_cast<std::streamoff>(file.data_begin + entry.begin));
     file.stream.read(reinterpret_cast<char*>(values.data()),

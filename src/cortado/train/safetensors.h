@@ -30,8 +30,10 @@ struct SafetensorsFile {
 
 // Throws UserError naming the file and the fault: not there, types other than F32; DamagedFile: truncated, a
 // checksum that does not fit, a header that is no JSON or has doubled names, offsets that do not tile the
-// data exactly.
-SafetensorsFile read_safetensors(const std::string& path);
+// data exactly. `others`: what to do with tensors of other types than F32, such as PyTorch's counts of
+// batches.
+enum class OtherTypes { refused, passed_over };
+SafetensorsFile read_safetensors(const std::string& path, OtherTypes others = OtherTypes::refused);
 
 // The JSON header's metadata alone, without reading the tensors.
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path);
