@@ -246,10 +246,10 @@ TEST(MachineFile, RefusesWithFileKeyValueAndRemedy) {
       {one_node(""), "nodes[0].devices: is empty; give a list of one device or more"},
       {one_node("3"),
        "nodes[0].devices[0]: 3 is not an object; its keys are count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight, price_per_hour"},
       {one_node(R"({"gflop": 1})"),
        "nodes[0].devices[0]: there is no key \"gflop\"; did you mean 'gflops'? (known: count, name, gflops, "
-       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight)"},
+       "memory_bandwidth_gb_per_s, memory_gib, task_overhead_us, instruction_set, weight, price_per_hour)"},
       {one_node(R"({"gflops": -4.5})"),
        "nodes[0].devices[0].gflops: -4.5 is negative; give the device's peak of float32 in GFLOP/s"},
       {one_node(R"({"gflops": 0})"),
