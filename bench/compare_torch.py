@@ -4,10 +4,12 @@
     bench/compare_torch.py --cortado build/cortado
     bench/compare_torch.py --cortado build/cortado --models resnet-50 --rounds 5 --out report/compare
     bench/compare_torch.py --cortado build/cortado --precision bf16
+    bench/compare_torch.py --cortado build/cortado --models resnet-50 lenet --batch 1 --inference --iterations 30
 
 In every round each contender runs once, so that a machine that changes its speed changes it for all of them:
 `cortado time`, and PyTorch contiguous and channels_last, each as installed and tuned (jemalloc preloaded, never
-giving memory back); in bf16 by autocast and, tuned, with weights in bf16, too. Ratios are taken within a round; their
+giving memory back); in bf16 by autocast and, tuned, with weights in bf16, too. With --batch or --inference TorchScript, tuned, is a
+contender, too. Ratios are taken within a round; their
 median is the result. Peak memory is the largest resident set the process ever had. Without --cortado, only PyTorch
 is measured. `--out NAME` writes NAME.md and NAME.json. Needs Debian's python3-torch, python3-torchvision and, for
 tuning, libjemalloc2.
@@ -30,7 +32,8 @@ BATCHES = {"alexnet": 64, "vgg-a": 16, "vgg-16": 16, "resnet-50": 16, "inception
 USUAL = list(BATCHES)  # what is compared when no nets are named
 BATCHES |= {"vgg-16-bn": 16, "resnet-18": 16, "resnext-50-32x4d": 16, "squeezenet-1.1": 16,
             "mobilenet-v2": 16, "mnasnet-1.0": 16, "resnet-20": 128, "resnet-110": 128,
-            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16, "shufflenet-v2-x1.0": 16}
+            "efficientnet-b0": 16, "regnet-y-1.6gf": 16, "googlenet-bn": 16, "shufflenet-v2-x1.0": 16,
+            "lenet": 64, "cifar10_quick": 100}
 SHAPES = {model: ("--input-shape", shape) for shape, models in {
     "3x32x32": ("cifar10_quick", "cifar10_full", "resnet-20", "resnet-110"), "1x28x28": ("lenet",)}.items()
     for model in models}  # of nets whose files name a database
@@ -39,6 +42,7 @@ TUNING = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_de
 CORTADO = "cortado"
 TUNED = ("contiguous, tuned", "channels_last, tuned")
 CONVERTED = ("contiguous, converted, tuned", "channels_last, converted, tuned")  # weights in bf16, too
+SCRIPTED = ("contiguous, scripted, tuned", "channels_last, scripted, tuned")
 INSTALLED = ("contiguous, as installed", "channels_last, as installed")
 
 
@@ -59,22 +63,28 @@ def run(command, environment=None):
         return output.read(), usage.ru_maxrss / 1024
 
 
+def batch_of(model, arguments):
+    return arguments.batch or BATCHES[model]
+
+
 def common(model, arguments):
-    return ["--batch", str(BATCHES[model]), "--iterations", str(arguments.iterations),
+    return ["--batch", str(batch_of(model, arguments)), "--iterations", str(arguments.iterations),
             "--threads", str(arguments.threads), "--precision", arguments.precision]
 
 
 def time_cortado(program, model, arguments):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "time.json"
-        _, peak = run([program, "time", "--model", MODELS / model / "train_val.prototxt", "--json", path,
-                       *SHAPES.get(model, ()), *common(model, arguments)])
+        file = "deploy.prototxt" if arguments.inference else "train_val.prototxt"
+        shape = () if arguments.inference else SHAPES.get(model, ())
+        _, peak = run([program, "time", "--model", MODELS / model / file, "--json", path, *shape, *common(model, arguments)])
         times = json.loads(path.read_text())
     return {"step_seconds": times["step_seconds"], "percent_of_peak": times.get("percent_of_peak"), "peak_mib": peak}
 
 
 def tuned(arguments):
-    return TUNED + (CONVERTED if arguments.precision == "bf16" else ())
+    return (TUNED + (CONVERTED if arguments.precision == "bf16" else ())
+            + (SCRIPTED if arguments.batch or arguments.inference else ()))
 
 
 def time_torch(variant, model, arguments):
@@ -82,8 +92,9 @@ def time_torch(variant, model, arguments):
     environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
     if variant.startswith("channels_last"):
         command.append("--channels-last")
-    if "converted" in variant:
-        command.append("--converted")
+    command += [f"--{way}" for way in ("converted", "scripted") if way in variant]
+    if arguments.inference:
+        command.append("--inference")
     if variant in tuned(arguments):
         environment |= {"LD_PRELOAD": arguments.jemalloc, "MALLOC_CONF": TUNING}
     output, peak = run(command, environment)
@@ -107,8 +118,8 @@ def measure(model, arguments):
                 del results[contender]
                 continue
             results[contender].append(result)
-            print(f"{model:14} round {number + 1}  {contender:28} {result['step_seconds']:8.3f} s/step "
-                  f"{BATCHES[model] / result['step_seconds']:8.2f} images/s {result['peak_mib']:7.0f} MiB",
+            print(f"{model:14} round {number + 1}  {contender:28} {result['step_seconds']:8.4f} s/step "
+                  f"{batch_of(model, arguments) / result['step_seconds']:8.2f} images/s {result['peak_mib']:7.0f} MiB",
                   file=sys.stderr, flush=True)
     return results
 
@@ -124,17 +135,20 @@ def best(results, variants):
 
 def summarize(model, results, arguments):
     """One row of the table: medians, and medians of the ratios taken round by round."""
-    row = {"model": model, "batch": BATCHES[model]}
+    batch = batch_of(model, arguments)
+    row = {"model": model, "batch": batch}
     for label, variants in (("tuned", tuned(arguments)), ("installed", INSTALLED)):
+        if not any(v in results for v in variants):
+            raise Failed(f"{model}: PyTorch failed in every way that is {label}")
         variant = best(results, variants)
         row[label] = {"variant": variant,
-                      "images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[variant]),
+                      "images_per_second": batch / median(r["step_seconds"] for r in results[variant]),
                       "peak_mib": median(r["peak_mib"] for r in results[variant])}
         if CORTADO in results:
             row[label]["ratio"] = median(theirs["step_seconds"] / ours["step_seconds"]
                                          for theirs, ours in zip(results[variant], results[CORTADO], strict=True))
     if CORTADO in results:
-        row[CORTADO] = {"images_per_second": BATCHES[model] / median(r["step_seconds"] for r in results[CORTADO]),
+        row[CORTADO] = {"images_per_second": batch / median(r["step_seconds"] for r in results[CORTADO]),
                         "peak_mib": median(r["peak_mib"] for r in results[CORTADO])}
         peaks = [r["percent_of_peak"] for r in results[CORTADO]]
         row[CORTADO]["percent_of_peak"] = None if None in peaks else median(peaks)
@@ -172,6 +186,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cortado", help="the program to compare; without it only PyTorch is measured")
     parser.add_argument("--models", nargs="+", choices=BATCHES, default=USUAL)
+    parser.add_argument("--batch", type=int, help="in place of the one that each net has here")
+    parser.add_argument("--inference", action="store_true", help="forward passes without gradients")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=5, help="timed steps of each contender in each round")
     parser.add_argument("--threads", type=int, default=2)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Times training steps of a torchvision model in PyTorch: float32 or, with --precision bf16, autocast to bfloat16 or
 (--converted) all of it in bfloat16, weights and updates too; SGD with momentum and weight decay, dropout as the model has
-it, random data that stays in memory.
+it, random data that stays in memory. With --inference, forward passes without gradients. --scripted runs the model as
+TorchScript (traced; frozen for inference). PyTorch 1.13 has no gradient of ReLU6 in bfloat16: there it is written as a clamp.
 
 Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
 wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
@@ -16,7 +17,7 @@ import time
 import torch
 import torchvision.models as tv
 
-from cifar_resnet import cifar_resnet
+from small_nets import cifar10_quick, cifar_resnet, lenet
 
 MODELS = {
     "alexnet": tv.alexnet,
@@ -38,9 +39,24 @@ MODELS = {
     "shufflenet-v2-x1.0": tv.shufflenet_v2_x1_0,
     "resnet-20": lambda: cifar_resnet(3),
     "resnet-110": lambda: cifar_resnet(18),
+    "lenet": lenet,
+    "cifar10_quick": cifar10_quick,
 }
-# Extent of the images and number of classes, where they are not ImageNet's usual ones.
-INPUTS = {"inception-v3": (299, 1000), "resnet-20": (32, 10), "resnet-110": (32, 10)}
+# Shape of the images and number of classes, where they are not ImageNet's usual ones.
+INPUTS = {"inception-v3": ((3, 299, 299), 1000), "lenet": ((1, 28, 28), 10)}
+INPUTS |= {model: ((3, 32, 32), 10) for model in ("resnet-20", "resnet-110", "cifar10_quick")}
+
+
+class ClampTo6(torch.nn.Module):
+    def forward(self, values):
+        return values.clamp(0, 6)
+
+
+def without_relu6(module):
+    """The module, in which every ReLU6 has become a clamp."""
+    for name, child in module.named_children():
+        setattr(module, name, ClampTo6() if isinstance(child, torch.nn.ReLU6) else without_relu6(child))
+    return module
 
 
 def main():
@@ -55,33 +71,50 @@ def main():
     parser.add_argument("--master", default="127.0.0.1", help="address of rank 0")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--converted", action="store_true", help="bf16: convert the model in place of autocast")
+    parser.add_argument("--inference", action="store_true", help="forward passes alone")
+    parser.add_argument("--scripted", action="store_true", help="as TorchScript")
     parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
     arguments = parser.parse_args()
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
-    extent, classes = INPUTS.get(arguments.model, (224, 1000))
-    model = MODELS[arguments.model]().train().to(memory_format=layout)
+    shape, classes = INPUTS.get(arguments.model, ((3, 224, 224), 1000))
+    model = MODELS[arguments.model]().train(not arguments.inference).to(memory_format=layout)
     if arguments.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method=f"tcp://{arguments.master}:29400", rank=arguments.rank,
                                              world_size=arguments.ranks)
         model = torch.nn.parallel.DistributedDataParallel(model)
-    images = torch.randn(arguments.batch, 3, extent, extent).contiguous(memory_format=layout)
+    images = torch.randn(arguments.batch, *shape).contiguous(memory_format=layout)
     if arguments.converted:
         model, images = model.bfloat16(), images.bfloat16()
     autocast = arguments.precision == "bf16" and not arguments.converted
+    if arguments.precision == "bf16":
+        without_relu6(model)
+    if arguments.scripted:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            model = torch.jit.trace(model, images, check_trace=False)
+        model = torch.jit.freeze(model) if arguments.inference else model
     labels = torch.randint(classes, (arguments.batch,))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
+    if not arguments.inference:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
+
+    def step():
+        """Returns the loss, or where there is none the largest output."""
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            if arguments.inference:
+                with torch.no_grad():
+                    return model(images).float().max()
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.cross_entropy(model(images).float(), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
 
     seconds = []
     for _ in range(arguments.warm_up + arguments.iterations):
         begin = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-            loss = torch.nn.functional.cross_entropy(model(images).float(), labels)
-        loss.backward()
-        optimizer.step()
+        loss = step()
         seconds.append(time.perf_counter() - begin)
     steps = seconds[arguments.warm_up:]
     median = statistics.median(steps)

@@ -32,12 +32,9 @@ else()
   add_library(cortado_archive STATIC ${objects})
   set_target_properties(cortado_archive PROPERTIES OUTPUT_NAME cortado LINKER_LANGUAGE CXX)
   install(TARGETS cortado_archive ARCHIVE DESTINATION lib COMPONENT dev)
-  if(TARGET cortado_leveldb)
-    set(leveldb_library ${LEVELDB})
-  endif()
   # What programs that link the archive link besides: by the names of this build.
   set(cortado_libraries ${HDF5_C_LIBRARIES} ${DNNL} ${JPEG_LIBRARIES} ${PNG_LIBRARIES} ${lmdb_LINK_LIBRARIES} ${hwloc_LINK_LIBRARIES}
-                        ${MPICH_LINK_LIBRARIES} ${OPENMPI_LINK_LIBRARIES} ${leveldb_library} ${CMAKE_DL_LIBS})
+                        ${MPICH_LINK_LIBRARIES} ${OPENMPI_LINK_LIBRARIES} ${CMAKE_DL_LIBS})
   list(TRANSFORM cortado_libraries REPLACE "^([a-z]+)$" "-l\\1" OUTPUT_VARIABLE words)
   list(JOIN words " " words)
   set(cortado_link "-L\${prefix}/lib -lcortado ${words} ${OpenMP_CXX_FLAGS} -pthread")

@@ -7,7 +7,8 @@ find_package(OpenMP REQUIRED)
 
 # g++ 12 warns falsely about concatenated strings (its bug 105329: -Wrestrict, -Warray-bounds, -Wstringop-overflow).
 add_library(cortado_flags INTERFACE)
-target_compile_options(cortado_flags INTERFACE -Wall -Wextra -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-missing-field-initializers -fno-math-errno -march=${CORTADO_ARCH})
+set(not_cuda $<NOT:$<COMPILE_LANGUAGE:CUDA>>)  # nvcc does not know them
+target_compile_options(cortado_flags INTERFACE "$<${not_cuda}:-Wall;-Wextra;-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-missing-field-initializers;-fno-math-errno;-march=${CORTADO_ARCH}>")
 target_include_directories(cortado_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cortado_flags INTERFACE fmt::fmt OpenMP::OpenMP_CXX)
 # The rooms are Cortado's own: as shared libraries they lie in a folder of their own. What a build with another CORTADO_ARCH
@@ -17,10 +18,10 @@ if(BUILD_SHARED_LIBS)  # inlines as much as an archive does
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   target_compile_options(cortado_flags INTERFACE -fno-semantic-interposition)
 elseif(CORTADO_PYTHON_FOUND)  # the archives become part of a shared library, the Python module
-  target_compile_options(cortado_flags INTERFACE -fPIC -fno-semantic-interposition)
+  target_compile_options(cortado_flags INTERFACE "$<${not_cuda}:-fPIC;-fno-semantic-interposition>")
 endif()
 if(CORTADO_WERROR)
-  target_compile_options(cortado_flags INTERFACE -Werror)
+  target_compile_options(cortado_flags INTERFACE $<${not_cuda}:-Werror>)
 endif()
 if(CORTADO_SANITIZE)
   target_compile_options(cortado_flags INTERFACE -fsanitize=${CORTADO_SANITIZE} -fno-omit-frame-pointer)

@@ -16,16 +16,18 @@ from ._cortado import (
     Simulation,
     Solver,
     Strategy,
+    Sweep,
     UserError,
     layer_types,
     plan,
     simulate,
+    sweep,
 )
 from . import pages as _pages
 from .data import Data
 from .trainer import Trainer
 
-_pages.install(Network, Machine, Plan, Simulation)
+_pages.install(Network, Machine, Plan, Simulation, Sweep)
 
 __all__ = [
     "Data",
@@ -40,9 +42,11 @@ __all__ = [
     "Simulation",
     "Solver",
     "Strategy",
+    "Sweep",
     "Trainer",
     "UserError",
     "layer_types",
     "plan",
     "simulate",
+    "sweep",
 ]

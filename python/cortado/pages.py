@@ -23,8 +23,9 @@ def framed(page):
     return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def install(network, machine, plan, simulation):
+def install(network, machine, plan, simulation, sweep):
     network._repr_html_ = lambda self: table(self.layers())
     machine._repr_html_ = lambda self: table(self.table())
     plan._repr_html_ = lambda self: framed(self.page())
+    sweep._repr_html_ = lambda self: framed(self.page())
     simulation._repr_html_ = lambda self: f"<pre>{escape(self.text())}</pre>"

@@ -1,5 +1,7 @@
 #include "cortado/api/plan.h"
 
+#include "cortado/api/sweep.h"
+
 #include "src/bindings.h"
 
 namespace cortado::python {
@@ -83,9 +85,85 @@ Plan plan_of(const api::Network& network, const api::Machine& machine, int devic
                                     .frontier_points = frontier_points});
 }
 
+py::list points_of(const api::Sweep& sweep) {
+  py::list rows;
+  for (const api::Sweep::Point& point : sweep.points()) {
+    py::dict row, gains;
+    row["devices"] = point.devices;
+    row["batch"] = point.batch;
+    row["bandwidth"] = point.bandwidth;
+    row["price_per_hour"] = point.price_per_hour;
+    row["fits"] = point.fits;
+    row["bound"] = point.bound;
+    row["seconds"] = point.seconds;
+    row["simulated"] = point.simulated;
+    row["compute_seconds"] = point.compute_seconds;
+    row["exchange_seconds"] = point.exchange_seconds;
+    row["sync_seconds"] = point.sync_seconds;
+    row["images_per_second"] = point.images_per_second;
+    row["efficiency"] = point.efficiency;
+    row["memory_bytes"] = point.memory_bytes;
+    row["price_per_million_images"] = point.price_per_million_images;
+    for (const api::Sweep::LinkGain& gain : point.twice_as_fast) gains[py::str(gain.links)] = gain.seconds;
+    row["twice_as_fast"] = gains;
+    rows.append(row);
+  }
+  return rows;
+}
+
+py::list smallest_of(const api::Sweep& sweep) {
+  py::list rows;
+  for (const api::Sweep::Smallest& smallest : sweep.smallest()) {
+    py::dict row;
+    row["batch"] = smallest.batch;
+    row["per_device"] = smallest.per_device;
+    row["devices"] = smallest.devices;
+    row["price_per_hour"] = smallest.price_per_hour;
+    rows.append(row);
+  }
+  return rows;
+}
+
+api::Sweep sweep_of(const api::Network& network, const api::Machine& machine,
+                    const std::vector<std::string>& axes, int64_t memory_bytes, int history,
+                    const std::string& dimensions, int most_simulated) {
+  return api::sweep(network, machine,
+                    {.axes = axes,
+                     .memory_bytes = memory_bytes,
+                     .history = history,
+                     .dimensions = dimensions,
+                     .most_simulated = most_simulated});
+}
+
+void bind_sweep(py::module_& module) {
+  py::class_<api::Sweep>(
+      module, "Sweep", "A network planned and simulated on parts of a machine, with other batches and links.")
+      .def("points", &points_of,
+           "A dict each: devices, batch, bandwidth, price_per_hour, fits, bound, seconds, simulated, "
+           "compute_seconds, exchange_seconds, sync_seconds, images_per_second, efficiency, memory_bytes, "
+           "price_per_million_images, twice_as_fast (seconds by class of links).")
+      .def("smallest", &smallest_of,
+           "The fewest devices that hold each batch, a dict each: batch, per_device, devices (0: none do), "
+           "price_per_hour.")
+      .def("text", &api::Sweep::text, "A table, as `cortado plan --sweep` prints it.")
+      .def("csv", &api::Sweep::csv)
+      .def("json", &api::Sweep::json)
+      .def("page", &api::Sweep::page, "HTML, as `cortado plan --sweep --report` writes it.")
+      .def("__str__", &api::Sweep::text);
+  module.def("sweep", &sweep_of, py::arg("network"), py::arg("machine"), py::arg("axes"), py::kw_only(),
+             py::arg("memory_bytes") = 0, py::arg("history") = 1, py::arg("dimensions") = "",
+             py::arg("most_simulated") = api::SweepOptions{}.most_simulated,
+             py::call_guard<py::gil_scoped_release>(),
+             "Plans and simulates every combination of `axes`: \"devices=4..64\", \"batch=256,32/device\", "
+             "\"link=12,25\" (GB/s of the slowest links) or \"link=network:12,25\".\n\n"
+             "most_simulated: devices of a point that is simulated; others are added up, as if nothing were "
+             "hidden");
+}
+
 }  // namespace
 
 void bind_plan(py::module_& module) {
+  bind_sweep(module);
   py::class_<Plan>(module, "Plan",
                    "The cheapest way to cut each layer over a machine, and what it costs. Seconds are of one "
                    "iteration.")

@@ -16,11 +16,14 @@ void bind_strategy(py::module_& module) {
       .def(
           "with_schedule",
           [](const Strategy& strategy, const std::string& gradient_chunks, bool no_late_updates, bool halves,
-             const std::vector<std::string>& replicate) {
-            return strategy.with({gradient_chunks, no_late_updates, halves, replicate});
+             const std::vector<std::string>& replicate, const std::string& recompute,
+             const std::string& memory_limit) {
+            return strategy.with(
+                {gradient_chunks, no_late_updates, halves, replicate, recompute, memory_limit});
           },
           py::kw_only(), py::arg("gradient_chunks") = "", py::arg("no_late_updates") = false,
           py::arg("halves") = false, py::arg("replicate") = std::vector<std::string>{},
+          py::arg("recompute") = "", py::arg("memory_limit") = "",
           "The strategy with parts of its schedule replaced.")
       .def_property_readonly("name", &Strategy::name)
       .def("text", &Strategy::text, py::arg("network"), py::arg("devices"), "The JSON of a file.")

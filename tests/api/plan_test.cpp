@@ -71,6 +71,32 @@ TEST(Plan, RefusesAsTheCommandDoes) {
             "cortado: error: " + strategy + "\n");
 }
 
+TEST(Sweep, IsThatOfTheCommand) {
+  const TemporaryFolder folder;
+  const CommandResult result = run_cortado(
+      folder.path(),
+      "plan " + as_options +
+          " --machine layer-wise-p100 --sweep devices=1..4 batch=16/device --json s.json --csv s.csv");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const Network net = Network::from_file(alexnet, of_alexnet);
+  const Sweep found = sweep(net, "layer-wise-p100", {.axes = {"devices=1..4", "batch=16/device"}});
+  EXPECT_EQ(result.output, found.text());
+  EXPECT_EQ(folder.read("s.json"), found.json());
+  EXPECT_EQ(folder.read("s.csv"), found.csv());
+  EXPECT_NE(found.page().find("</html>"), std::string::npos);
+  const std::vector<Sweep::Point> points = found.points();
+  ASSERT_EQ(points.size(), 3u);
+  for (const Sweep::Point& point : points) {
+    EXPECT_EQ(point.batch, 16 * point.devices);
+    EXPECT_NEAR(point.seconds, point.compute_seconds + point.exchange_seconds + point.sync_seconds,
+                1e-9 * point.seconds);
+  }
+  EXPECT_EQ(points[2].twice_as_fast[0].links, "group-4");
+  EXPECT_EQ(found.smallest().at(0).devices, 1);
+  EXPECT_NE(error_of([&] { sweep(net, "layer-wise-p100", {.axes = {"devices=32"}}); }).find("give 1 to 16"),
+            std::string::npos);
+}
+
 TEST(Simulation, IsThatOfTheCommand) {
   const TemporaryFolder folder;
   const Network net = Network::from_file(alexnet, of_alexnet);

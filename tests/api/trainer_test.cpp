@@ -280,6 +280,9 @@ TEST_F(TrainerTest, RefusesWhatCannotBe) {
   EXPECT_NE(complaint(small_solver(prefix()), bars(), {.kernels = "slow"}).find("slow"), std::string::npos);
   EXPECT_TRUE(complaint(small_solver(prefix()), bars(), {.kernels = "onednn", .fast_math = true})
                   .starts_with("fast_math: allows more kernels, and kernels onednn allows fewer"));
+  EXPECT_TRUE(
+      complaint(small_solver(prefix()), bars(), {.fast_math = true, .reproducible = true})
+          .starts_with("reproducible: the net alone says which kernels run, so fast_math has no say"));
   const auto scheduled = [&](const Schedule& schedule) {
     return complaint(small_solver(prefix()), bars(), {.strategy = Strategy("data").with(schedule)});
   };

@@ -48,9 +48,9 @@ layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim:
 layer { name: "square" type: "Python" bottom: "data" top: "y" python_param { layer: "Square" param_str: "2" } })";
 
 std::string with_loss() {
-  return std::string(net_text) +
-         R"(layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1
-    reduction_param { operation: MEAN } })";
+  return std::string(net_text).append(
+      R"(layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1
+    reduction_param { operation: MEAN } })");
 }
 
 struct Made {

@@ -44,9 +44,9 @@ TEST_F(Arguments, UnknownOnesAreRefusedWithTheNearest) {
       {"train -solver solver.prototxt --ranks 0", "--ranks: 0 is not a whole number from 1 to 10000"},
       {"train -solver solver.prototxt --ranks many", "--ranks"},
       {"train -solver solver.prototxt --gpu all",
-       "--gpu all: this version has no GPU support; leave it out or, where it cannot be, add --cpu-instead "
-       "or set "
-       "CORTADO_CPU_INSTEAD=1"},
+       "; or give --cpu-instead or set CORTADO_CPU_INSTEAD=1 in the environment"},
+      {"train -solver solver.prototxt --device cuda", "--device cuda: give cpu, gpu, or the number of one"},
+      {"train -solver solver.prototxt --device cpu --gpu 0", "--device and --gpu: give one"},
       {"train -solver solver.prototxt --set base_rl=1", "did you mean 'base_lr'?"},
       {"",
        "give a command: train, test, classify, extract, time, verify, plan, machine, simulate, show, data, "

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -147,6 +148,71 @@ TEST_F(PlanCommand, StrategiesAreForTheNetTheyWerePlannedFor) {
                               "'Convolution 4x4x4x4"),
             std::string::npos)
       << other.output;
+}
+
+TEST_F(PlanCommand, SweepsDevicesBatchesAndLinks) {
+  folder_.write("m.json", R"({"format": "cortado-machine", "version": 1, "name": "rented",
+    "nodes": [{"count": 4, "devices": [{"gflops": 1000, "memory_bandwidth_gb_per_s": 100, "memory_gib": 16}],
+               "nic_bandwidth_gb_per_s": 1, "price_per_hour": 1.5}],
+    "network": {"latency_us": 10, "bandwidth_gb_per_s": 1}})");
+  const CommandResult result = run_cortado(
+      folder_.path(),
+      "plan --model large.prototxt --machine m.json --sweep devices=1..4 batch=64,32/device link=1,4 "
+      "--json sweep.json --csv sweep.csv --report page");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto json = nlohmann::json::parse(folder_.read("sweep.json"));
+  ASSERT_EQ(json["points"].size(), 12u);
+  for (const auto& point : json["points"]) {
+    EXPECT_EQ(point["price_per_hour"], 1.5 * point["devices"].get<int>());
+    const double seconds = point["iteration_seconds"];
+    EXPECT_NEAR(point["images_per_second"].get<double>(), point["batch"].get<double>() / seconds, 1e-6);
+    EXPECT_NEAR(point["compute_seconds"].get<double>() + point["exchange_seconds"].get<double>() +
+                    point["sync_seconds"].get<double>(),
+                seconds, 1e-9 * seconds);
+    EXPECT_TRUE(point["simulated"].get<bool>());
+  }
+  // One point is the simulation of the plan for it.
+  ASSERT_EQ(run_cortado(folder_.path(),
+                        "plan --model large.prototxt --machine m.json --devices 4 --batch 128 --out s.json")
+                .exit_code,
+            0);
+  ASSERT_EQ(run_cortado(folder_.path(),
+                        "simulate --model large.prototxt --machine m.json --devices 4 --batch 128 "
+                        "--strategy s.json --json sim.json")
+                .exit_code,
+            0);
+  const auto& point = json["points"][8];
+  EXPECT_EQ(point["devices"], 4);
+  EXPECT_EQ(point["batch"], 128);
+  EXPECT_EQ(point["bandwidth_gb_per_s"], 1);
+  EXPECT_NEAR(point["iteration_seconds"].get<double>(),
+              nlohmann::json::parse(folder_.read("sim.json"))["step_seconds"].get<double>(), 1e-9);
+  const std::string csv = folder_.read("sweep.csv");
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 13) << csv;
+  for (const char* part :
+       {"bound by", "a million images", "network GB/s", "Take ", "fits on 1 device or more"})
+    EXPECT_NE(result.output.find(part), std::string::npos) << part << result.output;
+  EXPECT_NE(folder_.read("page/index.html").find("Which link would pay"), std::string::npos);
+}
+
+TEST_F(PlanCommand, WrongSweepsAreRefused) {
+  const auto error = [&](const std::string& arguments) {
+    const CommandResult result = plan("--model net.prototxt " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    return result.output;
+  };
+  EXPECT_EQ(
+      error("--sweep devices=2..32"),
+      "cortado: error: sweep devices=2..32: '32' is not a number of devices of machine 'layer-wise-p100'; "
+      "give 1 to 16\n");
+  EXPECT_NE(error("--sweep devices=2 --out s.json").find("--out"), std::string::npos);
+  EXPECT_NE(error("--sweep devices=2 --frontier").find("--frontier"), std::string::npos);
+  EXPECT_NE(error("--csv f.csv").find("--sweep"), std::string::npos);
+  EXPECT_NE(error("--sweep").find("--sweep"), std::string::npos);
+  const CommandResult local =
+      run_cortado(folder_.path(), "plan --model net.prototxt --machine local --sweep devices=1");
+  EXPECT_EQ(local.exit_code, 2);
+  EXPECT_EQ(folder_.count("f.csv") + folder_.count("s.json"), 0);
 }
 
 TEST_F(PlanCommand, WrongInputIsRefused) {

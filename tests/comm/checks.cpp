@@ -1,9 +1,12 @@
 #include "tests/comm/checks.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <thread>
+
+#include "cortado/comm/tree_sum.h"
 
 namespace cortado {
 
@@ -79,6 +82,46 @@ void allreduce_is_the_same_everywhere(Communicator& c) {
     }
     for (const auto& bytes : c.all_to_all_bytes(std::as_bytes(std::span(values))))
       EXPECT_EQ(std::memcmp(bytes.data(), values.data(), bytes.size()), 0);
+  }
+}
+
+// Members in the order of the tree that base/sum_tree.h describes, here by hand for up to 8 ranks.
+float tree_of(const std::vector<float>& v) {
+  const auto pair = [&](size_t i) { return v[i] + v[i + 1]; };
+  switch (v.size()) {
+    case 1:
+      return v[0];
+    case 2:
+      return pair(0);
+    case 3:
+      return v[0] + pair(1);
+    case 4:
+      return pair(0) + pair(2);
+    case 6:
+      return (v[0] + v[1]) + (pair(2) + pair(4));
+    case 8:
+      return (pair(0) + pair(2)) + (pair(4) + pair(6));
+    default:
+      return NAN;
+  }
+}
+
+void tree_sums_have_the_bits_of_their_tree(Communicator& c) {
+  const auto drawn = [](int rank, int64_t i) {
+    return 1.0f / static_cast<float>(1 + (i * 31 + rank * 17) % 1009);
+  };
+  for (int64_t count : {0, 1, 50, 30000}) {
+    std::vector<float> values(static_cast<size_t>(count));
+    auto sum = make_tree_sum(c, everyone(c), values.data(), count, 40);
+    for (int round = 0; round < 3; ++round) {
+      for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = drawn(c.rank(), i);
+      complete(*sum);
+      for (int64_t i = 0; i < count; ++i) {
+        std::vector<float> addends;
+        for (int rank = 0; rank < c.size(); ++rank) addends.push_back(drawn(rank, i));
+        ASSERT_EQ(values[static_cast<size_t>(i)], tree_of(addends)) << i << " of " << count;
+      }
+    }
   }
 }
 
@@ -252,6 +295,7 @@ const std::vector<CommunicatorCheck>& communicator_checks() {
       {"AllreduceSumsFloats", allreduce_sums<float>},
       {"AllreduceSumsDoubles", allreduce_sums<double>},
       {"AllreduceIsTheSameEverywhere", allreduce_is_the_same_everywhere},
+      {"TreeSumsHaveTheBitsOfTheirTree", tree_sums_have_the_bits_of_their_tree},
       {"ReduceScatterAndAllgather", reduce_scatter_and_allgather},
       {"Bf16OnlyTravels", bf16_only_travels},
       {"ExchangeArrivesInOrder", exchange_arrives_in_order},

@@ -13,6 +13,8 @@
 #include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 
+#include "tests/cost/naive_volumes.h"
+
 namespace cortado {
 namespace {
 
@@ -134,6 +136,35 @@ void expect_counted(const Layer& from, const Shape& input, const Layer& to, int 
   }
 }
 
+bool same(const ExchangeVolume& a, const ExchangeVolume& b) {
+  return a.inside == b.inside && a.across == b.across && a.node_inside == b.node_inside &&
+         a.node_across == b.node_across && a.messages == b.messages && a.total == b.total;
+}
+
+// Classes of equal nodes give, bit for bit, what arrays over all ranks do.
+void expect_naive(const Layer& from, const Shape& input, const Layer& to, int ranks, int per_node, int step) {
+  SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(per_node) + " a node");
+  const std::vector<Shape> inputs{input}, between = from.output_shapes(inputs, 1),
+                                          outputs = to.output_shapes(between, 1);
+  std::vector<int> node_of;
+  for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / per_node);
+  std::vector<GridLayout> owned, needed;
+  const std::vector<ParallelConfig> first = configs_of(from, input, ranks),
+                                    second = configs_of(to, between[0], ranks);
+  for (size_t a = 0; a < first.size(); a += static_cast<size_t>(step))
+    owned.emplace_back(cut_layer(from, inputs, between, first[a], ranks).owns[0]);
+  for (size_t b = 0; b < second.size(); b += static_cast<size_t>(step))
+    needed.emplace_back(cut_layer(to, between, outputs, second[b], ranks).reads[0]);
+  const ExchangeVolumes fast(owned, needed, node_of, ElementType::bf16);
+  const testing::NaiveVolumes slow(owned, needed, node_of, ElementType::bf16);
+  ExchangeVolumes::Room room = fast.room();
+  testing::NaiveVolumes::Room slow_room = slow.room();
+  for (size_t a = 0; a < owned.size(); ++a) {
+    const std::vector<ExchangeVolume> found = fast.row(a, room), expected = slow.row(a, slow_room);
+    for (size_t b = 0; b < needed.size(); ++b) ASSERT_TRUE(same(found[b], expected[b])) << a << ", " << b;
+  }
+}
+
 Convolution convolution(int64_t outputs, int64_t kernel, int64_t stride, int64_t pad) {
   ConvolutionOptions options;
   options.num_output = outputs;
@@ -143,7 +174,7 @@ Convolution convolution(int64_t outputs, int64_t kernel, int64_t stride, int64_t
   return Convolution(options);
 }
 
-class ExchangeVolumeOf : public testing::TestWithParam<std::pair<int, int>> {};  // ranks, ranks a node
+class ExchangeVolumeOf : public ::testing::TestWithParam<std::pair<int, int>> {};  // ranks, ranks a node
 
 TEST_P(ExchangeVolumeOf, IsThatOfTransfers) {
   const auto [ranks, per_node] = GetParam();
@@ -161,8 +192,21 @@ TEST_P(ExchangeVolumeOf, IsThatOfTransfers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeVolumeOf,
-                         testing::Values(std::pair(2, 2), std::pair(3, 1), std::pair(4, 4), std::pair(4, 2),
-                                         std::pair(6, 3), std::pair(6, 4), std::pair(8, 4)));
+                         ::testing::Values(std::pair(2, 2), std::pair(3, 1), std::pair(4, 4), std::pair(4, 2),
+                                           std::pair(6, 3), std::pair(6, 4), std::pair(8, 4)));
+
+TEST(ExchangeVolumes, AreThoseOfAllRanks) {
+  const Convolution first = convolution(12, 3, 1, 1), second = convolution(9, 3, 2, 1);
+  InnerProductOptions product;
+  product.num_output = 24;
+  for (const auto& [ranks, per_node, step] :
+       {std::tuple(4, 4, 1), {5, 2, 1}, {8, 4, 1}, {8, 3, 1}, {16, 1, 3}, {24, 4, 17}, {36, 8, 29}}) {
+    const Shape image{ranks + 3, 6, 17, 16};
+    expect_naive(first, image, second, ranks, per_node, step);
+    expect_naive(first, image, InnerProduct(product), ranks, per_node, step);
+    expect_naive(InnerProduct(product), image, InnerProduct(product), ranks, per_node, step);
+  }
+}
 
 TEST(GridLayout, KnowsWhenItIsNone) {
   Layout layout(3);

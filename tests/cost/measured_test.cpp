@@ -13,7 +13,7 @@
 namespace cortado {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 DeviceGraph two_devices(std::vector<CollectiveTime> sums = {}) {
   Node node;
@@ -152,7 +152,7 @@ TEST(MeasuredCosts, UpdatesGoByTheMeasuredOne) {
   EXPECT_EQ(costs.update(half, 0).count, 0.25);
 }
 
-class TaskTimesFile : public testing::Test {
+class TaskTimesFile : public ::testing::Test {
  protected:
   TaskTimesFile() {
     times_.add("a", {.forward = {0.1}, .backward_weights = {1.0 / 3}, .backward = {1e-7}});

@@ -67,6 +67,28 @@ TEST(Corruption, AnnouncedSizesTakeNoMemory) {
   });
 }
 
+// Sizes that a machine holds, but the file cannot: told by its bytes, before there is memory for the pixels.
+TEST(Corruption, AnnouncedSizesAreThoseOfTheFile) {
+  std::string jpeg = read_text_file(test_image("progressive.jpg"));
+  const size_t frame = jpeg.find("\xFF\xC2");
+  jpeg.replace(frame + 5, 4, big_endian(9000u << 16 | 9000u));
+  for (const std::string& file : {jpeg, png_header(9000, 9000)}) {
+    const std::string error = error_of([&] { decode_image(bytes_of(file), ColorMode::native); });
+    EXPECT_NE(error.find(fmt::format("9000x9000 pixels cannot be in {} bytes", file.size())),
+              std::string::npos)
+        << error;
+  }
+}
+
+// The densest that there is: black, at which a bit stands for a block, and 1032 bytes for one.
+TEST(Corruption, BlankImagesAreDenseAndSound) {
+  const Image blank(1500, 1500, 1);
+  for (const char* format : {"png", "jpg"}) {
+    const std::vector<uint8_t> file = encode_image(blank, format);
+    EXPECT_EQ(decode_image(file, ColorMode::native).pixels, blank.pixels) << format << " " << file.size();
+  }
+}
+
 TEST(Corruption, Datum) {
   caffe::Datum raw = raw_datum(pattern(7, 5, 3), 2), floats = raw;
   for (unsigned char byte : raw.data()) floats.add_float_data(byte);

@@ -117,7 +117,7 @@ TEST(DataReader, WrongInputIsRefused) {
   write_images(folder / "db", 3);
   SourceOptions source = database(folder / "db", 2);
   source.leveldb = true;
-  EXPECT_NE(error_of([&] { open_reader(source, options()); }).find("LevelDB"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_reader(source, options()); }).find("set backend: LMDB"), std::string::npos);
   source.leveldb = false;
   source.transform.mixup_alpha = 0.2;
   EXPECT_EQ(error_of([&] { open_reader(source, options()); }),

@@ -23,7 +23,7 @@ from caffe_net import CaffeNet, read_layers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 sys.path.append(str(ROOT / "bench"))
-from cifar_resnet import cifar_resnet  # noqa: E402
+from small_nets import cifar_resnet  # noqa: E402
 
 
 def efficientnet_b0():

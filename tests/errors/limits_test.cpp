@@ -70,6 +70,18 @@ const std::string input_layer =
     "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 1 dim: 1 dim: 1 } } "
     "}\n";
 
+// A few megabytes that would become gigabytes of messages.
+TEST_F(Limits, CountsOfMessages) {
+  std::string text, binary;
+  for (int i = 0; i < 300'000; ++i) text += "layer{}", binary += std::string("\xa2\x06\0", 3);
+  const std::string little = "ulimit -v 900000;";
+  folder_.write("many.prototxt", text);
+  expect_error("show --model many.prototxt", {"many.prototxt: has 300000 messages; more than 200000"},
+               little);
+  folder_.write("many.caffemodel", binary);
+  expect_error(train_ + " --weights many.caffemodel", {"many.caffemodel: has 300000 messages"}, little);
+}
+
 TEST_F(Limits, NamesOfLayers) {
   const std::string huge(5 << 20, 'x');
   expect_net_error(input_layer + "layer { name: '" + huge + "' type: 'ReLU' bottom: 'data' top: 'relu' }",

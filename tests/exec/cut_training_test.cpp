@@ -2,12 +2,20 @@
 // ranks, which are threads here, end with the losses and weights of one rank.
 #include <cmath>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <numeric>
+#include <random>
 
+#include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
+#include "cortado/net/declare_net.h"
+#include "cortado/net/net_file.h"
+#include "cortado/net/read_net.h"
 
 #include "tests/exec/random_nets.h"
 #include "tests/exec/test_device.h"
@@ -20,6 +28,8 @@ struct Trained {
   std::map<std::string, std::vector<float>> weights;  // whole, canonical
   int64_t late_updates = 0, late_gradients = 0;       // of rank 0, in an iteration
   int64_t halves = 0;                                 // compute steps of half of the samples
+  int64_t recomputed = 0, exchanged_again = 0;        // steps of all ranks
+  Bytes arena;                                        // of all ranks
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -108,20 +118,38 @@ void set_integers(const Network& net, const Executor& executor, ParameterStore& 
   }
 }
 
+// What ranks are: whether rank i is an emulated device, and the weights of all; none: as the environment
+// says, and equal.
+struct Ranks {
+  std::function<bool(int)> emulated;
+  std::vector<double> weights;
+  bool gpu_kernels = false;  // on those
+};
+
 // Plain gradient descent.
 Trained train(const Network& net, const Strategy& strategy, int ranks, bool integers, double rate,
-              const std::string& kernels, int iterations = 3) {
-  const NodeStrategies strategies = resolve(strategy, net, ranks, "test");
+              const std::string& kernels, int iterations = 3, const Ranks& made = {}, int threads = 0) {
+  NodeStrategies strategies = resolve(strategy, net, ranks, "test");
+  if (!made.weights.empty())
+    for (NodeIndex n : indices(strategies))
+      strategies[n].config = weighed(strategies[n].config, made.weights);
   Trained trained;
   std::mutex mutex;
   LocalJob job(ranks);
   job.run([&](Communicator& communicator) {
+    const ComputeThreads computing(threads > 0 ? threads : compute_threads());
     Batches batches(net, integers);
-    const testing::TestDevice device;
+    const testing::TestDevice device(made.emulated ? made.emulated(communicator.rank())
+                                                   : testing::TestDevice::named());
     ParameterStore store(device);
+    KernelChoice chosen{.kernels = kernels, .mixed_devices = made.gpu_kernels};
+    if (made.gpu_kernels && made.emulated(communicator.rank())) {
+      chosen.kernels = gpu_kernels;
+      chosen.no_other = !store.device().runs_host_functions();
+    }
     Compiled compiled = compile(net, {.strategies = strategies,
                                       .schedule = strategy.schedule,
-                                      .kernels = {.kernels = kernels},
+                                      .kernels = chosen,
                                       .ranks = ranks,
                                       .rank = communicator.rank()});
     batches.restrict(compiled.program.samples());
@@ -138,6 +166,9 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     }
     executor.settle();
     std::lock_guard lock(mutex);
+    trained.arena += executor.arena();
+    for (const Step& step : executor.program().steps)
+      if (step.again()) ++(step.is<steps::Exchange>() ? trained.exchanged_again : trained.recomputed);
     if (communicator.rank() == 0) {
       trained.losses = losses;
       for (const Step& step : executor.program().steps)
@@ -205,6 +236,40 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// Sequences are cut, never the time; each rank carries the states of its own on from batch to batch.
+Network recurrent_net() {
+  const std::string text = R"(
+layer { name: "data" type: "Input" top: "x" top: "label" top: "cont" top: "fixed"
+  input_param { shape { dim: 6 dim: 6 dim: 5 } shape { dim: 6 dim: 6 } shape { dim: 6 dim: 6 } shape { dim: 6 dim: 2 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "fixed" top: "y"
+  recurrent_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "rnn" type: "RNN" bottom: "y" bottom: "cont" top: "z"
+  recurrent_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "z" top: "ip"
+  inner_product_param { num_output: 5 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" softmax_param { axis: 2 } })";
+  return load_network(parse_net(text, "net.prototxt"), net_state(Phase::train), declared_source_shapes)
+      .network;
+}
+
+TEST(CutTraining, RecurrentNetsTrainAsOnOneRank) {
+  const Network net = recurrent_net();
+  const Trained single = train(net, alone(net), 1, false, 0.05, "");
+  int cut_layers = 0;
+  for (int seed = 0; seed < 6; ++seed) {
+    for (int ranks : {2, 3, 4}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      cut_layers += resolve(strategy, net, ranks, "test")[net.node("lstm")].config.degrees.c > 1;
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 0.05, ""));
+      expect_same(single, cut, 2e-5);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(cut_layers, 3);
 }
 
 // bf16 keeps eight bits of a number: what is cut rounds elsewhere, and a rounding may turn a ReLU's sign.
@@ -347,6 +412,32 @@ TEST(CutTraining, HalvesTrainAsOnOneRank) {
   EXPECT_GT(halves, 100);
 }
 
+// What is made again is what was there before, to the last bit; running statistics are updated once.
+TEST(CutTraining, RecomputationChangesNothing) {
+  int64_t recomputed = 0, exchanged = 0;
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(25); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const RandomStream stream{.seed = static_cast<uint64_t>(seed)};
+    uint64_t drawn = 0;
+    for (int ranks : {1, 2, 3, 4, 8}) {
+      Strategy strategy = ranks == 1 ? alone(net) : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      strategy.schedule.halves = seed % 2 == 0;
+      const Trained kept = train(net, strategy, ranks, false, 1e-3, "");
+      for (auto& rule : strategy.rules) rule.layer.recompute = stream.bits(drawn++) % 4 > 0;
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained again;
+      ASSERT_NO_THROW(again = train(net, strategy, ranks, false, 1e-3, ""));
+      EXPECT_EQ(again.losses, kept.losses);
+      EXPECT_EQ(again.weights, kept.weights);
+      recomputed += again.recomputed;
+      exchanged += again.exchanged_again;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(recomputed, 100);
+  EXPECT_GT(exchanged, 10);
+}
+
 // Every layer's gradients by every replica, where they can be: over samples alone, and under any cut.
 TEST(CutTraining, ReplicatedGradientsTrainAsOnOneRank) {
   int64_t replicated = 0;
@@ -404,6 +495,141 @@ TEST(CutTraining, NonFiniteLossIsNamedWithReplicatedGradients) {
       EXPECT_NE(executor.first_non_finite(), "");
     });
   }
+}
+
+// Devices whose memory the host cannot touch beside ranks of the host, sharing layers in unequal blocks: the
+// same kernels compute the same parts, so all bits are those of host ranks.
+TEST(CutTraining, RanksOfMixedDevicesTrainBitwiseAsRanksOfTheHost) {
+  const std::vector<double> weights{5, 1, 2, 3};
+  int64_t unequal = 0;
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(12); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    for (int ranks : {2, 3, 4}) {
+      const Strategy strategy = seed % 3 == 0 ? built_in_strategy("data", net, ranks)
+                                              : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Ranks host{[](int) { return false; }, {weights.begin(), weights.begin() + ranks}};
+      const Ranks mixed{[&](int rank) { return (rank + seed) % 2 == 0; }, host.weights};
+      for (const auto& node : resolve(strategy, net, ranks, "test"))
+        unequal += !weighed(node.config, host.weights).weights.empty();
+      const Trained expected = train(net, strategy, ranks, false, 1e-3, "", 3, host);
+      const Trained actual = train(net, strategy, ranks, false, 1e-3, "", 3, mixed);
+      EXPECT_EQ(actual.losses, expected.losses);
+      EXPECT_EQ(actual.weights, expected.weights);
+      expect_same(train(net, alone(net), 1, false, 1e-3, "", 3, {host.emulated, {}}), actual, 2e-5);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(unequal, 20);
+}
+
+// Kernels of GPUs on every other rank, which here compute on the device that CORTADO_TEST_DEVICE names or an
+// emulated one, and the host's own on the others.
+TEST(CutTraining, RanksOfGpuKernelsTrainWithRanksOfTheHostAsOneRank) {
+  int64_t trained = 0;
+  for (int seed = first_case() + 700; seed < first_case() + 700 + cases(15); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "", 3, {[](int) { return false; }, {}});
+    for (int ranks : {1, 2, 3}) {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Ranks mixed{[&](int rank) { return (rank + seed) % 2 == 0; }, {}, true};
+      Trained cut;
+      try {
+        cut = train(net, strategy, ranks, false, 1e-3, "", 3, mixed);
+      } catch (const UserError& refused) {  // of a GPU: a layer that it does not know
+        ASSERT_THAT(refused.what(), ::testing::HasSubstr("gpu")) << refused.what();
+        continue;
+      }
+      expect_same(single, cut, 2e-5);
+      ++trained;
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(trained, 0);
+}
+
+// Reproducible: not one bit depends on how many ranks share the samples, or on their threads.
+TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
+  for (int seed = first_case() + 600; seed < first_case() + 600 + cases(5); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels, 3, {}, 1);
+    expect_same(train(net, alone(net), 1, false, 1e-3, ""), single, 2e-5);
+    for (const auto& [ranks, threads] :
+         std::vector<std::pair<int, int>>{{1, 2}, {1, 3}, {2, 1}, {2, 2}, {3, 1}, {4, 2}, {5, 1}, {8, 1}}) {
+      const Strategy strategy = built_in_strategy("data", net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks of {} threads\n{}", seed, ranks, threads,
+                               describe(net, strategy, ranks)));
+      const Trained cut = train(net, strategy, ranks, false, 1e-3, reproducible_kernels, 3, {}, threads);
+      EXPECT_EQ(cut.losses, single.losses);
+      EXPECT_EQ(cut.weights, single.weights);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
+// channel; a normalization's scale as the normalization.
+Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  const auto draw = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
+  Strategy strategy = built_in_strategy("data", net, ranks);
+  const Strategy::Rule* before = nullptr;
+  for (Strategy::Rule& rule : strategy.rules) {
+    const auto& node = net.nodes()[net.node(rule.pattern)];
+    ParallelConfig& config = rule.layer.config;
+    const auto* product = dynamic_cast<const InnerProduct*>(node.layer.get());
+    if (node.layer->type() == "Scale" && before) {
+      config = before->layer.config;
+    } else if (config.degrees.n > 1) {
+      config.degrees = {.n = 1 << draw(3)};
+      while (config.degrees.n > ranks) config.degrees.n /= 2;
+      if (product && product->options().num_output % 2 == 0) {
+        config.degrees = {.n = config.degrees.n > 1 && ranks > 2 ? 2 : 1, .c = 2};
+        ++channels;
+      }
+      config.devices.resize(static_cast<size_t>(config.degrees.product()));
+      std::iota(config.devices.begin(), config.devices.end(), draw(ranks - config.degrees.product() + 1));
+    }
+    before = &rule;
+  }
+  return strategy;
+}
+
+TEST(CutTraining, ReproducibleMixturesTrainBitwiseAsOnOneRank) {
+  int channels = 0;
+  for (int seed = first_case() + 700; seed < first_case() + 700 + cases(8); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels);
+    for (int ranks : {2, 4}) {
+      const Strategy strategy = reproducible_mixture(seed, net, ranks, channels);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained cut;
+      ASSERT_NO_THROW(cut = train(net, strategy, ranks, false, 1e-3, reproducible_kernels));
+      EXPECT_EQ(cut.losses, single.losses);
+      EXPECT_EQ(cut.weights, single.weights);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(channels, 0);
+}
+
+// What would change a bit is refused by the name of its layer: random cuts train to the same bits, or not.
+TEST(CutTraining, ReproducibleRandomCutsAreRefusedByLayer) {
+  int refused = 0;
+  for (int seed = 720; seed < 726; ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed), 8);
+    const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels);
+    try {
+      const Strategy strategy = random_strategy(static_cast<uint64_t>(seed), net, 4);
+      const Trained cut = train(net, strategy, 4, false, 1e-3, reproducible_kernels);
+      EXPECT_EQ(cut.weights, single.weights) << describe(net, strategy, 4);
+    } catch (const UserError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("reproducible: layer '")) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(CutTraining, BuiltInStrategiesTrainAsOnOneRank) {

@@ -30,11 +30,13 @@ constexpr int classes = 5;
 // Draws a small classifier of images or volumes in which every kind of layer that can be cut occurs.
 class RandomLayersNet {
  public:
-  explicit RandomLayersNet(uint32_t seed) : random_(seed) {}
+  // `batch`: samples; 0: a few.
+  explicit RandomLayersNet(uint32_t seed, int batch = 0) : random_(seed), batch_(batch) {}
 
   Network build() {
     const int axes = pick(0, 4) == 0 ? 3 : pick(0, 5) == 0 ? 1 : 2;
-    Shape images{pick(2, 6), pick(1, 4)};
+    const int few = pick(2, 6);
+    Shape images{batch_ > 0 ? batch_ : few, pick(1, 4)};
     for (int i = 0; i < axes; ++i) images.append(axes == 3 ? pick(4, 7) : pick(7, 13));
     SourceOptions options;
     options.kind = SourceOptions::Kind::input;
@@ -221,6 +223,7 @@ class RandomLayersNet {
   }
 
   std::mt19937 random_;
+  int batch_;
   std::vector<LayerDeclaration> declarations_;
   std::vector<Blob> blobs_;
 };
@@ -284,6 +287,8 @@ class RandomExactNet {
 
 inline Network random_exact_net(uint32_t seed) { return RandomExactNet(seed).build(); }
 
-inline Network random_layers_net(uint32_t seed) { return RandomLayersNet(seed).build(); }
+inline Network random_layers_net(uint32_t seed, int batch = 0) {
+  return RandomLayersNet(seed, batch).build();
+}
 
 }  // namespace cortado::testing

@@ -5,24 +5,28 @@
 #include <optional>
 #include <string_view>
 
-#include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/device/host/host_runtime.h"
+#include "cortado/device/open_device.h"
 #include "cortado/device/runtime.h"
 #include "cortado/exec/parameters.h"
 
 namespace cortado::testing {
 
-// A device for one rank: with CORTADO_TEST_DEVICE=emulated in the environment an emulated one, else the host.
+// A device for one rank: the one that CORTADO_TEST_DEVICE names in the environment, as emulated or gpu:0,
+// else the host.
 class TestDevice {
  public:
-  TestDevice() {
+  TestDevice() : TestDevice(named()) {}
+  // The host or another device: an emulated one unless the environment names one.
+  explicit TestDevice(bool other) {
     const char* name = std::getenv("CORTADO_TEST_DEVICE");
-    if (name && std::string_view(name) == "emulated") own_ = device::make_emulated();
+    if (other) own_ = device::open_device(device::device_named(name ? name : "emulated").value());
   }
+  static bool named() { return std::getenv("CORTADO_TEST_DEVICE") != nullptr; }
   operator device::DeviceRuntime&() const { return own_ ? *own_ : device::host(); }
 
  private:
-  std::unique_ptr<device::DeviceRuntime> own_;
+  std::shared_ptr<device::DeviceRuntime> own_;
 };
 
 // Launches a step of plain gradient descent, of all elements of an entry or of a range.

@@ -5,9 +5,11 @@
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/eltwise.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/softmax_loss.h"
 
@@ -49,6 +51,14 @@ TEST(TimeTask, RunsThePassesThatTheTaskHas) {
                                      {{2, 16, 12, 12}, {2, 16, 12, 12}})))
                 .substr(0, 1),
             "f");
+}
+
+// Of made-up values another number of samples would pass.
+TEST(TimeTask, LeavesLayersOutThatDependOnValues) {
+  const Task filter = task_of(std::make_shared<Filter>(FilterOptions{.samples = 3}), {{8, 10}, {8}});
+  EXPECT_EQ(passes(time_task(filter)), "");
+  const RecurrentOptions options{.num_output = 16};
+  EXPECT_EQ(passes(time_task(task_of(std::make_shared<Recurrent>(options), {{4, 8, 20}, {4, 8}}))), "fb");
 }
 
 // Parts of layers, as the planner cuts them.

@@ -195,6 +195,46 @@ def resamplings(record):
                 [[2, 4, 8, 9]])
 
 
+def recurrent(record):
+    # Caffe's gates are i, f, o, g; PyTorch's i, f, g, o. A sequence that begins forgets its states.
+    def lstm(x, cont, weight, bias, hidden, static=None, static_weight=None):
+        units = hidden.shape[1]
+        order = torch.cat([torch.arange(2 * units), torch.arange(3 * units, 4 * units), torch.arange(2 * units, 3 * units)])
+        h = c = torch.zeros(x.shape[1], units, dtype=x.dtype)
+        steps = []
+        for t in range(x.shape[0]):
+            begins = cont[t][:, None]
+            sums = bias if static is None else bias + static @ static_weight.t()
+            inputs = torch.cat([x[t].flatten(1), sums.expand(x.shape[1], -1)], 1)
+            weights = torch.cat([weight, torch.eye(4 * units, dtype=x.dtype)], 1)[order]
+            h, c = torch._VF.lstm_cell(inputs, (h * begins, c * begins), weights, hidden[order], None, None)
+            steps.append(h)
+        return torch.stack(steps)
+
+    def rnn(x, cont, input_weight, bias, hidden_weight, output_weight, output_bias):
+        h = torch.zeros(x.shape[1], hidden_weight.shape[1], dtype=x.dtype)
+        steps = []
+        for t in range(x.shape[0]):
+            h = torch._VF.rnn_tanh_cell(x[t].flatten(1), h * cont[t][:, None], input_weight, hidden_weight, bias, 0 * bias)
+            steps.append(torch.tanh(F.linear(h, output_weight, output_bias)))
+        return torch.stack(steps)
+
+    cont = torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 1], [1, 1, 0], [0, 1, 1]])
+    options = "recurrent_param { num_output: 5 }"
+    weights = {"input_weight": [20, 6], "bias": [20]}
+    record.case("lstm", f'type: "LSTM" {options}',
+                lambda x, cont, input_weight, bias, hidden_weight: lstm(x, cont, input_weight, bias, hidden_weight),
+                [[5, 3, 2, 3], cont], weights | {"hidden_weight": [20, 5]}, constant=("input1",))
+    record.case("lstm_static", f'type: "LSTM" {options}',
+                lambda x, cont, static, input_weight, bias, static_weight, hidden_weight:
+                lstm(x, cont, input_weight, bias, hidden_weight, static, static_weight),
+                [[5, 3, 6], cont, [3, 4]], weights | {"static_weight": [20, 4], "hidden_weight": [20, 5]},
+                constant=("input1",))
+    record.case("rnn", f'type: "RNN" {options}', rnn, [[5, 3, 6], cont],
+                {"input_weight": [5, 6], "bias": [5], "hidden_weight": [5, 5], "output_weight": [5, 5],
+                 "output_bias": [5]}, constant=("input1",))
+
+
 def pointwise(record):
     functions = {
         "relu": ('type: "ReLU"', F.relu),
@@ -257,7 +297,7 @@ def losses(record):
 
 def main():
     recorder = Recorder()
-    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, unfolded, resamplings, pointwise, losses):
+    for group in (convolutions, deconvolutions, poolings, inner_products, normalizations, as_ssd_and_senet, choices, unfolded, resamplings, recurrent, pointwise, losses):
         group(recorder)
     path = pathlib.Path(__file__).resolve().parent / "layers.safetensors"
     safetensors_io.write(path, recorder.tensors, {"cases": json.dumps(recorder.cases, separators=(",", ":"))})

@@ -34,6 +34,12 @@ class CutLink : public testing::Test {
                               "PMI_RANK=1 exec ip netns exec {} unshare --uts sh -c 'hostname there; exec "
                               "\"$@\"' sh \"$@\"\n",
                               name));
+    folder_.write("hosts.sh", fmt::format("hosts=$2 size=$4; shift 4; export PMI_SIZE=$size\n"
+                                          "case $hosts in *there*) PMI_RANK=0 \"$@\" &\n"
+                                          "PMI_RANK=1 exec ip netns exec {} unshare --uts sh -c 'hostname "
+                                          "there; exec \"$@\"' sh \"$@\";; esac\n"
+                                          "PMI_RANK=0 exec \"$@\"\n",
+                                          name));
     cut_ = fmt::format("ip -n {}-s link set there down", name);
     mend_ = fmt::format("ip -n {}-s link set there up", name);
   }
@@ -45,11 +51,11 @@ class CutLink : public testing::Test {
   }
 
   // The job program with ranks that need no MPI; `then` happens meanwhile.
-  std::string run(int peer_seconds, const std::string& then) {
-    folder_.write("job.sh",
-                  fmt::format("{} idle 2 0 10000 'sh launch.sh' 60 {} &\njob=$!\nsleep 1\n{}\nwait $job\n"
-                              "echo exit $?\n",
-                              CORTADO_JOB_PROGRAM, peer_seconds, then));
+  std::string run(int peer_seconds, const std::string& then, const std::string& launcher = "sh launch.sh",
+                  int restarts = 0) {
+    folder_.write("job.sh", fmt::format("{} idle 2 0 10000 '{}' 60 {} {} &\njob=$!\nsleep 1\n{}\nwait $job\n"
+                                        "echo exit $?\n",
+                                        CORTADO_JOB_PROGRAM, launcher, peer_seconds, restarts, then));
     return run_command("timeout -k 5 60 sh job.sh");
   }
   std::string run_command(const std::string& command) {
@@ -73,6 +79,21 @@ TEST_F(CutLink, ThatStaysAwayEndsTheJobAndNamesTheHost) {
   EXPECT_THAT(output,
               HasSubstr("cortado: error: rank 1 on there cannot be reached: the host or the network has not "
                         "answered for 2 s ("));
+  EXPECT_THAT(output, HasSubstr("exit 3\n"));
+}
+
+TEST_F(CutLink, ThatStaysAwayLetsTheJobGoOnWithoutTheHost) {
+  const std::string output = run(2, cut_, "sh hosts.sh -hosts here,there", 1);
+  EXPECT_THAT(output, HasSubstr("cortado: rank 1 on there cannot be reached: the host or the network has not "
+                                "answered for 2 s ("));
+  EXPECT_THAT(output,
+              HasSubstr("; starting again on 1 rank without there from the beginning (restart 1 of 1)"));
+  EXPECT_THAT(output, HasSubstr("exit 0\n"));
+}
+
+TEST_F(CutLink, ThatStaysAwayEndsAJobWhoseLauncherNamesNoHosts) {
+  const std::string output = run(2, cut_, "sh launch.sh", 1);
+  EXPECT_THAT(output, HasSubstr("it is not started again: the launcher's command has no list of hosts"));
   EXPECT_THAT(output, HasSubstr("exit 3\n"));
 }
 

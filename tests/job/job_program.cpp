@@ -1,7 +1,7 @@
 // A small program on ranks for the tests: its first argument says what it does as a rank, its second how many
 // ranks it starts when it is not one, its fifth by which launcher (else this build's), its sixth the seconds
-// until a job that stands still is ended, its seventh those until a host is given up. Every rank prints its
-// process id.
+// until a job that stands still is ended, its seventh those until a host is given up, its eighth how often
+// the job may be started again. Every rank prints its process id.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +19,8 @@
 #include "cortado/comm/mpi.h"
 #include "cortado/job/crash_handlers.h"
 #include "cortado/job/launcher_words.h"
-#include "cortado/job/parent.h"
 #include "cortado/job/rank.h"
+#include "cortado/job/restarts.h"
 
 namespace {
 
@@ -74,6 +74,7 @@ int run_rank(const std::string& what, int number, int milliseconds) {
   if (what == "early" && launched.rank == number) _exit(5);
   int code = 0;
   std::string message;
+  if (job->restarts() > 0 && number == 0) fmt::print("goes on from '{}'\n", job->snapshot());
   try {
     std::unique_ptr<Communicator> communicator = make_mpi_communicator();
     bool me = communicator->rank() == number;
@@ -123,7 +124,8 @@ int main(int count, char** words) {
   JobStart start{.ranks = std::atoi(words[2]),
                  .launcher = split_words(count > 5 && *words[5] ? words[5] : mpi_launcher()),
                  .stall_seconds = count > 6 ? std::atoi(words[6]) : 60,
-                 .peer_seconds = count > 7 ? std::atoi(words[7]) : 60};
+                 .peer_seconds = count > 7 ? std::atoi(words[7]) : 60,
+                 .restarts = count > 8 ? std::atoi(words[8]) : 0};
   start.command.assign(words, words + 5);
   try {
     return run_job(start);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "cortado/job/launcher_words.h"
-#include "cortado/job/parent.h"
 
 namespace cortado {
 namespace {
@@ -261,8 +260,9 @@ TEST(Job, EndsWhenARankStandsStill) {
                 ContainsRegex(fmt::format(
                     "cortado: error: rank {} on .* \\(pid [0-9]+\\) has not answered for 2 s "
                     "\\(last iteration [0-9]+\\); rank(s [0-2], [0-2] wait| [0-2] waits) for it in "
-                    "[a-z ]+(; rank [0-2] waits for it in [a-z ]+)?; the job was stopped",
-                    victim)));
+                    "[a-z ]+(; rank [0-2] waits for it in [a-z ]+)?; rank {} was last heard of (waiting in )?"
+                    "[a-z ]+; the job was stopped",
+                    victim, victim)));
     EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
     expect_no_noise(outcome);
     expect_nobody_left(outcome);
@@ -323,6 +323,32 @@ TEST(Job, EndsWhenTheLauncherIsGone) {
     EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
     expect_nobody_left(outcome);
   }
+}
+
+// The ranks of "snapshot" report one, and rank 0 kills itself each time.
+TEST(Job, IsStartedAgainFromItsSnapshotAsOftenAsAllowed) {
+  const Outcome outcome = run({"snapshot", "2", "0", "300", "", "60", "60", "2"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  const std::string line =
+      "cortado: rank 0 on .* is gone .*; starting again on 2 ranks "
+      "from /a/b c.safetensors .restart ";
+  EXPECT_THAT(outcome.output, ContainsRegex(line + "1 of 2.\n"));
+  EXPECT_THAT(outcome.output, ContainsRegex(line + "2 of 2.\n"));
+  EXPECT_EQ(count_of(outcome.output, "goes on from '/a/b c.safetensors'"), 4) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("resume with --snapshot /a/b c.safetensors; it was started again 2 "
+                                        "times, as often as --restarts allows\n"));
+  EXPECT_EQ(outcome.ranks.size(), 6u);
+  expect_nobody_left(outcome);
+}
+
+TEST(Job, IsNotStartedAgainForWhatWouldComeAgain) {
+  const Outcome refused = run({"refuse", "2", "1", "0", "", "60", "60", "3"});
+  EXPECT_EQ(refused.code, 2) << refused.output;
+  EXPECT_THAT(refused.output, Not(HasSubstr("starting again")));
+  const Outcome nothing = run({"end", "2", "0", "0", "/bin/true", "60", "60", "3"});
+  EXPECT_EQ(nothing.code, 3);
+  EXPECT_THAT(nothing.output, Not(HasSubstr("starting again")));
 }
 
 TEST(SplitWords, KeepsQuotedWordsTogether) {

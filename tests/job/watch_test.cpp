@@ -6,6 +6,7 @@
 
 #include "cortado/job/failure.h"
 #include "cortado/job/launcher_words.h"
+#include "cortado/job/restarts.h"
 #include "cortado/job/stall.h"
 
 namespace cortado {
@@ -41,7 +42,8 @@ TEST_F(Watch, ARankThatDoesNotAnswerIsNamedWithThoseThatWaitForIt) {
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->what, "rank 2 on b (pid 102) has not answered for 10 s");
   EXPECT_EQ(stall->more,
-            "rank 1 waits for it in a barrier; ranks 0, 3 wait for it in the sum of gradients of layer 'c'");
+            "rank 1 waits for it in a barrier; ranks 0, 3 wait for it in the sum of gradients of layer 'c'; "
+            "rank 2 was last heard of computing");
 }
 
 TEST_F(Watch, RanksThatAllWaitStandStillOnlyWhileNothingMoves) {
@@ -142,6 +144,32 @@ TEST(LauncherWords, HoldNothingBackThatIsARanks) {
   EXPECT_EQ(words.pass("\rIter"), "\rIter");
   LauncherWords others(true);
   EXPECT_EQ(others.pass("I0101"), "I0101");
+}
+
+TEST(NextStart, IsOnTheHostsThatAreLeft) {
+  const JobStart start{
+      .ranks = 4, .launcher = split_words("mpiexec -hosts a:2,b,c"), .restarts = 2, .min_ranks = 2};
+  JobEnd end{.code = 3, .snapshot = "s", .may_restart = true, .lost_hosts = {"a"}, .lost_ranks = 2};
+  const auto next = next_start(start, end);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->ranks, 2);
+  EXPECT_EQ(next->launcher, split_words("mpiexec -hosts b,c"));
+  EXPECT_EQ(next->snapshot, "s");
+  EXPECT_EQ(next->restarts_done, 1);
+  end.lost_ranks = 3;
+  EXPECT_FALSE(next_start(start, end)) << "too few are left";
+  end.lost_ranks = 2;
+  end.lost_hosts = {"a", "b", "c"};
+  EXPECT_FALSE(next_start(start, end)) << "no host is left";
+  end.lost_hosts = {"d"};
+  EXPECT_FALSE(next_start(start, end)) << "no such host is named";
+  end.lost_hosts = {};
+  end.lost_ranks = 0;
+  EXPECT_EQ(next_start(start, end)->ranks, 4);
+  end.may_restart = false;
+  EXPECT_FALSE(next_start(start, end));
+  end.may_restart = true;
+  EXPECT_FALSE(next_start(JobStart{.restarts = 2, .restarts_done = 2}, end));
 }
 
 TEST(Shortened, CutsBetweenCharacters) {

@@ -16,6 +16,7 @@
 #include "cortado/layers/dropout.h"
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/hinge_loss.h"
 #include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
@@ -29,6 +30,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/sigmoid_cross_entropy_loss.h"
@@ -170,6 +172,20 @@ TEST(Carry, Normalizations) {
         "");
 }
 
+TEST(Carry, Recurrent) {
+  using Kind = RecurrentOptions::Kind;
+  const CheckOptions partly{.inputs = {{}, {.low = 0.5, .high = 1}}};
+  for (const char* name : {"native", "reference"}) {
+    for (const Kind kind : {Kind::lstm, Kind::rnn}) {
+      const RecurrentOptions options{.kind = kind, .num_output = 5, .expose_hidden = true};
+      std::vector<Shape> inputs{{3, 2, 4}, {3, 2}, {2, 3}, {1, 2, 5}};
+      if (kind == Kind::lstm) inputs.push_back({1, 2, 5});
+      expect_carried(task_of(std::make_shared<Recurrent>(options), inputs, kind == Kind::lstm ? 3 : 2), name,
+                     partly);
+    }
+  }
+}
+
 TEST(Carry, Eltwise) {
   using Operation = EltwiseOptions::Operation;
   for (const char* name : {"native", "reference"}) {
@@ -197,6 +213,8 @@ TEST(Carry, LayersThatMoveElements) {
   expect_carried(chain_task({std::make_shared<Im2col>(Im2colOptions{.kernel = {3}})}, {2, 3, 4, 4}), "");
   expect_carried(task_of(std::make_shared<BatchReindex>(), {{2, 3, 4}, {30}}), "",
                  {.inputs = {{}, {.low = 0, .high = 2, .integers = true}}});
+  expect_carried(task_of(std::make_shared<Filter>(FilterOptions{.samples = 3}), {{3, 3, 4}, {3}}), "",
+                 {.inputs = {{}, {.low = 1, .high = 3, .integers = true}}});
   expect_carried(task_of(std::make_shared<Parameter>(ParameterOptions{.shape = {2, 3}}), {}), "");
 }
 

@@ -17,6 +17,7 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hinge_loss.h"
 #include "cortado/layers/im2col.h"
@@ -30,6 +31,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
@@ -329,6 +331,11 @@ CutCase shape_layer(Draw& draw) {
     return exact({.layers = {layer<Im2col>(options)}, .inputs = {input}});
   }
   if (draw.one_in(6)) {
+    CutCase cut{.layers = {layer<Filter>(FilterOptions{.samples = input[0]})}, .inputs = {input, {input[0]}}};
+    cut.data.inputs = {{}, {.low = 1, .high = 3, .integers = true}};
+    return exact(cut);
+  }
+  if (draw.one_in(6)) {
     CutCase cut{.layers = {layer<BatchReindex>()}, .inputs = {input, {draw.in(2, 7)}}};
     cut.data.inputs = {{}, {0, static_cast<double>(input[0]), true}};
     return exact(cut);
@@ -387,6 +394,20 @@ CutCase reducing_layer(Draw& draw) {
   return cut;
 }
 
+CutCase recurrent_layer(Draw& draw) {
+  using Kind = RecurrentOptions::Kind;
+  const RecurrentOptions options{
+      .kind = draw.of({Kind::lstm, Kind::rnn}), .num_output = draw.in(1, 9), .expose_hidden = draw.one_in(2)};
+  Shape x{draw.in(1, 4), draw.in(2, 9), draw.in(1, 6)};
+  if (draw.one_in(3)) x.append(draw.in(1, 3));
+  const int states = options.expose_hidden ? (options.kind == Kind::lstm ? 2 : 1) : 0;
+  CutCase cut{.layers = {layer<Recurrent>(options)}, .inputs = {x, {x[0], x[1]}}, .outputs = 1 + states};
+  if (draw.one_in(2)) cut.inputs.push_back({x[1], draw.in(1, 4)});
+  cut.inputs.insert(cut.inputs.end(), static_cast<size_t>(states), Shape{1, x[1], options.num_output});
+  cut.data.inputs = {{}, {.low = 0, .high = 2, .integers = true}};
+  return cut;
+}
+
 CutCase resampling(Draw& draw) {
   const int64_t axes = draw.of({1, 2, 2, 3});
   CutCase cut{.inputs = {draw.image(axes)}};
@@ -428,6 +449,7 @@ const Kind kinds[] = {
     {"pyramids of pooling", spp},
     {"lrn", lrn},
     {"resampling", resampling},
+    {"recurrent", recurrent_layer},
     {"softmax loss", softmax_loss},
     {"infogain loss", infogain_loss},
     {"accuracy", accuracy},

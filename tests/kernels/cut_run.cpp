@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "cortado/base/parallel_for.h"
 #include "cortado/kernels/reference/chain.h"
 #include "cortado/kernels/reference/view.h"
 #include "cortado/kernels/select.h"
@@ -183,6 +184,11 @@ void run_all(std::vector<Device>& devices) {
 // cancel.
 AssertionResult sums_close(const std::string& what, const std::vector<float>& expected,
                            const std::vector<double>& actual, double tolerance, double floor = 0.01) {
+  for (size_t i = 0; i < expected.size() && tolerance == same_bits; ++i)
+    if (static_cast<float>(actual[i]) != expected[i])
+      return AssertionFailure() << fmt::format("{}: offset {} is {} instead of {}", what, i, actual[i],
+                                               expected[i]);
+  if (tolerance == same_bits) return AssertionSuccess();
   double squares = 0;
   for (float value : expected) squares += static_cast<double>(value) * value;
   const double typical = expected.empty() ? 0 : std::max(floor, std::sqrt(squares / expected.size()));
@@ -328,6 +334,23 @@ std::vector<Task> device_tasks(const CutCase& cut, const Task& whole) {
     tasks.push_back(cut_task(whole, box, summed));
   }
   return tasks;
+}
+
+AssertionResult part_is_part_of_whole(const CutCase& cut, const std::string& kernels, int threads) {
+  const Task whole = whole_task(cut);
+  const TaskData<float> data(whole, cut.data);
+  std::vector<Device> alone, devices;
+  {
+    const ComputeThreads one(1);
+    alone.emplace_back(cut_task(whole, whole.domain_box), kernels, data);  // reads no more than it needs
+    run_all(alone);
+  }
+  const ComputeThreads several(threads);
+  for (const Task& task : device_tasks(cut, whole)) devices.emplace_back(task, kernels, data);
+  run_all(devices);
+  if (auto r = outputs_equal(cut, alone[0], devices); !r) return r;
+  if (auto r = parameters_equal(cut, alone[0], devices); !r) return r;
+  return input_gradients_equal(cut, alone[0], devices);
 }
 
 AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only) {

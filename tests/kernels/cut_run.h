@@ -8,6 +8,9 @@
 
 namespace cortado::check {
 
+// Of a CutCase: the sum of two parts, rounded to f32, has the bits of the whole.
+inline constexpr double same_bits = -1;
+
 // A layer (or chain) and how it is cut. Blocks are balanced: [i*E/P, (i+1)*E/P).
 struct CutCase {
   std::vector<LayerPtr> layers;
@@ -18,7 +21,7 @@ struct CutCase {
   bool frozen = false;      // parameters want no gradient
   bool from_data = false;   // the inputs want no gradient
   bool shared = false;      // Task::canonical_parameters
-  double tolerance = 1e-5;  // 0: bitwise
+  double tolerance = 1e-5;  // 0: bitwise; same_bits: in f32, whatever the values
   struct {
     int64_t n = 1, c = 1, d = 1, h = 1, w = 1, r = 1;
   } degrees;
@@ -37,5 +40,9 @@ std::vector<Box> parameter_boxes(const Task& task);
 // statistics, gradients. Also checks that the outputs of the devices cover each element once, that replicas
 // of a weight have one format, and that no kernel reads what it denies reading or writes beyond a buffer.
 testing::AssertionResult cut_equals_whole(const CutCase& cut, const std::string& only);
+
+// The law of reproducible kernels: the same, of devices with so many threads each, against the uncut task on
+// the same kernels and one thread.
+testing::AssertionResult part_is_part_of_whole(const CutCase& cut, const std::string& kernels, int threads);
 
 }  // namespace cortado::check

@@ -40,7 +40,7 @@ void expect_cut_equals_whole(int kind, uint64_t seed, uint64_t number) {
   std::mt19937_64 generator(seed * 1000003 + number * 131 + kind);
   CutCase cut = random_cut_case(kind, generator);
   for (const std::string only :
-       {"", "reference", "winograd", "onednn", "lowering-1", "lowering-2", "lowering-3"}) {
+       {"", "reference", "winograd", "onednn", "lowering-1", "lowering-2", "lowering-3", "gpu"}) {
     const bool all_layers = only.empty() || only == "reference";
     EXPECT_TRUE(all_layers ? cut_equals_whole(cut, only) : cut_equals_whole_or_refuses(cut, only))
         << cut.text() << "\nkernels '" << only << "'; paste as: expect_cut_equals_whole(" << kind << ", "

@@ -14,6 +14,9 @@ class LayerRun {
         kernel_(make_reference_kernel<double>(task_)),
         buffers_(task_, *kernel_, TaskData<double>(task_, {})) {}
 
+  void set_parameters(double value) {
+    for (auto& each : buffers_.parameters) each.set(std::vector<double>(each.size(), value));
+  }
   void forward(const std::vector<std::vector<double>>& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) buffers_.inputs[i].set(inputs[i]);
     kernel_->forward(buffers_.arguments());

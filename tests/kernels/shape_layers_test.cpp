@@ -12,6 +12,7 @@
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/parameter.h"
@@ -208,6 +209,24 @@ TEST(BatchReindex, ChoosesSamplesAndSumsTheirGradients) {
     EXPECT_THROW(run.forward({{1, 2, 3, 4, 5, 6}, {0, index, 1, 2}}), UserError);
 }
 
+// Caffe's TestForward and TestGradient: several tensors follow one selector.
+TEST(Filter, PassesTheSelectedSamplesOn) {
+  LayerRun run(layer<Filter>(FilterOptions{.samples = 2}), {{4, 2}, {4}, {4, 1}}, 2);
+  run.forward({{1, 2, 3, 4, 5, 6, 7, 8}, {10, 20, 30, 40}, {0, 1, 0, -3}});
+  EXPECT_TRUE(same(run.output(0), {3, 4, 7, 8}));
+  EXPECT_TRUE(same(run.output(1), {20, 40}));
+  run.backward({1, 2, 3, 4});
+  EXPECT_TRUE(same(run.gradient(0), {0, 0, 1, 2, 0, 0, 3, 4}));
+  EXPECT_TRUE(same(run.gradient(2), {0, 0, 0, 0}));
+  std::string reason;
+  try {
+    run.forward({{1, 2, 3, 4, 5, 6, 7, 8}, {10, 20, 30, 40}, {0, 1, 1, 1}});
+  } catch (const UserError& error) {
+    reason = error.what();
+  }
+  EXPECT_EQ(reason, "3 of 4 samples pass, not 2 as filter_param.samples says");
+}
+
 TEST(Parameter, PutsItsParameterOut) {
   Task task = task_of(layer<Parameter>(ParameterOptions{.shape = {2, 3, 4}}), {});
   EXPECT_TRUE(gradients_match_differences(task));
@@ -296,6 +315,9 @@ TEST(ShapeLayerGradients, MatchFiniteDifferences) {
   }
   CheckOptions chosen{.inputs = {{}, {.low = 0, .high = 3, .integers = true}}};
   EXPECT_TRUE(gradients_match_differences(task_of(layer<BatchReindex>(), {{3, 2, 2, 2}, {5}}), chosen));
+  CheckOptions selected{.inputs = {{}, {}, {.low = 1, .high = 3, .integers = true}}};
+  EXPECT_TRUE(gradients_match_differences(
+      task_of(layer<Filter>(FilterOptions{.samples = 3}), {{3, 2, 2, 2}, {3, 4}, {3}}, 2), selected));
   CheckOptions indices{.inputs = {{.low = 0, .high = 5, .integers = true}}};
   EXPECT_TRUE(gradients_match_differences(
       task_of(layer<Embed>(EmbedOptions{.num_output = 3, .input_dim = 5}), {{2, 4}}), indices));

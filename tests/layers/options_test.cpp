@@ -18,6 +18,7 @@
 #include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/euclidean_loss.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/hinge_loss.h"
@@ -34,6 +35,7 @@
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/problem.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
@@ -102,6 +104,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Eltwise>(EltwiseOptions{.operation = EltwiseOptions::Operation::max});
   check<Embed>(EmbedOptions{.num_output = 2, .input_dim = 3});
   check<EuclideanLoss>();
+  check<Filter>(FilterOptions{.samples = 1});
   check<Flatten>();
   check<Hdf5Output>(Hdf5OutputOptions{"a.h5"});
   check<HingeLoss>();
@@ -116,6 +119,8 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check_functions(static_cast<PointwiseFunction*>(nullptr));
   check<Pooling>();
   check<PRelu>();
+  for (const auto kind : {RecurrentOptions::Kind::lstm, RecurrentOptions::Kind::rnn})
+    check<Recurrent>(RecurrentOptions{.kind = kind, .num_output = 1});
   check<Reduction>();
   check<Resampling>(UpsampleOptions{});
   check<Resampling>(InterpOptions{});
@@ -131,8 +136,8 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Spp>();
   check<Tile>();
   using Kind = SourceOptions::Kind;
-  for (Kind kind :
-       {Kind::data, Kind::image_data, Kind::hdf5_data, Kind::memory_data, Kind::dummy_data, Kind::input})
+  for (Kind kind : {Kind::data, Kind::image_data, Kind::hdf5_data, Kind::memory_data, Kind::dummy_data,
+                    Kind::input, Kind::window_data})
     check<Source>(SourceOptions{.kind = kind});
   for (std::string_view type : supported_layer_types())
     EXPECT_TRUE(types_.contains(std::string(type))) << type;

@@ -8,9 +8,11 @@
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/embed.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/parameter.h"
 #include "cortado/layers/permute.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/reduction.h"
 #include "cortado/layers/reshape.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -158,6 +160,63 @@ TEST(BatchReindexShape, HasASampleForEachIndex) {
   EXPECT_EQ(only_shape(BatchReindex(), {{4, 3, 2}, {6}}), (Shape{6, 3, 2}));
   EXPECT_EQ(refusal(BatchReindex(), {{4, 3, 2}, {6, 1}}),
             "the indices must have one axis, input 2 has shape 6x1");
+}
+
+TEST(FilterShape, HasTheSamplesThatPass) {
+  const Filter filter({.samples = 3});
+  EXPECT_EQ(filter.output_shapes(Shapes{{4, 3, 2}, {4}, {4, 1, 1}}, 2), (Shapes{{3, 3, 2}, {3}}));
+  EXPECT_EQ(refusal(filter, {{4, 3}, {4, 2}}),
+            "the selector, the last input, must have one value a sample, has shape 4x2");
+  EXPECT_EQ(refusal(filter, {{5, 3}, {4}}),
+            "an input of shape 5x3 has not the 4 samples that the selector has");
+  EXPECT_EQ(refusal(filter, {{2, 3}, {2}}),
+            "filter_param.samples is 3, but a batch has 2 samples; use at most that many");
+  EXPECT_EQ(refusal(filter, {{4, 3}, {4}}, 2), "needs 1 outputs, has 2");
+  EXPECT_TRUE(filter.cuts(Shapes{{4, 3, 2}, {4}}).c);
+  EXPECT_FALSE(filter.cuts(Shapes{{4, 3, 2}, {4}}).n);
+  EXPECT_EQ(filter.cuts(Shapes{{4, 3, 2}, {4}, {4}}), Cuts{});
+}
+
+std::vector<Shape> parameter_shapes(const Recurrent& layer, const Shapes& inputs) {
+  std::vector<Shape> shapes;
+  for (const ParameterSpec& spec : layer.parameters(inputs)) shapes.push_back(spec.shape);
+  return shapes;
+}
+
+// The blobs of Caffe's layers, in its order; Caffe's TestSetUp and TestSetUpWithStaticInput.
+TEST(RecurrentShape, HasCaffesParameters) {
+  const Recurrent lstm({.num_output = 7}), rnn({.kind = RecurrentOptions::Kind::rnn, .num_output = 7});
+  const Shapes plain{{3, 8, 3, 2}, {3, 8}}, with_static{{3, 8, 3, 2}, {3, 8}, {8, 5}};
+  EXPECT_EQ(only_shape(lstm, plain), (Shape{3, 8, 7}));
+  EXPECT_EQ(only_shape(rnn, with_static), (Shape{3, 8, 7}));
+  EXPECT_EQ(parameter_shapes(lstm, plain), (Shapes{{28, 6}, {28}, {28, 7}}));
+  EXPECT_EQ(parameter_shapes(lstm, with_static), (Shapes{{28, 6}, {28}, {28, 5}, {28, 7}}));
+  EXPECT_EQ(parameter_shapes(rnn, plain), (Shapes{{7, 6}, {7}, {7, 7}, {7, 7}, {7}}));
+  EXPECT_EQ(parameter_shapes(rnn, with_static), (Shapes{{7, 6}, {7}, {7, 5}, {7, 7}, {7, 7}, {7}}));
+}
+
+TEST(RecurrentShape, ExposesItsStates) {
+  const Recurrent lstm({.num_output = 7, .expose_hidden = true});
+  const Shapes inputs{{3, 8, 2}, {3, 8}, {1, 8, 7}, {1, 8, 7}};
+  EXPECT_EQ(lstm.output_shapes(inputs, 3), (Shapes{{3, 8, 7}, {1, 8, 7}, {1, 8, 7}}));
+  EXPECT_FALSE(lstm.has_static(4));
+  EXPECT_TRUE(lstm.has_static(5));
+  EXPECT_EQ(refusal(lstm, inputs), "needs 3 outputs, has 1");
+  EXPECT_EQ(refusal(lstm, {{3, 8, 2}, {3, 8}}, 3), "needs 4 to 5 inputs, has 2");
+  EXPECT_EQ(refusal(lstm, {{3, 8, 2}, {3, 8}, {1, 8, 7}, {1, 7, 7}}, 3),
+            "a state must have shape 1x8x7, has 1x7x7");
+}
+
+TEST(RecurrentShape, WrongInputsAreRefused) {
+  const Recurrent rnn({.kind = RecurrentOptions::Kind::rnn, .num_output = 7});
+  EXPECT_EQ(refusal(rnn, {{3, 8}, {3, 8}}),
+            "input 1 must be of shape time steps x sequences x features, is 3x8; reshape it");
+  EXPECT_EQ(refusal(rnn, {{3, 8, 2}, {8, 3}}),
+            "the sequence indicators, input 2, must have shape 3x8, has 8x3");
+  EXPECT_EQ(refusal(rnn, {{3, 8, 2}, {3, 8}, {3, 2}}),
+            "the static input, of shape 3x2, must have a row for each of the 8 sequences");
+  EXPECT_EQ(rnn.cuts(Shapes{{3, 8, 2}, {3, 8}}), (Cuts{.c = true}));
+  EXPECT_THROW(Recurrent({}), UserError);
 }
 
 TEST(ParameterShape, IsThatOfItsOptions) {

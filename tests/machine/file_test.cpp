@@ -62,6 +62,28 @@ TEST(MachineFile, WeightsComeBack) {
   EXPECT_EQ(parse_machine(machine_text(DeviceGraph(machine)), "m.json").device(0).weight, 0.3);
 }
 
+TEST(MachineFile, PricesComeBack) {
+  const std::string cheap =
+      R"({"count": 3, "gflops": 1, "memory_bandwidth_gb_per_s": 1, "memory_gib": 1, "price_per_hour": 0.1})";
+  const std::string rest = R"(, "links": [{"group": 4, "latency_us": 1, "bandwidth_gb_per_s": 1}],
+      "price_per_hour": 2.5)";
+  const DeviceGraph graph = parse_machine(one_node(cheap + ", " + device, rest), "m.json");
+  EXPECT_EQ(graph.device(0).price_per_hour, 0.1);
+  EXPECT_EQ(graph.device(3).price_per_hour, 0);
+  EXPECT_EQ(graph.node(0).price_per_hour, 2.5);
+  EXPECT_DOUBLE_EQ(graph.price_per_hour(), 2.8);
+  EXPECT_DOUBLE_EQ(graph.first(1).price_per_hour(), 2.6);  // a node is paid for as a whole
+  EXPECT_EQ(parse_machine(machine_text(graph), "text"), graph);
+  EXPECT_EQ(parse_machine(one_node(device), "m.json").price_per_hour(), 0);
+  EXPECT_EQ(refusal(one_node(device, R"(, "price_per_hour": 0)")),
+            "m.json: nodes[0].price_per_hour: 0 is not above 0; give the price of an hour, as in 2.48");
+  EXPECT_EQ(
+      refusal(one_node(
+          R"({"gflops": 1, "memory_bandwidth_gb_per_s": 1, "memory_gib": 1, "price_per_hour": "2"})")),
+      "m.json: nodes[0].devices[0].price_per_hour: \"2\" is not a number; give the price of an hour, as "
+      "in 2.48");
+}
+
 TEST(MachineFile, RatesOfBothTypesComeBack) {
   const auto read = [](const std::string& gflops) {
     return parse_machine(
@@ -171,10 +193,12 @@ class RandomMachine {
     Node node{
         .name = below(2) == 0 ? "" : "node", .sockets = below(3), .cores = below(65), .nic = {number()}};
     if (below(2) == 0) node.bus = {number()};
+    if (below(2) == 0) node.price_per_hour = number();
     for (int d = 1 + below(4); d > 0; --d) {
       node.devices.push_back(
           {"", {number()}, {number()}, {int64_t{1} + below(1 << 30) * int64_t{977}}, {number()}});
       if (below(2) == 0) node.devices.back().weight = number();
+      if (below(2) == 0) node.devices.back().price_per_hour = number();
       if (below(2) == 0) node.devices.push_back(node.devices.back());
     }
     if (!pairs) node.links = {{2, link()}, {8, link()}};

@@ -114,6 +114,27 @@ TEST_F(Ranks, TrainLikeOneRankUnderEveryStrategyAndLauncher) {
   expect_close(expected, logged("plain.jsonl"), 1e-4);
 }
 
+// Files are equal to the last byte; the snapshot of two ranks goes on on three.
+TEST_F(Ranks, ReproducibleTrainingsWriteTheSameBytes) {
+  const auto weights = [&](const std::string& how, const std::string& set = "") {
+    const CommandResult result =
+        cortado("train --solver solver.prototxt --snapshot-format cortado --reproducible " + how +
+                (set.empty() ? "" : " --set " + set));
+    EXPECT_EQ(result.exit_code, 0) << how << ": " << result.output;
+    return folder_.read("s_iter_8.safetensors");
+  };
+  const std::string one = weights("--threads 1");
+  EXPECT_TRUE(weights("--threads 2") == one);
+  EXPECT_TRUE(weights("--ranks 2 --threads 2") == one);
+  EXPECT_TRUE(weights("--ranks 4 --threads 1 --strategy owt") == one);
+  weights("--ranks 2 --threads 1", "snapshot=4");
+  EXPECT_TRUE(weights("--ranks 3 --threads 1 --snapshot s_iter_4.safetensors") == one);
+  const CommandResult refused = train("--reproducible --ranks 2 --strategy auto");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("--reproducible: --strategy auto"));
+  EXPECT_THAT(train("--reproducible --kernels measured").output, HasSubstr("--reproducible: the net alone"));
+}
+
 // Costs are measured once and kept; what is kept and broken, or of elsewhere, is told and measured anew.
 TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
   ASSERT_EQ(train("--log one.jsonl").exit_code, 0);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/im2col.h"
 #include "cortado/layers/infogain_loss.h"
 #include "cortado/layers/normalize.h"
@@ -12,6 +13,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/precision.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/scale.h"
 #include "cortado/layers/shuffle_channel.h"
@@ -55,6 +57,10 @@ std::string required_options(std::string_view type) {
       {"HDF5Data", "hdf5_data_param { source: 'a' batch_size: 1 }"},
       {"MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"},
       {"Parameter", "parameter_param { shape { dim: 1 } }"},
+      {"Filter", "filter_param { samples: 1 }"},
+      {"LSTM", "recurrent_param { num_output: 1 }"},
+      {"RNN", "recurrent_param { num_output: 1 }"},
+      {"WindowData", "window_data_param { source: 'a' batch_size: 1 } transform_param { crop_size: 1 }"},
       {"SPP", "spp_param { pyramid_height: 1 }"},
       {"Tile", "tile_param { tiles: 1 }"}};
   const auto found = options.find(type);
@@ -94,7 +100,8 @@ TEST(FromCaffe, EveryLayerKnowsWhatOfItIsBf16) {
                                           "Reduction",
                                           "SigmoidCrossEntropyLoss",
                                           "Softmax",
-                                          "SoftmaxWithLoss"};
+                                          "SoftmaxWithLoss",
+                                          "WindowData"};
   const auto type_after = [](const Layer& layer, ElementType input) {
     return output_type(layer, {&input, 1}, 0);
   };
@@ -321,6 +328,58 @@ TEST(FromCaffe, SppOptions) {
             "net.prototxt:7: layer 'x': SPP with stochastic pooling is not supported; use pool: MAX or AVE");
   EXPECT_EQ(declare_error("type: 'SPP'"),
             "net.prototxt:7: layer 'x': pyramid_height must be given and positive");
+}
+
+TEST(FromCaffe, RecurrentOptions) {
+  const std::string options =
+      " recurrent_param { num_output: 7 expose_hidden: true weight_filler { type: 'uniform' min: -0.1 max: "
+      "0.2 "
+      "} bias_filler { value: 1 } }";
+  for (const auto& [type, kind] :
+       {std::pair{"LSTM", RecurrentOptions::Kind::lstm}, std::pair{"RNN", RecurrentOptions::Kind::rnn}}) {
+    const auto& read = as<Recurrent>(declare("type: '" + std::string(type) + "'" + options)).options();
+    EXPECT_EQ(read.kind, kind);
+    EXPECT_EQ(read.num_output, 7);
+    EXPECT_TRUE(read.expose_hidden);
+    EXPECT_EQ(read.weight_filler.type, Filler::Type::uniform);
+    EXPECT_EQ(read.bias_filler.value, 1);
+  }
+  EXPECT_EQ(declare_error("type: 'LSTM'"),
+            "net.prototxt:7: layer 'x': num_output must be given and positive");
+  EXPECT_NE(declare_error("type: 'LSTMUnit'").find("use LSTM"), std::string::npos);
+}
+
+TEST(FromCaffe, FilterNeedsTheNumberThatPasses) {
+  EXPECT_EQ(as<Filter>(declare("type: 'Filter' filter_param { samples: 3 }")).options().samples, 3);
+  EXPECT_EQ(
+      declare_error("type: 'Filter'"),
+      "net.prototxt:7: layer 'x': how many samples pass depends on values, while shapes here are fixed; "
+      "give the number that passes of every batch as filter_param { samples: ... }, or let a loss pass "
+      "over samples by ignore_label");
+}
+
+TEST(FromCaffe, WindowDataOptions) {
+  const SourceOptions options =
+      as<Source>(
+          declare("type: 'WindowData' window_data_param { source: 'w.txt' batch_size: 8 fg_threshold: 0.5 "
+                  "bg_threshold: 0.25 fg_fraction: 0.5 context_pad: 16 crop_mode: 'square' cache_images: "
+                  "true root_folder: 'r/' } transform_param { crop_size: 227 mirror: true mean_value: 7 }"))
+          .options();
+  EXPECT_EQ(options.windows, (WindowOptions{.foreground_threshold = 0.5,
+                                            .background_threshold = 0.25,
+                                            .foreground_fraction = 0.5,
+                                            .context_pad = 16,
+                                            .square = true,
+                                            .cache_images = true}));
+  EXPECT_EQ(options.source, "w.txt");
+  EXPECT_EQ(options.root_folder, "r/");
+  EXPECT_EQ(options.transform.crop_size, 227);
+  EXPECT_EQ(declare_error("type: 'WindowData' window_data_param { batch_size: 1 crop_mode: 'round' } "
+                          "transform_param { crop_size: 5 }"),
+            "net.prototxt:7: layer 'x': crop_mode is 'round'; use \"warp\" or \"square\"");
+  EXPECT_NE(
+      declare_error("type: 'WindowData' window_data_param { batch_size: 1 }").find("crop_size must be given"),
+      std::string::npos);
 }
 
 TEST(FromCaffe, ParameterOptions) {

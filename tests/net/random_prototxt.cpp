@@ -426,6 +426,11 @@ void RandomPrototxt::give_what_is_needed(Message& options) {
     o->mutable_shape()->clear_dim();
     o->mutable_shape()->add_dim(0);
     o->mutable_shape()->add_dim(-1);
+  } else if (auto* o = dynamic_cast<caffe::FilterParameter*>(&options)) {
+    o->set_samples(static_cast<uint32_t>(pick(1, 2)));
+  } else if (auto* o = dynamic_cast<caffe::RecurrentParameter*>(&options)) {
+    o->set_num_output(static_cast<uint32_t>(pick(1, 4)));
+    o->set_expose_hidden(chance(0.2));
   } else if (auto* o = dynamic_cast<caffe::SPPParameter*>(&options)) {
     o->set_pyramid_height(static_cast<uint32_t>(pick(1, 2)));
   } else if (auto* o = dynamic_cast<caffe::TileParameter*>(&options)) {

@@ -85,9 +85,10 @@ TEST(ImportOnnx, UnknownOperatorsAreNamed) {
             "model.onnx: node 'Relu_1' (Reluu): this operator is not read; did you mean 'Relu'?; "
             "docs/reference/onnx.md lists those that are");
   builder.graph().mutable_node(0)->set_op_type("LSTM");
-  EXPECT_EQ(
-      builder.error(),
-      "model.onnx: node 'Relu_1' (LSTM): this operator is not read: recurrent layers are not supported");
+  EXPECT_EQ(builder.error(),
+            "model.onnx: node 'Relu_1' (LSTM): this operator is not read: recurrent operators are not read; "
+            "give a net with "
+            "LSTM or RNN layers as a prototxt");
   builder.graph().mutable_node(0)->set_op_type("Relu");
   builder.graph().mutable_node(0)->set_domain("com.example");
   EXPECT_NE(builder.error().find("domain 'com.example'"), std::string::npos);

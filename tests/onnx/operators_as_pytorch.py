@@ -184,6 +184,11 @@ def norms():
     yield Case("lrn_even", [node("LRN", "x", size=4)], {"x": x}, refused="size is 4")
     for axis in (1, -1):
         yield Case(f"softmax_{axis}", [node("Softmax", "x", axis=axis)], {"x": x}, expected=t(x).softmax(axis))
+    yield Case("lp_norm", [node("LpNormalization", "x", axis=1)], {"x": x}, expected=F.normalize(t(x), dim=1))
+    rows = draw(4, 7)
+    yield Case("lp_norm_last", [node("LpNormalization", "x", p=2)], {"x": rows}, expected=F.normalize(t(rows), dim=-1))
+    yield Case("lp_norm_1", [node("LpNormalization", "x", axis=1, p=1)], {"x": x}, refused="p is 1")
+    yield Case("lp_norm_axis", [node("LpNormalization", "x")], {"x": x}, refused="axis 3")
     yield Case("log_softmax", [node("LogSoftmax", "x", axis=1)], {"x": x}, expected=t(x).log_softmax(1))
 
 
@@ -332,7 +337,11 @@ def resizes():
     yield Case("linear_oblong", [node("Resize", "x,,s", mode="linear")], {"x": x}, scales,
                F.interpolate(t(x), (8, 15), mode="bilinear", align_corners=False))
     corners = [node("Resize", "x,,s", mode="linear", coordinate_transformation_mode="align_corners")]
-    yield Case("align_corners", corners, {"x": x}, scales, F.interpolate(t(x), (8, 15), mode="bilinear", align_corners=True), back=False)
+    yield Case("align_corners", corners, {"x": x}, scales, F.interpolate(t(x), (8, 15), mode="bilinear", align_corners=True))
+    sizes = [node("Resize", "x,,,s", mode="linear", coordinate_transformation_mode="align_corners")]
+    yield Case("align_corners_sizes", sizes, {"x": x}, {"s": whole(2, 3, 3, 11)},
+               F.interpolate(t(x), (3, 11), mode="bilinear", align_corners=True))
+    yield Case("align_corners_channels", sizes, {"x": x}, {"s": whole(2, 6, 3, 11)}, refused="only spatial axes")
     yield Case("cubic", [node("Resize", "x,,s", mode="cubic")], {"x": x}, scales, refused="mode cubic")
     yield Case("resize_part", [node("Resize", "x,,s", mode="nearest")], {"x": x}, {"s": np.array([1, 1, 1.5, 2], np.float32)},
                refused="resizes axis 2 by 1.5")

@@ -45,6 +45,31 @@ TEST(Planner, FindsWhatExhaustiveSearchFinds) {
   EXPECT_EQ(compared, 40);
 }
 
+// Where candidates are left out, the optimum of all of them lies between the bound and the plan.
+TEST(Planner, BoundsWhatItLeavesOut) {
+  FakeCosts costs;
+  int omitted = 0, proven = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed);
+    const plan::Plan best = plan::make_plan(net, {.devices = 8}, costs, one_node(8));
+    const plan::PricingOptions few{.devices = 8, .most_tables = {1}, .kept_candidates = 2 + seed % 16};
+    const plan::Plan plan = plan::make_plan(net, few, costs, one_node(8));
+    const double rounding = 1e-9 * best.seconds.count;
+    EXPECT_LE(plan.lower_bound.count, best.seconds.count + rounding);
+    EXPECT_GE(plan.seconds.count, best.seconds.count - rounding);
+    EXPECT_LE(plan.lower_bound, plan.seconds);
+    EXPECT_TRUE(!plan.proven || plan.seconds.count <= best.seconds.count + rounding);
+    omitted += plan.candidates < best.candidates;
+    proven += plan.proven && plan.candidates < best.candidates;
+    for (const plan::Assignment& baseline : plan.baselines)
+      EXPECT_LE(plan.seconds.count, baseline.seconds.count + rounding) << baseline.name;
+  }
+  EXPECT_GT(omitted, 30);
+  EXPECT_GT(proven, 0);
+  EXPECT_LT(proven, omitted);
+}
+
 TEST(Planner, PlansRunAndNoBaselineIsFaster) {
   FakeCosts costs;
   for (uint32_t seed = 0; seed < 12; ++seed) {

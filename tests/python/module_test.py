@@ -140,6 +140,20 @@ class Plans(Case):
         with self.assertRaises(cortado.UserError):
             cortado.plan(self.net, "layer-wise-p100", memory_bytes=1000)
 
+    def test_sweep(self):
+        sweep = cortado.sweep(self.net, "layer-wise-p100", ["devices=1..4", "batch=16/device"])
+        points = sweep.points()
+        self.assertEqual([(row["devices"], row["batch"]) for row in points], [(1, 16), (2, 32), (4, 64)])
+        for row in points:
+            self.near(row["images_per_second"], row["batch"] / row["seconds"], 1e-9)
+        self.assertEqual(set(points[2]["twice_as_fast"]), {"group-4"})
+        self.assertEqual(sweep.smallest()[0]["devices"], 1)
+        self.assertEqual(len(json.loads(sweep.json())["points"]), 3)
+        self.assertEqual(len(sweep.csv().splitlines()), 4)
+        self.assertTrue(sweep._repr_html_().startswith("<iframe srcdoc="))
+        with self.assertRaises(cortado.UserError):
+            cortado.sweep(self.net, "layer-wise-p100", ["devices=32"])
+
     def test_simulation_is_that_of_the_command(self):
         machine = cortado.Machine("layer-wise-p100").first(2)
         simulation = cortado.simulate(self.net, "data", machine)

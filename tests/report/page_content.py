@@ -112,6 +112,33 @@ def check_plan_page(name, path, plan, command, version):
     check(('frontier' in plan) == ('frontier' in ids), f'{name}: frontier')
 
 
+def check_sweep_page(name, path, sweep, command, version):
+    root, as_html = read_page(name, path)
+    check_frame(name, root, command, version)
+    text = ' '.join(as_html.text.split())
+    points = sweep['points']
+    rows = [row for section in root.iter(f'{HTML}section') if section.get('id') == 'points'
+            for row in section.iter(f'{HTML}tr') if row.find(f'{HTML}th').get('scope') == 'row']
+    check(len(rows) == len(points), f'{name}: {len(rows)} rows, {len(points)} points')
+    for row, point in zip(rows, points):
+        shown = ' '.join(''.join(row.itertext()).split())
+        check(shown.startswith(f'{point["devices"]} device'), f'{name}: a row is {shown}')
+        check(('does not fit' in shown) == (not point['fits']), f'{name}: does it fit: {shown}')
+        check(not point['fits'] or point['bound'] in shown, f'{name}: what bounds is missing: {shown}')
+    fitting = [point for point in points if point['fits']]
+    bars = [item for item in root.iter(f'{HTML}li') if item.find(f'{SVG}svg') is not None]
+    check(len(bars) == len(points), f'{name}: {len(bars)} bars')
+    for bar, point in zip(bars, points):
+        drawn = sum(float(part.get('width')) for part in bar.iter(f'{SVG}rect'))
+        check(abs(drawn - 1000 * point['fits']) < 1, f'{name}: a bar of {drawn}')
+    dots = sum(dot.get('class').startswith('dot') for dot in root.iter(f'{SVG}circle'))
+    check(dots == len(fitting), f'{name}: {dots} dots')
+    priced = any(point['price_per_hour'] for point in points)
+    check(('a million images' in text) == priced or not fitting, f'{name}: prices')
+    check(('says no prices' in text) != priced, f'{name}: whether there are prices')
+    check('The smallest machine that fits' in text, f'{name}: the smallest machine')
+
+
 COMPUTE = ('forward', 'backward', 'weights', 'update', 'other')
 
 
@@ -188,6 +215,8 @@ def main():
                 names = [layer['name'] for layer in plan['layers']]
                 check(names[:len(pages.ODD_NAMES)] == pages.ODD_NAMES, f'the odd names came as {names}')
             print(f'{name}: {len(plan["layers"])} groups of layers, {page.stat().st_size // 1024} KiB')
+        for name, page, figures, command in pages.make_sweep_pages(sys.argv[1], pathlib.Path(folder)):
+            check_sweep_page(name, page, json.loads(figures.read_text()), command, version)
         for name, page, figures, trace, command in pages.make_run_pages(sys.argv[1], pathlib.Path(folder)):
             check_run_page(name, page, json.loads(figures.read_text()), json.loads(trace.read_text()), command, version)
 

@@ -12,7 +12,7 @@ import sys
 
 import pages
 
-WIDTHS = (360, 768, 1280)
+WIDTHS = (360, 390, 768, 1280)
 
 # Run in the page: what sticks out of the window, and which text sticks out of its box.
 PROBE = '''<script>
@@ -79,6 +79,8 @@ def picture(chromium, page, width, dark, target):
 
 def all_pages(cortado, folder):
     for name, page, _, _ in pages.make_plan_pages(cortado, folder):
+        yield name, page
+    for name, page, _, _ in pages.make_sweep_pages(cortado, folder):
         yield name, page
     for name, page, _, _, _ in pages.make_run_pages(cortado, folder):
         yield name, page

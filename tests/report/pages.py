@@ -57,6 +57,30 @@ def make_plan_pages(cortado, folder):
         yield name, folder / name / 'index.html', folder / f'{name}.json', command
 
 
+def make_sweep_pages(cortado, folder):
+    """Writes sweeps of several nets; yields what each is called, its page, its figures (JSON) and the command."""
+    (folder / 'odd.prototxt').write_text(odd_net())
+    text = (ROOT / 'machines/layer-wise-p100.json').read_text()
+    (folder / 'priced.json').write_text(text.replace('"gflops"', '"price_per_hour": 1.46, "gflops"')
+                                        .replace('"layer-wise-p100"', '"<rented> & priced"'))
+    p100 = ROOT / 'machines/layer-wise-p100.json'
+    shape = ['--input-shape', '3x224x224']
+    cases = [
+        ('sweep-odd', folder / 'odd.prototxt', folder / 'priced.json', ['devices=1..2'], []),
+        ('sweep-vgg-16', ROOT / 'models/vgg-16/train_val.prototxt', folder / 'priced.json',
+         ['devices=1..4', 'batch=64,32/device'], [*shape, '--memory', '4']),
+        ('sweep-alexnet', ROOT / 'models/alexnet/train_val.prototxt', p100,
+         ['devices=1..8', 'batch=256', 'link=6,24'], ['--input-shape', '3x227x227']),
+        ('sweep-nothing', ROOT / 'models/alexnet/train_val.prototxt', p100, ['devices=1,2'],
+         ['--input-shape', '3x227x227', '--memory', '0.001']),
+    ]
+    for name, model, machine, axes, options in cases:
+        command = [cortado, 'plan', '--model', model, '--machine', machine, *options, '--report', folder / name,
+                   '--json', folder / f'{name}.json', '--sweep', *axes]
+        run(name, command)
+        yield name, folder / name / 'index.html', folder / f'{name}.json', command
+
+
 def make_run_pages(cortado, folder):
     """Writes pages of iterations, simulated and measured; yields what each is called, its page, figures,
     trace and the command."""

@@ -29,7 +29,7 @@ declare -A uses=(
   [report]="base layers net parallel program machine cost plan sim"
   [train]="base device proto layers net parallel program kernels comm compile exec data report machine"
   [apply]="base proto layers net compile exec data train"
-  [auto]="base net parallel machine kernels comm compile exec measure plan sim tune report train"
+  [auto]="base device net parallel machine kernels comm compile exec measure plan sim tune report train"
   [api]="base net parallel program comm compile exec data train report machine cost plan sim measure auto layers kernels onnx"
   [app]="base device proto layers net onnx parallel program kernels comm compile exec data train apply report job machine cost plan sim tune measure auto api terminal cli"
 )

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <set>
+#include <string>
+
+#include "cortado/tune/tuning_text.h"
 
 #include "tests/program/nets.h"
 
@@ -98,6 +101,21 @@ TEST(TuneStrategy, LeavesSharedParametersAlone) {
     tune_strategy(built_in_strategy("data", random, 4), random, 4, seconds,
                   {.go_on = [&] { return tried < 200; }});
   }
+}
+
+TEST(TuningText, SaysWhatChanged) {
+  const Network net = small_net();
+  const Strategy before = built_in_strategy("data", net, 2);
+  TunedStrategy tuned{.strategy = before, .seconds = {0.002}, .before = {0.004}, .tried = 7, .ended = false};
+  tuned.strategy.schedule.halves = true;
+  for (auto& rule : tuned.strategy.rules)
+    if (rule.pattern == "c") rule.layer.sync = GradientSync::replicate;
+  const std::string cut = before.find("c")->config.text();
+  EXPECT_EQ(tuning_text(net, before, tuned, 1.5, "the limit"),
+            "tuned: 2.000 ms in place of 4.000 ms; " + schedule_text(tuned.strategy.schedule) +
+                " in place of " + schedule_text(before.schedule) +
+                "; best of 7 simulated in 1.5 s, then time was up (the limit)\n  c: " + cut +
+                ", replicate in place of " + cut + ", allreduce\n");
 }
 
 }  // namespace

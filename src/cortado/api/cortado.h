@@ -14,6 +14,7 @@
 #include "cortado/api/simulation.h"
 #include "cortado/api/solver.h"
 #include "cortado/api/strategy.h"
+#include "cortado/api/sweep.h"
 #include "cortado/api/tensor.h"
 #include "cortado/api/trainer.h"
 #include "cortado/api/weights.h"

@@ -1,27 +1,16 @@
 #include "cortado/api/plan.h"
 
 #include <cmath>
-#include <fmt/format.h>
 
 #include "cortado/api/impl/machine.h"
 #include "cortado/api/impl/network.h"
 #include "cortado/api/impl/plan.h"
 #include "cortado/api/impl/strategy.h"
-#include "cortado/base/error.h"
 #include "cortado/plan/plan_on_machine.h"
 #include "cortado/report/plan_report.h"
 
 namespace cortado::api {
 namespace {
-
-std::string dimensions_of(const PlanOptions& options) {
-  if (options.dimensions.empty()) return std::string(plan::all_dimensions);
-  const size_t other = options.dimensions.find_first_not_of(plan::all_dimensions);
-  if (other != std::string::npos)
-    throw UserError(fmt::format("there is no dimension '{}'; give letters of {}", options.dimensions[other],
-                                plan::all_dimensions));
-  return options.dimensions;
-}
 
 Configuration configuration_of(const LayerStrategy& strategy) {
   const Degrees& d = strategy.config.degrees;
@@ -104,7 +93,7 @@ std::string Plan::page() const { return plan_page(report_of(*impl_)); }
 Plan plan(const Network& network, const Machine& machine, const PlanOptions& options) {
   const DeviceGraph& whole = machine.impl().graph;
   const DeviceGraph used = options.devices > 0 ? whole.first(options.devices) : whole;
-  const std::string dimensions = dimensions_of(options);
+  const std::string dimensions = cortado::plan::checked_dimensions(options.dimensions);
   const cortado::plan::PlanOptions limits{
       .memory = options.memory_bytes > 0 ? Bytes{options.memory_bytes} : used.least_memory(),
       .frontier_points = options.frontier_points};

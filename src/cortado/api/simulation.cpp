@@ -5,6 +5,7 @@
 #include "cortado/api/impl/simulation.h"
 #include "cortado/api/impl/strategy.h"
 #include "cortado/auto/choose_on_machine.h"
+#include "cortado/auto/recompute.h"
 #include "cortado/report/simulation_report.h"
 
 namespace cortado::api {
@@ -13,10 +14,12 @@ namespace {
 
 cortado::Strategy strategy_on(const DeviceGraph& machine, const cortado::Network& network,
                               const Strategy::Impl& asked) {
-  if (asked.parsed) return asked.load(network, machine.devices());
   const std::string name = asked.name.empty() ? "auto" : asked.name;
-  cortado::Strategy strategy = choose_on_machine(name, network, machine).strategy;
+  cortado::Strategy strategy =
+      asked.parsed ? *asked.parsed : choose_on_machine(name, network, machine).strategy;
   asked.apply_schedules(network, strategy);
+  for (const Schedule& said : asked.schedules)
+    recompute_on_machine(changes_of(said), network, machine, strategy, as_field);
   return strategy;
 }
 

@@ -19,9 +19,12 @@ cortado::Strategy Strategy::Impl::load(const cortado::Network& network, int rank
 
 void Strategy::Impl::apply_schedules(const cortado::Network& network, cortado::Strategy& strategy) const {
   static_assert(member_count<Schedule>() == member_count<ScheduleChanges>());
-  for (const Schedule& said : schedules)
-    apply({said.gradient_chunks, said.no_late_updates, said.halves, said.replicate}, network, strategy,
-          as_field);
+  for (const Schedule& said : schedules) apply(changes_of(said), network, strategy, as_field);
+}
+
+ScheduleChanges changes_of(const Schedule& said) {
+  return {said.gradient_chunks, said.no_late_updates, said.halves,
+          said.replicate,       said.recompute,       said.memory_limit};
 }
 
 Strategy::Strategy() : Strategy(std::string()) {}

@@ -14,6 +14,9 @@ struct Schedule {
   bool no_late_updates = false;   // wait for all sums of gradients at the end of each iteration
   bool halves = false;            // half of a batch computes while the other half's halos travel
   std::vector<std::string> replicate{};  // layers, or patterns, whose replicas compute whole gradients each
+  std::string
+      recompute{};  // what is made again for the backward pass: none, all, auto; empty: the strategy's
+  std::string memory_limit{};  // that a rank may hold, "2GiB": as little as it takes is made again
 };
 
 // How the layers of a network are cut over ranks or devices: by a name, which means something only together

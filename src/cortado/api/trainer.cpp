@@ -10,6 +10,7 @@
 #include "cortado/api/impl/strategy.h"
 #include "cortado/api/impl/trainer.h"
 #include "cortado/auto/job_cut.h"
+#include "cortado/auto/recompute.h"
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
@@ -52,6 +53,7 @@ JobCut cut_of(const TrainerOptions& options) {
   return {.strategy = options.strategy.impl().name,
           .kernels = options.kernels,
           .fast_math = options.fast_math,
+          .reproducible = options.reproducible,
           .schedule = {}};
 }
 
@@ -142,7 +144,7 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
       solver.impl().options(), nets,
       cortado::Trainer::Options{
           .reader_threads = options.reader_threads,
-          .strategy = options.strategy.impl().name_on(ranks().size()),
+          .strategy = strategy_name(cut_of(options), ranks().size()),
           .communicator = &ranks(),
           .find_strategy = [this, history = history_tensors(solver.impl().options())](
                                const cortado::Network& net) { return strategy_for(net, history); },
@@ -157,10 +159,13 @@ Communicator& Trainer::Impl::ranks() const { return options.job.impl().communica
 
 cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net, int history) const {
   const Strategy::Impl& asked = options.strategy.impl();
-  if (asked.parsed) return asked.load(net, ranks().size());
-  cortado::Strategy strategy =
-      strategy_of(cut_of(options), net, ranks(), history, {.notice = options.notice, .on_choice = {}});
+  cortado::Strategy strategy = asked.parsed ? *asked.parsed
+                                            : strategy_of(cut_of(options), net, ranks(), history,
+                                                          {.notice = options.notice, .on_choice = {}});
   asked.apply_schedules(net, strategy);
+  for (const Schedule& said : asked.schedules)
+    recompute_on_job(changes_of(said), net, ranks(), kernels_of(cut_of(options)), history, strategy, as_field,
+                     options.notice);
   return strategy;
 }
 

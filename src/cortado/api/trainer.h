@@ -26,6 +26,7 @@ struct TrainerOptions {
   int reader_threads = 1;
   std::string kernels{};        // only this implementation, or "measured"; empty: the best of all
   bool fast_math = false;       // kernels with larger rounding errors, too
+  bool reproducible = false;    // the same bits on any number of ranks and threads; what cannot is refused
   bool keep_tensors = false;    // every tensor and gradient can be read, at the price of their memory
   bool open_nets = false;       // net() and test_net() are there, at the price of memory and speed; one rank
   MakeUserLayer user_layers{};  // makes layers of type Python, one rank; null: as the Solver's Network says

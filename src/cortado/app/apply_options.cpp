@@ -61,16 +61,6 @@ TrainedNet trained_net(const ApplyOptions& a) {
   return {std::move(file), std::move(state), split_list(a.weights), print_notice};
 }
 
-std::unique_ptr<ImageSet> named_images(const ApplyOptions& a) {
-  if (!a.source.empty() && !a.images.empty())
-    throw UserError(fmt::format("images are named by --source {} and by themselves ({}); choose one",
-                                a.source, a.images.front()));
-  if (!a.root.empty() && a.source.empty())
-    throw UserError("--root stands before the paths of an image list; give that with --source");
-  if (!a.source.empty()) return open_image_source(a.source, a.root);
-  return a.images.empty() ? nullptr : open_images(a.images);
-}
-
 ImageOptions image_options(const ApplyOptions& a) {
   ImageOptions options;
   options.preprocess.mean_file = a.mean;

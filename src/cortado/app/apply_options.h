@@ -30,8 +30,6 @@ void add_apply_options(CLI::App& command, ApplyOptions& options);
 std::unique_ptr<Communicator> join_alone(const ApplyOptions& options);
 
 TrainedNet trained_net(const ApplyOptions& options);
-// Returns the images that the options name; null: none. Throws UserError where they are named in two ways.
-std::unique_ptr<ImageSet> named_images(const ApplyOptions& options);
 ImageOptions image_options(const ApplyOptions& options);
 // Returns all files that the options name.
 std::vector<std::string> input_files(const ApplyOptions& options);

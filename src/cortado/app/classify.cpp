@@ -42,7 +42,7 @@ void take_words_of_caffe(ClassifyArguments& a) {
 }
 
 std::unique_ptr<ImageSet> images_to_classify(const ClassifyArguments& a) {
-  std::unique_ptr<ImageSet> images = named_images(a.apply);
+  std::unique_ptr<ImageSet> images = open_named_images(a.apply.images, a.apply.source, a.apply.root);
   if (!images) throw UserError("there are no images; name JPEG or PNG files, folders of them, or a --source");
   CommandFiles files;
   files.reads(input_files(a.apply));

@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "cortado/app/commands.h"
-#include "cortado/app/limits.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/choice_option.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
+#include "cortado/cli/limits.h"
 #include "cortado/cli/number_option.h"
 
 namespace cortado {

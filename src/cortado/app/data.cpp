@@ -1,9 +1,7 @@
-#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <memory>
-#include <unistd.h>
 
 #include "cortado/app/commands.h"
 #include "cortado/base/command_files.h"
@@ -14,6 +12,7 @@
 #include "cortado/data/database_folder.h"
 #include "cortado/data/import.h"
 #include "cortado/data/mean.h"
+#include "cortado/terminal/progress.h"
 
 namespace cortado {
 namespace {
@@ -28,13 +27,6 @@ struct DataArguments {
   int64_t samples = 10000;
 };
 using DataAction = std::function<void(const DataArguments&)>;
-
-// Rewrites one line of a terminal; prints nothing elsewhere.
-void show_progress(int64_t done, int64_t total) {
-  if (!isatty(STDERR_FILENO)) return;
-  fmt::print(stderr, "\r{} of {} ({}%){}", done, total, 100 * done / total, done == total ? "\n" : "");
-  std::fflush(stderr);
-}
 
 void print_written(int64_t records, const std::string& where) {
   fmt::print("Wrote {} records to {}\n", records, where);
@@ -173,7 +165,7 @@ Command add_data_command(CLI::App& app) {
        "cortado data mnist train-images-idx3-ubyte train-labels-idx1-ubyte mnist_train_lmdb",
        "cortado data mean photographs_lmdb mean.binaryproto"}));
   auto arguments = std::make_shared<DataArguments>();
-  arguments->import.progress = show_progress;
+  arguments->import.progress = show_count;
   Verbs verbs{*data, *arguments};
   add_image_verbs(verbs);
   add_set_verbs(verbs);

@@ -69,7 +69,7 @@ void run_extract(ExtractArguments a) {
   const FeatureFormat format = feature_format_named(a.format);
   const std::vector<std::string> paths = feature_paths(format, split_list(a.out), split_list(a.blobs));
   TrainedNet net = trained_net(a.apply);
-  std::unique_ptr<ImageSet> images = named_images(a.apply);
+  std::unique_ptr<ImageSet> images = open_named_images(a.apply.images, a.apply.source, a.apply.root);
   if (!images && a.apply.batch > 0) override_batch(net.file.net, a.apply.batch);
   std::vector<std::string> inputs = input_files(a.apply);
   for (const std::string& file : files_read_by(net.file)) inputs.push_back(file);

@@ -1,7 +1,6 @@
 #include "cortado/app/job_options.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -52,6 +51,8 @@ void add_schedule_options(CLI::App& command, ScheduleChanges& o) {
                   "Layers (names, or patterns such as fc*) whose replicas gather inputs and output gradients "
                   "and compute the whole gradients each, in place of summing gradients")
       ->delimiter(',');
+  command.add_option("--recompute", o.recompute, recompute_help);
+  command.add_option("--memory-limit", o.memory_limit, memory_limit_help);
 }
 
 void add_job_options(CLI::App& command, JobOptions& o) {
@@ -61,48 +62,46 @@ void add_job_options(CLI::App& command, JobOptions& o) {
       fmt::format("How layers are cut over the ranks: auto (the cheapest way, by costs measured here), {}, "
                   "random:SEED or a file (.json); default: auto",
                   fmt::join(built_in_strategies(), ", ")));
-  add_gpu_options(command, o);
+  add_device_options(command, o.devices);
   command.add_option("--kernels", o.cut.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
   command.add_flag("--fast-math", o.cut.fast_math,
                    "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
                    "larger tiles");
+  command.add_flag(
+      "--reproducible", o.cut.reproducible,
+      "Get the same bits on any number of ranks and threads: sums go over fixed blocks in a fixed "
+      "tree; what cannot is refused");
   add_schedule_options(command, o.cut.schedule);
   command.add_flag("--verbose", o.verbose, "Tell which kernel each layer got and why faster ones refused");
 }
 
-void add_gpu_options(CLI::App& command, JobOptions& o) {
-  command.add_option("--gpu", o.gpu,
-                     "Caffe's: all, or numbers as in 0,1. This version has no GPU support: refused without "
-                     "--cpu-instead");
-  command.add_flag(
-      "--cpu-instead", o.cpu_instead,
-      "Compute on the CPU where --gpu asks for a GPU; so does CORTADO_CPU_INSTEAD=1 in the environment");
+void add_device_options(CLI::App& command, DeviceWords& o) {
+  command.add_option("--device", o.device,
+                     "Where every rank computes: cpu, gpu (rank by rank another one of its host) or gpu:N; "
+                     "default: cpu");
+  command.add_option(
+      "--devices", o.devices,
+      "Where the ranks of each host compute, in their order: gpu:0,gpu:1,cpu; without --ranks, "
+      "so many ranks");
+  command.add_option("--gpu", o.gpu, "Caffe's: all, or numbers as in 0,1; a rank for each");
+  command.add_flag("--cpu-instead", o.cpu_instead,
+                   "Compute on the CPU where --gpu asks for a GPU that is not there; so does "
+                   "CORTADO_CPU_INSTEAD=1 in the environment");
 }
 
-std::string gpu_notice(const JobOptions& o) {
-  if (o.gpu.empty()) return "";
-  if (o.gpu != "all" && o.gpu.find_first_not_of("0123456789,") != std::string::npos)
-    throw UserError(fmt::format("--gpu {}: give all, or numbers as in 0,1", o.gpu));
-  const char* variable = std::getenv("CORTADO_CPU_INSTEAD");
-  if (!o.cpu_instead && (variable == nullptr || std::string_view(variable) != "1"))
-    throw UserError(
-        fmt::format("--gpu {}: this version has no GPU support; leave it out or, where it cannot be, add "
-                    "--cpu-instead or set CORTADO_CPU_INSTEAD=1 in the environment to compute on the CPU",
-                    o.gpu));
-  return fmt::format("--gpu {}: this version has no GPU support, it computes on the CPU instead", o.gpu);
-}
-
-std::unique_ptr<Communicator> join_job(const JobOptions& o) {
-  const std::string no_gpu = gpu_notice(o);
+std::unique_ptr<Communicator> join_job(JobOptions& o) {
+  const std::string instead = cpu_instead_notice(o.devices, as_option);
   check_kernels(o.cut, as_option);
   std::unique_ptr<Communicator> job = join_ranks(o.ranks);
+  o.device = open_rank_device(o.devices, *job, as_option);
+  o.cut.device = o.device.runtime.get(), o.cut.mixed_devices = o.device.mixed();
   take_processors(*job, o.threads, !o.no_bind);
   if (job->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) {
     throw UserError("/dev/null cannot be opened");
   }
-  if (!no_gpu.empty()) log_line(our_line, no_gpu);
+  if (!instead.empty()) log_line(our_line, instead);
   return job;
 }
 

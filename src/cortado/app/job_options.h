@@ -4,10 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "cortado/app/limits.h"
 #include "cortado/auto/job_cut.h"
 #include "cortado/base/command_files.h"
+#include "cortado/cli/limits.h"
 #include "cortado/comm/communicator.h"
+#include "cortado/exec/rank_device.h"
 
 namespace cortado {
 
@@ -19,8 +20,8 @@ struct JobOptions {
   int ranks = 0;       // 0: as many as the launcher started
   std::string launch;  // this and the time limits: read by start_job() (app/launch.h)
   int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
-  std::string gpu;                                                            // refused, unless `cpu_instead`
-  bool cpu_instead = false;                                                   // see also CORTADO_CPU_INSTEAD
+  DeviceWords devices;
+  RankDevice device;  // join_job() opens it, and lets `cut` name it
   bool verbose = false;
 };
 // Adds all options of a job: the groups below, --strategy and the choice of kernels.
@@ -31,15 +32,12 @@ void add_rank_options(CLI::App& command, JobOptions& options);
 void add_launch_options(CLI::App& command, JobOptions& options);
 // Adds what changes a strategy's schedule.
 void add_schedule_options(CLI::App& command, ScheduleChanges& options);
-// Adds --gpu and --cpu-instead.
-void add_gpu_options(CLI::App& command, JobOptions& options);
+// Adds what says on which devices ranks compute.
+void add_device_options(CLI::App& command, DeviceWords& words);
 
-// Returns the line that says that the CPU computes in place of the GPU; empty without --gpu. Throws UserError
-// where --gpu comes without --cpu-instead: this version has no GPU support.
-std::string gpu_notice(const JobOptions& options);
-// Joins the job, sets the compute threads, and silences the standard output of all ranks but the first.
-// Throws UserError for what this version does not do.
-std::unique_ptr<Communicator> join_job(const JobOptions& options);
+// Joins the job, opens this rank's device, sets the compute threads, and silences the standard output of all
+// ranks but the first. Throws UserError for what this version does not do.
+std::unique_ptr<Communicator> join_job(JobOptions& options);
 // Adds the files that these options have a command read.
 void add_inputs(CommandFiles& files, const JobOptions& options);
 

@@ -7,15 +7,16 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "cortado/app/limits.h"
 #include "cortado/base/error.h"
 #include "cortado/cli/arguments.h"
+#include "cortado/cli/limits.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
+#include "cortado/exec/rank_device.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/membership.h"
-#include "cortado/job/parent.h"
+#include "cortado/job/restarts.h"
 #include "cortado/job/wire.h"
 #include "cortado/terminal/terminal.h"
 
@@ -27,10 +28,18 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
   return !words.empty() && std::ranges::find(commands, words.front()) != commands.end();
 }
 
-// Returns the seconds of an option, else the default. The command's parser refuses wrong values later.
-int time_limit(const std::vector<std::string>& words, const std::string& option) {
-  const int seconds = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
-  return seconds < 0 ? default_time_limit : std::min(seconds, longest_time_limit);
+// Returns the number of an option, else the default. The command's parser refuses wrong values later.
+int number_in(const std::vector<std::string>& words, const std::string& option, int otherwise) {
+  const int number = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
+  return number < 0 ? otherwise : std::min(number, longest_time_limit);
+}
+
+// Returns the ranks that the devices of the command line are for.
+int ranks_of_devices(const std::vector<std::string>& words) {
+  const DeviceWords devices{.devices = option_value(words, "--devices").value_or(""),
+                            .gpu = option_value(words, "--gpu").value_or(""),
+                            .cpu_instead = std::ranges::find(words, "--cpu-instead") != words.end()};
+  return static_cast<int>(devices_of(devices, as_option).size());
 }
 
 // Returns the ranks that the command line asks for. A plan for this machine is made on as many ranks as it is
@@ -38,8 +47,9 @@ int time_limit(const std::vector<std::string>& words, const std::string& option)
 int ranks_asked(const std::vector<std::string>& words) {
   const bool plan = !words.empty() && words.front() == "plan";
   if (plan && option_value(words, "--machine") != "local") return 1;
-  const int ranks =
-      number_of<int>(option_value(words, plan ? "--devices" : "--ranks").value_or("1")).value_or(1);
+  const auto asked = option_value(words, plan ? "--devices" : "--ranks");
+  if (!asked && !plan) return ranks_of_devices(words);
+  const int ranks = number_of<int>(asked.value_or("1")).value_or(1);
   return ranks <= most_ranks ? ranks : 1;
 }
 
@@ -54,8 +64,9 @@ std::vector<std::string> launcher(const std::vector<std::string>& words) {
 
 std::optional<int> start_job(int count, const char* const* words) {
   std::vector<std::string> normalized = normalized_arguments(count, words);
-  int ranks = ranks_asked(normalized);
-  if (ranks <= 1 || !runs_on_ranks(normalized)) return std::nullopt;
+  if (!runs_on_ranks(normalized)) return std::nullopt;
+  const int ranks = ranks_asked(normalized);
+  if (ranks <= 1 && !option_value(normalized, "--restarts")) return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
     throw UserError(
@@ -65,8 +76,10 @@ std::optional<int> start_job(int count, const char* const* words) {
   }
   JobStart start{.ranks = ranks,
                  .launcher = launcher(normalized),
-                 .stall_seconds = time_limit(normalized, "--stall-timeout"),
-                 .peer_seconds = std::max(1, time_limit(normalized, "--peer-timeout"))};
+                 .stall_seconds = number_in(normalized, "--stall-timeout", default_time_limit),
+                 .peer_seconds = std::max(1, number_in(normalized, "--peer-timeout", default_time_limit)),
+                 .restarts = number_in(normalized, "--restarts", 0),
+                 .min_ranks = number_in(normalized, "--min-ranks", 1)};
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
   tell_ranks_of_terminal();
@@ -77,7 +90,7 @@ void JobObserver::iteration(const IterationReport& report) {
   if (JobRank* rank = JobMembership::watched_rank()) rank->report_iteration(report.iteration);
 }
 
-void JobObserver::snapshot(int64_t, const std::string& path) {
+void JobObserver::snapshot_complete(const std::string& path) {
   if (JobRank* rank = JobMembership::watched_rank()) rank->report_snapshot(path);
 }
 

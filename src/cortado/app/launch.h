@@ -17,7 +17,7 @@ std::optional<int> start_job(int count, const char* const* words);
 class JobObserver : public TrainingObserver {
  public:
   void iteration(const IterationReport& report) override;
-  void snapshot(int64_t iteration, const std::string& path) override;
+  void snapshot_complete(const std::string& path) override;
 };
 
 }  // namespace cortado

@@ -24,7 +24,7 @@ struct MachineArguments {
   bool json = false;
 };
 
-void run_machine(const MachineArguments& a) {
+void run_machine(MachineArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.options);
   CommandFiles files;
   files.writes("--out", a.out);

@@ -4,10 +4,10 @@
 #include <climits>
 #include <fmt/format.h>
 
-#include "cortado/app/limits.h"
 #include "cortado/app/messages.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/choice_option.h"
+#include "cortado/cli/limits.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/net/read_net.h"
 #include "cortado/train/load_without_data.h"

@@ -9,6 +9,7 @@
 #include "cortado/app/messages.h"
 #include "cortado/app/model_options.h"
 #include "cortado/auto/choose_on_machine.h"
+#include "cortado/auto/recompute.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
@@ -21,6 +22,7 @@
 #include "cortado/report/run_page.h"
 #include "cortado/report/simulation_report.h"
 #include "cortado/tune/tune_on_machine.h"
+#include "cortado/tune/tuning_text.h"
 
 namespace cortado {
 namespace {
@@ -51,14 +53,7 @@ void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network&
   const TunedStrategy tuned =
       tune_on(absent.simulated(), network, strategy,
               {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }}, 1);
-  fmt::print(
-      "tuned: {:.3f} ms in place of {:.3f} ms; {} in place of {}; best of {} simulated in {:.1f} s{}\n",
-      1e3 * tuned.seconds.count, 1e3 * tuned.before.count, schedule_text(tuned.strategy.schedule),
-      schedule_text(strategy.schedule), tuned.tried, since(),
-      tuned.ended ? "" : ", then time was up (--tune-seconds)");
-  for (const auto& [layer, before, after] : tuned_layers(network, strategy, tuned.strategy))
-    fmt::print("  {}: {}, {} in place of {}, {}\n", layer, after.config.text(), name_of(after.sync),
-               before.config.text(), name_of(before.sync));
+  fmt::print("{}", tuning_text(network, strategy, tuned, since(), "--tune-seconds"));
   strategy = tuned.strategy;
 }
 
@@ -80,6 +75,7 @@ void run_simulate(const SimulateArguments& a) {
   if (!misfit.empty()) fmt::print("strategy auto: {}; planned without that limit\n", misfit);
   apply(a.schedule, network, strategy, as_option);
   if (a.tune) tune(a, machine, network, strategy);
+  fmt::print("{}", recompute_on_machine(a.schedule, network, machine, strategy, as_option));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
   const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);

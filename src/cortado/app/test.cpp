@@ -31,7 +31,7 @@ struct TestArguments {
   int reader_threads = 1;
 };
 
-void run_test(const TestArguments& a) {
+void run_test(TestArguments& a) {
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
   NetFile file = read_net(a.model.model);
@@ -50,7 +50,7 @@ void run_test(const TestArguments& a) {
                    {fact_of("net", file, state), {"--iterations", std::to_string(a.iterations)}});
   DataNetwork data(file, state,
                    {.seed = 1, .reader_threads = a.reader_threads, .learns = false, .notice = print_notice});
-  ParameterStore parameters;
+  ParameterStore parameters(*a.job.cut.device);
   Compiled compiled =
       compile(data.network(), compile_options(a.job.cut, data.network(), *job, printed_messages()));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());

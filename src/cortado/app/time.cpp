@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -70,8 +69,9 @@ std::string about(const TimeArguments& a, const Communicator& job, const TimeRep
 // Does --algorithms: times each convolution by each implementation, in place of whole iterations.
 void time_algorithms(const TimeArguments& a, const Network& network, CompileOptions options,
                      Communicator& job) {
-  if (job.size() > 1)
-    throw UserError(fmt::format("--algorithms: of one rank alone, these are {}", job.size()));
+  if (job.size() > 1 || !a.job.device.all_cpu())
+    throw UserError(
+        fmt::format("--algorithms: of one rank on a CPU alone; here are {}", a.job.device.text()));
   options.kernels = {.kernels = a.job.cut.fast_math ? fast_math : ""};
   JobTimes times(job, print_notice);
   const auto [convolutions, peak] = measure_convolutions(network, std::move(options), times);
@@ -101,13 +101,8 @@ void report_prediction(const TimeArguments& a, const JobPrediction& predicted, c
 void report_times(const TimeArguments& a, const TimedRun& run, const std::optional<JobPrediction>& predicted,
                   const Network& network, const Communicator& job) {
   fmt::print("{}", times_text(run.report));
-  const Bytes largest = std::ranges::max(run.memory);
-  fmt::print("{:.1f} MiB resident at most{}\n", static_cast<double>(largest.count) / (1 << 20),
-             job.size() > 1 ? ", of the rank that needs most" : "");
-  Json json = times_json(run.report);
-  json["threads"] = compute_threads();
-  json["peak_memory_bytes"] = largest.count;
-  for (Bytes memory : run.memory) json["peak_memory_bytes_of_ranks"].push_back(memory.count);
+  fmt::print("{}\n", memory_text(run));
+  Json json = run_json(run);
   RunReport page = run_report_of(run.report, network, about(a, job, run.report), run.slices);
   page.drawn = run.drawn;
   page.origin = page_origin(a.command_line);
@@ -117,7 +112,7 @@ void report_times(const TimeArguments& a, const TimedRun& run, const std::option
   if (!a.json.empty()) write_file_atomically(a.json, json.dump(2) + "\n");
 }
 
-void run_time(const TimeArguments& a) {
+void run_time(TimeArguments& a) {
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
@@ -139,12 +134,12 @@ void run_time(const TimeArguments& a) {
                     {"--compute", a.compute},
                     {"--machine", a.modelled_machine}});
   ResidentData data(loaded.network);
-  ParameterStore parameters;
+  ParameterStore parameters(*a.job.cut.device);
   const std::optional<DeviceGraph> modelled = modelled_machine(a, job->size());
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
-  if (options.kernels.of_task && (a.predict || !a.predict_out.empty()))
-    throw UserError("--predict: predicts the kernels of the list; leave --kernels measured out");
+  if ((options.kernels.of_task || options.kernels.reproducible()) && (a.predict || !a.predict_out.empty()))
+    throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   std::optional<JobPrediction> predicted;
   if (a.predict || !a.predict_out.empty())
     predicted = predict_on_job(loaded.network, options, *job, print_notice);
@@ -154,12 +149,9 @@ void run_time(const TimeArguments& a) {
   Executor executor(loaded.network, std::move(compiled), parameters, std::move(sources),
                     {.communicator = job.get()});
   if (a.job.verbose && job->rank() == 0) print_kernels(executor, loaded.network.name());
-  SolverOptions solver;  // plain momentum, as most nets are trained
-  solver.update.momentum = 0.9;
-  Optimizer optimizer(solver, parameters, parameter_cut_of(executor, job.get()));
   TimeLines lines(writes_lines(a.log_format), a.iterations);
   const TimedRun run =
-      time_iterations(executor, optimizer, *job, a.iterations, !a.trace.empty() || !a.report.empty(),
+      time_iterations(executor, parameters, *job, a.iterations, !a.trace.empty() || !a.report.empty(),
                       [&](const IterationTimes& times) { lines.iteration(times); });
   lines.end(executor.network(), executor.program(), run.times);
   if (job->rank() == 0) report_times(a, run, predicted, loaded.network, *job);

@@ -10,11 +10,11 @@
 #include "cortado/app/model_options.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
-#include "cortado/base/file.h"
 #include "cortado/base/text.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
+#include "cortado/job/join_ranks.h"
 #include "cortado/job/signals.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
@@ -23,13 +23,9 @@
 #include "cortado/terminal/progress_bar.h"
 #include "cortado/terminal/training_lines.h"
 #include "cortado/train/gather.h"
-#include "cortado/train/job_trace.h"
 #include "cortado/train/snapshot_names.h"
 #include "cortado/train/trainer.h"
-#include "cortado/train/training_curves.h"
-#include "cortado/train/training_events.h"
-#include "cortado/train/training_folder.h"
-#include "cortado/train/training_log.h"
+#include "cortado/train/training_files.h"
 #include "cortado/train/warnings.h"
 
 namespace cortado {
@@ -37,16 +33,16 @@ namespace {
 
 struct TrainArguments {
   std::string command_line;
-  std::string solver, weights, snapshot, log, plot, trace, snapshot_format, log_format;
+  std::string solver, weights, snapshot, snapshot_format, log_format;
+  TrainingFileNames files;
   int level = 0;
   std::string stages;
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
-  std::string output, tensorboard;
-  int64_t histograms = 0;
   std::vector<std::string> overrides;
   NetOverrides nets;
-  int reader_threads = 1;
+  int reader_threads = 1, restarts = 0, min_ranks = 1;
   JobOptions job;
+  std::string origin;  // the snapshot to go on from: of a job that was started again its newest
 };
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
@@ -64,13 +60,10 @@ std::vector<std::string> weights_of(const TrainArguments& a, const SolverOptions
 }
 
 // Loads the snapshot or the weights that the training starts from; returns their files.
-std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer,
-                                    bool first) {
-  if (!a.snapshot.empty()) {
-    const auto [path, fault] = trainer.restore(a.snapshot);
-    if (!fault.empty() && first)
-      fmt::print(stderr, "cortado: warning: {}; going on from {}, the newest sound one before it\n",
-                 fault.substr(0, fault.find(';')), path);
+std::vector<std::string> start_from(const TrainArguments& a, const SolverOptions& options, Trainer& trainer) {
+  for (const std::string& snapshot : {a.origin, a.snapshot}) {
+    const std::string path = snapshot.empty() ? "" : trainer.restore(snapshot, snapshot != a.snapshot).path;
+    if (path.empty()) continue;
     log_line("caffe.cpp:241", fmt::format("Resuming from {}", path));
     log_line(our_line, fmt::format("{} iterations are done", trainer.iteration()));
     return {path};
@@ -88,24 +81,24 @@ void check_same_training(const TrainArguments& a, const caffe::SolverParameter& 
                          const SolverNets& nets, Communicator& job) {
   std::vector<StartFact> facts = facts_of(nets);
   facts.insert(facts.begin(), {"solver " + a.solver, message.SerializeAsString()});
-  facts.push_back({"--snapshot", a.snapshot});
+  facts.push_back({"--snapshot", a.origin});
   facts.push_back({"--weights", a.weights});
   facts.push_back({"--snapshot-format", a.snapshot_format});
-  facts.push_back({"--trace", a.trace});
-  facts.push_back({"--output", a.output});
-  facts.push_back({"--tensorboard", fmt::format("{} every {}", a.tensorboard, a.histograms)});
+  facts.push_back({"--trace", a.files.trace});
+  facts.push_back({"--output", a.files.output});
+  facts.push_back({"--tensorboard", fmt::format("{} every {}", a.files.tensorboard, a.files.histograms)});
   check_same_start(a.job.cut, job, std::move(facts));
 }
 
 CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, const SolverNets& nets) {
   CommandFiles files;
-  files.reads({a.solver, a.snapshot});
+  files.reads({a.solver, a.origin});
   files.reads(weights_of(a, options));
   add_inputs(files, a.job);
-  files.writes("--log", a.log);
-  files.writes("--plot", a.plot);
-  files.writes("--trace", a.trace);
-  files.writes_into("--tensorboard", a.tensorboard);
+  files.writes("--log", a.files.log);
+  files.writes("--plot", a.files.plot);
+  files.writes("--trace", a.files.trace);
+  files.writes_into("--tensorboard", a.files.tensorboard);
   add_files(files, nets.train.file);
   std::set<std::string> added = {nets.train.file.path};
   for (const SolverNet& test : nets.tests)
@@ -115,13 +108,13 @@ CommandFiles files_of(const TrainArguments& a, const SolverOptions& options, con
 
 // Says what is trained: in Caffe's lines or, above a progress bar, in one.
 void print_start(const Trainer& trainer, const SolverOptions& options, const std::string& lr_policy,
-                 bool lines) {
+                 const RankDevice& device, bool lines) {
   const Network& network = trainer.train_net().network();
   const std::string size = fmt::format(
       "{} layers, {} parameters, solver {}, batch {}", network.nodes().size(), network.parameter_count(),
       solver_name(options.update.solver), trainer.train_net().batch_size() * options.iter_size);
   if (!lines) return log_line(our_line, fmt::format("Solving {}: {}", network.name(), size));
-  log_line("caffe.cpp:211", "Use CPU.");
+  log_line("caffe.cpp:211", device.all_cpu() ? "Use CPU." : fmt::format("Use {}.", device.text()));
   log_line(our_line, size);
   log_line("solver.cpp:56", "Solver scaffolding done.");
   log_line("caffe.cpp:249", "Starting Optimization");
@@ -142,46 +135,12 @@ std::unique_ptr<TrainingObserver> display_of(const TrainArguments& a, const Solv
   return std::make_unique<TrainingLines>(options);
 }
 
-// What watches a training: the display, and what the options ask for.
-struct Watchers {
-  Watchers(const TrainArguments& a, const SolverOptions& options, Trainer& trainer, Communicator& job)
-      : first(job.rank() == 0), display(display_of(a, options, trainer, first)), last(trainer.executor()) {
-    trainer.watch(parent);
-    trainer.watch(*display);
-    if (!a.log.empty() && first) {
-      log = std::make_unique<TrainingLog>(a.log, !a.snapshot.empty() || !a.output.empty());
-      trainer.watch(*log);
-    }
-    if (!a.plot.empty()) trainer.watch(curves);
-    if (!a.tensorboard.empty()) {
-      events = std::make_unique<TrainingEvents>(
-          TrainingEvents::Options{a.tensorboard, a.histograms, !a.snapshot.empty(), first}, trainer);
-      trainer.watch(*events);
-    }
-    if (!a.trace.empty()) trainer.watch(last);
-  }
-  // Ends the display, and writes what is written at the end.
-  void end(const TrainArguments& a, const Trainer& trainer, Communicator& job) {
-    display.reset();
-    if (!a.plot.empty() && first)
-      write_file_atomically(a.plot, curves.svg("Training " + trainer.train_net().network().name()));
-    if (!a.trace.empty()) write_job_trace(a.trace, trainer.executor(), last.timeline(), job);
-  }
-
-  bool first;
-  JobObserver parent;
-  std::unique_ptr<TrainingObserver> display;
-  std::unique_ptr<TrainingLog> log;
-  TrainingCurves curves;
-  std::unique_ptr<TrainingEvents> events;
-  LastTimeline last;
-};
-
 // The arguments and the job must outlive the options.
 Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& options, Communicator& job) {
   return {.reader_threads = a.reader_threads,
           .strategy = strategy_name(a.job.cut, job.size()),
           .communicator = &job,
+          .device = a.job.cut.device,
           .find_strategy =
               [&a, &job, history = history_tensors(options)](const Network& network) {
                 return strategy_of(a.job.cut, network, job, history, printed_messages());
@@ -196,42 +155,17 @@ Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& o
 void check_options(const TrainArguments& a) {
   if (!a.snapshot.empty() && !a.weights.empty())
     throw UserError("--snapshot and --weights: give one; a snapshot holds its weights");
-  if (!a.output.empty() && !(a.log.empty() && a.plot.empty()))
+  if (!a.files.output.empty() && !(a.files.log.empty() && a.files.plot.empty()))
     throw UserError("--output, --log and --plot: give --output or the others; its folder has log and curve");
-  if (!a.plot.empty() && !a.plot.ends_with(".svg"))
-    throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.plot));
-}
-
-// Makes the folder of --output; returns what fills it, at the first rank.
-std::unique_ptr<TrainingFolder> make_output(const TrainArguments& a, Communicator& job) {
-  std::unique_ptr<TrainingFolder> folder;
-  at_first_rank(&job, [&] {
-    if (!a.output.empty()) folder = std::make_unique<TrainingFolder>(a.output, a.snapshot);
-    return std::string();
-  });
-  return folder;
-}
-
-// Writes what is run into the folder of --output.
-void begin_output(const TrainArguments& a, caffe::SolverParameter solver, const Trainer& trainer,
-                  std::vector<std::string> inputs, int ranks, TrainingFolder& folder) {
-  solver = with_found_nets(std::move(solver), a.solver);
-  solver.set_snapshot_prefix(trainer.solver().snapshot_prefix);
-  inputs.push_back(a.solver);
-  inputs.push_back(a.job.cut.strategy);
-  folder.begin({.command = a.command_line,
-                .snapshot = a.snapshot,
-                .first_iteration = trainer.iteration(),
-                .ranks = ranks,
-                .net = trainer.train_net().network().name(),
-                .inputs = std::move(inputs)},
-               solver, trainer.strategy());
+  if (!a.files.plot.empty() && !a.files.plot.ends_with(".svg"))
+    throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.files.plot));
 }
 
 void run_train(TrainArguments a) {
   check_options(a);
   set_log_format(a.log_format);
   std::unique_ptr<Communicator> job = join_job(a.job);
+  a.origin = snapshot_of_job(a.snapshot, a.restarts);
   caffe::SolverParameter message = solver_message(a);
   SolverOptions options = solver_options(message, a.solver);
   if (!a.snapshot_format.empty())
@@ -241,11 +175,11 @@ void run_train(TrainArguments a) {
   print_warnings(fields_without_effect(message, a.solver));
   print_warnings(warnings_of(nets));
   print_warnings(precision_warnings(a.nets.precision));
-  const std::unique_ptr<TrainingFolder> output = make_output(a, *job);
-  if (!a.output.empty()) {
-    a.log = log_in(a.output);
-    options.snapshot_prefix = prefix_in(a.output, options.snapshot_prefix);
+  if (!a.files.output.empty()) {
+    a.files.log = log_in(a.files.output);
+    options.snapshot_prefix = prefix_in(a.files.output, options.snapshot_prefix);
   }
+  TrainingFiles written(a.files, a.origin, *job, started_again());
   const CommandFiles files = files_of(a, options, nets);
   check_command_files(files, *job);
   check_same_training(a, message, nets, *job);
@@ -253,40 +187,41 @@ void run_train(TrainArguments a) {
   print_warnings(undecayed_parameters(trainer.train_net().network(), options.update));
   const bool first = job->rank() == 0;
   if (a.job.verbose && first) print_kernels(trainer.executor(), "the training net");
-  const std::vector<std::string> started_from = start_from(a, options, trainer, first);
+  std::vector<std::string> inputs = start_from(a, options, trainer);
   at_first_rank(job.get(), [&] {
-    check_snapshots_spare(options, trainer.iteration(), started_from);
+    check_snapshots_spare(options, trainer.iteration(), inputs);
     return std::string();
   });
-  check_same_start(a.job.cut, *job, {{"snapshot " + a.snapshot, std::to_string(trainer.iteration())}});
+  check_same_start(a.job.cut, *job, {{"snapshot " + a.origin, std::to_string(trainer.iteration())}});
 
-  if (output) {
-    begin_output(a, message, trainer, started_from, job->size(), *output);
-    trainer.watch(*output);
-  }
-  Watchers watchers(a, options, trainer, *job);
-  print_start(trainer, options, message.lr_policy(), writes_lines(a.log_format));
+  inputs.insert(inputs.end(), {a.solver, a.job.cut.strategy});
+  written.begin(a.command_line, std::move(inputs), with_found_nets(message, a.solver), trainer);
+  JobObserver parent;
+  trainer.watch(parent);
+  std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
+  trainer.watch(*display);
+  print_start(trainer, options, message.lr_policy(), a.job.device, writes_lines(a.log_format));
   StopFlags flags;
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
       flags.stop, flags.snapshot);
   const bool ended = trainer.run(flags);
-  watchers.end(a, trainer, *job);
-  if (output) output->write_course();
+  display.reset();
+  written.end();
   print_end(trainer, !ended || flags.stop);
 }
 
 void add_watching_options(CLI::App& command, TrainArguments& a) {
-  command.add_option("--output", a.output,
+  command.add_option("--output", a.files.output,
                      "Make this folder, with the log, a table of tests, curves, snapshots, solver and "
                      "strategy; one of a training that goes on is taken");
-  command.add_option("--log", a.log, "Write one JSON object a line for each iteration and test");
-  command.add_option("--plot", a.plot, "Draw the loss and test curves (SVG) at the end");
-  command.add_option("--trace", a.trace,
+  command.add_option("--log", a.files.log, "Write one JSON object a line for each iteration and test");
+  command.add_option("--plot", a.files.plot, "Draw the loss and test curves (SVG) at the end");
+  command.add_option("--trace", a.files.trace,
                      "Write the last iteration's steps, for Perfetto or chrome://tracing");
-  command.add_option("--tensorboard", a.tensorboard,
+  command.add_option("--tensorboard", a.files.tensorboard,
                      "Write losses, tests and speed into this folder, for TensorBoard to watch");
-  add_number(command, "--tensorboard-histograms", a.histograms, 0, most_iterations,
+  add_number(command, "--tensorboard-histograms", a.files.histograms, 0, most_iterations,
              "With --tensorboard: iterations between two histograms of each weight; 0: none");
 }
 
@@ -331,6 +266,10 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
              "Decoding threads of each source layer");
   add_log_format_option(*command, a->log_format);
   add_job_options(*command, a->job);
+  add_number(*command, "--restarts", a->restarts, 0, longest_time_limit,
+             "When a rank or host is lost: start the job again on what is left, at most so often");
+  add_number(*command, "--min-ranks", a->min_ranks, 1, most_ranks,
+             "With --restarts: end the job where fewer ranks are left");
   command->footer(help_footer({"cortado train --solver examples/shapes/solver.prototxt",
                                "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
                                "--log shapes.jsonl --plot "

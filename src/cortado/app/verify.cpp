@@ -1,4 +1,3 @@
-#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 
@@ -28,7 +27,7 @@ struct VerifyArguments {
   double rate = 1e-3;
 };
 
-void run_verify(const VerifyArguments& a) {
+void run_verify(VerifyArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.job);
   CommandFiles files;
   add_inputs(files, a.model);
@@ -41,17 +40,13 @@ void run_verify(const VerifyArguments& a) {
   const ComparedTraining training{.network = loaded.network,
                                   .cut = compile_options(a.job.cut, loaded.network, *job, printed_messages()),
                                   .job = *job,
+                                  .device = *a.job.cut.device,
                                   .data = drawn_anew(loaded.network),
                                   .iterations = a.iterations,
                                   .rate = a.rate};
   const CutComparison comparison = compare_cut_training(training);
   if (job->rank() > 0) return;
-
-  for (double loss : comparison.uncut_losses) {
-    if (std::isfinite(loss)) continue;
-    throw UserError(fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate",
-                                a.rate, loss));
-  }
+  check_finite(comparison, a.rate);
   const std::string strategy = strategy_name(a.job.cut, job->size()),
                     difference = describe_difference(comparison);
   fmt::print("{}", comparison_text(comparison));

@@ -48,7 +48,8 @@ struct Trial {
   std::vector<Seconds> seconds;
   int fresh = 0;  // run now, not read from the cache
 };
-Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs) {
+Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs,
+                     device::DeviceRuntime& device) {
   // Other load only lengthens an iteration. So strategies tried anew within 10 % of the fastest run again;
   // the smaller time counts.
   constexpr double about = 1.1;
@@ -56,7 +57,7 @@ Trial try_candidates(const plan::Choice& choice, const Network& network, Communi
   if (choice.candidates.size() < 2 || writes_files(network)) return trial;
   std::vector<size_t> fresh;
   auto run = [&](size_t candidate) {
-    return try_strategy(network, job, choice.candidates[candidate].strategy, costs);
+    return try_strategy(network, job, choice.candidates[candidate].strategy, costs, device);
   };
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const std::optional<Seconds> known =
@@ -134,7 +135,7 @@ std::string obstacle(Communicator& job) {
 }  // namespace
 
 AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
-                           const Notices& notify) {
+                           const Notices& notify, device::DeviceRuntime& device) {
   AutoChoice made;
   if (job.size() == 1) {
     made.strategy = built_in_strategy("single", network, 1);
@@ -153,7 +154,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                    costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));
-  const Trial trial = try_candidates(choice, network, job, costs);
+  const Trial trial = try_candidates(choice, network, job, costs, device);
   const size_t taken =
       trial.seconds.empty()
           ? 0

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cortado/comm/communicator.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/measure/cache.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/strategy.h"
@@ -34,7 +35,8 @@ struct AutoChoice {
 // `--strategy auto`: the cheapest strategy for this network on the ranks of this job, by costs measured here
 // (measure/job_costs.h), or the best built-in one where that is nearly as good. All ranks call it and get the
 // same. `kernels`: as JobCosts has them. `history`: tensors of a parameter's size that the solver keeps.
+// `device`: this rank's.
 AutoChoice choose_strategy(const Network& network, Communicator& job, const std::string& kernels, int history,
-                           const Notices& notify = nullptr);
+                           const Notices& notify = nullptr, device::DeviceRuntime& device = device::host());
 
 }  // namespace cortado

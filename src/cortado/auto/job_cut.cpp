@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cortado/auto/recompute.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
+#include "cortado/device/host/host_runtime.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
@@ -19,33 +21,68 @@ void check_kernels(const JobCut& cut, Spelling spelled) {
                     "uses that alone where it can)",
                     spelled("fast-math"), spelled("kernels"), cut.kernels));
   if (!cut.kernels.empty()) require_kernels_named(cut.kernels, measured_kernels);
+  if (!cut.reproducible) return;
+  const std::string given = cut.fast_math         ? spelled("fast-math")
+                            : cut.kernels.empty() ? ""
+                                                  : spelled("kernels");
+  if (!given.empty())
+    throw UserError(
+        fmt::format("{}: the net alone says which kernels run, so {} has no say; give one of them",
+                    spelled("reproducible"), given));
+  if (cut.strategy == "auto")
+    throw UserError(fmt::format(
+        "{}: {} auto measures costs, and may choose cuts whose sums are not reproducible; give data, "
+        "owt or a file",
+        spelled("reproducible"), spelled("strategy")));
 }
 
 std::string strategy_name(const JobCut& cut, int ranks) {
   if (!cut.strategy.empty()) return cut.strategy;
-  return ranks > 1 ? "auto" : "single";
+  return ranks == 1 ? "single" : cut.reproducible ? "data" : "auto";
 }
 
-std::string kernels_of(const JobCut& cut) { return cut.fast_math ? fast_math : cut.kernels; }
+std::string kernels_of(const JobCut& cut) {
+  return cut.reproducible ? reproducible_kernels : cut.fast_math ? fast_math : cut.kernels;
+}
 
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
                      const JobCutMessages& messages) {
   const std::string name = strategy_name(cut, job.size());
   Strategy strategy;
+  if (name == "auto" && cut.device && !cut.device->runs_host_functions() && job.size() > 1)
+    throw UserError(
+        "strategy auto: what layers take on a GPU is not measured; give a strategy, or a plan's file");
   if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice);
+    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice,
+                                        cut.device ? *cut.device : device::host());
     if (messages.on_choice) messages.on_choice(choice);
     strategy = std::move(choice.strategy);
   } else {
     strategy = load_strategy(name, network, job.size());
   }
   apply(cut.schedule, network, strategy, as_option);
+  std::string chosen = recompute_on_job(cut.schedule, network, job, kernels_of(cut), history, strategy,
+                                        as_option, messages.notice);
+  if (chosen.empty()) return strategy;
+  chosen.pop_back();  // the line's end
+  if (job.rank() == 0 && messages.notice) messages.notice(chosen);
   return strategy;
 }
 
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice) {
-  if (kernels_of(cut) != measured_kernels) return {.kernels = kernels_of(cut)};
+  const bool gpu = cut.device && cut.device->runs_gpu_work();
+  const bool no_other = gpu && !cut.device->runs_host_functions();
+  if (no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
+    throw UserError(fmt::format("kernels {}: a GPU has only those named {}", kernels_of(cut), gpu_kernels));
+  if (cut.mixed_devices && !kernels_of(cut).empty())
+    throw UserError(fmt::format(
+        "kernels {}: where devices of several kinds share layers, each has its own; leave them out",
+        kernels_of(cut)));
+  KernelChoice named{.kernels = gpu && kernels_of(cut).empty() ? gpu_kernels : kernels_of(cut),
+                     .mixed_devices = cut.mixed_devices,
+                     .no_other = no_other};
+  if (kernels_of(cut) != measured_kernels) return named;
   JobTimes times(job, notice);
   KernelChoice choice = choose_measured(network, compiled, times);
   times.save();
@@ -70,6 +107,7 @@ void check_same_start(const JobCut& cut, Communicator& job, std::vector<StartFac
   facts.push_back({"--strategy " + strategy, strategy.ends_with(".json") ? read_file(strategy) : strategy});
   facts.push_back({"--kernels", cut.kernels});
   facts.push_back({"--fast-math", cut.fast_math ? "given" : ""});
+  facts.push_back({"--reproducible", cut.reproducible ? "given" : ""});
   static_assert(lists_all_members<ScheduleChanges>());
   for_each_field<ScheduleChanges>([&](const auto& field) {
     facts.push_back({fmt::format("--{}", field.name), word_of(cut.schedule.*field.member, Words::all)});

@@ -6,6 +6,7 @@
 
 #include "cortado/auto/choose_strategy.h"
 #include "cortado/compile/compile.h"
+#include "cortado/device/runtime.h"
 #include "cortado/kernels/select.h"
 #include "cortado/parallel/schedule_changes.h"
 #include "cortado/train/same_start.h"
@@ -14,10 +15,13 @@ namespace cortado {
 
 // How the ranks of a job cut and compute a network, in the words of the options.
 struct JobCut {
-  std::string strategy;      // empty: auto on several ranks, single on one
-  std::string kernels;       // only this implementation; or measured_kernels (measure/algorithms.h)
-  bool fast_math = false;    // kernels with larger rounding errors, too: not with `kernels`
-  ScheduleChanges schedule;  // in place of the strategy's
+  std::string strategy;        // empty: auto on several ranks (reproducible: data), single on one
+  std::string kernels;         // only this implementation; or measured_kernels (measure/algorithms.h)
+  bool fast_math = false;      // kernels with larger rounding errors, too: not with `kernels`
+  bool reproducible = false;   // the same bits on any number of ranks and threads: with neither of the two
+  ScheduleChanges schedule;    // in place of the strategy's
+  bool mixed_devices = false;  // the ranks' devices are of several kinds
+  device::DeviceRuntime* device = nullptr;  // of this rank; null: the host
 };
 
 // Receives what the search for a strategy and for kernels has to say.
@@ -26,7 +30,8 @@ struct JobCutMessages {
   std::function<void(const AutoChoice&)> on_choice;  // what `auto` chose
 };
 
-// Throws UserError unless `kernels` are known, and given without `fast_math`.
+// Throws UserError unless `kernels` are known, and given without `fast_math`; and unless what is reproducible
+// leaves the choice of kernels and strategy to no measurement.
 void check_kernels(const JobCut& cut, Spelling spelled);
 std::string strategy_name(const JobCut& cut, int ranks);
 // Returns the value for KernelChoice::kernels; empty: all of the list.

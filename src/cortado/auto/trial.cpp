@@ -9,10 +9,11 @@
 
 namespace cortado {
 
-Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy, JobCosts& costs) {
+Seconds try_strategy(const Network& network, Communicator& job, const Strategy& strategy, JobCosts& costs,
+                     device::DeviceRuntime& device) {
   constexpr int iterations = 3;
   ResidentData data(network);
-  ParameterStore parameters;
+  ParameterStore parameters(device);
   CompileOptions options{.strategies = resolve(strategy, network, job.size(), "strategy auto"),
                          .schedule = strategy.schedule,
                          .ranks = job.size(),

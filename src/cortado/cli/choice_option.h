@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/error.h"
+
 namespace cortado {
 
 // Adds an option that takes one of a few names and sets `value` to what the name means. Refuses other names.
@@ -18,6 +20,20 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
     value = choices.at(choice);
   };
   return command.add_option_function<std::string>(name, take, description)->check(CLI::IsMember(names));
+}
+
+// Refuses what a function of the library refuses, with its message.
+template <typename Check>
+CLI::Validator accepted_by(Check check) {
+  const auto message_of = [check](const std::string& text) -> std::string {
+    try {
+      check(text);
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  return CLI::Validator(message_of, "");
 }
 
 }  // namespace cortado

@@ -12,6 +12,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/comm/values_of_ranks.h"
 
 namespace cortado {
 namespace {
@@ -21,7 +22,7 @@ using Set = std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_s*)>;
 // What a rank sends to the others: its machine and the processors that it may use. (The host name will not
 // do: containers and network namespaces of one machine share its processors.)
 struct Place {
-  char machine[64] = "";
+  char machine[64] = "", host[256] = "";
   cpu_set_t processors{};
 };
 
@@ -35,11 +36,9 @@ cpu_set_t own_processors() {
 Place own_place() {
   Place place;
   std::string boot;
-  if (std::ifstream("/proc/sys/kernel/random/boot_id") >> boot) {
-    boot.copy(place.machine, sizeof place.machine - 1);
-  } else {
-    gethostname(place.machine, sizeof place.machine - 1);
-  }
+  gethostname(place.host, sizeof place.host - 1);
+  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) boot = place.host;
+  boot.copy(place.machine, sizeof place.machine - 1);
   place.processors = own_processors();
   return place;
 }
@@ -114,10 +113,9 @@ ProcessorShare processors_of_rank(Communicator& communicator) {
   const Place mine = own_place();
   int sharing = 0, before = 0;
   bool same = true;
-  const auto places = communicator.all_to_all_bytes(std::as_bytes(std::span(&mine, 1)));
+  const auto places = values_of_ranks(communicator, mine);
   for (size_t rank = 0; rank < places.size(); ++rank) {
-    Place theirs;
-    std::memcpy(&theirs, places[rank].data(), sizeof theirs);
+    const Place& theirs = places[rank];
     cpu_set_t both;
     CPU_AND(&both, &mine.processors, &theirs.processors);
     if (std::strcmp(mine.machine, theirs.machine) != 0 || CPU_COUNT(&both) == 0) continue;
@@ -136,6 +134,19 @@ void take_processors(Communicator& communicator, int threads, bool may_bind) {
   require_threads(taken);
   set_compute_threads(taken);
   if (may_bind && threads <= share.threads) bind_to(share.processors);
+}
+
+PlaceOnHost place_on_host(Communicator& communicator) {
+  const Place mine = own_place();
+  PlaceOnHost place{0, 0};
+  const auto places = values_of_ranks(communicator, mine);
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const Place& theirs = places[rank];
+    if (std::strcmp(mine.machine, theirs.machine) != 0 || std::strcmp(mine.host, theirs.host) != 0) continue;
+    ++place.ranks;
+    if (static_cast<int>(rank) < communicator.rank()) ++place.index;
+  }
+  return place;
 }
 
 void bind_to(const std::vector<int>& processors) {

@@ -48,6 +48,12 @@ ProcessorShare processors_of_rank(Communicator& communicator);
 // Throws UserError where the system does not give so many threads.
 void take_processors(Communicator& communicator, int threads, bool may_bind);
 
+// This rank among those of its host: those that share its machine and its host name, as containers do not.
+struct PlaceOnHost {
+  int index = 0, ranks = 1;
+};
+PlaceOnHost place_on_host(Communicator& communicator);  // all ranks call it
+
 // Binds the calling thread, and those that it starts from now on.
 void bind_to(const std::vector<int>& processors);
 

@@ -5,6 +5,7 @@
 #include "cortado/base/error.h"
 #include "cortado/kernels/select.h"
 #include "cortado/program/lower.h"
+#include "cortado/program/reproducible.h"
 
 namespace cortado {
 namespace {
@@ -12,12 +13,14 @@ namespace {
 std::shared_ptr<const Placement> placement_of(const Network& network, const CompileOptions& options) {
   NodeStrategies strategies = options.strategies;
   if (strategies.empty()) strategies.resize(network.nodes().size());
-  return std::make_shared<const Placement>(place(network, strategies, options.ranks));
+  const bool reproducible = options.kernels.reproducible();
+  if (reproducible) strategies = reproducible_strategies(network, std::move(strategies));
+  return std::make_shared<const Placement>(place(network, strategies, options.ranks, reproducible));
 }
 
 LowerOptions lowering(const CompileOptions& options, int rank) {
   return {.keep_tensors = options.keep_tensors,
-          .fuse = options.fuse,
+          .fuse = options.fuse && !options.kernels.mixed_devices,
           .rank = rank,
           .schedule = options.schedule,
           .after_pass = options.after_pass};

@@ -39,7 +39,7 @@ struct Compiled {
 Compiled compile(const Network& network, CompileOptions options = {});
 
 // The Programs of all ranks: with the profile of this process's kernels those that compile() makes on each.
-// `options.rank` and `options.kernels` do not count.
+// `options.rank` does not count, nor does `options.kernels` but for whether they are reproducible.
 std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
                                  KernelProfile& profile);
 

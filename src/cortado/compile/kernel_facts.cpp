@@ -1,5 +1,6 @@
 #include "cortado/compile/kernel_facts.h"
 
+#include "cortado/base/error.h"
 #include "cortado/kernels/instruction_set.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/problem.h"
@@ -25,8 +26,23 @@ TaskFacts facts_of(const Kernel& kernel) {
 
 }  // namespace
 
+Selection KernelChoice::select(const Task& task) const {
+  const std::string named = of_task ? of_task(task) : kernels;
+  if (no_other && !task.all_f32())
+    throw UserError(fmt::format("{} kernels take tensors of f32 alone; leave precision bf16 out", named));
+  Task same = task;
+  same.canonical_parameters |= mixed_devices;
+  Selection selection = select_kernel(same, named);
+  if (no_other && selection.implementation != named)
+    throw UserError(
+        fmt::format("there are no {} kernels for layers of type {}; give their ranks another device", named,
+                    task.layer().type()));
+  return selection;
+}
+
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
-  if (task.layers.size() > 1 && selection.implementation == "reference") return std::nullopt;
+  if (!selection.kernel || (task.layers.size() > 1 && selection.implementation == "reference"))
+    return std::nullopt;
   TaskFacts facts = facts_of(*selection.kernel);
   for (size_t p = 0; p < task.parameter_gradients.size(); ++p) {
     const ParameterFormat format = selection.kernel->parameter_format(static_cast<int>(p));

@@ -16,8 +16,13 @@ struct KernelChoice {
   std::string kernels{};  // as in select_kernel
   // Per task, what it is restricted to ("": nothing), in place of `kernels`; null: `kernels`.
   std::function<std::string(const Task&)> of_task{};
+  // Ranks on devices of several kinds share layers: parameters lie in the order of files on all of them, and
+  // no layers run as one kernel.
+  bool mixed_devices = false;
+  bool no_other = false;  // layers that `kernels` do not know are refused
 
-  Selection select(const Task& task) const { return select_kernel(task, of_task ? of_task(task) : kernels); }
+  bool reproducible() const { return kernels == reproducible_kernels; }
+  Selection select(const Task& task) const;
 };
 
 // What a Program must know of the kernel that was selected for a task. Nothing for a chain that the reference

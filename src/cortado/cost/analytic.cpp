@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
 namespace cortado {
 namespace {
@@ -94,7 +97,20 @@ Flops forward_flops(const Task& task) {
   return {task.layer().forward_flops(task.inputs, task.outputs).count * share};
 }
 
-AnalyticCosts::AnalyticCosts(DeviceGraph machine) : machine_(std::move(machine)) {
+// Rings of groups that run at the same time, as far as their time depends on them.
+struct AnalyticCosts::Ring {
+  double members = 0, latency = 0, per_byte = 0;  // of the slowest link
+  bool operator==(const Ring&) const = default;
+};
+
+// Rings by their groups: planners ask about the same groups over and over, of thousands of ranks.
+struct AnalyticCosts::KnownRings {
+  std::mutex mutex;
+  std::unordered_map<size_t, std::vector<std::pair<std::vector<int>, std::vector<Ring>>>> of_hash;
+};
+
+AnalyticCosts::AnalyticCosts(DeviceGraph machine)
+    : machine_(std::move(machine)), known_(std::make_shared<KnownRings>()) {
   const int devices = machine_.devices();
   auto slower = [](Link& link, const Link& other, bool& known) {
     if (!known) link = other;
@@ -103,13 +119,20 @@ AnalyticCosts::AnalyticCosts(DeviceGraph machine) : machine_(std::move(machine))
     known = true;
   };
   bool inside = false, across = false;
+  const bool by_pairs = !machine_.machine().pairs.empty();
+  std::vector<int> first;  // device of each node
   for (int from = 0; from < devices; ++from) {
-    for (int to = 0; to < devices; ++to) {
+    if (from == 0 || machine_.crosses_nodes(from - 1, from)) first.push_back(from);
+    const int begin = by_pairs ? 0 : first.back();
+    for (int to = begin; to < devices && (by_pairs || !machine_.crosses_nodes(from, to)); ++to) {
       if (from == to) continue;
       const bool crosses = machine_.crosses_nodes(from, to);
       slower(crosses ? across_ : inside_, machine_.link(from, to), crosses ? across : inside);
     }
   }
+  // Without pairs the devices of two nodes have one link; the slowest has the slowest interface at an end.
+  for (size_t node = 1; node < first.size() && !by_pairs; ++node)
+    slower(across_, machine_.link(first[node - 1], first[node]), across);
   for (int node = 0; node < machine_.nodes(); ++node) {
     const Bandwidth nic = machine_.nic(node);
     if (node == 0 || nic < nic_) nic_ = nic;
@@ -159,7 +182,7 @@ Seconds AnalyticCosts::exchange(const ExchangeVolume& volume) {
   return times({seconds + volume.messages * latency}, machine_.calibration().exchange_correction);
 }
 
-Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+std::vector<AnalyticCosts::Ring> AnalyticCosts::make_rings(std::span<const std::vector<int>> groups) const {
   const auto nodes = static_cast<size_t>(machine_.nodes());
   std::vector<int> leaving(nodes), staying(nodes);  // links of rings that leave a node, and within it
   auto each_link = [&](const std::vector<int>& group, auto&& work) {
@@ -171,12 +194,10 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
       ++(machine_.crosses_nodes(from, to) ? leaving : staying)[static_cast<size_t>(machine_.node_of(from))];
     });
   }
-  const double rounds = rounds_of(kind), all = static_cast<double>(bytes.count);
-  double slowest = 0;
+  std::vector<Ring> rings;
   for (const auto& group : groups) {
-    const double members = static_cast<double>(group.size());
-    if (members < 2) continue;
-    double latency = 0, per_byte = 0;
+    if (group.size() < 2) continue;
+    Ring ring{.members = static_cast<double>(group.size())};
     each_link(group, [&](int from, int to) {
       const Link link = machine_.link(from, to);
       const int node = machine_.node_of(from);
@@ -187,9 +208,37 @@ Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<i
         const int links = (crosses ? leaving : staying)[static_cast<size_t>(node)];
         bandwidth = std::min(bandwidth, shared.bytes_per_second / links);
       }
-      latency = std::max(latency, link.latency.count);
-      per_byte = std::max(per_byte, 1 / bandwidth);
+      ring.latency = std::max(ring.latency, link.latency.count);
+      ring.per_byte = std::max(ring.per_byte, 1 / bandwidth);
     });
+    if (std::ranges::find(rings, ring) == rings.end()) rings.push_back(ring);
+  }
+  return rings;
+}
+
+std::vector<AnalyticCosts::Ring> AnalyticCosts::rings_of(std::span<const std::vector<int>> groups) const {
+  std::vector<int> flat;
+  size_t hash = 0;
+  for (const auto& group : groups) {
+    flat.push_back(-1);
+    flat.insert(flat.end(), group.begin(), group.end());
+  }
+  for (int rank : flat) hash = (hash ^ static_cast<size_t>(rank)) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+  {
+    const std::scoped_lock lock(known_->mutex);
+    for (const auto& [of, rings] : known_->of_hash[hash])
+      if (of == flat) return rings;
+  }
+  std::vector<Ring> rings = make_rings(groups);
+  const std::scoped_lock lock(known_->mutex);
+  known_->of_hash[hash].emplace_back(std::move(flat), rings);
+  return rings;
+}
+
+Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+  const double rounds = rounds_of(kind), all = static_cast<double>(bytes.count);
+  double slowest = 0;
+  for (const auto& [members, latency, per_byte] : rings_of(groups)) {
     const double ring = rounds * (members - 1) * (latency + all / members * per_byte);
     const double tree = rounds * std::ceil(std::log2(members)) * (latency + all * per_byte);
     slowest = std::max(slowest, std::min(ring, tree));

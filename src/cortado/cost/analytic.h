@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "cortado/cost/cost_model.h"
 #include "cortado/layers/precision.h"
 #include "cortado/machine/device_graph.h"
@@ -21,9 +23,15 @@ class AnalyticCosts : public CostModel {
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) override;
 
  private:
+  struct Ring;
+  struct KnownRings;
+  std::vector<Ring> make_rings(std::span<const std::vector<int>> groups) const;
+  std::vector<Ring> rings_of(std::span<const std::vector<int>> groups) const;
+
   DeviceGraph machine_;
-  Link inside_, across_;  // the slowest within a node, and between nodes
-  Bandwidth nic_, bus_;   // the slowest; 0: there is none
+  std::shared_ptr<KnownRings> known_;  // by now
+  Link inside_, across_;               // the slowest within a node, and between nodes
+  Bandwidth nic_, bus_;                // the slowest; 0: there is none
 };
 
 // What a task is to a machine file: its first layer decides.

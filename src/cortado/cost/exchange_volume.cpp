@@ -1,6 +1,10 @@
 #include "cortado/cost/exchange_volume.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+#include <span>
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
@@ -11,9 +15,12 @@ namespace {
 
 constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
 
-// Arrays of a block, each over ranks. After them, two for each mate: what the rank receives from it, and
-// what it sends to it.
-enum : size_t { own, senders, sent, first_mate };
+// Arrays of a class, each over the ranks of a unit: what a rank has already, how many have some of its box,
+// what it sends to all, its box. After them, two for each mate, another rank of the node: what it receives
+// from the mate, and what it sends to it.
+enum : size_t { own, senders, sent, whole, first_mate };
+
+constexpr uint32_t unseen = std::numeric_limits<uint32_t>::max();
 
 double common(const Range& a, const Range& b) {
   return static_cast<double>(std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin)));
@@ -27,19 +34,22 @@ int number_of(std::vector<GridLayout::AxisPtr>& axes, const GridLayout::AxisPtr&
   return static_cast<int>(found - axes.begin());
 }
 
+// The numbers of lists of ranges, with their shares: of equal ones the same.
+std::vector<size_t> lists_of(const std::vector<GridLayout::AxisPtr>& axes) {
+  std::vector<size_t> lists;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    size_t same = 0;
+    while (same < a && (axes[same]->ranges != axes[a]->ranges || axes[same]->share != axes[a]->share)) ++same;
+    lists.push_back(same);
+  }
+  return lists;
+}
+
 bool hold_the_same(const GridLayout& a, const GridLayout& b) {
   if (a.holders() != b.holders()) return false;
   for (int rank = 0; rank < a.ranks(); ++rank)
     if (a.holds(rank) != b.holds(rank)) return false;
   return true;
-}
-
-// Elements of owned by needed ranges.
-std::vector<double> common_of(const GridLayout::Axis& owned, const GridLayout::Axis& needed) {
-  std::vector<double> table;
-  for (const Range& a : owned.ranges)
-    for (const Range& b : needed.ranges) table.push_back(common(a, b));
-  return table;
 }
 
 }  // namespace
@@ -50,29 +60,13 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
       ranks_(static_cast<size_t>(owned.at(0).ranks())),
       owned_(side_of(owned)),
       needed_(side_of(needed)) {
-  set_nodes(node_of);
-  arrays_ = first_mate + 2 * mates_.size();
-  const size_t size = arrays_ * ranks_, axes = std::min(owned_.axes.size(), needed_.axes.size());
-  auto fill_blocks = [&](const auto& from, const auto& to, auto&& fill_one) {
-    std::vector<double>& blocks = blocks_.emplace_back(from.size() * to.size() * size);
-    double* next = blocks.data();
-    for (const auto& one : from)
-      for (const auto& other : to) fill_one(one, other, next), next += size;
-  };
-  fill_blocks(owned_.holders, needed_.holders,
-              [&](const GridLayout& a, const GridLayout& b, double* block) { fill_holders(a, b, block); });
-  for (size_t a = 0; a < axes; ++a) {
-    fill_blocks(owned_.axes[a], needed_.axes[a],
-                [&](const GridLayout::AxisPtr& x, const GridLayout::AxisPtr& y, double* block) {
-                  fill(*x, *y, block);
-                });
-  }
+  set_units(node_of);
+  std::vector<Classes>& holders = blocks_.emplace_back();
+  for (const GridLayout& a : owned_.holders)
+    for (const GridLayout& b : needed_.holders) holders.push_back(classes_of_holders(a, b));
+  const size_t axes = std::min(owned_.axes.size(), needed_.axes.size());
+  for (size_t axis = 0; axis < axes; ++axis) add_axis(axis);
   for (const GridLayout& layout : needed) {
-    std::vector<double>& elements = elements_.emplace_back(ranks_);
-    for (size_t rank = 0; rank < ranks_; ++rank) {
-      const int r = static_cast<int>(rank);
-      if (layout.holds(r)) elements[rank] = static_cast<double>(layout.elements(r));
-    }
     rings_.push_back(rings_of(layout));
     order_.push_back(order_.size());
   }
@@ -107,86 +101,213 @@ ExchangeVolumes::Rings ExchangeVolumes::rings_of(const GridLayout& needed) {
   return rings;
 }
 
-void ExchangeVolumes::set_nodes(const std::vector<int>& node_of) {
-  for (size_t rank = 0; rank < ranks_; ++rank)
-    node_of_.push_back(node_of.empty() ? 0 : static_cast<size_t>(node_of[rank] - node_of.front()));
-  if (node_of.empty() || node_of.front() == node_of.back()) return;
-  ensure(std::ranges::is_sorted(node_of), "the devices of a node are consecutive");
-  for (size_t rank = 0; rank < ranks_; ++rank)
-    if (rank == 0 || node_of[rank] != node_of[rank - 1]) node_begin_.push_back(rank);
-  node_begin_.push_back(ranks_);
-  for (size_t node = 0; node + 1 < node_begin_.size(); ++node) {
-    const size_t begin = node_begin_[node], size = node_begin_[node + 1] - begin;
-    for (size_t step = 1; step < size; ++step) {
-      if (mates_.size() < step) mates_.emplace_back(ranks_, -1);
-      for (size_t i = 0; i < size; ++i)
-        mates_[step - 1][begin + i] = static_cast<int>(begin + (i + step) % size);
+void ExchangeVolumes::set_units(const std::vector<int>& node_of) {
+  one_node_ = node_of.empty() || node_of.front() == node_of.back();
+  if (!one_node_) ensure(std::ranges::is_sorted(node_of), "the devices of a node are consecutive");
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    if (one_node_ || rank == 0 || node_of[rank] != node_of[rank - 1]) unit_begin_.push_back(rank);
+    unit_of_.push_back(unit_begin_.size() - 1);
+  }
+  unit_begin_.push_back(ranks_);
+  for (size_t unit = 0; unit + 1 < unit_begin_.size(); ++unit)
+    width_ = std::max(width_, unit_begin_[unit + 1] - unit_begin_[unit]);
+  arrays_ = first_mate + 2 * (width_ - 1);
+}
+
+void ExchangeVolumes::PairNumbers::clear(size_t pairs) {
+  if (numbers_.size() < pairs) numbers_.resize(pairs), times_.resize(pairs);
+  ++time_;
+}
+
+uint32_t& ExchangeVolumes::PairNumbers::operator[](size_t pair) {
+  if (times_[pair] != time_) times_[pair] = time_, numbers_[pair] = unseen;
+  return numbers_[pair];
+}
+
+ExchangeVolumes::Patterns ExchangeVolumes::patterns_of(const std::vector<int>& of_rank) const {
+  Patterns patterns;
+  std::map<std::vector<int>, uint32_t> numbers;
+  for (size_t unit = 0; unit < units(); ++unit) {
+    const auto at = [&](size_t rank) { return of_rank.begin() + static_cast<std::ptrdiff_t>(rank); };
+    const std::vector<int> ranks(at(unit_begin_[unit]), at(unit_begin_[unit + 1]));
+    patterns.of_unit.push_back(numbers.emplace(ranks, static_cast<uint32_t>(numbers.size())).first->second);
+  }
+  patterns.count = numbers.size();
+  return patterns;
+}
+
+std::vector<ExchangeVolumes::Patterns> ExchangeVolumes::patterns_of(
+    const std::vector<GridLayout::AxisPtr>& axes) const {
+  std::vector<Patterns> patterns;
+  for (const GridLayout::AxisPtr& axis : axes) patterns.push_back(patterns_of(axis->of_rank));
+  return patterns;
+}
+
+// Puts units into classes by the values that fill(unit, values) writes over zeros, the same for units of the
+// same two patterns.
+template <typename Fill>
+ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, const Patterns& needed,
+                                                     PairNumbers& met, Fill&& fill) const {
+  const size_t size = arrays_ * width_;
+  Classes classes;
+  classes.of_unit.resize(units());
+  std::vector<double> values(size);
+  std::vector<uint64_t> hashes;  // of the classes' values
+  met.clear(owned.count * needed.count);
+  for (size_t unit = 0; unit < units(); ++unit) {
+    uint32_t& number = met[owned.of_unit[unit] * needed.count + needed.of_unit[unit]];
+    if (number == unseen) {
+      std::ranges::fill(values, 0.0);
+      fill(unit, values.data());
+      uint64_t hash = 0;
+      for (double value : values) hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
+      number = 0;
+      while (number < hashes.size() &&
+             (hashes[number] != hash ||
+              !std::ranges::equal(values, std::span(classes.values).subspan(number * size, size))))
+        ++number;
+      if (number == hashes.size()) {
+        hashes.push_back(hash);
+        classes.counts.push_back(0);
+        classes.values.insert(classes.values.end(), values.begin(), values.end());
+      }
+    }
+    ++classes.counts[number];
+    classes.of_unit[unit] = number;
+  }
+  if (classes.count() == 1) classes.of_unit.clear();
+  return classes;
+}
+
+void ExchangeVolumes::add_axis(size_t axis) {
+  const auto &from = owned_.axes[axis], &to = needed_.axes[axis];
+  const std::vector<Patterns> of_owned = patterns_of(from), of_needed = patterns_of(to);
+  const std::vector<size_t> from_lists = lists_of(from), to_lists = lists_of(to);
+  std::map<std::pair<size_t, size_t>, Shared> known;
+  PairNumbers met;
+  std::vector<Classes>& blocks = blocks_.emplace_back();
+  for (size_t a = 0; a < from.size(); ++a) {
+    for (size_t b = 0; b < to.size(); ++b) {
+      const auto [shared, is_new] = known.try_emplace({from_lists[a], to_lists[b]});
+      if (is_new) shared->second = shared_of(*from[a], *to[b]);
+      blocks.push_back(classes_by(of_owned[a], of_needed[b], met, [&](size_t unit, double* values) {
+        fill(*from[a], *to[b], shared->second, unit, values);
+      }));
     }
   }
+}
+
+ExchangeVolumes::Shared ExchangeVolumes::shared_of(const GridLayout::Axis& owned,
+                                                   const GridLayout::Axis& needed) {
+  Shared shared{std::vector<double>(needed.ranges.size()), std::vector<double>(owned.ranges.size())};
+  for (size_t i = 0; i < owned.ranges.size(); ++i) {
+    for (size_t j = 0; j < needed.ranges.size(); ++j) {
+      const double both = common(owned.ranges[i], needed.ranges[j]);
+      shared.meet[j] += both > 0;
+      shared.mean[i] += needed.share[j] * both;
+    }
+  }
+  return shared;
 }
 
 void ExchangeVolumes::fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed,
-                           double* block) const {
-  const std::vector<double> table = common_of(owned, needed);
-  const size_t columns = needed.ranges.size();
-  std::vector<double> meet(columns), mean(owned.ranges.size());
-  for (size_t i = 0; i < owned.ranges.size(); ++i) {
-    for (size_t j = 0; j < columns; ++j) {
-      meet[j] += table[i * columns + j] > 0;
-      mean[i] += needed.share[j] * table[i * columns + j];
-    }
-  }
-  auto shared = [&](size_t owner, size_t reader) {
-    return table[static_cast<size_t>(owned.of_rank[owner]) * columns +
-                 static_cast<size_t>(needed.of_rank[reader])];
+                           const Shared& shared, size_t unit, double* values) const {
+  const size_t first = unit_begin_[unit], ranks = unit_begin_[unit + 1] - first;
+  const auto has = [&](size_t i) { return static_cast<size_t>(owned.of_rank[first + i]); };
+  const auto needs = [&](size_t i) { return static_cast<size_t>(needed.of_rank[first + i]); };
+  const auto both = [&](size_t owner, size_t reader) {
+    return common(owned.ranges[has(owner)], needed.ranges[needs(reader)]);
   };
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    block[own * ranks_ + rank] = shared(rank, rank);
-    block[senders * ranks_ + rank] = meet[static_cast<size_t>(needed.of_rank[rank])];
-    block[sent * ranks_ + rank] = mean[static_cast<size_t>(owned.of_rank[rank])];
-  }
-  for (size_t m = 0; m < mates_.size(); ++m) {
-    double *from = block + (first_mate + 2 * m) * ranks_, *to = from + ranks_;
-    for (size_t rank = 0; rank < ranks_; ++rank) {
-      if (mates_[m][rank] < 0) continue;
-      from[rank] = shared(static_cast<size_t>(mates_[m][rank]), rank);
-      to[rank] = shared(rank, static_cast<size_t>(mates_[m][rank]));
+  for (size_t i = 0; i < ranks; ++i) {
+    values[own * width_ + i] = both(i, i);
+    values[senders * width_ + i] = shared.meet[needs(i)];
+    values[sent * width_ + i] = shared.mean[has(i)];
+    values[whole * width_ + i] = static_cast<double>(needed.ranges[needs(i)].size());
+    for (size_t step = 1; step < ranks; ++step) {
+      const size_t mate = (i + step) % ranks, array = first_mate + 2 * (step - 1);
+      values[array * width_ + i] = both(mate, i);
+      values[(array + 1) * width_ + i] = both(i, mate);
     }
   }
 }
 
-// Writes 1 for each rank that takes part. What a rank sends is that times the number of readers, for the axes
+// Has 1 for each rank that takes part. What a rank sends is that times the number of readers, for the axes
 // hold means over them.
-void ExchangeVolumes::fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const {
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    const int r = static_cast<int>(rank);
-    block[own * ranks_ + rank] = owned.holds(r) && needed.holds(r);
-    block[senders * ranks_ + rank] = needed.holds(r);
-    block[sent * ranks_ + rank] = owned.holds(r) ? needed.holders() : 0;
-    for (size_t m = 0; m < mates_.size(); ++m) {
-      const int mate = mates_[m][rank];
-      double* from = block + (first_mate + 2 * m) * ranks_;
-      from[rank] = mate >= 0 && needed.holds(r) && owned.holds(mate);
-      from[ranks_ + rank] = mate >= 0 && owned.holds(r) && needed.holds(mate);
+ExchangeVolumes::Classes ExchangeVolumes::classes_of_holders(const GridLayout& owned,
+                                                             const GridLayout& needed) const {
+  const auto held = [&](const GridLayout& layout) {
+    std::vector<int> of_rank;
+    for (size_t rank = 0; rank < ranks_; ++rank) of_rank.push_back(layout.holds(static_cast<int>(rank)));
+    return of_rank;
+  };
+  const std::vector<int> owners = held(owned), readers = held(needed);
+  PairNumbers met;
+  return classes_by(patterns_of(owners), patterns_of(readers), met, [&](size_t unit, double* values) {
+    const size_t first = unit_begin_[unit], ranks = unit_begin_[unit + 1] - first;
+    const int *has = owners.data() + first, *needs = readers.data() + first;
+    for (size_t i = 0; i < ranks; ++i) {
+      values[own * width_ + i] = has[i] * needs[i];
+      values[senders * width_ + i] = needs[i];
+      values[sent * width_ + i] = has[i] * needed.holders();
+      values[whole * width_ + i] = needs[i];
+      for (size_t step = 1; step < ranks; ++step) {
+        const size_t mate = (i + step) % ranks, array = first_mate + 2 * (step - 1);
+        values[array * width_ + i] = needs[i] * has[mate];
+        values[(array + 1) * width_ + i] = has[i] * needs[mate];
+      }
     }
-  }
+  });
 }
 
 ExchangeVolumes::Room ExchangeVolumes::room() const {
-  // One more, for four sums.
-  const std::vector<double> product(std::max<size_t>(arrays_, 4) * ranks_);
-  return {std::vector<std::vector<double>>(blocks_.size() + 1, product)};
+  Room room;
+  room.products_.resize(blocks_.size());
+  for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) sums->resize(units());
+  return room;
 }
 
 // Returns the block of axis - 1; for axis 0 that of the holders.
-const double* ExchangeVolumes::block(size_t axis, int from_kind, int to_kind) const {
+const ExchangeVolumes::Classes& ExchangeVolumes::block(size_t axis, int from_kind, int to_kind) const {
   const size_t columns = axis == 0 ? needed_.holders.size() : needed_.axes[axis - 1].size();
-  return blocks_[axis].data() +
-         (static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)) * arrays_ * ranks_;
+  return blocks_[axis][static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)];
+}
+
+// Classes of units that are in the same class by both, with the products of their values.
+void ExchangeVolumes::refine(const Classes& before, const Classes& by, Classes& result, Room& room) const {
+  const size_t size = arrays_ * width_;
+  result.values.clear();
+  const auto add = [&](size_t a, size_t b) {
+    const double *x = before.values.data() + a * size, *y = by.values.data() + b * size;
+    const size_t end = result.values.size();
+    result.values.resize(end + size);
+    double* to = result.values.data() + end;
+    for (size_t i = 0; i < size; ++i) to[i] = x[i] * y[i];
+  };
+  if (by.count() == 1 || before.count() == 1) {
+    const Classes& more = by.count() == 1 ? before : by;
+    result.of_unit = more.of_unit;
+    result.counts = more.counts;
+    for (size_t c = 0; c < more.count(); ++c) by.count() == 1 ? add(c, 0) : add(0, c);
+    return;
+  }
+  room.met_.clear(before.count() * by.count());
+  result.of_unit.resize(units());
+  result.counts.clear();
+  for (size_t unit = 0; unit < units(); ++unit) {
+    const uint32_t a = before.of_unit[unit], b = by.of_unit[unit];
+    uint32_t& number = room.met_[a * by.count() + b];
+    if (number == unseen) {
+      number = static_cast<uint32_t>(result.count());
+      result.counts.push_back(0);
+      add(a, b);
+    }
+    ++result.counts[number];
+    result.of_unit[unit] = number;
+  }
 }
 
 std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const {
-  const size_t size = arrays_ * ranks_, factors = blocks_.size();
+  const size_t factors = blocks_.size();
   const std::vector<int>& from = owned_.kinds[owned];
   std::vector<ExchangeVolume> volumes(order_.size());
   const std::vector<int>* before = nullptr;
@@ -196,83 +317,80 @@ std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const
     while (before && same < factors && to[same] == (*before)[same]) ++same;
     before = &to;
     for (size_t axis = same; axis < factors; ++axis) {
-      const double* factor = block(axis, from[axis], to[axis]);
-      double* product = room.products[axis].data();
+      const Classes& factor = block(axis, from[axis], to[axis]);
       if (axis == 0) {
-        std::copy_n(factor, size, product);
-        continue;
+        room.products_[0] = factor;
+      } else {
+        refine(room.products_[axis - 1], factor, room.products_[axis], room);
       }
-      const double* shared = room.products[axis - 1].data();
-      for (size_t i = 0; i < size; ++i) product[i] = shared[i] * factor[i];
     }
-    double* product = room.products[factors - 1].data();
-    const double* elements = elements_[needed].data();
-    volumes[needed] = goes_round(needed, product) ? of_rings(needed, product, room)
-                      : node_begin_.empty()       ? of_one_node(elements, product)
-                                                  : of_nodes(elements, product, room);
+    const Classes& all = room.products_[factors - 1];
+    volumes[needed] = goes_round(needed, all) ? of_rings(needed, all, room)
+                      : one_node_             ? of_one_node(all)
+                                              : of_nodes(all);
   }
   return volumes;
 }
 
 // Whether every rank is in a ring (ring_group in parallel/collectives.h): nobody sends to other ranks than
 // those that need the same box as it does itself. tests/cost compares the two.
-bool ExchangeVolumes::goes_round(size_t needed, const double* product) const {
+bool ExchangeVolumes::goes_round(size_t needed, const Classes& all) const {
   const double members = rings_[needed].members;
   if (members < 2) return false;
-  const double *kept = product + own * ranks_, *out = product + sent * ranks_,
-               *elements = elements_[needed].data();
-  double beyond = 0,
-         small = 0;  // what is sent elsewhere; ranks that have all of a tensor too small for a ring
-#pragma omp simd reduction(max : beyond, small)
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    beyond = std::max(beyond, out[rank] * (1 - rounding) - members * kept[rank]);
-    const bool all = kept[rank] > 0 && kept[rank] == elements[rank];
-    small = std::max(small, all && elements[rank] < smallest_broadcast ? 1.0 : 0.0);
+  const size_t size = arrays_ * width_;
+  for (size_t c = 0; c < all.count(); ++c) {
+    const double* values = all.values.data() + c * size;
+    for (size_t i = 0; i < width_; ++i) {
+      const double kept = values[own * width_ + i], elements = values[whole * width_ + i];
+      // What is sent elsewhere; and ranks that have all of a tensor too small for a ring.
+      if (values[sent * width_ + i] * (1 - rounding) - members * kept >= 0.5) return false;
+      if (kept > 0 && kept == elements && elements < smallest_broadcast) return false;
+    }
   }
-  return beyond < 0.5 && small == 0;
+  return true;
 }
 
-ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const double* product, Room& room) const {
-  const double *kept = product + own * ranks_, *elements = elements_[needed].data();
+ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Classes& all, Room& room) const {
   const Rings& rings = rings_[needed];
-  double *into = room.products.back().data(), *out_of = into + ranks_, *within = out_of + ranks_;  // by node
-  std::fill_n(into, 3 * ranks_, 0.0);
+  for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) std::ranges::fill(*sums, 0.0);
+  const auto value = [&](size_t array, size_t rank, size_t unit) {
+    const size_t of = all.of_unit.empty() ? 0 : all.of_unit[unit];
+    return all.values[(of * arrays_ + array) * width_ + rank - unit_begin_[unit]];
+  };
   double total = 0, inside = 0, across = 0;
   for (size_t rank = 0; rank < ranks_; ++rank) {
     if (rings.next[rank] < 0) continue;
     const auto next = static_cast<size_t>(rings.next[rank]);
-    const double moved = elements[rank] - kept[next];
-    total += elements[rank] - kept[rank];
-    if (node_of_[rank] == node_of_[next]) {
+    const size_t unit = unit_of_[rank], other = unit_of_[next];
+    const double elements = value(whole, rank, unit), moved = elements - value(own, next, other);
+    total += elements - value(own, rank, unit);
+    if (one_node_ || unit == other) {
       inside = std::max(inside, moved);
-      within[node_of_[rank]] += moved;
+      room.within_[one_node_ ? 0 : unit] += moved;
     } else {
       across = std::max(across, moved);
-      out_of[node_of_[rank]] += moved;
-      into[node_of_[next]] += moved;
+      room.out_of_[unit] += moved;
+      room.into_[other] += moved;
     }
   }
-  const double across_node =
-      std::max(*std::max_element(into, into + ranks_), *std::max_element(out_of, out_of + ranks_));
+  const double across_node = std::max(std::ranges::max(room.into_), std::ranges::max(room.out_of_));
   return {.inside = inside * element_bytes_,
           .across = across * element_bytes_,
-          .node_inside = *std::max_element(within, within + ranks_) * element_bytes_,
+          .node_inside = std::ranges::max(room.within_) * element_bytes_,
           .node_across = across_node * element_bytes_,
           .messages = rings.members - 1,
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
-ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double* product) const {
-  const double *kept = product + own * ranks_, *peers = product + senders * ranks_,
-               *out = product + sent * ranks_;
+ExchangeVolume ExchangeVolumes::of_one_node(const Classes& all) const {
   double most_senders = 0, most = 0, total = 0;
-#pragma omp simd reduction(max : most_senders, most) reduction(+ : total)
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    const double moved = elements[rank] - kept[rank];
-    const double others = moved > 0 ? peers[rank] - (kept[rank] > 0 ? 1.0 : 0.0) : 0.0;
+  for (size_t c = 0; c < all.count(); ++c) {
+    const double* values = all.values.data() + c * arrays_;
+    const double moved = values[whole] - values[own];
+    const double others = moved > 0 ? values[senders] - (values[own] > 0 ? 1.0 : 0.0) : 0.0;
     most_senders = std::max(most_senders, others);
-    most = std::max(most, std::max(moved, out[rank] - kept[rank]));
-    total += moved;
+    most = std::max(most, std::max(moved, values[sent] - values[own]));
+    total += all.counts[c] * moved;
   }
   return {.inside = most * element_bytes_,
           .across = 0,
@@ -282,37 +400,29 @@ ExchangeVolume ExchangeVolumes::of_one_node(const double* elements, const double
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
-ExchangeVolume ExchangeVolumes::of_nodes(const double* elements, double* product, Room& room) const {
-  // What goes to and fro between mates, summed over them.
-  double *in = room.products.back().data(), *out = in + ranks_;
-  std::fill_n(in, 2 * ranks_, 0.0);
-  for (size_t m = 0; m < mates_.size(); ++m) {
-    const double* more = product + (first_mate + 2 * m) * ranks_;
-    for (size_t i = 0; i < 2 * ranks_; ++i) in[i] += more[i];
-  }
-  const double *kept = product + own * ranks_, *peers = product + senders * ranks_,
-               *all_out = product + sent * ranks_;
-  double *far_in = out + ranks_, *far_out = far_in + ranks_;
-  double most_senders = 0, most_inside = 0, most_across = 0, total = 0;
-#pragma omp simd reduction(max : most_senders, most_inside, most_across) reduction(+ : total)
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    const double moved = elements[rank] - kept[rank];
-    const double others = moved > 0 ? peers[rank] - (kept[rank] > 0 ? 1.0 : 0.0) : 0.0;
-    far_in[rank] = moved - in[rank];
-    far_out[rank] = all_out[rank] - kept[rank] - out[rank];
-    most_senders = std::max(most_senders, others);
-    most_inside = std::max(most_inside, std::max(in[rank], out[rank]));
-    most_across = std::max(most_across, std::max(far_in[rank], far_out[rank]));
-    total += moved;
-  }
-  double node_inside = 0, node_across = 0;
-  for (size_t node = 0; node + 1 < node_begin_.size(); ++node) {
-    double into = 0, out_of = 0, within = 0;
-    for (size_t rank = node_begin_[node]; rank < node_begin_[node + 1]; ++rank) {
-      into += far_in[rank];
-      out_of += far_out[rank];
-      within += in[rank];
+ExchangeVolume ExchangeVolumes::of_nodes(const Classes& all) const {
+  double most_senders = 0, most_inside = 0, most_across = 0, total = 0, node_inside = 0, node_across = 0;
+  for (size_t c = 0; c < all.count(); ++c) {
+    const double* values = all.values.data() + c * arrays_ * width_;
+    double into = 0, out_of = 0, within = 0, moves = 0;  // of the node
+    for (size_t i = 0; i < width_; ++i) {
+      const double kept = values[own * width_ + i], moved = values[whole * width_ + i] - kept;
+      double in = 0, out = 0;  // what goes to and fro between mates
+      for (size_t array = first_mate; array < arrays_; array += 2) {
+        in += values[array * width_ + i];
+        out += values[(array + 1) * width_ + i];
+      }
+      const double far_in = moved - in, far_out = values[sent * width_ + i] - kept - out;
+      const double others = moved > 0 ? values[senders * width_ + i] - (kept > 0 ? 1.0 : 0.0) : 0.0;
+      most_senders = std::max(most_senders, others);
+      most_inside = std::max(most_inside, std::max(in, out));
+      most_across = std::max(most_across, std::max(far_in, far_out));
+      into += far_in;
+      out_of += far_out;
+      within += in;
+      moves += moved;
     }
+    total += all.counts[c] * moves;
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "cortado/base/element_type.h"
@@ -27,9 +28,10 @@ struct ExchangeVolume {
 // to the next one.
 //
 // How much a rank has of another's box is a product over axes of what their ranges share. A planner asks
-// about all pairs of many layouts, which are made of few kinds of axes. So each pair of kinds gets one array
-// over ranks. A volume takes one array per axis, multiplies them, and looks for the maxima. Layouts that
-// begin with the same kinds share that part of the product.
+// about all pairs of many layouts, which are made of few kinds of axes, for up to thousands of ranks, of
+// which most are alike. So for each pair of kinds the nodes are put into classes of equal ones, and each
+// class has its values once. A volume takes the classes of each axis, multiplies the values of those that
+// meet, and looks for the maxima. Layouts that begin with the same kinds share that part of the product.
 //
 // Movements (program/movement.h) come from transfers() instead: a program needs the boxes of the few layouts
 // that it has. A planner needs only bytes, but of all pairs of layouts, where listing boxes takes far too
@@ -40,11 +42,8 @@ class ExchangeVolumes {
                   const std::vector<int>& node_of, ElementType type = ElementType::f32);
 
   // Room for one thread's calls of row().
-  struct Room {
-    std::vector<std::vector<double>> products;  // of holders and so many axes, arrays over ranks
-  };
+  class Room;
   Room room() const;
-  double operations() const { return static_cast<double>(arrays_ * ranks_); }  // for a volume, about
   // Volumes from one owned layout to each needed one.
   std::vector<ExchangeVolume> row(size_t owned, Room& room) const;
 
@@ -57,31 +56,76 @@ class ExchangeVolumes {
     std::vector<GridLayout> holders;                     // per kind of holders: a layout of it
   };
   static Side side_of(const std::vector<GridLayout>& layouts);
+  // Units whose ranks have the same ranges along an axis.
+  struct Patterns {
+    std::vector<uint32_t> of_unit;
+    size_t count = 0;
+  };
+  // Numbers of pairs, given in the order in which they are met.
+  class PairNumbers {
+   public:
+    void clear(size_t pairs);           // forgets all; pairs: at most so many
+    uint32_t& operator[](size_t pair);  // `unseen` until it is set
+   private:
+    std::vector<uint32_t> numbers_, times_;
+    uint32_t time_ = 0;
+  };
+  // What two lists of ranges share.
+  struct Shared {
+    std::vector<double> meet;  // per needed range: owned ones that share something with it
+    std::vector<double> mean;  // per owned range: what it shares with a reader's, the mean over readers
+  };
+  // Units in classes: those of a class have the same values.
+  struct Classes {
+    std::vector<uint32_t> of_unit;  // empty: all are of class 0
+    std::vector<int> counts;        // units of each class
+    std::vector<double> values;     // of each class: arrays by ranks of a unit
+    size_t count() const { return counts.size(); }
+  };
   // Ranks that need the same box of a layout.
   struct Rings {
     int members = 1;        // of each
     std::vector<int> next;  // per rank: the next one of its ring; -1: it needs nothing
   };
   static Rings rings_of(const GridLayout& needed);
-  bool goes_round(size_t needed, const double* product) const;
-  ExchangeVolume of_rings(size_t needed, const double* product, Room& room) const;
-  void set_nodes(const std::vector<int>& node_of);
-  void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, double* block) const;
-  void fill_holders(const GridLayout& owned, const GridLayout& needed, double* block) const;
-  const double* block(size_t axis, int from_kind, int to_kind) const;
-  ExchangeVolume of_one_node(const double* elements, const double* product) const;
-  ExchangeVolume of_nodes(const double* elements, double* product, Room& room) const;
+  size_t units() const { return unit_begin_.size() - 1; }
+  void set_units(const std::vector<int>& node_of);
+  Patterns patterns_of(const std::vector<int>& of_rank) const;
+  std::vector<Patterns> patterns_of(const std::vector<GridLayout::AxisPtr>& axes) const;
+  template <typename Fill>
+  Classes classes_by(const Patterns& owned, const Patterns& needed, PairNumbers& met, Fill&& fill) const;
+  void add_axis(size_t axis);
+  static Shared shared_of(const GridLayout::Axis& owned, const GridLayout::Axis& needed);
+  void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, const Shared& shared, size_t unit,
+            double* values) const;
+  Classes classes_of_holders(const GridLayout& owned, const GridLayout& needed) const;
+  const Classes& block(size_t axis, int from_kind, int to_kind) const;
+  void refine(const Classes& before, const Classes& by, Classes& result, Room& room) const;
+  bool goes_round(size_t needed, const Classes& all) const;
+  ExchangeVolume of_rings(size_t needed, const Classes& all, Room& room) const;
+  ExchangeVolume of_one_node(const Classes& all) const;
+  ExchangeVolume of_nodes(const Classes& all) const;
 
   double element_bytes_;
-  size_t ranks_ = 0, arrays_ = 0;   // arrays over ranks in a block
-  std::vector<size_t> node_begin_;  // the first rank of each node, and how many there are; empty: one node
-  std::vector<std::vector<int>> mates_;  // per array of neighbours: of each rank one of its node; -1: none
+  size_t ranks_ = 0;
+  // A unit is looked at as a whole: the ranks of a node, or with one node a single rank.
+  bool one_node_ = true;
+  size_t width_ = 1;                // ranks of the largest unit
+  size_t arrays_ = 0;               // of values: over the ranks of a unit
+  std::vector<size_t> unit_begin_;  // the first rank of each unit, and how many ranks there are
+  std::vector<size_t> unit_of_;     // per rank
   Side owned_, needed_;
-  std::vector<std::vector<double>> blocks_;    // of holders, then per axis: kinds of owned by kinds of needed
-  std::vector<std::vector<double>> elements_;  // per needed layout: of each rank
-  std::vector<Rings> rings_;                   // per needed layout
-  std::vector<size_t> node_of_;                // per rank
-  std::vector<size_t> order_;                  // of needed layouts, by their kinds
+  std::vector<std::vector<Classes>> blocks_;  // of holders, then per axis: kinds of owned by kinds of needed
+  std::vector<Rings> rings_;                  // per needed layout
+  std::vector<size_t> order_;                 // of needed layouts, by their kinds
+};
+
+class ExchangeVolumes::Room {
+ private:
+  friend class ExchangeVolumes;
+  std::vector<Classes> products_;               // of holders and so many axes
+  PairNumbers met_;                             // classes
+  std::vector<double> into_, out_of_, within_;  // by node
 };
 
 // The same for one pair.

@@ -72,6 +72,13 @@ bool GridLayout::operator==(const GridLayout& other) const {
                             [](const AxisPtr& a, const AxisPtr& b) { return a == b || *a == *b; });
 }
 
+size_t GridLayout::hash() const {
+  size_t hash = 0;
+  mix(hash, holders());
+  for (const AxisPtr& axis : axes()) mix(hash, static_cast<int64_t>(axis->hash));
+  return hash;
+}
+
 bool GridLayout::is_grid() const {
   std::map<std::vector<int>, int> counts;
   for (int rank = 0; rank < ranks(); ++rank) {

@@ -50,6 +50,7 @@ class GridLayout {
   // Ranks that hold the same box, each list in order, the lists in the order of their first ranks.
   std::vector<std::vector<int>> replicas() const;
   bool operator==(const GridLayout& other) const;
+  size_t hash() const;  // of equal layouts the same
 
  private:
   struct Content {

@@ -18,6 +18,7 @@ enum class AugmentDraw : uint32_t {
   brightness,
   contrast,
   saturation,
+  window,
   region = 16
 };
 

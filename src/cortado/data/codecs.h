@@ -6,6 +6,9 @@ namespace cortado {
 
 // Largest image that is decoded (some 400 MiB in colour); more is taken for corrupt data.
 constexpr int64_t max_image_pixels = int64_t{1} << 27;
+// What a byte of a file can stand for: deflate packs at most 1032 bytes of rows into one; a JPEG needs a bit
+// at least for a block of 64 pixels.
+constexpr int64_t max_png_bytes_of_byte = 1032, max_jpeg_pixels_of_byte = 512;
 
 Image decode_jpeg(std::span<const uint8_t> file, ColorMode mode);
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality);

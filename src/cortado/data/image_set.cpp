@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "cortado/base/error.h"
 #include "cortado/data/image_codecs.h"
 #include "cortado/data/image_files.h"
 #include "cortado/data/image_list.h"
@@ -103,6 +104,17 @@ std::unique_ptr<ImageSet> open_image_source(const std::string& source, const std
     for (NamedImage& image : images) image.path = root + image.path;
   }
   return std::make_unique<ImageFiles>(std::move(images));
+}
+
+std::unique_ptr<ImageSet> open_named_images(const std::vector<std::string>& paths, const std::string& source,
+                                            const std::string& root) {
+  if (!source.empty() && !paths.empty())
+    throw UserError(fmt::format("images are named by --source {} and by themselves ({}); choose one", source,
+                                paths.front()));
+  if (!root.empty() && source.empty())
+    throw UserError("--root stands before the paths of an image list; give that with --source");
+  if (!source.empty()) return open_image_source(source, root);
+  return paths.empty() ? nullptr : open_images(paths);
 }
 
 }  // namespace cortado

@@ -39,4 +39,9 @@ std::unique_ptr<ImageSet> open_images(const std::vector<std::string>& paths);
 // "PATH", with `root` before each path. Throws UserError.
 std::unique_ptr<ImageSet> open_image_source(const std::string& source, const std::string& root);
 
+// Either of these, whichever is given; null: neither. Throws UserError where both are, or a root without
+// source.
+std::unique_ptr<ImageSet> open_named_images(const std::vector<std::string>& paths, const std::string& source,
+                                            const std::string& root);
+
 }  // namespace cortado

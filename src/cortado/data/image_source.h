@@ -34,7 +34,7 @@ class ImageSource : public SampleSource {
   std::optional<Transformer> transformer_;
 };
 
-// The record source of a Data layer: an LMDB of Datums. Throws UserError.
+// The record source of a Data layer: an LMDB or LevelDB of Datums. Throws UserError.
 std::unique_ptr<SampleSource> open_database(const SourceOptions& source, const ReaderOptions& options);
 // The record source of an ImageData layer: lines "PATH LABEL". Throws UserError.
 std::unique_ptr<SampleSource> open_image_list(const SourceOptions& source, const ReaderOptions& options);

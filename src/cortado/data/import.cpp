@@ -15,7 +15,7 @@
 #include "cortado/data/datum.h"
 #include "cortado/data/image_codecs.h"
 #include "cortado/data/image_files.h"
-#include "cortado/data/leveldb_records.h"
+#include "cortado/data/leveldb.h"
 #include "cortado/data/lmdb.h"
 #include "cortado/data/shuffle.h"
 
@@ -274,15 +274,14 @@ int64_t import_mnist(const std::string& images, const std::string& labels, const
 
 int64_t import_leveldb(const std::string& leveldb, const std::string& database,
                        const ImportOptions& options) {
+  LeveldbReader records(leveldb);
   LmdbWriter writer(database, options.force, reading(options, {leveldb}).inputs);
-  int64_t written = 0;
-  for_each_leveldb_record(leveldb, [&](std::string_view key, std::string_view value) {
-    writer.put(key, value);
-    ++written;
-  });
-  if (written == 0) throw UserError(fmt::format("LevelDB {} has no records", leveldb));
+  for (int64_t i = 0; i < records.size(); ++i) {
+    const DatabaseRecord record = records.at(i);
+    writer.put(record.key, {reinterpret_cast<const char*>(record.value.data()), record.value.size()});
+  }
   writer.finish();
-  return written;
+  return records.size();
 }
 
 int64_t import_shapes(const ShapesOptions& shapes, int64_t samples, const std::string& database,

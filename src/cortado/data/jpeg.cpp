@@ -131,6 +131,9 @@ Image decode_jpeg(std::span<const uint8_t> file, ColorMode mode) {
   if (int64_t{jpeg.image_width} * jpeg.image_height > max_image_pixels)
     throw BrokenRecord(
         fmt::format("JPEG of {}x{} pixels is larger than supported", jpeg.image_width, jpeg.image_height));
+  if (int64_t{jpeg.image_width} * jpeg.image_height > max_jpeg_pixels_of_byte * std::ssize(file))
+    throw BrokenRecord(fmt::format("corrupt JPEG: {}x{} pixels cannot be in {} bytes", jpeg.image_width,
+                                   jpeg.image_height, file.size()));
   // before jpeg_finish_decompress, which frees the markers
   int orientation = 1;
   for (auto* marker = jpeg.marker_list; marker && orientation == 1; marker = marker->next)

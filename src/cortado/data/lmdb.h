@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cortado/data/database_folder.h"
+#include "cortado/data/record_database.h"
 
 struct MDB_env;
 
@@ -21,24 +22,21 @@ class LmdbTree;
 // several times and on a read-only disk; it must not be written meanwhile. No bytes of the file, and nothing
 // that happens to it, end in more than an error: pages are checked as they are met (data/lmdb_file.h). Any
 // thread may read.
-class LmdbReader {
+class LmdbReader : public RecordDatabase {
  public:
-  struct Record {
-    std::string key;
-    std::vector<uint8_t> value;
-  };
+  using Record = DatabaseRecord;
 
   // Throws UserError: missing, not an LMDB, truncated, empty.
   explicit LmdbReader(const std::string& path);
-  ~LmdbReader();
+  ~LmdbReader() override;
   LmdbReader(const LmdbReader&) = delete;
 
-  int64_t size() const { return size_; }
+  int64_t size() const override { return size_; }
   // Record `index` in key order. Cheap near the previous call's index, else one step a leaf page. Throws
   // UserError naming database and page when the tree of records is corrupt, BrokenRecord when this record's
   // value alone is.
-  Record at(int64_t index);
-  std::string key(int64_t index);  // of that record
+  Record at(int64_t index) override;
+  std::string key(int64_t index) override;
 
  private:
   std::unique_ptr<const LmdbFile> file_;

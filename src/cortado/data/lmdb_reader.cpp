@@ -20,8 +20,8 @@ std::string file_of_database(const std::string& path) {
   const fs::path file = fs::path(path) / "data.mdb";
   if (!fs::exists(file, unreadable))
     throw UserError(
-        fmt::format("{} holds no data.mdb, so it is not an LMDB database; if it is a LevelDB, make "
-                    "an LMDB of it with `cortado data leveldb`",
+        fmt::format("{} holds no data.mdb, so it is not an LMDB database; if it is a LevelDB, set "
+                    "backend: LEVELDB, or make an LMDB of it with `cortado data leveldb`",
                     path));
   return file.string();
 }

@@ -35,6 +35,7 @@ struct PngReading {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors, leave_png, ignore_png_warning);
   png_infop info = png_create_info_struct(png);
   int height = 0, width = 0, channels = 0;
+  int64_t row_bytes = 0;  // as they are in the file
   explicit PngReading(std::span<const uint8_t> file) : rest(file) {
     if (!png || !info) throw std::bad_alloc();
     png_set_read_fn(png, &rest, read_png_bytes);
@@ -47,6 +48,7 @@ bool read_png_size(PngReading& from) {
   png_read_info(from.png, from.info);
   from.height = static_cast<int>(png_get_image_height(from.png, from.info));
   from.width = static_cast<int>(png_get_image_width(from.png, from.info));
+  from.row_bytes = static_cast<int64_t>(png_get_rowbytes(from.png, from.info));
   return true;
 }
 
@@ -114,6 +116,9 @@ Image decode_png(std::span<const uint8_t> file, ColorMode mode) {
   if (!read_png_size(from)) throw corrupt_png(from.errors);
   if (int64_t{from.height} * from.width > max_image_pixels)
     throw BrokenRecord(fmt::format("PNG of {}x{} pixels is larger than supported", from.width, from.height));
+  if (from.row_bytes > max_png_bytes_of_byte * std::ssize(file) / from.height)
+    throw BrokenRecord(
+        fmt::format("corrupt PNG: {}x{} pixels cannot be in {} bytes", from.width, from.height, file.size()));
   if (!choose_png_channels(from)) throw corrupt_png(from.errors);
   Image image(from.height, from.width, from.channels);
   std::vector<png_bytep> rows(from.height);

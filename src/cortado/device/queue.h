@@ -33,6 +33,9 @@ class Queue {
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  // what is given from now on comes after the event, as recorded last
   virtual void finish() = 0;            // the caller waits until all is done
+  // The stream of a GPU (cudaStream_t) on which launched functions start their work; null: there is none,
+  // they do it themselves.
+  virtual void* stream() const { return nullptr; }
 
   // Runs `work`, which may touch device memory by addresses of DeviceRuntime::for_kernels() and all else that
   // it refers to. Where work runs at once it is not copied.

@@ -9,6 +9,10 @@
 
 namespace cortado::device {
 
+// Who touches a device's memory: launched functions themselves, as the host's kernels do; the work that they
+// start on a GPU's stream (Queue::stream()), as kernels/gpu do; or, on a device for tests, either.
+enum class Launches { host_functions, gpu_work, either };
+
 // Where one rank computes: its memory (device/memory.h), and queues of work on it. A folder of this room
 // holds one kind of device. Only functions launched on a device's queues, and the queues' copies, touch its
 // memory; where host_accessible(), everybody may, once no work in a queue still does.
@@ -19,10 +23,15 @@ class DeviceRuntime {
   DeviceRuntime& operator=(const DeviceRuntime&) = delete;
 
   bool host_accessible() const { return host_accessible_; }
+  bool runs_host_functions() const { return launches_ != Launches::gpu_work; }
+  bool runs_gpu_work() const { return launches_ != Launches::host_functions; }
   // The queue of the kernels. Nets that share parameters share it, so their work stays in order.
   virtual Queue& queue() = 0;
   virtual std::unique_ptr<Queue> make_queue() = 0;  // one more; must not outlive the device
   virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Keeps pages of the host's memory in their places, while what it returns lives, so that copies are fast.
+  virtual std::shared_ptr<void> pin(std::byte*, Bytes) { return nullptr; }
 
   // The address by which launched functions reach device memory at `address`. Others stay as they are.
   template <typename T>
@@ -32,7 +41,8 @@ class DeviceRuntime {
   }
 
  protected:
-  explicit DeviceRuntime(bool host_accessible) : host_accessible_(host_accessible) {}
+  DeviceRuntime(bool host_accessible, Launches launches)
+      : host_accessible_(host_accessible), launches_(launches) {}
   // Addresses within [begin, end) are `shift` further on for launched functions.
   void shift_for_kernels(uintptr_t begin, uintptr_t end, uintptr_t shift) {
     begin_ = begin, end_ = end, shift_ = shift;
@@ -45,6 +55,7 @@ class DeviceRuntime {
   virtual void free(std::byte* block, Bytes size) = 0;
 
   const bool host_accessible_;
+  const Launches launches_;
   uintptr_t begin_ = 0, end_ = 0, shift_ = 0;
 };
 

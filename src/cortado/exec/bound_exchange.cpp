@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "cortado/base/sum_tree.h"
+
 namespace cortado {
 
 BoundExchange::BoundExchange(const Movement& movement, std::byte* from, std::byte* to, std::byte* staging,
                              Communicator& communicator, int tag)
-    : movement_(movement) {
+    : movement_(movement), rank_(communicator.rank()) {
   if (movement.from) from_ = {*movement.from, from, movement.from_type};
   if (movement.to) to_ = {*movement.to, to, movement.to_type};
   if (!movement.talks()) return;
@@ -82,8 +84,36 @@ bool BoundExchange::test() {
   return true;
 }
 
+// Adds equal boxes in the fixed tree over the ranks that have them.
+void BoundExchange::arrive_in_tree() {
+  struct Addend {
+    int peer;
+    TensorPart part;
+  };
+  std::vector<Addend> addends;
+  std::vector<std::byte> own;
+  if (movement_.local) {
+    own.resize(static_cast<size_t>(bytes_of(movement_.local->shape(), movement_.type()).count));
+    addends.push_back({rank_, {*movement_.local, own.data(), movement_.type()}});
+    copy_box(from_, addends.back().part, *movement_.local);
+  }
+  for (size_t i = 0; i < receives_.size(); ++i) addends.push_back({movement_.receives[i].peer, receives_[i]});
+  std::ranges::stable_sort(addends, {}, &Addend::peer);
+  while (!addends.empty()) {
+    const Box box = addends.front().part.box;
+    const auto others =
+        std::ranges::stable_partition(addends, [&](const Addend& addend) { return addend.part.box == box; });
+    const std::vector<Addend> same(addends.begin(), others.begin());
+    addends.erase(addends.begin(), others.begin());
+    sum_in_tree(tree_shares(static_cast<int>(same.size())),
+                [&](size_t i, size_t j) { add_box(same[j].part, same[i].part, box); });
+    copy_box(same.front().part, to_, box);
+  }
+}
+
 // Adds in the order of the senders, so that sums are the same in every run.
 void BoundExchange::arrive() {
+  if (movement_.sums && movement_.in_tree) return arrive_in_tree();
   const bool adds = movement_.sums && movement_.group.empty();
   for (const TensorPart& packed : receives_)
     adds ? add_box(packed, to_, packed.box) : copy_box(packed, to_, packed.box);

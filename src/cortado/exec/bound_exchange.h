@@ -28,8 +28,10 @@ class BoundExchange {
   void bind_messages(std::byte* staging, Communicator& communicator, int tag);
   void bind_collective(std::byte* staging, Communicator& communicator);
   void arrive();
+  void arrive_in_tree();
 
   Movement movement_;
+  int rank_;
   TensorPart from_, to_;
   std::vector<TensorPart> sends_, receives_;    // packed, of the type that travels
   std::unique_ptr<Transmission> transmission_;  // null when this rank talks to nobody

@@ -123,6 +123,7 @@ class Executor {
   std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const Step& sum) const;
   std::unique_ptr<Transmission> transmission_of(StepIndex step);
+  std::unique_ptr<Transmission> sum_over(const Step& step, ElementPointer values, int64_t count);
   void bind_messages();
   bool reads_batch(const steps::Exchange& exchange) const;
   void bind_exchange(StepIndex step, const steps::Exchange& exchange);

@@ -43,8 +43,10 @@ void Executor::bind() {
     Bound& bound = bound_[s];
     bound.kernel = compiled_.kernels[work.facts.kernel].kernel.get();
     bind_work(work, bound.arguments);
+    bound.arguments.stream = queue_.stream();
     bound.arguments.scratch = reinterpret_cast<std::byte*>(pointer(step->scratch));
     bound.arguments.sums = reinterpret_cast<double*>(pointer(step->sums));
+    bound.arguments.again = step->again;
   }
 }
 

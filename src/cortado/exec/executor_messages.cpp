@@ -3,6 +3,7 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
+#include "cortado/comm/tree_sum.h"
 #include "cortado/exec/bound_exchange.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/executor_bound.h"
@@ -39,8 +40,7 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
     const View& sums = statistics->sums;
-    return communicator_.allreduce(group, {message_pointer(sums), program_.buffers[sums.buffer].type},
-                                   elements_of(sums));
+    return sum_over(step, {message_pointer(sums), program_.buffers[sums.buffer].type}, elements_of(sums));
   }
   const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
   float* const own = step.facts().values != Use::none ? entry.value : entry.gradient;
@@ -50,13 +50,28 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index) {
   for (int i = 0; i < members; ++i) shares.push_back(block_of(entry.elements, members, i).size());
   switch (program_.collective_of(step)) {
     case Collective::allreduce:
-      return communicator_.allreduce(group, data, chunk_elements(step));
+      return sum_over(step, data, chunk_elements(step));
     case Collective::reduce_scatter:
       return communicator_.reduce_scatter(group, data, std::move(shares));
     case Collective::allgather:
       return communicator_.allgather(group, data, std::move(shares));
   }
   throw InternalError("a group does something that is no collective");
+}
+
+// Sums over the group of a step. Tags of sums in a tree come after those of exchanges (exchange_step()).
+std::unique_ptr<Transmission> Executor::sum_over(const Step& step, ElementPointer values, int64_t count) {
+  const Placement& placement = *program_.placement;
+  if (!placement.reproducible) return communicator_.allreduce(step.group(), values, count);
+  const auto operations = static_cast<int>(placement.operations.size());
+  int number = 0;
+  if (const auto* statistics = step.as<steps::SumStatistics>()) {
+    const int operation = program_.works[statistics->work].operations[0].value();
+    number = 2 * operation + (statistics->backward ? 1 : 0);
+  } else {
+    number = 2 * operations + step.parameters()[0].value();
+  }
+  return make_tree_sum(communicator_, step.group(), values, count, 2 * (operations + number));
 }
 
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).

@@ -6,6 +6,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/finite.h"
 #include "cortado/device/host_view.h"
+#include "cortado/kernels/arrays.h"
 #include "cortado/layers/filler.h"
 #include "cortado/layers/user_defined.h"
 
@@ -198,7 +199,7 @@ void ParameterStore::to_canonical(EntryIndex index, const float* own, float* can
   if (entry.format.to_canonical) {
     entry.format.to_canonical(own, canonical);
   } else {
-    std::copy_n(own, entry.canonical_size(), canonical);
+    arrays::copy(canonical, own, entry.canonical_size());
   }
 }
 
@@ -211,8 +212,9 @@ void ParameterStore::from_canonical(EntryIndex index, const float* canonical, fl
   }
 }
 
-std::vector<float> ParameterStore::canonical(EntryIndex entry) const {
-  std::vector<float> values(entries_[entry].canonical_size());
+std::vector<float> ParameterStore::canonical(EntryIndex entry, std::vector<float> memory) const {
+  std::vector<float> values = std::move(memory);
+  values.resize(entries_[entry].canonical_size());
   if (entries_[entry].held) {
     const device::HostView own(*device_, entries_[entry].value, entries_[entry].elements);
     to_canonical(entry, own.values().data(), values.data());

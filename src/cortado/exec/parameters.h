@@ -68,7 +68,8 @@ class ParameterStore {
   // two take memory of the host.
   void to_canonical(EntryIndex entry, const float* own, float* canonical) const;
   void from_canonical(EntryIndex entry, const float* canonical, float* own) const;
-  std::vector<float> canonical(EntryIndex entry) const;  // empty where it is not held
+  // Empty where it is not held. `memory`: of an array that is done with, to be used again.
+  std::vector<float> canonical(EntryIndex entry, std::vector<float> memory = {}) const;
   void set(EntryIndex entry, std::span<const float> canonical);
 
   // The slice, in canonical order, of a whole tensor of the parameter's shape.

@@ -22,6 +22,7 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
       messages_(program.steps.size()),
       computed_(program.steps.size()),
       copies_(device_.make_queue()) {
+  pinned_.push_back(device_.pin(mirror_.data(), mirror_.size()));
   for (BufferIndex b : indices(program.buffers)) {
     const Buffer& buffer = program.buffers[b];
     if (buffer.kind == Buffer::Kind::batch) batches_.emplace(b, device::Memory(buffer.size, device_));
@@ -35,13 +36,16 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
     for (StepIndex other : step.waits)
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
-    std::visit(Overloaded{[&](const steps::Exchange& exchange) { plan_exchange(exchange, message); },
-                          [&](const steps::SumStatistics& sum) {
-                            message.reads = message.writes = {copy_of(sum.sums)};
-                          },
-                          [&](const steps::MovesParameters auto&) { plan_parameters(step, message); },
-                          [](const steps::Local auto&) {}},
-               step.action);
+    std::visit(
+        Overloaded{
+            [&](const steps::Exchange& exchange) { plan_exchange(exchange, message); },
+            [&](const steps::SumStatistics& sum) { message.reads = message.writes = {copy_of(sum.sums)}; },
+            [&](const steps::MovesParameters auto&) {
+              plan_parameters(step, message);
+              pinned_.push_back(device_.pin(message.parameters.data(), message.parameters.size()));
+            },
+            [](const steps::Local auto&) {}},
+        step.action);
   }
 }
 

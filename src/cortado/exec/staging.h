@@ -76,6 +76,7 @@ class Staging {
   IndexedVector<StepIndex, std::unique_ptr<device::Event>> computed_;  // null: no message waits for it
   std::deque<StepIndex> going_out_;
   std::map<BufferIndex, device::HostView> values_;
+  std::vector<std::shared_ptr<void>> pinned_;  // memory of the host above
   std::unique_ptr<device::Queue> copies_;
 };
 

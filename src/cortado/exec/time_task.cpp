@@ -280,7 +280,7 @@ std::vector<ChainPart> parts_of(const Task& task, const std::string& kernels) {
 
 PassTimes time_task(const Task& task, const std::string& kernels, int most_runs) {
   PassTimes times;
-  if (task.layer().writes_files()) return times;
+  if (task.layer().writes_files() || task.layer().depends_on_values()) return times;
   for (const ChainPart& part : parts_of(task, kernels)) {
     const PassTimes one = Stage(part.task, *part.selection.kernel).run(most_runs);
     times.forward += one.forward;

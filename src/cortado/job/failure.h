@@ -20,11 +20,23 @@ struct Failure {
   Moment when{};
 };
 
-// The whole message. `snapshot`: the newest; may be empty.
+// The failure in words: what happened, where, how far the job was.
+std::string reason_of(const Failure& failure, const Peers& peers);
+
+// The same with what to do. `snapshot`: the newest; may be empty.
 std::string message_of(const Failure& failure, const Peers& peers, const std::string& snapshot);
 
 // Says that `peer`, and others whose hosts have not answered for about so long, cannot be reached.
 std::string cannot_be_reached(const Peer& peer, const Peers& peers, Moment now, int seconds);
+
+// The hosts that the launcher's command names and from which no rank has come.
+std::vector<std::string> silent_hosts(const std::vector<std::string>& launcher, const Peers& peers);
+
+// Whether `peer` runs on a host that has not answered for about so long.
+bool is_out_of_reach(const Peer& peer, Moment now, int seconds);
+
+// `peer`'s host as the launcher's command names it, else by its own name.
+std::string host_as_named(const std::vector<std::string>& launcher, const Peer& peer);
 
 // "2 of 4 ranks have started (launcher 'mpiexec'): ..." with the ranks that have not, and the hosts named to
 // the launcher from which none came.

@@ -73,12 +73,6 @@ Whose whose_is(std::string_view line) {
   return whose;
 }
 
-bool names_hosts(const std::string& option) {
-  for (const char* known : {"-hosts", "--hosts", "-host", "--host", "-H", "-w", "--nodelist"})
-    if (option == known) return true;
-  return false;
-}
-
 bool names_host_file(const std::string& option) {
   for (const char* known : {"-f", "-machinefile", "--machinefile", "-hostfile", "--hostfile"})
     if (option == known) return true;
@@ -108,16 +102,27 @@ std::vector<std::string> split_words(const std::string& line) {
   return words;
 }
 
+bool is_host_list(const std::string& option) {
+  for (const char* known : {"-hosts", "--hosts", "-host", "--host", "-H", "-w", "--nodelist"})
+    if (option == known) return true;
+  return false;
+}
+
+std::vector<std::string> split_list_of_hosts(const std::string& list) {
+  std::vector<std::string> entries;
+  std::istringstream names(list);
+  for (std::string entry; std::getline(names, entry, ',');) entries.push_back(entry);
+  return entries;
+}
+
 std::vector<std::string> hosts_named(const std::vector<std::string>& launcher) {
   std::vector<std::string> hosts;
   const auto add = [&](const std::string& text) {  // "a:2"
     if (!text.empty() && text[0] != '#') hosts.push_back(text.substr(0, text.find(':')));
   };
   for (size_t i = 0; i + 1 < launcher.size(); ++i) {
-    if (names_hosts(launcher[i])) {
-      std::istringstream names(launcher[i + 1]);
-      for (std::string host; std::getline(names, host, ',');) add(host);
-    }
+    if (is_host_list(launcher[i]))
+      for (const std::string& entry : split_list_of_hosts(launcher[i + 1])) add(entry);
     if (!names_host_file(launcher[i])) continue;
     std::ifstream lines(launcher[i + 1]);
     for (std::string line; std::getline(lines, line);) add(line.substr(0, line.find_first_of(" \t")));

@@ -9,6 +9,10 @@ namespace cortado {
 // Words of a command line, separated by spaces; 'single' and "double" quotes keep words together.
 std::vector<std::string> split_words(const std::string& line);
 
+// Whether the next word is a list of hosts, as in "-hosts a,b:2", and its entries.
+bool is_host_list(const std::string& option);
+std::vector<std::string> split_list_of_hosts(const std::string& list);
+
 // The hosts that a launcher's command names (-hosts a,b; --host a:2,b:2; -w a,b; -f FILE), as written there.
 std::vector<std::string> hosts_named(const std::vector<std::string>& launcher);
 

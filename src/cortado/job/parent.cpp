@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -72,7 +73,7 @@ class Parent {
     watch(signals_.fd());
   }
 
-  int run() {
+  JobEnd run() {
     while (!over()) {
       wait();
       count_time();
@@ -83,8 +84,7 @@ class Parent {
       else
         look_for_failure();
     }
-    report();
-    return failure_ ? failure_->code : 0;
+    return report();
   }
 
  private:
@@ -136,6 +136,7 @@ class Parent {
     watch(socket.fd());
     peers_.push_back(std::make_unique<Peer>());
     peers_.back()->socket = LineSocket(std::move(socket), start_.peer_seconds);
+    peers_.back()->address = peers_.back()->socket.address();
   }
 
   void hear(Peer& peer) {
@@ -181,9 +182,13 @@ class Parent {
     if (token != token_ || rank < 0 || rank >= start_.ranks || !words) return false;
     peer.rank = rank;
     peer.heard = peer.moved = last_arrival_ = now_;
-    peer.socket.send(failure_ ? "stop" : "welcome");
+    peer.socket.send(failure_ ? "stop" : welcome_line());
     ++arrived_;
     return true;
+  }
+
+  std::string welcome_line() const {
+    return fmt::format("welcome {} {} {}", start_.ranks, start_.restarts_done, start_.snapshot);
   }
 
   void said_goodbye(Peer& peer, std::istringstream& words) {
@@ -204,9 +209,25 @@ class Parent {
     // This is the one that the other missed, unless it still answered: then the launcher ended it.
     if (failure_ && failure_->missed_others >= 0 && !stopped_ && peer.answered < peer.suspected)
       failure_.reset();
-    if (timed_out) return fail({.text = cannot_be_reached(peer, peers_, now_, start_.peer_seconds)});
+    if (timed_out) {
+      lose_hosts(peer);
+      return fail({.text = cannot_be_reached(peer, peers_, now_, start_.peer_seconds)});
+    }
     fail({.text = name(peer) + " is gone"});
     launcher_may_be_reason_ = true;
+  }
+
+  // Notes the host of `peer`, and all others that have not answered for as long.
+  void lose_hosts(const Peer& peer) {
+    if (failure_) return;
+    std::set<std::string> hosts = {host_as_named(start_.launcher, peer)};
+    for (const auto& other : peers_)
+      if (is_out_of_reach(*other, now_, start_.peer_seconds))
+        hosts.insert(host_as_named(start_.launcher, *other));
+    lost_hosts_.assign(hosts.begin(), hosts.end());
+    lost_ranks_ = static_cast<int>(std::ranges::count_if(peers_, [&](const auto& other) {
+      return other->rank >= 0 && hosts.contains(host_as_named(start_.launcher, *other));
+    }));
   }
 
   // Ranks that were running have lost the launcher, or its process that started them.
@@ -318,22 +339,41 @@ class Parent {
              now_ - last_arrival_ > std::max(late, 3 * last_arrival_))
       what = "a rank did not start, though all others have";
     if (what.empty()) return;
+    lost_hosts_ = silent_hosts(start_.launcher, peers_);
+    if (!lost_hosts_.empty()) lost_ranks_ = start_.ranks - arrived_;
     fail({.text = fmt::format("{}: {}{}", what, missing_ranks(start_.launcher, peers_, start_.ranks), hint),
           .of_launcher = true});
   }
 
   // Once the others have said the last that they had to say: a snapshot may have been under way.
-  void report() {
+  JobEnd report() {
     const Moment most = failure_ ? 1s : 10000h;  // a reader may take its time
     output_.finish(most);
     errors_.finish(most);
-    if (!failure_) return fmt::print(stderr, "{}{}", output_.kept(), errors_.kept());
-    if (failure_->text.empty()) return;
+    if (!failure_) {
+      fmt::print(stderr, "{}{}", output_.kept(), errors_.kept());
+      return {};
+    }
     if (launcher_may_be_reason_ && launcher_.killed_by_others() != 0)
       failure_->text = failure_of_launcher().text;
-    std::fflush(stdout);
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // of a progress bar that is left
-    fmt::print(stderr, "{}cortado: error: {}\n", launcher_said_, message_of(*failure_, peers_, snapshot_));
+    JobEnd end{.code = failure_->code,
+               .launcher_said = launcher_said_,
+               .snapshot = snapshot_,
+               .lost_hosts = lost_hosts_,
+               .lost_ranks = lost_ranks_};
+    if (failure_->text.empty()) return end;
+    end.message = message_of(*failure_, peers_, snapshot_);
+    end.reason = reason_of(*failure_, peers_);
+    end.may_restart = is_loss();
+    return end;
+  }
+
+  // Nobody is to blame but the machines: neither the input nor a user's signal. A launcher that by itself
+  // never started a rank has a wrong command.
+  bool is_loss() const {
+    const bool began = arrived_ > 0 || start_.restarts_done > 0 || !failure_->of_launcher ||
+                       launcher_.killed_by_others() != 0;
+    return failure_->code == static_cast<int>(ExitCode::peer_error) && asked_to_stop_ == 0 && began;
   }
 
   const JobStart& start_;
@@ -347,7 +387,9 @@ class Parent {
   Moment now_{}, next_question_{};
   int arrived_ = 0;
   Moment last_arrival_{}, last_goodbye_{};
-  std::string snapshot_;
+  std::string snapshot_ = start_.snapshot;
+  std::vector<std::string> lost_hosts_;
+  int lost_ranks_ = 0;
   std::optional<Failure> failure_;
   std::string launcher_said_;  // of a failure that is its own
   bool stopped_ = false;
@@ -361,7 +403,7 @@ class Parent {
 
 }  // namespace
 
-int run_job(const JobStart& start) {
+JobEnd watch_job(const JobStart& start) {
   set_ucx(start.peer_seconds);
   return Parent(start).run();
 }

@@ -12,14 +12,31 @@ struct JobStart {
   int seconds_to_start = 60;          // until every rank must have said hello
   int stall_seconds = 60;             // until a job that stands still is ended; 0: never
   int peer_seconds = 60;              // until a host that cannot be reached is given up
+  int restarts = 0;                   // how often the job may be started again
+  int min_ranks = 1;                  // on no fewer ranks than these
+  int restarts_done = 0;
+  std::string snapshot;  // that a job which is started again goes on from; empty: as its command says
 };
 
-// Starts the ranks and watches them until all have ended; returns the exit code. A rank that is gone, or that
-// ends with an error, stops the whole job: one message to stderr, and 3 or the rank's own code. So does a job
-// that stands still (stall.h), and a launcher that is gone. What the ranks print is passed on, without the
-// launcher's own words about an end that this process reports. SIGINT, SIGTERM and SIGHUP are passed on. When
-// this process is killed, the ranks end by themselves. Throws UserError where nothing can be started. Run by
-// a process without other threads.
-int run_job(const JobStart& start);
+// How a job ended.
+struct JobEnd {
+  int code = 0;
+  std::string message;        // of the failure, with what the user may do; empty: there is nothing to say
+  std::string reason;         // the failure alone
+  std::string launcher_said;  // lines of its own about a failure that is its own
+  std::string snapshot;       // the newest; empty: none was written
+  // A rank or a host is gone, or stood still: the job may be started again.
+  bool may_restart = false;
+  // Hosts that were lost, as the launcher's command names them, and how many ranks they had.
+  std::vector<std::string> lost_hosts;
+  int lost_ranks = 0;
+};
+
+// Starts the ranks and watches them until all have ended. A rank that is gone, or that ends with an error,
+// stops the whole job: 3 or the rank's own code, and one message. So does a job that stands still (stall.h),
+// and a launcher that is gone. What the ranks print is passed on, without the launcher's own words about an
+// end that this process reports. SIGINT, SIGTERM and SIGHUP are passed on. When this process is killed, the
+// ranks end by themselves. Throws UserError where nothing can be started.
+JobEnd watch_job(const JobStart& start);
 
 }  // namespace cortado

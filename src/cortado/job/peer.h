@@ -21,9 +21,9 @@ struct Peer {
   LineSocket socket{};
   int rank = -1;  // until it has said hello
   pid_t pid = 0;
-  std::string host{};
-  int64_t iteration = -1;  // the last that is complete
-  bool finished = false;   // said goodbye, or is gone
+  std::string host{}, address{};  // its name, and its address in numbers
+  int64_t iteration = -1;         // the last that is complete
+  bool finished = false;          // said goodbye, or is gone
 
   int asked = 0, answered = 0;  // questions, counted
   int suspected = 0;            // the question by which it shows that it is there, when another missed it

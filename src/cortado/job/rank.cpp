@@ -7,7 +7,9 @@
 #include <ctime>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <poll.h>
+#include <sstream>
 #include <string_view>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -54,14 +56,15 @@ std::string answer(int64_t iteration) {
                      activity.ranks.empty() ? "*" : fmt::format("{}", fmt::join(activity.ranks, ",")), text);
 }
 
-// The parent's answer to hello; false for a stranger that listens at the same port of another host.
-bool welcomed(LineSocket& parent) {
+// The parent's answer to hello, "welcome ..."; none of a stranger that listens at the same port of another
+// host.
+std::optional<std::string> welcome_of(LineSocket& parent) {
   pollfd wait{parent.fd(), POLLIN, 0};
-  if (poll(&wait, 1, seconds_to_answer * 1000) != 1) return false;
+  if (poll(&wait, 1, seconds_to_answer * 1000) != 1) return std::nullopt;
   parent.receive();
   std::optional<std::string> answer = parent.take_line();
   if (answer == "stop") end_process();  // the job failed before this rank came
-  return answer == "welcome";
+  return answer && answer->starts_with("welcome ") ? answer : std::nullopt;
 }
 
 }  // namespace
@@ -80,7 +83,8 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
       // The parent finds out first, and reports it.
       LineSocket parent(std::move(socket), address->peer_seconds * 3 / 2 + 1);
       parent.send(fmt::format("hello {} {} {} {}", address->token, rank, getpid(), host_name()));
-      if (welcomed(parent)) return std::unique_ptr<JobRank>(new JobRank(std::move(parent)));
+      if (const auto welcome = welcome_of(parent))
+        return std::unique_ptr<JobRank>(new JobRank(std::move(parent), *welcome));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   } while (std::chrono::steady_clock::now() < end);
@@ -88,8 +92,11 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
                               host_name(), fmt::join(address->hosts, " ")));
 }
 
-JobRank::JobRank(LineSocket parent)
+JobRank::JobRank(LineSocket parent, const std::string& welcome)
     : parent_(std::move(parent)), started_by_(getppid()), wake_(eventfd(0, EFD_CLOEXEC)) {
+  std::istringstream words(welcome);
+  words.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> ranks_ >> restarts_;
+  std::getline(words >> std::ws, snapshot_);
   parent_of_aborting = parent_.fd();
   std::signal(SIGABRT, report_end);
   std::signal(SIGPIPE, report_end);

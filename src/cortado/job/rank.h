@@ -12,15 +12,21 @@
 
 namespace cortado {
 
-// This process as a rank that a parent (run_job) watches. A thread keeps the connection: when the parent says
-// stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of MPI
-// may never return). A signal that the parent passes on is raised here. The thread answers the parent's
+// This process as a rank that a parent (watch_job) watches. A thread keeps the connection: when the parent
+// says stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of
+// MPI may never return). A signal that the parent passes on is raised here. The thread answers the parent's
 // questions by current_activity().
 class JobRank {
  public:
   // Null where no parent started this process. Throws PeerError when the parent does not answer.
   static std::unique_ptr<JobRank> join(int rank);
   ~JobRank();
+
+  // As the parent says: how many ranks the job has, how often it was started again, and the snapshot that it
+  // then goes on from; empty: as its command says.
+  int ranks() const { return ranks_; }
+  int restarts() const { return restarts_; }
+  const std::string& snapshot() const { return snapshot_; }
 
   // Any thread; costs nothing. The parent asks a few times a second.
   void report_iteration(int64_t iteration) { iteration_ = iteration; }
@@ -31,13 +37,15 @@ class JobRank {
   void goodbye(int code, const std::string& message = "");
 
  private:
-  explicit JobRank(LineSocket parent);
+  JobRank(LineSocket parent, const std::string& welcome);
   void watch();
   void send(const std::string& line);
   void look_at_launcher();
   bool obey(const std::string& line);  // false: the process must end
 
   LineSocket parent_;
+  int ranks_ = 0, restarts_ = 0;
+  std::string snapshot_;
   std::mutex sending_;
   std::atomic<int64_t> iteration_ = -1;
   pid_t started_by_;  // the launcher's process on this host

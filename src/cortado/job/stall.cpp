@@ -48,6 +48,16 @@ std::string those_that_wait(const Peers& peers, const std::vector<const Peer*>& 
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
+// "rank 2 was last heard of computing layer 'conv3' forward": what those that are silent did before.
+std::string last_heard(const std::vector<const Peer*>& silent) {
+  std::vector<std::string> texts;
+  for (const Peer* peer : silent)
+    if (texts.size() < most_reported && peer->answered > 0)
+      texts.push_back(fmt::format("rank {} was last heard of {}{}", peer->rank,
+                                  peer->activity.waits ? "waiting in " : "", peer->activity.text));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
 Stall of_silent(const Peers& peers, const std::vector<const Peer*>& silent, Moment now) {
   std::vector<std::string> names;
   Moment longest{};
@@ -56,9 +66,10 @@ Stall of_silent(const Peers& peers, const std::vector<const Peer*>& silent, Mome
     if (names.size() < most_reported) names.push_back(fmt::format("{} (pid {})", name(*peer), peer->pid));
   }
   if (silent.size() > names.size()) names.push_back(fmt::format("{} more", silent.size() - names.size()));
+  const std::string waiting = those_that_wait(peers, silent), last = last_heard(silent);
   return {fmt::format("{} {} not answered for {}", fmt::join(names, ", "),
                       silent.size() == 1 ? "has" : "have", seconds_text(longest)),
-          those_that_wait(peers, silent)};
+          waiting + (waiting.empty() || last.empty() ? "" : "; ") + last};
 }
 
 // All wait: nobody is left to bring what they wait for.

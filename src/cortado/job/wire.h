@@ -14,7 +14,7 @@ namespace cortado {
 //   rank to parent:  hello TOKEN RANK PID HOST | snapshot PATH | goodbye CODE ITERATION MESSAGE |
 //                   here QUESTION ITERATION PROGRESS waits|works RANKS|* WHAT-IT-DOES |
 //                   iteration N (its last, as it stops) | aborted | orphaned | unheard
-//   parent to rank:  welcome | there? QUESTION | signal N | stop
+//   parent to rank:  welcome RANKS RESTARTS SNAPSHOT (if any) | there? QUESTION | signal N | stop
 // A connection that ends without goodbye means that its process is gone. A rank stands still if it does not
 // answer while its host does. Both ends let TCP find out when a host is gone.
 

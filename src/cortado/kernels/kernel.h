@@ -30,6 +30,8 @@ struct ArgumentsOf {
   double* sums = nullptr;               // forward_sums() or backward_sums() numbers, see below
   RandomStream random;                 // owner = layer name; draw per *global* element index (see Task boxes)
   bool input_gradients_first = false;  // backward() runs before backward_weights()
+  bool again = false;      // forward() repeats what it did in this iteration, and writes no parameters
+  void* stream = nullptr;  // of the GPU that all memory is of (gpu/grid.h); null: the host
 };
 
 // Order of a parameter in memory. `name` identifies it: equal names, equal order. The canonical format is
@@ -50,7 +52,8 @@ struct BackwardReads {
 };
 
 // The local mathematics of one task on one device. A kernel is made once for its task (all set-up happens
-// in the constructor) and run many times; it owns no tensor memory.
+// in the constructor) and run many times; it owns no tensor memory but the states of sequences that go on
+// from batch to batch (layers/recurrent.h).
 template <typename T>
 class KernelOf {
  public:

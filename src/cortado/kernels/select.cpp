@@ -5,8 +5,11 @@
 
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/base/text.h"
+#include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"
+#include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/native/native.h"
@@ -16,6 +19,7 @@
 #include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/winograd.h"
 #include "cortado/layers/pointwise.h"
+#include "cortado/layers/sum_blocks.h"
 
 namespace cortado {
 namespace {
@@ -60,6 +64,11 @@ Candidate native(std::vector<std::string_view> types, KernelOffer (*make)(const 
   return {.types = std::move(types), .implementation = {"native", make}, .bf16 = true};
 }
 
+// Last in the list: computed by the processor only where it is named.
+Candidate on_gpu(std::vector<std::string_view> types, KernelOffer (*make)(const Task&)) {
+  return {.types = std::move(types), .implementation = {gpu_kernels, make}, .baseline = true};
+}
+
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
 // limit with AVX-512 and half of it with AVX2; its wide inner products are slower than ours with either
@@ -99,6 +108,8 @@ const std::vector<Candidate>& candidates() {
 #define NATIVE(name, ...) native({__VA_ARGS__}, make_native_##name),
 #include "cortado/kernels/layer_kernels.def"
       {{}, {"reference", make_reference}},
+#define GPU(name, ...) on_gpu({__VA_ARGS__}, make_gpu_##name),
+#include "cortado/kernels/layer_kernels.def"
   };
   return list;
 }
@@ -208,6 +219,45 @@ Selection in_common_order(const Task& task, const std::string& kernels) {
   return selection;
 }
 
+// The kernels of a task's blocks along an axis of its domain. All blocks get the kernel of the first one's
+// implementation.
+Selection select_blocks(const std::vector<Task>& tasks, std::vector<std::unique_ptr<Kernel>>& kernels,
+                        const std::function<Selection(const Task&)>& select) {
+  Selection first = select(tasks.front());
+  kernels.push_back(std::move(first.kernel));
+  for (size_t block = 1; block < tasks.size() && kernels.front(); ++block) {
+    Selection other = select(tasks[block]);
+    ensure(other.implementation == first.implementation, "blocks of a layer have one implementation");
+    kernels.push_back(std::move(other.kernel));
+  }
+  return first;
+}
+
+Selection select_sample_blocks(const Task& task) {
+  const int blocks = sample_blocks(task.layer(), task.inputs, task.outputs);
+  std::vector<Task> tasks{task};
+  if (task.layer().cuts(task.inputs).n) tasks = tasks_of_blocks(task, 0, blocks);
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  Selection selection = select_blocks(tasks, kernels, [](const Task& block) {
+    const ComputeThreads alone(1);
+    return find_or_throw(block, "");
+  });
+  if (task.layers.size() > 1 && selection.implementation == "reference") return selection;
+  selection.kernel = make_sample_blocked(task, tasks, std::move(kernels));
+  return selection;
+}
+
+Selection select_reproducible(const Task& task) {
+  const int blocks = channel_blocks(task.layer(), task.inputs, task.outputs);
+  if (blocks == 1 || !task.all_f32()) return select_sample_blocks(task);
+  if (task.layers.size() > 1) return {};
+  const std::vector<Task> tasks = tasks_of_blocks(task, 1, blocks);
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  Selection selection = select_blocks(tasks, kernels, select_sample_blocks);
+  selection.kernel = make_channel_blocked(task, tasks, std::move(kernels));
+  return selection;
+}
+
 }  // namespace
 
 void require_kernels_named(const std::string& name, std::string_view also) {
@@ -234,6 +284,7 @@ std::vector<Implementation> implementations_of(const Task& task, const std::stri
 }
 
 Selection select_kernel(const Task& task, const std::string& kernels) {
+  if (kernels == reproducible_kernels) return select_reproducible(task);
   const std::string_view type = task.layer().type();
   const bool product = type == "InnerProduct" || std::ranges::find(convolutions, type) != convolutions.end();
   const bool agree = task.cut && product && !task.canonical_parameters && task.outputs[0].rank() > 1;

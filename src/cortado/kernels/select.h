@@ -12,6 +12,12 @@ namespace cortado {
 // A word in place of an implementation's name: the list of all, and those, too, whose rounding errors are
 // larger than those of sums in float32. These run only so, or where they are named.
 inline constexpr const char* fast_math = "fast-math";
+// A word in the same place: kernels of fixed blocks (kernels/blocked.h), whose results depend neither on the
+// device's share of the layer nor on the number of threads.
+inline constexpr const char* reproducible_kernels = "reproducible";
+
+// The name of those that run on GPUs.
+inline constexpr const char* gpu_kernels = "gpu";
 
 // Throws UserError unless an implementation has that name, or it is `also`, which is listed with them.
 void require_kernels_named(const std::string& name, std::string_view also = "");
@@ -28,8 +34,8 @@ struct Selection {
 };
 
 // All implementations, fastest first, `reference` last. `kernels` (optional): layers that this implementation
-// knows get no other (a chain that it refuses gets the reference); or fast_math. Throws UserError when none
-// accepts, or none is named so.
+// knows get no other (a chain that it refuses gets the reference); or fast_math or reproducible_kernels,
+// which give some chains no kernel. Throws UserError when none accepts, or none is named so.
 Selection select_kernel(const Task& task, const std::string& kernels = "");
 
 }  // namespace cortado

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
+
+#include "cortado/kernels/update_rules.h"
 
 namespace cortado {
 
@@ -62,5 +66,48 @@ int history_count(UpdateOptions::Solver solver);
 // and history are 0 stay 0. Returns whether all weights and history that it wrote are finite, which those of
 // a gradient that is not never are.
 bool update_parameter(const UpdateOptions& options, const UpdateArguments& arguments, const UpdateStep& step);
+
+// For those who apply the formulas on other devices.
+namespace update_rules {
+
+inline Gradient gradient_of(const UpdateOptions& o, const UpdateStep& step) {
+  return {static_cast<float>(step.gradient_scale), static_cast<float>(step.decay),
+          o.regularization == UpdateOptions::Regularization::l1};
+}
+
+// Returns visit(rule, number of histories) with the solver's rule; the number is a std::integral_constant.
+// `rate`: that of the layer.
+template <typename Visit>
+auto with_rule(const UpdateOptions& o, const UpdateStep& step, double layer_rate, Visit&& visit) {
+  using Solver = UpdateOptions::Solver;
+  constexpr std::integral_constant<int, 1> one{};
+  constexpr std::integral_constant<int, 2> two{};
+  const auto rate = static_cast<float>(layer_rate), delta = static_cast<float>(o.delta);
+  const auto momentum = static_cast<float>(o.momentum);
+  switch (o.solver) {
+    case Solver::sgd:
+    case Solver::lars:
+      return visit(Momentum{rate, momentum}, one);
+    case Solver::nesterov:
+      return visit(Nesterov{rate, momentum}, one);
+    case Solver::adagrad:
+      return visit(AdaGrad{rate, delta}, one);
+    case Solver::rmsprop:
+      return visit(RmsProp{rate, delta, static_cast<float>(o.rms_decay), static_cast<float>(1 - o.rms_decay)},
+                   one);
+    case Solver::adadelta:
+      return visit(AdaDelta{rate, delta, momentum, static_cast<float>(1 - o.momentum)}, two);
+    case Solver::adam:
+      break;
+  }
+  const double t = static_cast<double>(step.iteration) + 1;
+  const double correction = std::sqrt(1 - std::pow(o.momentum2, t)) / (1 - std::pow(o.momentum, t));
+  return visit(
+      Adam{static_cast<float>(layer_rate * correction), delta, momentum, static_cast<float>(o.momentum2),
+           static_cast<float>(1 - o.momentum), static_cast<float>(1 - o.momentum2)},
+      two);
+}
+
+}  // namespace update_rules
 
 }  // namespace cortado

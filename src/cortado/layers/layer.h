@@ -147,6 +147,9 @@ class Layer {
   // True for layers that write files while they run: to run them anew does harm.
   virtual bool writes_files() const { return false; }
 
+  // True for layers that refuse inputs by their values, so that measurements do not run them.
+  virtual bool depends_on_values() const { return false; }
+
   // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData,
   // Input).
   virtual bool is_source() const { return false; }

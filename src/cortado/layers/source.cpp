@@ -18,6 +18,8 @@ std::string_view Source::type() const {
       return "DummyData";
     case SourceOptions::Kind::input:
       return "Input";
+    case SourceOptions::Kind::window_data:
+      return "WindowData";
   }
   return "?";
 }

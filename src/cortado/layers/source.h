@@ -41,22 +41,42 @@ struct TransformOptions {
                  field("mixup_alpha", &TransformOptions::mixup_alpha)};
 };
 
-// Where a source layer's samples come from: Data, ImageData, HDF5Data, MemoryData, DummyData, Input.
+// How WindowData draws windows of images and cuts them out (Girshick et al., "Rich feature hierarchies",
+// 2014).
+struct WindowOptions {
+  double foreground_threshold = 0.5;  // least overlap of a window of a class
+  double background_threshold = 0.5;  // of the background a window has less
+  double foreground_fraction = 0.25;  // of the samples of a batch
+  int context_pad = 0;                // pixels of the crop around the window
+  bool square = false;                // crops the smallest square around the window; else warps the window
+  bool cache_images = false;          // keeps all files in memory, not decoded
+  static constexpr auto fields =
+      std::tuple{field("foreground_threshold", &WindowOptions::foreground_threshold),
+                 field("background_threshold", &WindowOptions::background_threshold),
+                 field("foreground_fraction", &WindowOptions::foreground_fraction),
+                 field("context_pad", &WindowOptions::context_pad),
+                 field("square", &WindowOptions::square),
+                 field("cache_images", &WindowOptions::cache_images)};
+};
+
+// Where a source layer's samples come from: Data, ImageData, HDF5Data, MemoryData, DummyData, Input,
+// WindowData.
 struct SourceOptions {
-  enum class Kind { data, image_data, hdf5_data, memory_data, dummy_data, input };
+  enum class Kind { data, image_data, hdf5_data, memory_data, dummy_data, input, window_data };
   Kind kind = Kind::data;
-  std::string source;       // database folder, image list, or list of HDF5 files
-  std::string root_folder;  // image_data
+  std::string source;       // database folder, list of images, of windows, or of HDF5 files
+  std::string root_folder;  // image_data, window_data
   int batch_size = 0;
   int rand_skip = 0;  // image_data
   bool shuffle = false;
   int new_height = 0, new_width = 0;  // image_data
   bool is_color = true;               // image_data
-  bool leveldb = false;               // Data's backend (refused by the reader with a reason)
+  bool leveldb = false;               // Data's backend
   bool skip_corrupt = false;          // skip and count broken records instead of stopping
   std::vector<Shape> shapes;          // memory_data (channels, height, width), dummy_data, input
   std::vector<Filler> fillers;        // dummy_data, one per top or one for all
   TransformOptions transform;
+  WindowOptions windows;  // window_data
   static constexpr auto fields = std::tuple{field("kind", &SourceOptions::kind),
                                             field("source", &SourceOptions::source),
                                             field("root_folder", &SourceOptions::root_folder),
@@ -70,7 +90,8 @@ struct SourceOptions {
                                             field("skip_corrupt", &SourceOptions::skip_corrupt),
                                             field("shapes", &SourceOptions::shapes),
                                             unkeyed_field("fillers", &SourceOptions::fillers),
-                                            field("transform", &SourceOptions::transform)};
+                                            field("transform", &SourceOptions::transform),
+                                            field("windows", &SourceOptions::windows)};
 };
 
 // A layer that brings samples in. Its output shapes come from its reader (Network::SourceShapes).

@@ -37,6 +37,15 @@ Bytes DeviceGraph::least_memory() const {
   return least;
 }
 
+double DeviceGraph::price_per_hour() const {
+  double price = 0;
+  for (const Node& node : machine_.nodes) {
+    price += node.price_per_hour;
+    for (const Device& device : node.devices) price += device.price_per_hour;
+  }
+  return price;
+}
+
 std::string DeviceGraph::instruction_set() const {
   const std::string& first = device(0).instruction_set;
   for (int other = 1; other < devices(); ++other)

@@ -28,6 +28,7 @@ struct Device {
   std::string instruction_set;  // for which kernels are compiled there, "avx512f"; empty: not known
   double weight = 0;     // its part of a layer that it shares, relative to others'; 0: its peak in GFLOP/s
   FlopRate bf16_peak{};  // of products of bfloat16 numbers; 0: not known
+  double price_per_hour = 0;  // in the currency of the machine's file; 0: not known
   // Of products of numbers of that type; that of float32 where it is not known.
   FlopRate peak_of(ElementType type) const {
     return type == ElementType::bf16 && bf16_peak.per_second > 0 ? bf16_peak : peak;
@@ -50,6 +51,7 @@ struct Node {
   std::vector<NodeLink> links;  // the innermost first; the last one's group holds the whole node
   Bandwidth nic;  // of the network interface in each direction, shared by the devices; 0: there is none
   Bandwidth bus;  // what all messages within the node get together; 0: their links alone bound them
+  double price_per_hour = 0;  // of the node, beside its devices' own; 0: not known
   bool operator==(const Node&) const = default;
 };
 
@@ -123,6 +125,7 @@ class DeviceGraph {
   int nodes() const { return static_cast<int>(machine_.nodes.size()); }
   const Device& device(int device) const;
   Bytes least_memory() const;           // of the device that has least
+  double price_per_hour() const;        // of all devices and nodes; 0: none is known
   std::string instruction_set() const;  // of all devices; empty: they differ, or it is not known
   // The weight of each device where they are unequal (Caffe con Troll, section 2.3: in proportion to what
   // they compute in a second). Empty: all are equal, that is, the largest is no more than a tenth above the
@@ -141,7 +144,8 @@ class DeviceGraph {
   Bandwidth bus(int node) const { return this->node(node).bus; }
   int devices_sharing_nic(int node) const { return static_cast<int>(this->node(node).devices.size()); }
 
-  // The first `count` devices alone. Throws UserError when there are not so many.
+  // The first `count` devices alone. A node of which only a part is left keeps its own price. Throws
+  // UserError when there are not so many.
   DeviceGraph first(int count) const;
 
   bool operator==(const DeviceGraph& other) const { return machine_ == other.machine_; }

@@ -19,6 +19,7 @@ constexpr std::string_view link_keys[] = {"latency_us", "bandwidth_gb_per_s"};
 constexpr std::string_view latency_meaning = "microseconds that a message takes beside its bytes";
 constexpr std::string_view bandwidth_meaning = "GB/s (1e9 bytes) in one direction";
 constexpr std::string_view bus_meaning = "GB/s (1e9 bytes) that all messages within the node get together";
+constexpr std::string_view price_meaning = "the price of an hour, as in 2.48";
 constexpr std::string_view nic_meaning = "GB/s (1e9 bytes) of the node's network interface in one direction";
 
 Link link_of(const JsonObject& object) {
@@ -57,6 +58,10 @@ int count_of(const JsonObject& object, int already) {
   return count;
 }
 
+double price_of(const JsonObject& object) {
+  return object.has("price_per_hour") ? object.positive("price_per_hour", plain, price_meaning) : 0;
+}
+
 // A number, or one for each type.
 void read_peaks(const JsonObject& object, Device& device) {
   static constexpr Keys known = {"f32", "bf16"};
@@ -89,6 +94,7 @@ void add_devices(const JsonObject& object, std::vector<Device>& devices) {
   device.instruction_set = short_text(object, "instruction_set", "a name as avx2");
   if (object.has("weight"))
     device.weight = object.positive("weight", plain, "the device's part of a layer, relative to others'");
+  device.price_per_hour = price_of(object);
   devices.insert(devices.end(), static_cast<size_t>(count_of(object, static_cast<int>(devices.size()))),
                  device);
 }
@@ -111,9 +117,11 @@ std::vector<NodeLink> node_links(const JsonObject& node) {
 }
 
 Node node_of(const JsonObject& object, bool with_pairs) {
-  static constexpr Keys known = {
-      "count",           "name",  "gflops", "memory_bandwidth_gb_per_s", "memory_gib", "task_overhead_us",
-      "instruction_set", "weight"};
+  static constexpr Keys known = {"count",           "name",
+                                 "gflops",          "memory_bandwidth_gb_per_s",
+                                 "memory_gib",      "task_overhead_us",
+                                 "instruction_set", "weight",
+                                 "price_per_hour"};
   constexpr std::string_view devices_meaning = "a list of one device or more";
   Node node;
   node.name = name_of(object);
@@ -138,6 +146,7 @@ Node node_of(const JsonObject& object, bool with_pairs) {
   }
   if (object.has("bus_bandwidth_gb_per_s"))
     node.bus = {object.positive("bus_bandwidth_gb_per_s", giga, bus_meaning)};
+  node.price_per_hour = price_of(object);
   return node;
 }
 
@@ -149,7 +158,8 @@ void read_nodes(const JsonObject& file, Machine& machine) {
                                  "devices",
                                  "links",
                                  "nic_bandwidth_gb_per_s",
-                                 "bus_bandwidth_gb_per_s"};
+                                 "bus_bandwidth_gb_per_s",
+                                 "price_per_hour"};
   constexpr std::string_view meaning = "a list of one node or more";
   size_t devices = 0;
   std::string without_nic;  // the first such node

@@ -31,6 +31,12 @@ std::string run_texts(const std::vector<T>& values, const std::string& separator
   return text;
 }
 
+// Begins with a comma; empty where the price is not known.
+std::string price_text(double price_per_hour) {
+  return price_per_hour > 0 ? fmt::format(", \"price_per_hour\": {}", number_text(price_per_hour, plain))
+                            : "";
+}
+
 std::string peak_text(const Device& device) {
   const std::string f32 = number_text(device.peak.per_second, giga);
   if (device.bf16_peak.per_second == 0) return f32;
@@ -48,7 +54,7 @@ std::string device_text(const Device& device, size_t count) {
   if (!device.instruction_set.empty())
     text += fmt::format(", \"instruction_set\": {}", quoted(device.instruction_set));
   if (device.weight > 0) text += fmt::format(", \"weight\": {}", number_text(device.weight, plain));
-  return text;
+  return text + price_text(device.price_per_hour);
 }
 
 std::string node_text(const Node& node, size_t count) {
@@ -73,7 +79,7 @@ std::string node_text(const Node& node, size_t count) {
   if (node.bus.bytes_per_second > 0)
     text +=
         fmt::format(",\n     \"bus_bandwidth_gb_per_s\": {}", number_text(node.bus.bytes_per_second, giga));
-  return text;
+  return text + price_text(node.price_per_hour);
 }
 
 // One matrix of "pairs".

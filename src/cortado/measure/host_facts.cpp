@@ -5,6 +5,7 @@
 #include <climits>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <hwloc.h>
 #include <optional>
@@ -12,6 +13,8 @@
 #include <sstream>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+
+#include "cortado/comm/processors.h"
 
 namespace cortado {
 namespace {
@@ -107,6 +110,21 @@ HostFacts host_facts() {
   }
   hwloc_topology_destroy(topology);
   return facts;
+}
+
+std::string facts_text(const HostFacts& facts) {
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<26}{}\n", name, value);
+  };
+  line("Processor:", facts.processor.empty() ? "not known" : facts.processor);
+  line("Sockets, cores, threads:", fmt::format("{}, {}, {}", facts.sockets, facts.cores, facts.threads));
+  line("Used by default:", fmt::format("{} threads, one a core that this process may use",
+                                       Topology::of_process().share(0, 1).threads));
+  line("Instruction sets:", fmt::format("{}", fmt::join(facts.instruction_sets, " ")));
+  line("Caches:", caches_text(facts.caches));
+  line("Memory it may use:", fmt::format("{:.1f} GiB", static_cast<double>(facts.memory.count) / 0x1p30));
+  return text;
 }
 
 std::string caches_text(const std::vector<HostFacts::Cache>& caches) {

@@ -22,6 +22,10 @@ struct HostFacts {
 };
 HostFacts host_facts();
 
+// Lines "Processor:    AMD EPYC 9R14", with the threads that this process computes with unless told
+// otherwise.
+std::string facts_text(const HostFacts& facts);
+
 // "L1 2 x 32 KiB, L2 2 x 1024 KiB, L3 1 x 32768 KiB"; "not known".
 std::string caches_text(const std::vector<HostFacts::Cache>& caches);
 

@@ -136,7 +136,8 @@ std::string Hdf5Reader::text(const std::string& name) const {
   Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
   Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
   bool plain = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0 &&
-               H5Sget_simple_extent_npoints(space.get()) == 1;
+               H5Sget_simple_extent_npoints(space.get()) == 1 &&
+               H5Tget_size(type.get()) <= H5Dget_storage_size(data.get());
   std::string value(plain ? H5Tget_size(type.get()) : 0, '\0');
   if (!plain || H5Dread(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) < 0) {
     fail(fmt::format("dataset '{}' is not a text", name));

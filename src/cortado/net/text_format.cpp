@@ -1,11 +1,13 @@
 #include "cortado/net/text_format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -85,6 +87,28 @@ void check_size(const std::string& path, size_t bytes) {
   }
 }
 
+// A message takes hundreds of bytes of memory, and as little as two of a file.
+constexpr int64_t most_messages = 200'000;
+
+void check_messages(const std::string& path, int64_t messages) {
+  if (messages > most_messages)
+    throw UserError(
+        fmt::format("{}: has {} messages; more than {} are no net's", path, messages, most_messages));
+}
+
+// Of the outermost level.
+int64_t messages_in(std::string_view bytes) {
+  using Wire = pb::internal::WireFormatLite;
+  pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                  static_cast<int>(bytes.size()));
+  int64_t messages = 0;
+  while (const uint32_t tag = stream.ReadTag()) {
+    messages += Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED;
+    if (!Wire::SkipField(&stream, tag)) break;  // what parses the message says so
+  }
+  return messages;
+}
+
 // Element `index` (-1: not repeated) of a field of floating-point numbers; 0 of any other.
 double number_of(const pb::Message& message, const pb::FieldDescriptor& field, int index) {
   const pb::Reflection& access = *message.GetReflection();
@@ -125,6 +149,7 @@ void parse_text(std::string_view text, const std::string& file, pb::Message& mes
                 TextLocations* locations) {
   silence_protobuf();
   check_size(file, text.size());
+  check_messages(file, std::ranges::count_if(text, [](char c) { return c == '{' || c == '<'; }));
   FirstError error;
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
@@ -158,6 +183,7 @@ void parse_binary(std::string_view bytes, const std::string& file, pb::Message& 
   silence_protobuf();
   check_size(file, bytes.size());
   check_seal(bytes, file);
+  check_messages(file, messages_in(bytes));
   pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                   static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int>::max());

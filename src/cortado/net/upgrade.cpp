@@ -148,6 +148,8 @@ void upgrade_transforms(caffe::NetParameter& net) {
       move_transform(*layer.mutable_data_param(), layer);
     } else if (layer.type() == "ImageData" && has_transform(layer.image_data_param())) {
       move_transform(*layer.mutable_image_data_param(), layer);
+    } else if (layer.type() == "WindowData" && has_transform(layer.window_data_param())) {
+      move_transform(*layer.mutable_window_data_param(), layer);
     }
   }
 }

@@ -46,6 +46,11 @@ std::vector<std::string> fields_without_effect(const caffe::LayerParameter& laye
     fields.check_transform(layer.image_data_param());
     return fields.lines;
   }
+  if (layer.type() == "WindowData") {
+    DataFields fields(where, "window_data_param");
+    fields.check_transform(layer.window_data_param());
+    return fields.lines;
+  }
   return {};
 }
 

@@ -31,7 +31,7 @@ const LayerWriter& writer_of(std::string_view type) {
   }();
   const auto found = table.find(type);
   if (found != table.end()) return found->second;
-  throw UserError(fmt::format("a {} layer has no operator in ONNX; convert a net without it", type));
+  throw UserError(fmt::format("a {} layer is not written to ONNX; convert a net without it", type));
 }
 
 // Writes the nodes of a network in order.

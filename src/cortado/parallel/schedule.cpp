@@ -27,6 +27,17 @@ std::optional<int64_t> number_in(std::string_view text, int64_t most) {
   return number;
 }
 
+// With a unit.
+std::optional<Bytes> size_in(std::string_view text) {
+  for (const auto& [unit, size] : units) {
+    if (!text.ends_with(unit)) continue;
+    const auto count = number_in(text.substr(0, text.size() - unit.size()), (int64_t{1} << 40) / size);
+    if (!count) return std::nullopt;
+    return Bytes{*count * size};
+  }
+  return std::nullopt;
+}
+
 std::optional<GradientChunks> chunks_in(std::string_view text) {
   for (const auto& [name, kind] : names)
     if (text == name) return GradientChunks{.kind = kind};
@@ -35,12 +46,7 @@ std::optional<GradientChunks> chunks_in(std::string_view text) {
     if (!layers) return std::nullopt;
     return GradientChunks{.kind = Kind::first, .layers = static_cast<int>(*layers)};
   }
-  for (const auto& [unit, size] : units) {
-    if (!text.ends_with(unit)) continue;
-    const auto count = number_in(text.substr(0, text.size() - unit.size()), (int64_t{1} << 40) / size);
-    if (!count) return std::nullopt;
-    return GradientChunks{.kind = Kind::bytes, .bytes = {*count * size}};
-  }
+  if (const auto size = size_in(text)) return GradientChunks{.kind = Kind::bytes, .bytes = *size};
   return std::nullopt;
 }
 
@@ -52,6 +58,13 @@ GradientChunks parse_chunks(const std::string& text, const std::string& where) {
       fmt::format("{}: '{}' does not say how gradients are summed together; use parameter, layer, "
                   "first:LAYERS, a size such as 4MiB, or one",
                   where, text));
+}
+
+Bytes parse_size(const std::string& text, const std::string& where) {
+  if (const auto size = size_in(text)) return *size;
+  if (const auto bytes = number_in(text, int64_t{1} << 50)) return {*bytes};
+  throw UserError(fmt::format("{}: '{}' is no size; use bytes, or a number with KiB, MiB or GiB, as in 2GiB",
+                              where, text));
 }
 
 std::string chunks_text(const GradientChunks& chunks) {

@@ -50,6 +50,8 @@ inline constexpr ScheduleSwitch schedule_switches[] = {
 // "parameter", "layer", "first:3", "4MiB" (or B, KiB, GiB) or "one". Throws UserError that begins with
 // `where`.
 GradientChunks parse_chunks(const std::string& text, const std::string& where);
+// "2GiB", "64MiB", "100KiB", "12B", or a number of bytes. Throws UserError that begins with `where`.
+Bytes parse_size(const std::string& text, const std::string& where);
 std::string chunks_text(const GradientChunks& chunks);
 std::string schedule_text(const Schedule& schedule);  // "first:3, late updates, halves"
 

@@ -1,6 +1,7 @@
 #include "cortado/parallel/strategy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 
@@ -141,6 +142,39 @@ void set_sync(Strategy& strategy, const Network& network, const std::string& pat
     }
   }
   if (!found) throw UserError(fmt::format("'{}' fits no layer of net '{}'", pattern, network.name()));
+}
+
+void set_recompute(Strategy& strategy, const Network& network, const IndexedVector<NodeIndex, bool>& again) {
+  const Strategy before = strategy;
+  const RuleFinder rules(before);
+  for (NodeIndex n : indices(network.nodes())) {
+    const Network::Node& node = network.nodes()[n];
+    const LayerStrategy* layer = node.layer->is_source() ? nullptr : rules.find(node);
+    if (!layer) continue;
+    if (const Strategy::Rule* own = rules.named(node.name)) {
+      strategy.rules[static_cast<size_t>(own - before.rules.data())].layer.recompute = again[n];
+    } else if (layer->recompute != again[n]) {
+      Strategy::Rule rule{.pattern = node.name, .layer = *layer, .planned_for = {}};
+      rule.layer.recompute = again[n];
+      strategy.rules.push_back(std::move(rule));
+    }
+  }
+}
+
+IndexedVector<NodeIndex, bool> recompute_by_segments(const Network& network) {
+  IndexedVector<NodeIndex, bool> again(network.nodes().size(), false);
+  const auto size = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(network.nodes().size()))));
+  const auto segment = [&](NodeIndex node) { return node.value() / size; };
+  for (NodeIndex n : indices(network.nodes())) {
+    const Network::Node& node = network.nodes()[n];
+    again[n] = !node.layer->is_source() && std::ranges::all_of(node.outputs, [&](TensorIndex output) {
+      const auto& consumers = network.tensors()[output].consumers;
+      return !consumers.empty() && std::ranges::all_of(consumers, [&](const auto& consumer) {
+        return segment(consumer) == segment(n);
+      });
+    });
+  }
+  return again;
 }
 
 std::string sync_refusal(const Network& network, NodeIndex node, GradientSync sync) {

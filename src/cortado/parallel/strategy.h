@@ -20,6 +20,7 @@ struct LayerStrategy {
   GradientSync sync = GradientSync::allreduce;
   bool local_batch_norm = false;         // statistics of each device's own part, as PyTorch's DDP has them
   std::optional<Precision> precision{};  // none: the network's; f32 is the exception in one of bf16
+  bool recompute = false;                // outputs are not kept for the backward pass but computed again
   bool operator==(const LayerStrategy&) const = default;
 };
 
@@ -59,6 +60,13 @@ class RuleFinder {
 
 // Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
+
+// Says of each layer whether its outputs are computed again for the backward pass.
+void set_recompute(Strategy& strategy, const Network& network, const IndexedVector<NodeIndex, bool>& again);
+
+// The layers of a net in about as many segments as each has layers, where all is computed again that no other
+// segment reads (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+IndexedVector<NodeIndex, bool> recompute_by_segments(const Network& network);
 
 // Why the gradients of the layer's parameters cannot be summed that way; "": they can.
 std::string sync_refusal(const Network& network, NodeIndex node, GradientSync sync);

@@ -78,6 +78,8 @@ LayerStrategy layer_of(const JsonObject& object) {
     if (!layer.precision)
       object.refuse("precision", fmt::format("'{}' is not known; use f32 or bf16", precision));
   }
+  if (object.has("recompute"))
+    layer.recompute = object.truth("recompute", "whether outputs are computed again");
   return layer;
 }
 
@@ -102,6 +104,7 @@ OrderedJson json_of(const Strategy::Rule& rule) {
   if (layer.sync != GradientSync::allreduce) object["sync"] = std::string(name_of(layer.sync));
   if (layer.local_batch_norm) object["batch_norm"] = "local";
   if (layer.precision) object["precision"] = std::string(name_of(*layer.precision));
+  if (layer.recompute) object["recompute"] = true;
   if (!rule.planned_for.empty()) object["planned_for"] = rule.planned_for;
   return object;
 }
@@ -171,7 +174,8 @@ Strategy parse_strategy(const std::string& json, const std::string& where) {
   std::vector<std::string_view> known_of_schedule = {"gradient_chunks"};
   for (const ScheduleSwitch& one : schedule_switches) known_of_schedule.push_back(one.key);
   static constexpr std::string_view known_of_layer[] = {
-      "n", "c", "d", "h", "w", "r", "devices", "weights", "sync", "batch_norm", "precision", "planned_for"};
+      "n",       "c",    "d",          "h",         "w",         "r",          "devices",
+      "weights", "sync", "batch_norm", "precision", "recompute", "planned_for"};
   const Json parsed = parse_json(json, where);
   check_format(parsed, where, "strategy", format_name, format_version);
   const JsonObject file(parsed, where, "", known);

@@ -114,6 +114,28 @@ CostGraph without_parallel_edges(const CostGraph& graph, int* merged) {
   return result;
 }
 
+CostGraph with_free_candidates(const CostGraph& graph, std::span<const double> seconds) {
+  CostGraph result;
+  for (int v = 0; v < graph.size(); ++v) {
+    std::vector<double> costs = graph.vertices()[v].seconds;
+    costs.push_back(seconds[v]);
+    result.add_vertex(graph.vertices()[v].name, std::move(costs));
+  }
+  std::map<const std::vector<double>*, Costs> known;  // edges that share their costs go on to
+  for (const CostGraph::Edge& edge : graph.edges()) {
+    Costs& wider = known[edge.seconds.get()];
+    if (!wider) {
+      const int64_t rows = graph.candidates(edge.from), columns = graph.candidates(edge.to);
+      std::vector<double> costs(static_cast<size_t>((rows + 1) * (columns + 1)));
+      for (int64_t r = 0; r < rows; ++r)
+        std::copy_n(edge.seconds->begin() + r * columns, columns, costs.begin() + r * (columns + 1));
+      wider = std::make_shared<const std::vector<double>>(std::move(costs));
+    }
+    result.add_edge(edge.from, edge.to, wider);
+  }
+  return result;
+}
+
 double quantum_of(const CostGraph& graph) {
   double total = 0;
   for (const CostGraph::Vertex& vertex : graph.vertices()) total += largest_of(vertex.seconds);

@@ -64,6 +64,10 @@ class CostGraph {
 // (DeePa, Eq. 3). `merged`: how many edges went.
 CostGraph without_parallel_edges(const CostGraph& graph, int* merged = nullptr);
 
+// The graph with one more candidate for each vertex: it costs `seconds`, infinite where there is none, and
+// nothing together with whatever others take.
+CostGraph with_free_candidates(const CostGraph& graph, std::span<const double> seconds);
+
 // Sums of doubles depend on their order, and with it which of two nearly equal assignments wins. So the
 // search rounds every cost to a multiple of a quantum, a power of two so large that no sum of the graph's
 // costs needs more than 53 bits: then all sums are exact, in any order; ties are ties; and equal optima are

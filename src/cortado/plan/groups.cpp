@@ -1,9 +1,11 @@
 #include "cortado/plan/groups.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 
+#include "cortado/base/error.h"
 #include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/parallel/strategy.h"
@@ -128,6 +130,14 @@ ParallelConfig following(ParallelConfig config) {
   config.degrees.c *= config.degrees.r;
   config.degrees.r = 1;
   return config;
+}
+
+std::string checked_dimensions(const std::string& letters) {
+  if (letters.empty()) return std::string(all_dimensions);
+  const size_t other = letters.find_first_not_of(all_dimensions);
+  if (other == std::string::npos) return letters;
+  throw UserError(
+      fmt::format("there is no dimension '{}'; give letters of {}", letters[other], all_dimensions));
 }
 
 std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,8 @@ ParallelConfig following(ParallelConfig config);
 // that share parameters with others are cut by sample alone. `dimensions`: along which cuts may be, of
 // "ncdhwr".
 inline constexpr std::string_view all_dimensions = "ncdhwr";
+// The letters, or all of them for none. Throws UserError for others.
+std::string checked_dimensions(const std::string& letters);
 std::vector<ParallelConfig> candidates_of(const Network& network, const Group& group, int devices,
                                           std::string_view dimensions = all_dimensions);
 

@@ -108,6 +108,7 @@ GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, const std::v
   if (std::ranges::any_of(ranges, [](const Range& range) { return range.size() == 0; })) return nullptr;
   std::vector<Range> distinct;
   std::vector<int> of_rank, number_of(ranges.size(), -1), counts;
+  std::map<std::pair<int64_t, int64_t>, int> numbers;  // of distinct ranges
   for (int rank = 0; rank < ranks_; ++rank) {
     size_t combination = 0;
     for (const Cut& cut : cuts)
@@ -115,9 +116,11 @@ GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, const std::v
           combination * static_cast<size_t>(cut.degree) + static_cast<size_t>(rank / cut.stride % cut.degree);
     int& number = number_of[combination];
     if (number < 0) {
-      const auto found = std::ranges::find(distinct, ranges[combination]);
-      number = static_cast<int>(found - distinct.begin());
-      if (found == distinct.end()) distinct.push_back(ranges[combination]), counts.push_back(0);
+      const Range& range = ranges[combination];
+      const auto [known, is_new] =
+          numbers.emplace(std::pair(range.begin, range.end), static_cast<int>(distinct.size()));
+      number = known->second;
+      if (is_new) distinct.push_back(range), counts.push_back(0);
       ++counts[static_cast<size_t>(number)];
     }
     of_rank.push_back(number);

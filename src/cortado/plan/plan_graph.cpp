@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
@@ -30,8 +33,18 @@ struct Column {
 Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> Priced::*member,
                  size_t index) {
   Column column;
-  for (const Priced& candidate : candidates)
-    column.of_candidate.push_back(number_of(column.layouts, (candidate.*member)[index]));
+  std::unordered_map<size_t, std::vector<int>> known;  // by hash
+  for (const Priced& candidate : candidates) {
+    const GridLayout& layout = (candidate.*member)[index];
+    std::vector<int>& alike = known[layout.hash()];
+    auto same = std::ranges::find_if(
+        alike, [&](int number) { return column.layouts[static_cast<size_t>(number)] == layout; });
+    if (same == alike.end()) {
+      same = alike.insert(same, static_cast<int>(column.layouts.size()));
+      column.layouts.push_back(layout);
+    }
+    column.of_candidate.push_back(*same);
+  }
   return column;
 }
 
@@ -41,6 +54,7 @@ struct Kind {
   std::vector<ParallelConfig> configs;
   std::vector<Priced> priced;
   std::vector<int> reads, owns;  // numbers of columns, per input and output
+  double omitted = infinity;     // what the cheapest costs that was left out
 };
 
 class GraphMaker {
@@ -56,6 +70,7 @@ class GraphMaker {
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
+    if (table_bytes() > static_cast<double>(options_.most_tables.count)) leave_out();
     price_kinds();
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_vertex(v);
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_edges(static_cast<int>(v));
@@ -78,6 +93,7 @@ class GraphMaker {
     graph_.costs.add_vertex(name, std::move(seconds), std::move(bytes));
     for (NodeIndex node : group.nodes) vertex_of_[node] = static_cast<int>(vertex);
     graph_.candidates.push_back(priced);
+    graph_.omitted.push_back(kinds_[kind_of_vertex_[vertex]].omitted);
   }
 
   // What the built-in strategies choose for the group.
@@ -120,6 +136,81 @@ class GraphMaker {
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
+  }
+
+  double table_bytes() const {
+    std::map<NodeIndex, size_t> candidates;  // by the last node of a group
+    double bytes = 0;
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      const size_t own = kinds_[kind_of_vertex_[v]].configs.size();
+      for (TensorIndex input : network_.nodes()[graph_.groups[v].nodes[0]].inputs) {
+        const auto from = candidates.find(network_.tensors()[input].producer);
+        if (from != candidates.end())
+          bytes += sizeof(double) * static_cast<double>(own) * static_cast<double>(from->second);
+      }
+      for (NodeIndex node : graph_.groups[v].nodes) candidates[node] = own;
+    }
+    return bytes;
+  }
+
+  // What a candidate costs and holds, whatever its neighbours take.
+  struct Alone {
+    double seconds = 0;
+    Bytes memory;
+  };
+  std::vector<Alone> price_alone(const Kind& kind) {
+    std::vector<Alone> alone;
+    GroupPricer pricer(network_, kind.group, options_, costs_);
+    for (const ParallelConfig& config : kind.configs) {
+      const Priced priced = pricer.price(config);
+      alone.push_back({priced.total().count, priced.memory});
+      if (const std::optional<Priced> other = pricer.price_replicated(config))
+        alone.back().seconds = std::min(alone.back().seconds, other->total().count);
+    }
+    return alone;
+  }
+
+  // Leaves out candidates of every kind but some, and remembers what the others cost at least.
+  void leave_out() {
+    std::vector<std::vector<Alone>> alone(kinds_.size());
+    parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? worth_threads : 0, [&](int64_t k) {
+      alone[static_cast<size_t>(k)] = price_alone(kinds_[static_cast<size_t>(k)]);
+    });
+    // By how much each way to cut exceeds the layers' cheapest ones, over the whole net.
+    std::map<std::string, double> excess;
+    for (size_t kind : kind_of_vertex_) {
+      const double least = std::ranges::min(alone[kind], {}, &Alone::seconds).seconds;
+      for (size_t c = 0; c < alone[kind].size(); ++c)
+        excess[kinds_[kind].configs[c].text()] += alone[kind][c].seconds - least;
+    }
+    std::vector<std::set<std::string>> baselines(kinds_.size());
+    for (size_t v = 0; v < graph_.groups.size(); ++v)
+      for (const ParallelConfig& config : baselines_of(graph_.groups[v]))
+        baselines[kind_of_vertex_[v]].insert(config.text());
+    for (size_t k = 0; k < kinds_.size(); ++k) leave_out_of(kinds_[k], alone[k], excess, baselines[k]);
+  }
+
+  void leave_out_of(Kind& kind, const std::vector<Alone>& alone, const std::map<std::string, double>& excess,
+                    const std::set<std::string>& baselines) const {
+    std::vector<bool> kept(alone.size());
+    const auto keep = [&](size_t most, auto&& value) {
+      std::vector<size_t> order(alone.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::ranges::stable_sort(order, {}, value);
+      for (size_t i = 0; i < std::min(most, order.size()); ++i) kept[order[i]] = true;
+    };
+    keep(options_.kept_candidates / 2, [&](size_t c) { return alone[c].seconds; });
+    keep(options_.kept_candidates / 2, [&](size_t c) { return excess.at(kind.configs[c].text()); });
+    keep(options_.kept_candidates / 16, [&](size_t c) { return alone[c].memory; });
+    std::vector<ParallelConfig> configs;
+    for (size_t c = 0; c < alone.size(); ++c) {
+      if (kept[c] || baselines.contains(kind.configs[c].text())) {
+        configs.push_back(std::move(kind.configs[c]));
+      } else {
+        kind.omitted = std::min(kind.omitted, alone[c].seconds);
+      }
+    }
+    kind.configs = std::move(configs);
   }
 
   void price_kinds() {

@@ -23,6 +23,9 @@ struct PlanGraph {
   std::vector<Edge> edges;                      // those of `costs`, in order; after them only those that
                                                 // give layers of one parameter the same cut
   std::vector<int> node_of_device;
+  // Per vertex: what the cheapest of the candidates costs that were left out, for all together would need too
+  // much memory; infinity: none was.
+  std::vector<double> omitted;
 
   // What moves along an edge when its ends take these candidates.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
@@ -36,7 +39,9 @@ struct PlanGraph {
   Bytes sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
 };
 
-// The built-in strategies' configurations are candidates, too.
+// The built-in strategies' configurations are candidates, too. Where tables of all candidates would take more
+// memory than the options allow, each vertex keeps some: its cheapest ones, those that are cheap for the
+// whole net, and those that hold least.
 PlanGraph make_plan_graph(const Network& network, const PricingOptions& options, CostModel& costs,
                           std::vector<int> node_of_device);
 

@@ -63,12 +63,15 @@ struct Plan : Assignment {
   std::vector<Alternative> runners_up, by_sample;
   std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
   std::vector<Tradeoff> frontier;     // by memory, where it was asked for
+  std::string recomputation;          // what is computed again so that it fits, in words; empty: nothing
   Seconds pricing;                    // that making the cost graph took, measuring included
   int candidates = 0;                 // of all groups together
   SearchStatistics search;
 
   bool fits(Bytes memory) const { return memory_limit.count == 0 || memory <= memory_limit; }
 };
+
+inline constexpr int usual_frontier_points = 12;
 
 struct PlanOptions {
   Bytes memory;             // that a device may hold; 0: without a limit

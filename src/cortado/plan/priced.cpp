@@ -1,5 +1,7 @@
 #include "cortado/plan/priced.h"
 
+#include <cmath>
+
 namespace cortado::plan {
 
 Bytes largest(const GridLayout& layout, ElementType type) { return bytes_of(layout.most_elements(), type); }
@@ -13,11 +15,18 @@ Bytes largest_outputs(const Priced& priced, std::optional<ElementType> type) {
 
 Bytes largest_input(const Priced& priced, size_t i) { return largest(priced.reads[i], priced.read_types[i]); }
 
+// Ranks hold every combination equally often: sums over ranks are products of sums over axes.
 int64_t elements(const GridLayout& layout) {
-  int64_t sum = 0;
-  for (int rank = 0; rank < layout.ranks(); ++rank)
-    if (layout.holds(rank)) sum += layout.elements(rank);
-  return sum;
+  const int holders = layout.holders();
+  if (holders == 0) return 0;
+  __extension__ __int128 sum = holders;
+  for (const GridLayout::AxisPtr& axis : layout.axes()) {
+    int64_t of_axis = 0;
+    for (size_t i = 0; i < axis->ranges.size(); ++i)
+      of_axis += std::llround(axis->share[i] * holders) * axis->ranges[i].size();
+    sum = sum * of_axis / holders;
+  }
+  return static_cast<int64_t>(sum);
 }
 
 Bytes held_bytes(const Network& network, const Group& group, const Priced& priced) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cortado/base/box.h"
 #include "cortado/base/element_type.h"
@@ -22,7 +23,17 @@ struct Buffer {
   ElementType type = ElementType::f32;  // of its elements; saved and scratch hold what the kernel likes
   Bytes size;
   StepIndex first_step{}, last_step{};
+  // Where what lies here is made again, the memory is free in between: the buffer lives from first_step to
+  // `released` and from `again` to last_step. Nowhere: it lives throughout.
+  StepIndex released{}, again{};
   int64_t offset = -1;  // in the arena; set by plan_buffers
+
+  struct Life {
+    StepIndex first, last;
+  };
+  std::vector<Life> lives() const;  // one or two; of a buffer that nobody touches none
+  bool lives_at(StepIndex step) const;
+  bool lives_beside(const Buffer& other) const;  // at some step
 };
 
 // Where in a buffer something lies: in all of it, or in the run of bytes of some samples.

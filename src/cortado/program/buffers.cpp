@@ -7,15 +7,26 @@ namespace {
 
 constexpr int64_t alignment = 64;
 
-// Sets when buffers live. A buffer that carried or late steps touch lives throughout.
+void live_throughout(Buffer& buffer) { buffer.released = buffer.again = {}; }
+
+// Sets when buffers live. A buffer that carried or late steps touch lives throughout. One that is written
+// again need not live in between.
 void set_lives(Program& program) {
   auto touch = [&](const View& view, StepIndex step) {
     Buffer& buffer = program.buffers[view.buffer];
     if (!buffer.first_step) buffer.first_step = step;
     buffer.last_step = std::max(buffer.last_step, step);
   };
+  auto release = [&](const View& view, StepIndex step) {
+    Buffer& buffer = program.buffers[view.buffer];
+    if (!buffer.first_step || buffer.again || buffer.last_step == step) return;
+    buffer.released = buffer.last_step;
+    buffer.again = step;
+  };
   for (StepIndex index : indices(program.steps)) {
     const Step& step = program.steps[index];
+    if (step.again())
+      for (const View& view : step.writes) release(view, index);
     for (const View& view : step.writes) touch(view, index);
     for (const View& view : step.reads) touch(view, index);
   }
@@ -24,6 +35,7 @@ void set_lives(Program& program) {
     if (!step.carried && !step.late) continue;
     for (const auto* views : {&step.reads, &step.writes}) {
       for (const View& view : *views) {
+        live_throughout(program.buffers[view.buffer]);
         program.buffers[view.buffer].first_step = StepIndex(0);
         program.buffers[view.buffer].last_step = end;
       }
@@ -46,7 +58,10 @@ void outlive_communication(Program& program) {
     --last;
     auto extend = [&](const View& view) {
       Buffer& buffer = program.buffers[view.buffer];
-      buffer.last_step = std::max(buffer.last_step, last);
+      const bool before = buffer.again && s < buffer.again;
+      StepIndex& end = before ? buffer.released : buffer.last_step;
+      end = std::max(end, last);
+      if (before && end >= buffer.again) live_throughout(buffer);
     };
     std::ranges::for_each(step.reads, extend);
     std::ranges::for_each(step.writes, extend);
@@ -90,7 +105,7 @@ void assign_offsets(Program& program) {
     int64_t offset = 0;
     for (BufferIndex other_index : placed) {
       const Buffer& other = program.buffers[other_index];
-      if (other.last_step < buffer.first_step || buffer.last_step < other.first_step) continue;
+      if (!buffer.lives_beside(other)) continue;
       if (offset + size <= other.offset) break;
       int64_t other_size = (std::max<int64_t>(other.size.count, 1) + alignment - 1) / alignment * alignment;
       offset = std::max(offset, other.offset + other_size);

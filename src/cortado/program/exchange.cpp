@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cortado/base/error.h"
 #include "cortado/program/passes.h"
 
 namespace cortado {
@@ -17,6 +18,7 @@ Step exchange_step(Program& program, WorkIndex index, bool backward, const View&
   steps::Exchange exchange{
       .work = index, .backward = backward, .from = from, .to = to, .group = movement.group};
   exchange.tag = 2 * (work.operations[0].value() + work.part.number * operations) + (backward ? 1 : 0);
+  ensure(work.part.count <= 2 && exchange.tag < tags_of_operation * operations, "tags of exchanges differ");
   Step step{.lane = Lane::communication};
   if (from) step.reads = {from};
   if (to) step.writes = {to};

@@ -91,12 +91,13 @@ class ForwardBuilder {
       return false;
     const Work& producer = program_.works[work_of_operation_[value.producer]];
     if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
+    if (last_of(work).recomputed != last_of(producer).recomputed) return false;  // one would spoil the other
     if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
     return std::ranges::all_of(value.consumers, [&](OperationIndex operation) {
       const WorkIndex other = work_of_operation_[operation];
       if (other == index || !other) return true;
       const Work& reader = program_.works[other];
-      return other < index && reader.kind == Kind::compute &&
+      return other < index && reader.kind == Kind::compute && !last_of(reader).recomputed &&
              !(reader.facts.backward_reads_inputs && reader.task.has_backward());
     });
   }

@@ -91,7 +91,13 @@ Work make_chain(const Program& program, const Network& network, const TaskOracle
     if (auto facts = oracle(task)) return make_work(program, chain, std::move(task), *facts);
   }
   Task task = chain_task(program, network, chain);
-  auto facts = oracle(task);
+  std::optional<TaskFacts> facts;
+  try {
+    facts = oracle(task);
+  } catch (const UserError& error) {
+    const auto& node = network.nodes()[program.placement->operations[first].node];
+    throw UserError(fmt::format("{}: layer '{}': {}", node.where.text(), node.name, error.what()));
+  }
   ensure(facts.has_value(), "the oracle refused a single layer");
   return make_work(program, chain, std::move(task), *facts);
 }

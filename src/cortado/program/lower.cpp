@@ -35,6 +35,8 @@ Program lower(const Network& network, std::shared_ptr<const Placement> placement
   done("place backward");
   if (options.schedule.halves) halve_halos(program, tasks);
   done("halve halos");
+  if (!options.keep_tensors) recompute(program, network);
+  done("recompute");
   chunk_gradients(program, network, options.schedule.chunks);
   done("chunk gradients");
   if (options.schedule.late_updates) delay_updates(program);

@@ -30,7 +30,8 @@ struct Movement {
   bool sums = false;
   ElementType from_type = ElementType::f32, to_type = ElementType::f32;  // in memory, before and after
   std::vector<int> group;                                                // ascending; empty: messages
-  Layout chunks;  // per member of the group: its part of the box that all need
+  bool in_tree = false;  // equal boxes are summed in a fixed tree, by rank (base/sum_tree.h); no collective
+  Layout chunks;         // per member of the group: its part of the box that all need
 
   // What travels. Collectives sum in f32.
   ElementType type() const { return sums && !group.empty() ? ElementType::f32 : from_type; }

@@ -25,6 +25,11 @@ void place_backward(Program& program, const Network& network, bool keep_gradient
 // other is under way. (halves.cpp)
 void halve_halos(Program& program, const TaskOracle& oracle);
 
+// Lets the forward steps of operations that are recomputed (recompute.h) run again in the backward pass, just
+// before what they make is needed there. Without results for this rank only messages run again.
+// (recompute.cpp)
+void recompute(Program& program, const Network& network);
+
 // Puts sums of gradients over one group together into chunks; a chunk's sum takes the place of its last
 // gradient's. (chunks.cpp)
 void chunk_gradients(Program& program, const Network& network, const GradientChunks& chunks);
@@ -52,6 +57,9 @@ void find_needs(Program& program);
 // `fuse`, of that layer alone. (fuse.cpp)
 Work make_chain(const Program& program, const Network& network, const TaskOracle& oracle,
                 OperationIndex first, bool fuse);
+
+// Exchange steps of an operation: two directions by two halves. Those that run again have as many tags more.
+inline constexpr int tags_of_operation = 4;
 
 // The step that runs a movement or its adjoint between two views; nowhere: this rank has no part of the
 // tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)

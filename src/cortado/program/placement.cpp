@@ -7,6 +7,7 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/user_defined.h"
 #include "cortado/parallel/layer_cut.h"
+#include "cortado/program/recompute.h"
 
 namespace cortado {
 namespace {
@@ -17,9 +18,10 @@ using Value = Placement::Value;
 
 class Placer {
  public:
-  Placer(const Network& network, const NodeStrategies& strategies, int ranks)
+  Placer(const Network& network, const NodeStrategies& strategies, int ranks, bool reproducible)
       : network_(network), strategies_(strategies) {
     placement_.ranks = ranks;
+    placement_.reproducible = reproducible;
     placement_.tensor_values.assign(network.tensors().size(), ValueIndex());
     placement_.report_values.assign(network.tensors().size(), ValueIndex());
     placement_.slices.assign(network.parameters().size(), Layout(static_cast<size_t>(ranks)));
@@ -142,12 +144,13 @@ class Placer {
   }
 
   // The value in which ranks hold `needed` of a tensor: the one that owns it, or a copy that consumers with
-  // equal needs share, so that it travels once.
+  // equal needs share, so that it travels once. Reproducible gradients of consumers are not added before they
+  // are summed over ranks: each consumer has a copy of its own.
   ValueIndex value_with(TensorIndex tensor, const Layout& needed, NodeIndex node) {
     const ValueIndex owned = placement_.tensor_values[tensor];
     if (in_place(placement_.values[owned].layout, needed)) return owned;
     for (ValueIndex copy : copies_[tensor]) {
-      if (placement_.values[copy].layout == needed) return copy;
+      if (placement_.values[copy].layout == needed && !placement_.reproducible) return copy;
     }
     const OperationIndex operation = add_movement(Operation::Kind::copy, node, owned);
     const ValueIndex value =
@@ -364,8 +367,10 @@ std::vector<int> Placement::replicas(ParameterIndex parameter, int rank) const {
   return ranks;
 }
 
-Placement place(const Network& network, const NodeStrategies& strategies, int ranks) {
-  return Placer(network, strategies, ranks).run();
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks, bool reproducible) {
+  Placement placement = Placer(network, strategies, ranks, reproducible).run();
+  mark_recomputed(placement, network);
+  return placement;
 }
 
 }  // namespace cortado

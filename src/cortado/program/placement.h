@@ -51,7 +51,8 @@ struct Placement {
     std::vector<Layout> reads{};  // compute: per input, the box that each rank reads
     std::vector<bool> input_gradients{};
     Gradients gradients = Gradients::own;
-    Layout domain{};               // compute: per rank, its share of the layer's domain
+    bool recomputed = false;  // what it makes is not kept for the backward pass but made again (recompute.h)
+    Layout domain{};          // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};  // compute: per parameter and rank
     // The ranks over which this rank's sums within the layer go: those with the same channels, since each
     // channel has its own statistics; or all ranks, where the layer's output itself is a sum.
@@ -59,6 +60,7 @@ struct Placement {
   };
 
   int ranks = 1;
+  bool reproducible = false;  // sums over ranks go in a fixed tree (base/sum_tree.h)
   IndexedVector<ValueIndex, Value> values;
   IndexedVector<OperationIndex, Operation> operations;
   IndexedVector<TensorIndex, ValueIndex> tensor_values;  // the value that holds it, each element once
@@ -72,6 +74,8 @@ struct Placement {
   std::vector<int> replicas(ParameterIndex parameter, int rank) const;
 };
 
-Placement place(const Network& network, const NodeStrategies& strategies, int ranks);
+// `reproducible`: sums over ranks go in a fixed tree; for strategies of reproducible_strategies().
+Placement place(const Network& network, const NodeStrategies& strategies, int ranks,
+                bool reproducible = false);
 
 }  // namespace cortado

@@ -6,6 +6,27 @@ bool overlap(const View& one, const View& other) {
   return one.buffer == other.buffer && one.bytes.begin < other.bytes.end && other.bytes.begin < one.bytes.end;
 }
 
+std::vector<Buffer::Life> Buffer::lives() const {
+  if (!first_step) return {};
+  if (!again) return {{first_step, last_step}};
+  return {{first_step, released}, {again, last_step}};
+}
+
+bool Buffer::lives_at(StepIndex step) const {
+  return first_step && first_step <= step && step <= last_step &&
+         (!again || step <= released || again <= step);
+}
+
+bool Buffer::lives_beside(const Buffer& other) const {
+  if (!first_step || !other.first_step) return false;
+  if (last_step < other.first_step || other.last_step < first_step) return false;
+  if (!again && !other.again) return true;
+  for (const Life& one : lives())
+    for (const Life& another : other.lives())
+      if (one.first <= another.last && another.first <= one.last) return true;
+  return false;
+}
+
 const StepFacts& Step::facts() const {
   return std::visit([](const auto& kind) -> const StepFacts& { return kind.facts; }, action);
 }
@@ -14,6 +35,17 @@ bool Step::communicates() const {
   return std::visit(Overloaded{[](const steps::Communicates auto&) { return true; },
                                [](const steps::Local auto&) { return false; }},
                     action);
+}
+
+bool Step::again() const {
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.again; })
+          return kind.again;
+        else
+          return false;
+      },
+      action);
 }
 
 WorkIndex Step::work() const {
@@ -71,7 +103,8 @@ std::string_view name_of(Pass pass) {
 }
 
 std::string_view name_of(const Step& step) {
-  if (const auto* compute = step.as<steps::Compute>()) return name_of(compute->pass);
+  if (const auto* compute = step.as<steps::Compute>())
+    return compute->again ? "recompute" : name_of(compute->pass);
   return step.facts().name;
 }
 

@@ -40,6 +40,7 @@ struct Compute {
   Pass pass = Pass::forward;
   WorkIndex work{};
   View scratch{}, sums{};
+  bool again = false;  // of a forward pass: run once more for the backward pass (recompute.cpp)
 };
 // The forward pass is over, and losses are known: what is not finite ends the iteration here.
 struct Barrier {
@@ -64,6 +65,7 @@ struct Exchange {  // moves a tensor: the movement of its work, backward its adj
   View staging{};            // what is packed; nowhere: nothing
   int tag = -1;              // the same on all ranks
   std::vector<int> group{};  // of a collective, else empty
+  bool again = false;        // as of Compute
 };
 struct SumStatistics {  // addends of a work's partial pass, summed over the group
   static constexpr StepFacts facts{.name = "sum-statistics", .collective = Collective::allreduce};
@@ -139,6 +141,7 @@ struct Step {
     return std::get_if<Kind>(&action);
   }
   bool runs(Pass pass) const { return is<steps::Compute>() && as<steps::Compute>()->pass == pass; }
+  bool again() const;  // does once more what a step of the forward pass did
 
   const StepFacts& facts() const;
   bool communicates() const;  // with other ranks

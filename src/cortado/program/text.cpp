@@ -71,12 +71,16 @@ std::string spoken(const Program& program, const Network& network, const Step& s
   return std::visit(
       Overloaded{
           [&](const steps::Load&) { return fmt::format("the batch of layer '{}'", of); },
-          [&](const steps::Compute& compute) { return computing(is_forward(compute.pass)); },
+          [&](const steps::Compute& compute) {
+            return compute.again ? fmt::format("layer '{}' forward, once more", of)
+                                 : computing(is_forward(compute.pass));
+          },
           [&](const steps::Barrier&) { return std::string("the end of the forward pass"); },
           [&](const steps::Seed&) { return std::string("the gradient of the loss"); },
           [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) { return computing(false); },
           [&](const steps::Exchange& exchange) {
-            return fmt::format("the {} exchange '{}'", exchange.backward ? "backward" : "forward", of);
+            return fmt::format("the {} exchange '{}'{}", exchange.backward ? "backward" : "forward", of,
+                               exchange.again ? ", once more" : "");
           },
           [&](const steps::SumStatistics&) { return fmt::format("the sum of statistics of layer '{}'", of); },
           [&](const OneOf<steps::SumGradient, steps::ScatterGradient> auto&) {
@@ -109,8 +113,10 @@ std::string Program::text(const Network& network) const {
   }
   for (BufferIndex index : indices(buffers)) {
     const Buffer& buffer = buffers[index];
-    text += fmt::format("buffer #{} {} {} bytes, steps [{},{}], offset {}\n", index, buffer.name,
-                        buffer.size.count, buffer.first_step, buffer.last_step, buffer.offset);
+    const std::string released =
+        buffer.again ? fmt::format(" but for ({},{})", buffer.released, buffer.again) : "";
+    text += fmt::format("buffer #{} {} {} bytes, steps [{},{}]{}, offset {}\n", index, buffer.name,
+                        buffer.size.count, buffer.first_step, buffer.last_step, released, buffer.offset);
   }
   return text;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "cortado/base/error.h"
 
@@ -29,6 +31,7 @@ class Written {
     });
     runs.push_back(all);
   }
+  void forget(BufferIndex buffer) { runs_[buffer].clear(); }
   bool has(const View& view) const {
     return std::ranges::any_of(runs_[view.buffer], [&](const Range& run) {
       return run.begin <= view.bytes.begin && view.bytes.end <= run.end;
@@ -41,8 +44,13 @@ class Written {
 
 void verify_reads(const Program& program) {
   Written written(program);
+  std::multimap<StepIndex, BufferIndex> again;  // buffers that are made again
+  for (BufferIndex buffer : indices(program.buffers))
+    if (program.buffers[buffer].again) again.emplace(program.buffers[buffer].again, buffer);
   for (StepIndex index : indices(program.steps)) {
     const Step& step = program.steps[index];
+    const auto [begin, end] = again.equal_range(index);
+    for (auto one = begin; one != end; ++one) written.forget(one->second);
     for (const View& view : step.reads) {
       check(written.has(view) || step.late, "step {} ({}) reads {} before it is written", index,
             name_of(step), program.buffers[view.buffer].name);
@@ -133,19 +141,25 @@ void verify_races(const Program& program) {
   }
 }
 
-// Keeps a map of the memory in use, ordered by offset. A buffer enters it when its life begins; those whose
-// lives have ended leave it before.
+// Keeps a map of the memory in use, ordered by offset. A buffer enters it when a life of it begins; those
+// whose lives have ended leave it before.
 void verify_disjoint(const Program& program) {
-  std::vector<const Buffer*> by_start, by_end;
-  for (const Buffer& buffer : program.buffers)
-    if (buffer.offset >= 0 && buffer.size.count > 0) by_start.push_back(&buffer);
+  struct Use {
+    const Buffer* buffer;
+    Buffer::Life life;
+  };
+  std::vector<Use> by_start, by_end;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.offset < 0 || buffer.size.count <= 0) continue;
+    for (const Buffer::Life& life : buffer.lives()) by_start.push_back({&buffer, life});
+  }
   by_end = by_start;
-  std::ranges::stable_sort(by_start, {}, &Buffer::first_step);
-  std::ranges::stable_sort(by_end, {}, &Buffer::last_step);
+  std::ranges::stable_sort(by_start, {}, [](const Use& use) { return use.life.first; });
+  std::ranges::stable_sort(by_end, {}, [](const Use& use) { return use.life.last; });
   std::map<int64_t, const Buffer*> in_use;
   auto ended = by_end.begin();
-  for (const Buffer* buffer : by_start) {
-    for (; (*ended)->last_step < buffer->first_step; ++ended) in_use.erase((*ended)->offset);
+  for (const auto& [buffer, life] : by_start) {
+    for (; ended->life.last < life.first; ++ended) in_use.erase(ended->buffer->offset);
     const auto above = in_use.lower_bound(buffer->offset);
     const Buffer* over = above == in_use.end() ? nullptr : above->second;
     const Buffer* under = above == in_use.begin() ? nullptr : std::prev(above)->second;
@@ -162,8 +176,7 @@ void verify_memory(const Program& program) {
   for (StepIndex index : indices(program.steps)) {
     auto alive = [&](const View& view) {
       const Buffer& buffer = program.buffers[view.buffer];
-      check(buffer.first_step <= index && index <= buffer.last_step, "step {} touches {} outside its life",
-            index, buffer.name);
+      check(buffer.lives_at(index), "step {} touches {} outside its life", index, buffer.name);
     };
     std::ranges::for_each(program.steps[index].reads, alive);
     std::ranges::for_each(program.steps[index].writes, alive);
@@ -239,7 +252,7 @@ void verify_updates(const Program& program, const Network& network) {
     if (!step.work() || step.is<steps::Load>() || step.late) continue;
     for (ParameterIndex parameter : program.works[step.work()].parameters) {
       used[parameter] = true;
-      check(updates[parameter] == 0 || late[parameter] || step.runs(Pass::forward),
+      check(updates[parameter] == 0 || late[parameter] || (step.runs(Pass::forward) && !step.again()),
             "parameter {} is used after its update", network.parameters()[parameter].name);
     }
   }
@@ -261,6 +274,7 @@ void verify_parts(const Program& program) {
     if (const WorkIndex whole = program.works[w].part.whole) parts[whole].push_back(w);
   for (const Step& step : program.steps) {
     const auto* exchange = step.as<steps::Exchange>();
+    if (step.again()) continue;
     if (step.runs(Pass::forward) || (exchange && !exchange->backward)) ++runs[step.work()];
   }
   for (const auto& [w, works] : parts) {
@@ -283,6 +297,60 @@ void verify_parts(const Program& program) {
   }
 }
 
+// Which step wrote what lies in each buffer. A step that runs again writes what it wrote first.
+class Contents {
+ public:
+  explicit Contents(const Program& program) : writers_(program.buffers.size()) {}
+
+  using Writer = std::tuple<int64_t, int64_t, StepIndex>;  // a run of bytes, and its writer
+
+  void write(const View& view, StepIndex step) {
+    auto& writers = writers_[view.buffer];
+    std::erase_if(writers, [&](const Writer& writer) {
+      const auto& [begin, end, by] = writer;
+      return view.bytes.begin <= begin && end <= view.bytes.end;
+    });
+    writers.insert({view.bytes.begin, view.bytes.end, step});
+  }
+  std::set<Writer> of(const std::vector<View>& views) const {
+    std::set<Writer> all;
+    for (const View& view : views)
+      for (const Writer& writer : writers_[view.buffer])
+        if (std::get<0>(writer) < view.bytes.end && view.bytes.begin < std::get<1>(writer))
+          all.insert(writer);
+    return all;
+  }
+
+ private:
+  IndexedVector<BufferIndex, std::set<Writer>> writers_;
+};
+
+// A step that runs again comes after the barrier, once, and finds what it found in the forward pass.
+void verify_again(const Program& program) {
+  Contents contents(program);
+  std::map<std::pair<bool, WorkIndex>, StepIndex>
+      first;  // forward exchanges and forward passes, by their work
+  std::map<StepIndex, std::set<Contents::Writer>> found;
+  std::set<StepIndex> repeated;
+  for (StepIndex s : indices(program.steps)) {
+    const Step& step = program.steps[s];
+    const std::pair<bool, WorkIndex> what{step.is<steps::Exchange>(), step.work()};
+    StepIndex writer = s;
+    if (step.again()) {
+      check(first.contains(what) && s.value() > program.forward_end,
+            "step {} runs again, and nothing ran before", s);
+      writer = first[what];
+      check(repeated.insert(writer).second, "step {} runs again more than once", writer);
+      check(contents.of(step.reads) == found[writer], "step {} runs again over other values than step {}", s,
+            writer);
+    } else if (s.value() < program.forward_end && (what.first || step.runs(Pass::forward))) {
+      first[what] = s;
+      found[s] = contents.of(step.reads);
+    }
+    for (const View& view : step.writes) contents.write(view, writer);
+  }
+}
+
 }  // namespace
 
 void verify(const Program& program, const Network& network) {
@@ -294,6 +362,7 @@ void verify(const Program& program, const Network& network) {
   verify_lasting(program);
   verify_updates(program, network);
   verify_parts(program);
+  verify_again(program);
 }
 
 }  // namespace cortado

@@ -161,6 +161,26 @@ struct Touch {
   View view;
 };
 
+std::vector<Touch> within(const std::vector<Touch>& touches, const Buffer::Life& life) {
+  std::vector<Touch> inside;
+  std::ranges::copy_if(touches, std::back_inserter(inside), [&](const Touch& touch) {
+    return life.first <= touch.step && touch.step <= life.last;
+  });
+  return inside;
+}
+
+bool share_memory(const Buffer& one, const Buffer& other) {
+  return one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+}
+
+void add_waits_between(Program& program, const std::vector<Touch>& earlier,
+                       const std::vector<StepIndex>& firsts) {
+  for (StepIndex first : firsts)
+    for (const Touch& other : earlier)
+      if (!ordered_by_lane(program.steps[other.step], program.steps[first]))
+        program.steps[first].waits.push_back(other.step);
+}
+
 // The steps that touch some of a buffer first: one, or several where each has its samples.
 std::vector<StepIndex> first_steps(const std::vector<Touch>& touches) {
   std::vector<Touch> firsts;
@@ -194,23 +214,20 @@ void add_memory_waits(Program& program) {
   });
   for (BufferIndex l : indices(program.buffers)) {
     const Buffer& later = program.buffers[l];
-    if (later.offset < 0 || !later.first_step) continue;
-    const std::vector<StepIndex> firsts = first_steps(touching[l]);
-    // Compute steps wait for none of their lane.
-    const std::vector<BufferIndex>& candidates =
-        std::ranges::any_of(firsts, communicates) ? all : communicated;
-    for (BufferIndex e : candidates) {
-      const Buffer& earlier = program.buffers[e];
-      if (earlier.offset < 0 || !earlier.first_step || earlier.last_step >= later.first_step) continue;
-      if (later.offset >= earlier.offset + earlier.size.count ||
-          earlier.offset >= later.offset + later.size.count)
-        continue;
-      for (StepIndex first : firsts)
-        for (const Touch& other : touching[e])
-          if (!ordered_by_lane(program.steps[other.step], program.steps[first]))
-            program.steps[first].waits.push_back(other.step);
+    if (later.offset < 0) continue;
+    for (const Buffer::Life& life : later.lives()) {
+      const std::vector<StepIndex> firsts = first_steps(within(touching[l], life));
+      // Compute steps wait for none of their lane.
+      const std::vector<BufferIndex>& candidates =
+          std::ranges::any_of(firsts, communicates) ? all : communicated;
+      for (BufferIndex e : candidates) {
+        const Buffer& earlier = program.buffers[e];
+        if (earlier.offset < 0 || !share_memory(earlier, later)) continue;
+        for (const Buffer::Life& before : earlier.lives())
+          if (before.last < life.first) add_waits_between(program, within(touching[e], before), firsts);
+      }
+      for (StepIndex first : firsts) sort_unique(program.steps[first].waits);
     }
-    for (StepIndex first : firsts) sort_unique(program.steps[first].waits);
   }
 }
 

@@ -10,8 +10,15 @@ Movement movement_of(const Program& program, const Operation& operation) {
   const Layout& from = moved.layout;
   const Layout& to = program.placement->values[operation.outputs[0]].layout;
   const ElementType sum_type = program.placement->values[operation.outputs[0]].type;
-  return operation.kind == Operation::Kind::copy ? copy_movement(from, to, program.rank, moved.type)
-                                                 : sum_movement(from, to, program.rank, moved.type, sum_type);
+  Movement movement = operation.kind == Operation::Kind::copy
+                          ? copy_movement(from, to, program.rank, moved.type)
+                          : sum_movement(from, to, program.rank, moved.type, sum_type);
+  if (program.placement->reproducible) {
+    movement.in_tree = true;
+    movement.group.clear();
+    movement.chunks.clear();
+  }
+  return movement;
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ namespace cortado {
 
 // What the pages share: each is one self-contained file of HTML that is also well-formed XML.
 
-// page.css of all pages, and those of the planner's page and of runs'.
+// page.css of all pages, and those of the planner's page, of runs' and of sweeps'.
 extern const char* const page_style;
 extern const char* const plan_page_style;
 extern const char* const run_page_style;
+extern const char* const sweep_page_style;
 
 // The origin of a page: its maker's version, its date (UTC), and the command as it was typed.
 struct PageOrigin {

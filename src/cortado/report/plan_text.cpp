@@ -68,6 +68,7 @@ std::string memory_text(const Plan& plan) {
   if (plan.memory_limit.count > 0) text += " of " + gibibytes(plan.memory_limit);
   if (plan.limited)
     text += fmt::format("; without that limit an iteration would take {} ms", milliseconds(plan.unlimited));
+  if (!plan.recomputation.empty()) text += fmt::format("\nrecomputation: {}", plan.recomputation);
   return text + '\n';
 }
 

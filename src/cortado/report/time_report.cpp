@@ -81,7 +81,8 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
       times.messages += seconds;
       if (const WorkIndex work = work_served(program, step)) times.communication[work] += seconds;
     } else if (step.work()) {
-      const bool forward = step.runs(Pass::forward) || step.runs(Pass::forward_partial);
+      if (step.again()) times.recomputed += seconds;
+      const bool forward = !step.again() && (step.runs(Pass::forward) || step.runs(Pass::forward_partial));
       (forward ? times.forward : times.backward)[program.whole_of(step.work())] += seconds;
     }
   }
@@ -101,6 +102,9 @@ TimeReport report_of(const Network& network, const Program& program,
   report.exposed = median_of([](const IterationTimes& t) { return t.exposed; });
   report.data_wait = median_of([](const IterationTimes& t) { return t.data_wait; });
   report.messages = median_of([](const IterationTimes& t) { return t.messages; });
+  report.recomputed = median_of([](const IterationTimes& t) { return t.recomputed; });
+  report.arena = program.arena;
+  for (const Step& step : program.steps) report.steps_again += step.is<steps::Compute>() && step.again();
   for (WorkIndex w : indices(program.works)) {
     const Work& work = program.works[w];
     if (work.kind == Work::Kind::source && report.images == 0) {
@@ -180,6 +184,10 @@ std::string times_text(const TimeReport& r) {
         milliseconds(r.exposed), r.overlap() ? fmt::format("{:.1f} %", *r.overlap()) : "of none",
         r.bytes / (1 << 20));
   }
+  if (r.steps_again > 0)
+    text += fmt::format("{} of the backward pass repeat the forward pass, {} ms; tensors lie in {:.1f} MiB\n",
+                        counted(r.steps_again, "step"), milliseconds(r.recomputed),
+                        static_cast<double>(r.arena.count) / (1 << 20));
   return text + fmt::format("{:.1f} images/s; {}: {:.1f} GFLOP/s\n", r.images / r.step.count, r.of_peak,
                             gflops(r.peak));
 }
@@ -193,19 +201,25 @@ nlohmann::ordered_json times_json(const TimeReport& r) {
                       {"communication_seconds", layer.communication.count},
                       {"gflops", gflops(layer.rate)}});
   }
-  return {{"step_seconds", r.step.count},
-          {"compute_seconds", r.compute().count},
-          {"communication_seconds", r.communication().count},
-          {"exposed_communication_seconds", r.exposed.count},
-          {"overlap_ratio_percent", r.overlap() ? Json(*r.overlap()) : Json()},
-          {"data_wait_seconds", r.data_wait.count},
-          {"bytes_per_iteration", r.bytes},
-          {"percent_of_peak", r.percent_of_peak()},
-          {"images_per_second", r.images / r.step.count},
-          {"update_seconds", r.update.count},
-          {"peak_gflops", gflops(r.peak)},
-          {"ranks", r.ranks},
-          {"layers", layers}};
+  Json json{{"step_seconds", r.step.count},
+            {"compute_seconds", r.compute().count},
+            {"communication_seconds", r.communication().count},
+            {"exposed_communication_seconds", r.exposed.count},
+            {"overlap_ratio_percent", r.overlap() ? Json(*r.overlap()) : Json()},
+            {"data_wait_seconds", r.data_wait.count},
+            {"bytes_per_iteration", r.bytes},
+            {"percent_of_peak", r.percent_of_peak()},
+            {"images_per_second", r.images / r.step.count},
+            {"update_seconds", r.update.count},
+            {"peak_gflops", gflops(r.peak)},
+            {"ranks", r.ranks},
+            {"layers", layers}};
+  if (r.steps_again > 0) {
+    json["recomputed_steps"] = r.steps_again;
+    json["recomputed_seconds"] = r.recomputed.count;
+    json["arena_bytes"] = r.arena.count;
+  }
+  return json;
 }
 
 }  // namespace cortado

@@ -17,7 +17,7 @@ namespace cortado {
 // `data_wait`: the compute lane waited for messages, for batches. `messages`: the sum over all messages, also
 // where they overlap.
 struct IterationTimes {
-  Seconds step, update, exposed, data_wait, messages;
+  Seconds step, update, exposed, data_wait, messages, recomputed;
   IndexedVector<WorkIndex, Seconds> forward, backward, communication;
   IndexedVector<StepIndex, Seconds> steps;
 };
@@ -36,6 +36,9 @@ struct TimeReport {
   std::vector<LayerTimes> layers;
   int ranks = 1;
   Seconds step, update, exposed, data_wait, messages;
+  Seconds recomputed;   // of the backward pass: what computes tensors again
+  int steps_again = 0;  // that do so
+  Bytes arena;          // where tensors and gradients lie
   Flops flops;
   FlopRate peak;
   double images = 0, bytes = 0;  // a mean

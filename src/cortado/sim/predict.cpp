@@ -10,10 +10,17 @@
 namespace cortado {
 namespace {
 
+TaskPass task_pass_of(Pass pass) {
+  if (pass == Pass::backward_weights) return TaskPass::backward_weights;
+  return is_forward(pass) ? TaskPass::forward : TaskPass::backward;
+}
+
+}  // namespace
+
 StepPart part_of(const Step& step) {
   return std::visit(
       Overloaded{[](const steps::Compute& compute) {
-                   return is_forward(compute.pass) ? StepPart::forward : StepPart::backward;
+                   return is_forward(compute.pass) && !compute.again ? StepPart::forward : StepPart::backward;
                  },
                  [](const OneOf<steps::Exchange, steps::SumStatistics> auto&) { return StepPart::transfer; },
                  [](const steps::MovesParameters auto&) { return StepPart::sync; },
@@ -22,13 +29,6 @@ StepPart part_of(const Step& step) {
                                 steps::AccumulateParameter> auto&) { return StepPart::other; }},
       step.action);
 }
-
-TaskPass task_pass_of(Pass pass) {
-  if (pass == Pass::backward_weights) return TaskPass::backward_weights;
-  return is_forward(pass) ? TaskPass::forward : TaskPass::backward;
-}
-
-}  // namespace
 
 std::string_view name_of(StepPart part) {
   constexpr std::string_view names[] = {"forward", "backward", "sync", "transfer", "update", "other"};

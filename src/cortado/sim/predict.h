@@ -15,6 +15,7 @@ enum class StepPart { forward, backward, sync, transfer, update, other };
 inline constexpr StepPart step_parts[] = {StepPart::forward,  StepPart::backward, StepPart::sync,
                                           StepPart::transfer, StepPart::update,   StepPart::other};
 std::string_view name_of(StepPart part);
+StepPart part_of(const Step& step);
 
 // The Program of rank 0, and how long each of its steps should take. Where `costs` measures, all ranks call
 // it with the same arguments.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace cortado {
 
@@ -28,6 +30,12 @@ std::string progress_text(int64_t done, int64_t total, const std::vector<Progres
   for (size_t i = 0; i < parts.size(); ++i)
     if (shown[i]) text += "  " + parts[i].text;
   return text;
+}
+
+void show_count(int64_t done, int64_t total) {
+  if (!isatty(STDERR_FILENO)) return;
+  fmt::print(stderr, "\r{} of {} ({}%){}", done, total, 100 * done / total, done == total ? "\n" : "");
+  std::fflush(stderr);
 }
 
 std::string clock_text(double seconds) {

@@ -14,6 +14,9 @@ struct ProgressPart {
 };
 std::string progress_text(int64_t done, int64_t total, const std::vector<ProgressPart>& parts, int columns);
 
+// Rewrites a line of the standard error with "3 of 4 (75%)" if that is a terminal; prints nothing elsewhere.
+void show_count(int64_t done, int64_t total);
+
 // Returns "1:05", "2:00:00".
 std::string clock_text(double seconds);
 

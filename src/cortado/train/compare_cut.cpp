@@ -29,6 +29,7 @@ class Trainee {
       : training_(training),
         compiled_(compile(training.network, options)),
         sources_(training.data(compiled_.program.samples())),
+        parameters_(job ? training.device : device::host()),
         executor_(training.network, std::move(compiled_), parameters_, std::move(sources_),
                   {.communicator = job}),
         cut_(parameter_cut_of(executor_, job)) {}
@@ -71,7 +72,11 @@ class Trainee {
   ParameterCut cut_;
 };
 
-CompileOptions uncut(const CompileOptions& cut) { return {.kernels = cut.kernels, .fuse = cut.fuse}; }
+// On the host, by its own kernels where the cut training is another device's.
+CompileOptions uncut(const ComparedTraining& training) {
+  const bool same = training.device.host_accessible() && !training.cut.kernels.mixed_devices;
+  return {.kernels = same ? training.cut.kernels : KernelChoice{}, .fuse = training.cut.fuse};
+}
 
 // Runs `work` at rank 0, while the others sleep: what waits in a blocking call takes a processor.
 void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
@@ -314,7 +319,7 @@ void blame_weights(const Network& network, const std::map<ParameterIndex, Parame
 void compare_first_iteration(const ComparedTraining& training, CutComparison& comparison) {
   const Network& network = training.network;
   Communicator& job = training.job;
-  CompileOptions alone = uncut(training.cut), together = training.cut;
+  CompileOptions alone = uncut(training), together = training.cut;
   alone.keep_tensors = together.keep_tensors = true;
   std::unique_ptr<Trainee> single;
   at_rank_0_alone(job, [&] {
@@ -373,7 +378,7 @@ void compare_training(const ComparedTraining& training, CutComparison& compariso
   Communicator& job = training.job;
   std::unique_ptr<Trainee> single;
   at_rank_0_alone(job, [&] {
-    single = std::make_unique<Trainee>(training, uncut(training.cut), nullptr);
+    single = std::make_unique<Trainee>(training, uncut(training), nullptr);
     comparison.uncut_losses = single->train();
   });
   Trainee cut(training, training.cut, &job);
@@ -421,6 +426,14 @@ CutComparison compare_cut_training(const ComparedTraining& training) {
   compare_first_iteration(training, comparison);
   compare_training(training, comparison);
   return comparison;
+}
+
+void check_finite(const CutComparison& comparison, double rate) {
+  for (double loss : comparison.uncut_losses) {
+    if (std::isfinite(loss)) continue;
+    throw UserError(
+        fmt::format("--rate {}: the loss of the uncut training becomes {}; give a smaller rate", rate, loss));
+  }
 }
 
 std::string describe_difference(const CutComparison& c) {

@@ -15,6 +15,7 @@ struct ComparedTraining {
   const Network& network;
   CompileOptions cut;  // for this rank of the job
   Communicator& job;
+  device::DeviceRuntime& device = device::host();  // of the cut training; the uncut one is the host's
   // Makes the data of one training, of these samples (Program::samples): the same batches each time.
   std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> data;
   int iterations = 3;
@@ -48,6 +49,9 @@ constexpr double magnitude_floor = 1e-3;
 // All ranks call it; the result is complete at rank 0. Iteration 1 is run once more before, with every tensor
 // kept; the trainings themselves run as `cortado train` runs them. Whole tensors are at rank 0 only.
 CutComparison compare_cut_training(const ComparedTraining& training);
+// Throws UserError where the uncut training, at that `rate`, has a loss that is not finite: it compares
+// nothing.
+void check_finite(const CutComparison& comparison, double rate);
 
 // Limits that float32 keeps: of the loss at iteration 1 and at the last, and of ||cut - uncut|| / ||uncut||
 // of each tensor at iteration 1. Where rounding lets a ReLU or a maximum choose otherwise, single elements of

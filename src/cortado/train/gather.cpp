@@ -11,21 +11,25 @@
 namespace cortado {
 namespace {
 
+// Gives a slice in canonical order, in that memory.
+using Canonical = std::function<std::vector<float>(std::vector<float> memory)>;
+
 // Puts the slices together at rank 0. `canonical` is called at the first holder of each slice.
 std::vector<float> gather_slices(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
-                                 const std::function<std::vector<float>()>& canonical) {
+                                 std::vector<float> memory, const Canonical& canonical) {
   if (cut.rank() != 0) {
     const ParameterCut::Piece* own = cut.own_piece(p);
-    if (own && own->holders.front().rank == cut.rank()) cut.communicator()->send(0, canonical());
+    if (own && own->holders.front().rank == cut.rank()) cut.communicator()->send(0, canonical({}));
     return {};
   }
   const Shape& shape = parameters.entries()[cut.entries()[p]].spec.shape;
   const Box all = Box::whole(shape);
-  std::vector<float> whole;
+  const bool in_one_piece = cut.pieces(p).size() == 1;
+  std::vector<float> whole = in_one_piece ? std::vector<float>() : std::move(memory);
   for (const ParameterCut::Piece& piece : cut.pieces(p)) {
     std::vector<float> values;
     if (piece.holders.front().rank == 0) {
-      values = canonical();
+      values = canonical(in_one_piece ? std::move(memory) : std::vector<float>());
     } else {
       values.resize(static_cast<size_t>(piece.slice.shape().size()));
       cut.communicator()->receive(piece.holders.front().rank, values);
@@ -59,20 +63,22 @@ std::vector<float> collect_owned(const ParameterCut& cut, const ParameterCut::Pi
 }  // namespace
 
 std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters,
-                                    ParameterIndex p) {
-  return gather_slices(cut, parameters, p, [&] { return parameters.canonical(cut.entries()[p]); });
+                                    ParameterIndex p, std::vector<float> memory) {
+  return gather_slices(cut, parameters, p, std::move(memory), [&](std::vector<float> reused) {
+    return parameters.canonical(cut.entries()[p], std::move(reused));
+  });
 }
 
 std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
-                                  const float* own) {
+                                  const float* own, std::vector<float> memory) {
   const ParameterCut::Piece* piece = cut.own_piece(p);
   const device::HostView mine(parameters.device(), own, own ? cut.updates(p).size() : 0);
   std::span<const float> values_here = mine.values();
   std::vector<float> collected;
   if (piece && piece->owned())
     values_here = collected = collect_owned(cut, *piece, cut.updates(p), mine.values());
-  return gather_slices(cut, parameters, p, [&] {
-    std::vector<float> values(static_cast<size_t>(piece->slice.shape().size()));
+  return gather_slices(cut, parameters, p, std::move(memory), [&](std::vector<float> values) {
+    values.resize(static_cast<size_t>(piece->slice.shape().size()));
     parameters.to_canonical(cut.entries()[p], values_here.data(), values.data());
     return values;
   });

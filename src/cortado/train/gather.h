@@ -13,14 +13,15 @@ namespace cortado {
 
 // What the ranks of a job do together around files. All of them call these, in the same order.
 
-// The whole parameter `p` in canonical order, at rank 0; empty elsewhere. Each slice is sent once.
+// The whole parameter `p` in canonical order, at rank 0; empty elsewhere. Each slice is sent once. `memory`:
+// of an array that is done with, to be used again.
 std::vector<float> gather_parameter(const ParameterCut& cut, const ParameterStore& parameters,
-                                    ParameterIndex p);
+                                    ParameterIndex p, std::vector<float> memory = {});
 
 // The same of an array that lies as the elements that each rank updates (solver history), in memory of the
 // parameters' device; `own` may be null where that is none.
 std::vector<float> gather_history(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
-                                  const float* own);
+                                  const float* own, std::vector<float> memory = {});
 // Its inverse, without communication: takes this rank's elements out of the whole.
 void take_history(const ParameterCut& cut, const ParameterStore& parameters, ParameterIndex p,
                   std::span<const float> whole, float* own);

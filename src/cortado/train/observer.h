@@ -46,7 +46,9 @@ class TrainingObserver {
   virtual void iteration(const IterationReport&) {}
   virtual void test_begins(int64_t /*iteration*/, int /*net*/) {}
   virtual void test(const TestReport&) {}
-  // Called at the first rank alone, once the files are complete.
+  // Called at the first rank alone, by the thread that wrote the files, as soon as they are complete.
+  virtual void snapshot_complete(const std::string& /*path*/) {}
+  // Called after it by the training's own thread, before the next iteration.
   virtual void snapshot(int64_t /*iteration*/, const std::string& /*path*/) {}
 };
 

@@ -8,7 +8,9 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
+#include "cortado/device/host_view.h"
 #include "cortado/kernels/arrays.h"
+#include "cortado/kernels/gpu/passes.h"
 #include "cortado/kernels/update.h"
 
 namespace cortado {
@@ -74,6 +76,8 @@ void Optimizer::allocate() {
   const int tensors = history_tensors(options_);
   Bytes total;
   for (const Slot& slot : slots_) total.count += tensors * slot.bytes();
+  const Bytes flags = bytes_of(std::ssize(slots_), ElementType::f32);
+  if (parameters_.device().runs_gpu_work()) total += flags;
   memory_ = device::Memory(total, parameters_.device());
   int64_t offset = 0;
   for (Slot& slot : slots_) {
@@ -82,6 +86,21 @@ void Optimizer::allocate() {
     if (options_.iter_size > 1) slot.sum = memory_.floats(offset + rounds() * slot.bytes());
     offset += tensors * slot.bytes();
   }
+  if (!parameters_.device().runs_gpu_work()) return;
+  met_ = memory_.floats(offset);
+  last_.resize(slots_.size());
+  require_gpu_can();
+}
+
+// Throws UserError for a solver that needs, on the host, what a GPU's memory has.
+void Optimizer::require_gpu_can() const {
+  if (parameters_.device().runs_host_functions()) return;
+  if (options_.clip_gradients >= 0)
+    throw UserError(fmt::format(
+        "{}: clip_gradients is not there on a GPU: it needs the norm of all gradients; set it to -1",
+        options_.file));
+  if (options_.update.solver == UpdateOptions::Solver::lars)
+    throw UserError(fmt::format("{}: the LARS solver is not there on a GPU; choose another", options_.file));
 }
 
 int Optimizer::rounds() const { return history_count(options_.update.solver); }
@@ -98,13 +117,17 @@ const float* Optimizer::gradient_of(const Slot& slot) const {
 
 void Optimizer::gradient(EntryIndex index, const Batch& batch) {
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[index])];
+  if (met_) last_[static_cast<size_t>(slot_of_entry_[index])] = batch;
   parameters_.device().queue().launch([this, &slot, batch] { take_gradient(slot, batch); });
 }
 
 void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
   const float* gradient = reached(entry_of(slot).gradient + slot.updates.begin);
   float* const sum = reached(slot.sum);
-  if (sum && batch.number == 0) {
+  if (sum && met_) {
+    const float* const both[] = {sum, gradient};  // of a first batch the gradient alone
+    gpu::sum(stream(), sum, std::span(both).subspan(batch.number == 0 ? 1 : 0), slot.updates.size());
+  } else if (sum && batch.number == 0) {
     arrays::copy(sum, gradient, slot.updates.size());
   } else if (sum) {
     arrays::add(sum, sum, gradient, slot.updates.size());
@@ -168,11 +191,31 @@ void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_sca
     const double* sums = &squares_[static_cast<size_t>(slot.squares)];
     step.squares = SquareSums{sums[0], sums[1]};
   }
-  if (!update_parameter(options_.update, arguments, step)) note_non_finite(slot, batch);
+  // The rates of LARS are sums that the host knows.
+  const bool on_gpu = met_ && options_.update.solver != UpdateOptions::Solver::lars;
+  if (on_gpu)
+    gpu::update_parameter(stream(), options_.update, arguments, step,
+                          reached(met_ + (&slot - slots_.data())));
+  else if (!update_parameter(options_.update, arguments, step))
+    note_non_finite(slot, batch, arrays::first_non_finite(gradient_of(slot), slot.updates.size()) >= 0);
 }
 
-void Optimizer::note_non_finite(const Slot& slot, const Batch& batch) {
-  const bool gradient = arrays::first_non_finite(gradient_of(slot), slot.updates.size()) >= 0;
+const Optimizer::NonFinite& Optimizer::non_finite() {
+  if (!met_ || slots_.empty()) return non_finite_;
+  device::DeviceRuntime& device = parameters_.device();
+  const device::HostView met(device, met_, std::ssize(slots_));
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    if (met.values()[s] == 0) continue;
+    const Slot& slot = slots_[s];
+    float* const own = slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin;
+    const device::HostView gradient(device, own, slot.updates.size());
+    note_non_finite(slot, last_[s],
+                    arrays::first_non_finite(gradient.values().data(), slot.updates.size()) >= 0);
+  }
+  return non_finite_;
+}
+
+void Optimizer::note_non_finite(const Slot& slot, const Batch& batch, bool gradient) {
   const NonFinite& known = non_finite_;
   const bool nearer_the_loss = gradient && (!known.gradient || slot.entry > known.entry);
   if (known.entry && (known.iteration < batch.iteration || !nearer_the_loss)) return;

@@ -36,6 +36,9 @@ class Optimizer {
   // may be late: after end().
   bool defers_updates() const { return options_.clip_gradients >= 0 || sums_norms_; }
 
+  // True when norms are sums over ranks, in an order that depends on how many there are.
+  bool sums_over_ranks() const { return sum_over_ranks_ != nullptr; }
+
   // The parameter whose update was the first to meet what is not finite: of all whose gradient is not, the
   // last in the net's order, where the backward pass begins; else the first whose weights or history are not.
   struct NonFinite {
@@ -43,7 +46,7 @@ class Optimizer {
     bool gradient = false;   // it is in the gradient
     int64_t iteration = -1;  // of the gradient
   };
-  const NonFinite& non_finite() const { return non_finite_; }
+  const NonFinite& non_finite();
 
   // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
   // (not trained, or not held).
@@ -65,13 +68,15 @@ class Optimizer {
   const ParameterStore::Entry& entry_of(const Slot& slot) const;
   void make_slots();
   void allocate();
+  void require_gpu_can() const;
+  void* stream() const { return parameters_.device().queue().stream(); }
   template <typename T>
   T* reached(T* memory) const {  // by what is launched
     return parameters_.device().for_kernels(memory);
   }
   const float* gradient_of(const Slot& slot) const;
   void update(const Slot& slot, const Batch& batch, double gradient_scale);
-  void note_non_finite(const Slot& slot, const Batch& batch);
+  void note_non_finite(const Slot& slot, const Batch& batch, bool in_gradient);
   void take_gradient(const Slot& slot, const Batch& batch);
   void square_own();
   void sum_squares();
@@ -84,6 +89,9 @@ class Optimizer {
   IndexedVector<EntryIndex, int> slot_of_entry_;  // -1: not trained here
   device::Memory memory_;
   NonFinite non_finite_;
+  // Of a GPU: per slot, whether an update met what is not finite (in `memory_`), and the last update's batch.
+  float* met_ = nullptr;
+  std::vector<Batch> last_;
   bool sums_norms_ = false;      // LARS needs sums over the ranks
   std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed
   std::unique_ptr<Transmission> sum_over_ranks_;  // of squares_; null when all is whole everywhere

@@ -55,6 +55,7 @@ SafetensorsFile tensors_of(const Network& network, const Snapshot& snapshot) {
                        {"seed", snapshot.seed},
                        {"positions", snapshot.positions},
                        {"net", network.name()}};
+  if (snapshot.reproducible) state["reproducible"] = true;
   file.metadata = {{metadata_key, state.dump()}, {"format", "pt"}};
   auto add = [&](const std::string& name, const Blob& blob) {
     if (!blob.values.empty()) file.tensors.push_back({name, blob.shape, blob.values});
@@ -149,6 +150,7 @@ Snapshot read_cortado(const std::string& path, const Network& network, const std
     snapshot.solver = state.at("solver").get<std::string>();
     snapshot.seed = state.at("seed").get<uint64_t>();
     snapshot.positions = state.at("positions").get<std::map<std::string, int64_t>>();
+    snapshot.reproducible = state.value("reproducible", false);
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("{}: its training state is not sound: {}", path, error.what()));
   }

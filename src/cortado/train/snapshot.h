@@ -19,6 +19,7 @@ struct Snapshot {
   int learning_rate_step = 0;  // Caffe's current_step
   std::string solver = "SGD";
   uint64_t seed = 1;
+  bool reproducible = false;                 // trained so up to here; Caffe's files do not say it
   bool has_positions = false;                // false: Caffe's files, which do not keep them
   std::map<std::string, int64_t> positions;  // "train/data", "test0/data": next sample of each reader
   IndexedVector<ParameterIndex, Blob> parameters;

@@ -50,9 +50,12 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
   return times;
 }
 
-TimedRun time_iterations(Executor& executor, Optimizer& optimizer, Communicator& job, int count, bool slices,
-                         const IterationObserver& each) {
+TimedRun time_iterations(Executor& executor, ParameterStore& parameters, Communicator& job, int count,
+                         bool slices, const IterationObserver& each) {
   TimedRun run;
+  SolverOptions solver;
+  solver.update.momentum = 0.9;
+  Optimizer optimizer(solver, parameters, parameter_cut_of(executor, &job));
   const double peak = measure_peak();
   const Traffic before = job.traffic();
   const auto stride = static_cast<size_t>((count + most_kept - 1) / most_kept);
@@ -75,6 +78,20 @@ TimedRun time_iterations(Executor& executor, Optimizer& optimizer, Communicator&
   run.drawn = drawn_of(run.times, drawn);
   run.slices = slices_of_job(executor, kept[drawn / stride], job);
   return run;
+}
+
+std::string memory_text(const TimedRun& run) {
+  return fmt::format("{:.1f} MiB resident at most{}",
+                     static_cast<double>(std::ranges::max(run.memory).count) / (1 << 20),
+                     run.memory.size() > 1 ? ", of the rank that needs most" : "");
+}
+
+nlohmann::ordered_json run_json(const TimedRun& run) {
+  nlohmann::ordered_json json = times_json(run.report);
+  json["threads"] = compute_threads();
+  json["peak_memory_bytes"] = std::ranges::max(run.memory).count;
+  for (Bytes memory : run.memory) json["peak_memory_bytes_of_ranks"].push_back(memory.count);
+  return json;
 }
 
 }  // namespace cortado

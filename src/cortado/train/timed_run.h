@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "cortado/comm/communicator.h"
@@ -28,8 +30,13 @@ struct TimedRun {
   RunReport::Drawn drawn;  // which iteration they are of
 };
 
-// Runs that many iterations. `slices`: whether they are wanted. All ranks call it.
-TimedRun time_iterations(Executor& executor, Optimizer& optimizer, Communicator& job, int count, bool slices,
-                         const IterationObserver& each = nullptr);
+// Runs that many iterations, with updates by plain momentum, as most nets are trained. `slices`: whether they
+// are wanted. All ranks call it.
+TimedRun time_iterations(Executor& executor, ParameterStore& parameters, Communicator& job, int count,
+                         bool slices, const IterationObserver& each = nullptr);
+
+std::string memory_text(const TimedRun& run);  // "12.3 MiB resident at most"
+// The times (times_json()), this rank's threads, and the memory of all ranks.
+nlohmann::ordered_json run_json(const TimedRun& run);
 
 }  // namespace cortado

@@ -46,7 +46,10 @@ void add_values(std::vector<OutputValue>& sums, const std::vector<OutputValue>& 
 }  // namespace
 
 Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& options)
-    : solver_(std::move(solver)), notice_(options.notice), communicator_(options.communicator) {
+    : solver_(std::move(solver)),
+      notice_(options.notice),
+      communicator_(options.communicator),
+      parameters_(options.device ? *options.device : device::host()) {
   at_first_rank(communicator_, [&] {
     check_folder_of(solver_.file + ": snapshot_prefix", solver_.snapshot_prefix);
     return std::string();
@@ -79,6 +82,11 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
                                 resolve_beside(beside, network, strategies, ranks), strategy_.schedule);
   }
   optimizer_ = std::make_unique<Optimizer>(solver_, parameters_, parameter_cut());
+  if (reproducible() && optimizer_->sums_over_ranks())
+    throw UserError(
+        fmt::format("{}: reproducible: clip_gradients and LARS need norms of parameters that ranks hold in "
+                    "slices, and would sum them in another order than one rank; cut samples alone",
+                    solver_.file));
 }
 
 ParameterCut Trainer::parameter_cut() const {
@@ -119,7 +127,7 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, c
 
 Trainer::Wishes Trainer::wishes(StopFlags& flags) const {
   const Wishes own{flags.stop, flags.snapshot.exchange(false),
-                   !results_finite_ || optimizer_->non_finite().entry};
+                   !results_finite_ || optimizer_->non_finite().entry || writer_.has_failed()};
   if (!communicator_ || communicator_->size() == 1) return own;
   constexpr double many = 1 << 20;  // more than there are ranks
   const double all =
@@ -135,7 +143,17 @@ PassedOver Trainer::load_weights(const std::string& path) {
   return cortado::load_weights(path, *train_executor_, parameters_);
 }
 
+// Observers, who hear of a snapshot by the thread that writes it, may end after this.
 bool Trainer::step(int64_t iterations, StopFlags& flags) {
+  try {
+    return train(iterations, flags);
+  } catch (...) {
+    writer_.wait();
+    throw;
+  }
+}
+
+bool Trainer::train(int64_t iterations, StopFlags& flags) {
   if (solver_.snapshot > 0) expect_snapshots();
   Wishes wished;
   const int64_t end = iteration_ + iterations;
@@ -146,20 +164,28 @@ bool Trainer::step(int64_t iterations, StopFlags& flags) {
     if (wished.stop) break;
     const IterationReport report = train_iteration();
     const Wishes later = wishes(flags);
-    if (later.refuse) refuse_values();
+    if (later.refuse) {
+      end_writing();  // or it is that what failed
+      refuse_values();
+    }
     notify_observers([&](TrainingObserver& o) { o.iteration(report); });
     ++iteration_;
+    if (writer_.is_done() && !writer_.has_failed()) announce_snapshot();
     wished = {later.stop, wished.snapshot || later.snapshot};
     if (wished.snapshot || due(solver_.snapshot)) save();
   }
   settle();
+  end_writing();
   return !wished.stop;
 }
 
 bool Trainer::run(StopFlags& flags) {
   if (solver_.snapshot_after_train) expect_snapshots();
   const bool ended = step(solver_.max_iterations - iteration_, flags);
-  if ((!ended || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) save();
+  if ((!ended || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) {
+    save();
+    end_writing();
+  }
   if (!ended) return false;
   if (due(solver_.display)) closing_look();
   if (due(solver_.test_interval)) test_all(flags);

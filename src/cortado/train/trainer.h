@@ -13,6 +13,7 @@
 #include "cortado/train/optimizer.h"
 #include "cortado/train/prefix_lock.h"
 #include "cortado/train/snapshot.h"
+#include "cortado/train/snapshot_writer.h"
 #include "cortado/train/solver_nets.h"
 #include "cortado/train/solver_options.h"
 #include "cortado/train/stop_flags.h"
@@ -29,8 +30,9 @@ class Trainer {
   struct Options {
     std::string kernels;
     int reader_threads = 1;
-    std::string strategy = "single";       // how layers are cut over the ranks; its name in errors
-    Communicator* communicator = nullptr;  // must outlive the trainer; null: one rank
+    std::string strategy = "single";          // how layers are cut over the ranks; its name in errors
+    Communicator* communicator = nullptr;     // must outlive the trainer; null: one rank
+    device::DeviceRuntime* device = nullptr;  // of this rank; the same; null: the host
     // What that name stands for; null: what load_strategy() knows.
     std::function<Strategy(const Network&)> find_strategy{};
     // Says which kernels run a network that is compiled so; null: `kernels`.
@@ -47,16 +49,18 @@ class Trainer {
   void watch(TrainingObserver& observer) { observers_.push_back(&observer); }
 
   PassedOver load_weights(const std::string& path);
-  // Goes on from a snapshot; where it is damaged, from an earlier one (read_sound_snapshot).
+  // Goes on from a snapshot; where it is damaged, from an earlier one (read_sound_snapshot), with a notice at
+  // rank 0. Where none is sound, throws DamagedFile or, if it `may_begin_again`, leaves the training as it
+  // is, with a notice and no path.
   struct Restored {
     std::string path, fault;
   };
-  Restored restore(const std::string& snapshot);
+  Restored restore(const std::string& snapshot, bool may_begin_again = false);
 
   // Trains so many iterations, whatever max_iter is, or until `flags` ask to stop: false. Tests and snapshots
   // on the way are those of the solver file. Throws UserError, on all ranks, in the iteration in which
   // something is infinite or not a number for the first time: a sample, an output, a gradient, a weight;
-  // naming the layer.
+  // naming the layer. Snapshots are written while the training goes on; all are complete when it returns.
   bool step(int64_t iterations, StopFlags& flags);
   // Trains from the iteration at hand to max_iter in the same way, with the last test and snapshot. A
   // snapshot is written where `flags` ask to stop, too.
@@ -77,6 +81,8 @@ class Trainer {
   std::vector<float> parameter(ParameterIndex index) const;
   void set_parameter(ParameterIndex index, std::span<const float> whole);
   const Executor& executor() const { return *train_executor_; }
+  // Whether its bits are those of any number of ranks and threads.
+  bool reproducible() const { return train_executor_->program().placement->reproducible; }
   // The training net, or a test net, to be run part by part between the calls of this trainer.
   OpenNet& open_net() { return *train_open_.net; }
   OpenNet& open_test_net(size_t net) { return *tests_.at(net).open.net; }
@@ -103,7 +109,7 @@ class Trainer {
   // What is asked for at any rank.
   struct Wishes {
     bool stop = false, snapshot = false;
-    bool refuse = false;  // of a rank that has met what is not finite
+    bool refuse = false;  // of a rank that has met what is not finite, or could not write a snapshot
   };
   Wishes wishes(StopFlags& flags) const;
   // Makes the executor of the training net or of a test net; from then on the net's readers read only this
@@ -115,12 +121,16 @@ class Trainer {
   std::vector<TestReport> test_all(StopFlags& flags);
   std::optional<TestReport> test(size_t net, StopFlags& flags);
   void closing_look();
+  bool train(int64_t iterations, StopFlags& flags);
   void save();
-  std::string write(const std::string& prefix, const std::function<void()>& lock);
+  void announce_snapshot();
+  void end_writing();
   void lock_prefix();
   void expect_snapshots();
-  Snapshot snapshot() const;  // all ranks call it; whole at rank 0
+  void copy_state(Snapshot& to) const;  // all ranks call it; whole at rank 0
   std::map<std::string, int64_t> reader_positions() const;
+  void notify_user(const std::string& text) const;
+  void take(const Snapshot& snapshot);
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
   double run_batch(const Optimizer::Batch& batch);
@@ -150,6 +160,8 @@ class Trainer {
   std::string started_from_;          // a snapshot; empty: none
   std::string last_snapshot_;         // of this run
   int64_t last_snapshot_iteration_ = -1;
+  Snapshot written_;       // what is being written; its memory is used again for the next one
+  SnapshotWriter writer_;  // of rank 0; ends before what it reads
 };
 
 }  // namespace cortado

@@ -41,6 +41,7 @@ void Trainer::settle() {
 // All ranks call it. The job may go on without this training, so none of its messages may be left under way.
 void Trainer::refuse(int64_t iteration, const std::string& what) {
   train_executor_->settle();
+  end_writing();
   std::string kept = "no snapshot was made yet";
   if (!started_from_.empty()) kept = "no snapshot was made since the training went on from " + started_from_;
   if (!last_snapshot_.empty()) kept = "the last snapshot is " + last_snapshot_;

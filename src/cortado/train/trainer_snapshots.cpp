@@ -3,9 +3,11 @@
 
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
 #include "cortado/kernels/update.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/learning_rate.h"
+#include "cortado/train/snapshot_names.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
@@ -19,28 +21,30 @@ void Trainer::expect_snapshots() {
   expects_snapshots_ = true;
 }
 
-Snapshot Trainer::snapshot() const {
-  Snapshot snapshot{.iteration = iteration_,
-                    .learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_),
-                    .solver = solver_name(solver_.update.solver),
-                    .seed = solver_.seed,
-                    .has_positions = true,
-                    .positions = reader_positions()};
-  snapshot.history.resize(static_cast<size_t>(optimizer_->rounds()));
+void Trainer::copy_state(Snapshot& to) const {
+  to.iteration = iteration_;
+  to.learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_);
+  to.solver = solver_name(solver_.update.solver);
+  to.seed = solver_.seed;
+  to.reproducible = reproducible();
+  to.has_positions = true;
+  to.positions = reader_positions();
   const ParameterCut& cut = optimizer_->cut();
+  const size_t count = cut.entries().size();
+  to.parameters.resize(count);
+  to.history.resize(static_cast<size_t>(optimizer_->rounds()));
+  for (auto& round : to.history) round.resize(count);
   for (ParameterIndex p : indices(cut.entries())) {
     const auto& entry = parameters_.entries()[cut.entries()[p]];
-    snapshot.parameters.push_back({entry.spec.shape, gather_parameter(cut, parameters_, p)});
+    Blob& weights = to.parameters[p];
+    weights = {entry.spec.shape, gather_parameter(cut, parameters_, p, std::move(weights.values))};
     for (int round = 0; round < optimizer_->rounds(); ++round) {
-      Blob blob;
-      if (entry.wants_gradient) {
-        const float* own = optimizer_->history(cut.entries()[p], round);
-        blob = {entry.spec.shape, gather_history(cut, parameters_, p, own)};
-      }
-      snapshot.history[static_cast<size_t>(round)].push_back(std::move(blob));
+      if (!entry.wants_gradient) continue;
+      Blob& history = to.history[static_cast<size_t>(round)][p];
+      const float* own = optimizer_->history(cut.entries()[p], round);
+      history = {entry.spec.shape, gather_history(cut, parameters_, p, own, std::move(history.values))};
     }
   }
-  return snapshot;
 }
 
 std::map<std::string, int64_t> Trainer::reader_positions() const {
@@ -59,29 +63,54 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
   return positions;
 }
 
+// Waits for the snapshot before, takes a copy of the state, and goes on while that is written.
 void Trainer::save() {
-  // A snapshot may be asked for where none was to be expected.
-  last_snapshot_ = write(solver_.snapshot_prefix, [&] { lock_prefix(); });
+  end_writing();
+  settle();
+  copy_state(written_);
+  at_first_rank(communicator_, [&] {
+    lock_prefix();  // a snapshot may be asked for where none was to be expected
+    writer_.begin([this] {
+      std::string path =
+          write_snapshot(solver_.snapshot_prefix, solver_.snapshot_format, train_->loaded(), written_);
+      notify_observers([&](TrainingObserver& o) { o.snapshot_complete(path); });
+      return path;
+    });
+    return std::string();
+  });
   last_snapshot_iteration_ = iteration_;
 }
 
-std::string Trainer::save_snapshot(const std::string& prefix) {
-  std::unique_ptr<PrefixLock> lock;
-  return write(prefix, [&] {
-    check_folder_of("snapshot " + prefix, prefix);
-    if (prefix == solver_.snapshot_prefix) return lock_prefix();
-    lock = std::make_unique<PrefixLock>(prefix, notice_);
+// Throws what writing threw.
+void Trainer::announce_snapshot() {
+  last_snapshot_ = writer_.finish();
+  const std::optional<SnapshotName> name = parse_snapshot_name(last_snapshot_);
+  ensure(name.has_value(), "a snapshot is named by its iteration");
+  notify_observers([&](TrainingObserver& o) { o.snapshot(name->iteration, last_snapshot_); });
+}
+
+// Waits for the snapshot that is being written, if there is one, and throws what writing it threw. All ranks
+// call it; they know the last snapshot from then on.
+void Trainer::end_writing() {
+  last_snapshot_ = at_first_rank(communicator_, [&] {
+    if (writer_.has_one()) announce_snapshot();
+    return last_snapshot_;
   });
 }
 
-std::string Trainer::write(const std::string& prefix, const std::function<void()>& lock) {
+std::string Trainer::save_snapshot(const std::string& prefix) {
   settle();
-  Snapshot whole = snapshot();
+  Snapshot whole;
+  copy_state(whole);
   return at_first_rank(communicator_, [&] {
-    lock();
+    check_folder_of("snapshot " + prefix, prefix);
+    std::unique_ptr<PrefixLock> lock;
+    if (prefix == solver_.snapshot_prefix)
+      lock_prefix();
+    else
+      lock = std::make_unique<PrefixLock>(prefix, notice_);
     std::string path = write_snapshot(prefix, solver_.snapshot_format, train_->loaded(), whole);
-    notify_observers(
-        [&](TrainingObserver& o) { o.snapshot(iteration_, path); });  // before any rank can be lost again
+    notify_observers([&](TrainingObserver& o) { o.snapshot(iteration_, path); });
     return path;
   });
 }
@@ -90,15 +119,41 @@ void Trainer::lock_prefix() {
   if (!lock_) lock_ = std::make_unique<PrefixLock>(solver_.snapshot_prefix, notice_);
 }
 
-Trainer::Restored Trainer::restore(const std::string& asked_for) {
-  const auto [snapshot, path, fault] = read_sound_snapshot(
-      asked_for, train_->network(), solver_name(solver_.update.solver), optimizer_->rounds());
+// At the first rank alone.
+void Trainer::notify_user(const std::string& text) const {
+  if (notice_ && (!communicator_ || communicator_->rank() == 0)) notice_(text);
+}
+
+Trainer::Restored Trainer::restore(const std::string& asked_for, bool may_begin_again) {
+  FoundSnapshot found;
+  try {
+    found = read_sound_snapshot(asked_for, train_->network(), solver_name(solver_.update.solver),
+                                optimizer_->rounds());
+  } catch (const DamagedFile& error) {
+    if (!may_begin_again) throw;
+    notify_user(fmt::format("warning: {}; beginning again", error.what()));
+    return {"", error.what()};
+  }
+  const auto& [snapshot, path, fault] = found;
+  if (!fault.empty())
+    notify_user(fmt::format("warning: {}; going on from {}, the newest sound one before it",
+                            fault.substr(0, fault.find(';')), path));
   if (snapshot.has_positions && snapshot.seed != solver_.seed) {
     throw UserError(fmt::format("{}: was made with random_seed {}, the solver says {}; set random_seed to {}",
                                 path, snapshot.seed, solver_.seed, snapshot.seed));
   }
-  iteration_ = last_snapshot_iteration_ = snapshot.iteration;
+  if (notice_ && snapshot.has_positions && snapshot.reproducible != reproducible())
+    notice_(
+        fmt::format("{}: was {}trained reproducibly, this training {}: from here on the weights are of "
+                    "no other run",
+                    path, snapshot.reproducible ? "" : "not ", reproducible() ? "is" : "is not"));
   started_from_ = path;
+  take(snapshot);
+  return {path, fault};
+}
+
+void Trainer::take(const Snapshot& snapshot) {
+  iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   const ParameterCut& cut = optimizer_->cut();
   for (ParameterIndex p : indices(snapshot.parameters)) {
     const EntryIndex entry = cut.entries()[p];
@@ -120,7 +175,6 @@ Trainer::Restored Trainer::restore(const std::string& asked_for) {
   train_->seek(positions_of("train/"), iteration_ * solver_.iter_size);
   for (size_t net = 0; net < tests_.size(); ++net)
     tests_[net].data->seek(positions_of(fmt::format("test{}/", net)), 0);
-  return {path, fault};
 }
 
 }  // namespace cortado

@@ -57,14 +57,14 @@ bool has_snapshots(const std::string& folder) {
   });
 }
 
-void check_taken(const std::string& folder, const std::string& snapshot) {
+void check_taken(const std::string& folder, const std::string& snapshot, bool again) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) refuse(folder, "is there and is no folder; give another name");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, "cannot be written; give another name");
   if (fs::is_empty(folder, error)) return;
   if (read_runs(folder).is_null())
     refuse(folder, "is a folder that `cortado train` did not make; give another name");
-  if (has_snapshots(folder) && !lies_in(snapshot, folder))
+  if (!again && has_snapshots(folder) && !lies_in(snapshot, folder))
     refuse(folder,
            "has another training; go on from one of its snapshots with --snapshot, or give another name");
 }
@@ -77,13 +77,14 @@ std::string prefix_in(const std::string& folder, const std::string& snapshot_pre
   return (fs::path(folder) / fs::path(snapshot_prefix).filename()).string();
 }
 
-TrainingFolder::TrainingFolder(const std::string& folder, const std::string& snapshot) : folder_(folder) {
+TrainingFolder::TrainingFolder(const std::string& folder, const std::string& snapshot, bool again)
+    : folder_(folder) {
   std::error_code error;
   const fs::path path(folder);
   check_folder_of("--output", (path.has_filename() ? path : path.parent_path()).string());
   made_ = fs::create_directory(folder, error);
   if (!made_ && !fs::exists(folder)) refuse(folder, "the folder cannot be made: " + error.message());
-  if (!made_) check_taken(folder, snapshot);
+  if (!made_) check_taken(folder, snapshot, again);
 }
 
 TrainingFolder::~TrainingFolder() {

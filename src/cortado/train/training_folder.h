@@ -37,8 +37,9 @@ class TrainingFolder : public TrainingObserver {
  public:
   // Makes the folder, or takes one that is empty or of a training that has no snapshot yet. Where the
   // training goes on from a `snapshot` that lies in it, takes it with what the training has written so far.
-  // Throws UserError that names --output and the folder: something else is there.
-  TrainingFolder(const std::string& folder, const std::string& snapshot);
+  // Throws UserError that names --output and the folder: something else is there. `again`: by a job that is
+  // started again, what is there is its own.
+  TrainingFolder(const std::string& folder, const std::string& snapshot, bool again = false);
   ~TrainingFolder();  // where begin() was not called, a folder that it made goes
   TrainingFolder(const TrainingFolder&) = delete;
   TrainingFolder& operator=(const TrainingFolder&) = delete;

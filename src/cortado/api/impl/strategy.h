@@ -3,9 +3,12 @@
 #include <optional>
 
 #include "cortado/api/strategy.h"
+#include "cortado/parallel/schedule_changes.h"
 #include "cortado/parallel/strategy.h"
 
 namespace cortado::api {
+
+ScheduleChanges changes_of(const Schedule& said);
 
 struct Strategy::Impl {
   std::string name;                         // as it was given; empty: none was

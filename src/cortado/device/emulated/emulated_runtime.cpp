@@ -32,7 +32,7 @@ std::byte* reserve(size_t size) {
 // second has the memory, and launched functions alone know of it.
 class EmulatedRuntime : public DeviceRuntime {
  public:
-  EmulatedRuntime() : DeviceRuntime(false), addresses_(reserve(2 * range_size)) {
+  EmulatedRuntime() : DeviceRuntime(false, Launches::either), addresses_(reserve(2 * range_size)) {
     const auto begin = reinterpret_cast<uintptr_t>(addresses_);
     shift_for_kernels(begin, begin + range_size, range_size);
     queue_ = make_queue();

@@ -42,7 +42,7 @@ class HostQueue : public Queue {
 
 class HostRuntime : public DeviceRuntime {
  public:
-  HostRuntime() : DeviceRuntime(true) {}
+  HostRuntime() : DeviceRuntime(true, Launches::host_functions) {}
   Queue& queue() override { return queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }

@@ -77,6 +77,7 @@ class BatchNormKernel : public Kernel {
   void set_affine(const Arguments& arguments, const Coefficients& per_channel) const;
   const double* moments(const Arguments& arguments) const;
   void measure(const Arguments& arguments, const Coefficients& per_channel) const;
+  void update_running(const Arguments& arguments, int64_t c, double batch_mean, double batch_variance) const;
   void recall(const Arguments& arguments, const Coefficients& per_channel) const;
   void reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const;
   template <bool relu>
@@ -167,20 +168,28 @@ void BatchNormKernel<E>::measure(const Arguments& arguments, const Coefficients&
   const E* x = elements<E>(arguments.inputs[0]);
   const double* sums = summed_ ? arguments.sums : moments(arguments);
   const double count = static_cast<double>(count_);
-  const double unbiased = count_ > 1 ? count / (count - 1) : 1;
-  const double kept = chain_.options.moving_average_fraction;
-  float *mean = arguments.parameters[0], *variance = arguments.parameters[1],
-        *factor = arguments.parameters[2];
-  *factor = static_cast<float>(kept * *factor + 1);
   for (int64_t c = 0; c < channels; ++c) {
     double offset = sums[c] / count;
     double batch_mean = (summed_ ? 0 : load<float>(x + c)) + offset;
     double batch_variance = std::max(sums[channels + c] / count - offset * offset, 0.0);
     per_channel.mean[c] = static_cast<float>(batch_mean);
     per_channel.inverse[c] = inverse_deviation(batch_variance);
-    mean[c] = static_cast<float>(kept * mean[c] + batch_mean);
-    variance[c] = static_cast<float>(kept * variance[c] + unbiased * batch_variance);
+    if (!arguments.again) update_running(arguments, c, batch_mean, batch_variance);
   }
+  if (arguments.again) return;
+  float& factor = *arguments.parameters[2];
+  factor = static_cast<float>(chain_.options.moving_average_fraction * factor + 1);
+}
+
+template <typename E>
+void BatchNormKernel<E>::update_running(const Arguments& arguments, int64_t c, double batch_mean,
+                                        double batch_variance) const {
+  const double count = static_cast<double>(count_);
+  const double unbiased = count_ > 1 ? count / (count - 1) : 1;
+  const double kept = chain_.options.moving_average_fraction;
+  float &mean = arguments.parameters[0][c], &variance = arguments.parameters[1][c];
+  mean = static_cast<float>(kept * mean + batch_mean);
+  variance = static_cast<float>(kept * variance + unbiased * batch_variance);
 }
 
 // Mean and deviation from the running statistics.

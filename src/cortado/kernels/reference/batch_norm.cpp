@@ -57,7 +57,7 @@ class BatchNormReference : public KernelOf<T> {
     for_each_index(place_.box(), [&](const Index& index) {
       a.outputs[0][place_(index)] = normalized(a.inputs[0], index, statistics);
     });
-    if (!global_) update_running(a, statistics);
+    if (!global_ && !a.again) update_running(a, statistics);
   }
 
   void backward(const ArgumentsOf<T>& a) override {

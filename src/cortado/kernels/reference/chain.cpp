@@ -102,8 +102,11 @@ class ChainReference : public KernelOf<T> {
     Stage& stage = stages_[i];
     const ChainLink& link = stage.link;
     bool first = i == 0, last = i + 1 == stages_.size(), backward = !a.output_gradients.empty();
-    ArgumentsOf<T> result{
-        .saved = stage.saved.data(), .scratch = stage.scratch.data(), .sums = a.sums, .random = a.random};
+    ArgumentsOf<T> result{.saved = stage.saved.data(),
+                          .scratch = stage.scratch.data(),
+                          .sums = a.sums,
+                          .random = a.random,
+                          .again = a.again};
     if (first) {
       result.inputs = a.inputs;
     } else {

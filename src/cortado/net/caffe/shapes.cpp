@@ -4,6 +4,7 @@
 #include "cortado/layers/concat.h"
 #include "cortado/layers/crop.h"
 #include "cortado/layers/eltwise.h"
+#include "cortado/layers/filter.h"
 #include "cortado/layers/flatten.h"
 #include "cortado/layers/hdf5_output.h"
 #include "cortado/layers/permute.h"
@@ -119,6 +120,11 @@ LayerPtr permute(const caffe::LayerParameter& layer) {
 
 LayerPtr batch_reindex(const caffe::LayerParameter&) { return std::make_shared<BatchReindex>(); }
 
+LayerPtr filter_samples(const caffe::LayerParameter& layer) {
+  const int samples = to_int("filter_param.samples", layer.filter_param().samples());
+  return std::make_shared<Filter>(FilterOptions{.samples = samples});
+}
+
 LayerPtr silence(const caffe::LayerParameter&) { return std::make_shared<Silence>(); }
 
 LayerPtr hdf5_output(const caffe::LayerParameter& layer) {
@@ -144,7 +150,7 @@ std::span<const LayerType> shape_types() {
       {"BatchReindex", batch_reindex},
       {"Silence", silence},
       {"HDF5Output", hdf5_output},
-      {"Filter", nullptr, "the shape of its output depends on values"},
+      {"Filter", filter_samples},
       {"Python", nullptr,
        "its class computes it, which this program has not; run the net in Python, by cortado.caffe"},
   };

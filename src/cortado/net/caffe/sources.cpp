@@ -93,6 +93,42 @@ LayerPtr hdf5_data(const caffe::LayerParameter& layer) {
   return make_source(std::move(options));
 }
 
+void check_window_transform(const TransformOptions& transform) {
+  if (transform.crop_size == 0)
+    throw UserError("transform_param.crop_size must be given: the size that windows are cut out in");
+  if (transform.random_resized_crop || transform.brightness > 0 || transform.contrast > 0 ||
+      transform.saturation > 0 || transform.mixup_alpha > 0 || transform.force_gray)
+    throw UserError(
+        "WindowData takes scale, mirror, crop_size, mean_file and mean_value of transform_param; remove the "
+        "others");
+}
+
+WindowOptions windows(const caffe::WindowDataParameter& p) {
+  if (p.crop_mode() != "warp" && p.crop_mode() != "square")
+    throw UserError(fmt::format("crop_mode is '{}'; use \"warp\" or \"square\"", p.crop_mode()));
+  WindowOptions options;
+  options.foreground_threshold = p.fg_threshold();
+  options.background_threshold = p.bg_threshold();
+  options.foreground_fraction = p.fg_fraction();
+  options.context_pad = to_int("context_pad", p.context_pad());
+  options.square = p.crop_mode() == "square";
+  options.cache_images = p.cache_images();
+  return options;
+}
+
+LayerPtr window_data(const caffe::LayerParameter& layer) {
+  const caffe::WindowDataParameter& p = layer.window_data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::window_data;
+  options.source = p.source();
+  options.root_folder = p.root_folder();
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.transform = transform(layer.transform_param());
+  options.windows = windows(p);
+  check_window_transform(options.transform);
+  return make_source(std::move(options));
+}
+
 LayerPtr memory_data(const caffe::LayerParameter& layer) {
   const caffe::MemoryDataParameter& p = layer.memory_data_param();
   SourceOptions options;
@@ -148,7 +184,7 @@ std::span<const LayerType> source_types() {
       {"MemoryData", memory_data},
       {"DummyData", dummy_data},
       {"Input", input},
-      {"WindowData", nullptr, "use ImageData on cropped images"},
+      {"WindowData", window_data},
   };
   return types;
 }

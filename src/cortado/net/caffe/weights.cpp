@@ -8,6 +8,7 @@
 #include "cortado/layers/normalize.h"
 #include "cortado/layers/parameter.h"
 #include "cortado/layers/prelu.h"
+#include "cortado/layers/recurrent.h"
 #include "cortado/layers/scale.h"
 #include "cortado/net/caffe/conversions.h"
 #include "cortado/net/caffe/options.h"
@@ -108,11 +109,21 @@ LayerPtr parameter(const caffe::LayerParameter& layer) {
   return std::make_shared<Parameter>(ParameterOptions{.shape = shape(p.shape())});
 }
 
+LayerPtr recurrent(const caffe::LayerParameter& layer, RecurrentOptions::Kind kind) {
+  const caffe::RecurrentParameter& p = layer.recurrent_param();
+  RecurrentOptions options{.kind = kind};
+  options.num_output = to_positive("num_output", p.num_output());
+  options.expose_hidden = p.expose_hidden();
+  options.weight_filler = filler(p.weight_filler());
+  options.bias_filler = filler(p.bias_filler());
+  return std::make_shared<Recurrent>(options);
+}
+LayerPtr lstm(const caffe::LayerParameter& layer) { return recurrent(layer, RecurrentOptions::Kind::lstm); }
+LayerPtr rnn(const caffe::LayerParameter& layer) { return recurrent(layer, RecurrentOptions::Kind::rnn); }
+
 }  // namespace
 
 std::span<const LayerType> weight_types() {
-  static constexpr std::string_view recurrent =
-      "recurrent layers carry their state on from batch to batch, which has no place here";
   static constexpr LayerType types[] = {
       {"InnerProduct", inner_product},
       {"Embed", embed},
@@ -124,10 +135,10 @@ std::span<const LayerType> weight_types() {
       {"MVN", mvn},
       {"Parameter", parameter},
       {"Normalize", normalize},
-      {"LSTM", nullptr, recurrent},
-      {"LSTMUnit", nullptr, recurrent},
-      {"RNN", nullptr, recurrent},
-      {"Recurrent", nullptr, recurrent},
+      {"LSTM", lstm},
+      {"RNN", rnn},
+      {"LSTMUnit", nullptr, "it is a step of an LSTM layer; use LSTM"},
+      {"Recurrent", nullptr, "it is what LSTM and RNN have in common; use one of them"},
   };
   return types;
 }

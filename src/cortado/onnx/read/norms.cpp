@@ -61,6 +61,22 @@ void read_softmax(Node& node) {
   node.give(std::move(output));
 }
 
+// A layer Normalize with a factor of 1 that is not trained. Its eps, which ONNX has not, keeps zeros zero.
+void read_lp_norm(Node& node) {
+  node.check_inputs(1, 1);
+  const Value& input = node.activation(0);
+  if (const int64_t p = node.attributes.integer("p", 2); p != 2)
+    throw UserError(fmt::format("p is {}; only the norm of p 2 is read", p));
+  const int axis = axis_of(node.attributes.integer("axis", -1), input.shape.rank());
+  if (axis != 1)
+    throw UserError(fmt::format("it normalizes along axis {}; only 1, the channels, is read", axis));
+  caffe::LayerParameter layer = layer_of_type("Normalize");
+  layer.mutable_norm_param()->set_across_spatial(false);
+  layer.mutable_norm_param()->set_eps(1e-30f);
+  freeze(layer, 1);
+  node.give(node.layer(std::move(layer), input, {{{}, {1}}}));
+}
+
 }  // namespace
 
 std::span<const Operator> norm_operators() {
@@ -74,7 +90,7 @@ std::span<const Operator> norm_operators() {
       {"LayerNormalization", nullptr, "Caffe has no such layer; use BatchNormalization"},
       {"GroupNormalization", nullptr, "Caffe has no such layer; use BatchNormalization"},
       {"MeanVarianceNormalization", nullptr, "use BatchNormalization"},
-      {"LpNormalization", nullptr, "Caffe has no such layer; use LRN"},
+      {"LpNormalization", read_lp_norm},
   };
   return operators;
 }

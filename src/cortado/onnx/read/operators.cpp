@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view no_control =
     "the layers of a net do not depend on values; export the branch that is taken";
-constexpr std::string_view no_recurrence = "recurrent layers are not supported";
+constexpr std::string_view no_recurrence =
+    "recurrent operators are not read; give a net with LSTM or RNN layers as a prototxt";
 constexpr std::string_view no_integers = "quantized nets are not read; export the net with float weights";
 
 std::span<const Operator> other_operators() {

@@ -70,13 +70,36 @@ Value upsampled(Node& node, const Value& input, int64_t factor, caffe::UpsampleP
   return node.layer(std::move(layer), input);
 }
 
-// The first and last positions of both images meet.
-Value interpolated(Node& node, const Value& input, const std::vector<int64_t>& growth) {
+// An extent after resizing, by its size or its scale.
+int64_t extent_of(const Node& node, const Shape& shape, int axis) {
+  const bool scaled = node.has(2) && node.constant(2).size() > 0;
+  const Constant& numbers = node.constant(scaled ? 2 : 3);
+  if (numbers.size() != shape.rank())
+    throw UserError(fmt::format("{} must have a value for each axis", scaled ? "scales" : "sizes"));
+  if (!scaled) return node.integers(3)[static_cast<size_t>(axis)];
+  const double extent = std::floor(numbers.number(axis) * static_cast<double>(shape[axis]));
+  if (!(extent >= 1 && extent <= static_cast<double>(most_computed)))
+    throw UserError(fmt::format("it resizes axis {} by {:g}", axis, numbers.number(axis)));
+  return static_cast<int64_t>(extent);
+}
+
+// The first and last positions of both images meet. Images may shrink.
+Value interpolated(Node& node, const Value& input) {
+  if (input.shape.rank() != 4)
+    throw UserError(
+        fmt::format("its input is of shape {}; with align_corners only images of two spatial axes "
+                    "are resized",
+                    input.shape.text()));
+  Shape output;
+  for (int axis = 0; axis < 4; ++axis) output.append(extent_of(node, input.shape, axis));
+  if (output[0] != input.shape[0] || output[1] != input.shape[1])
+    throw UserError(
+        fmt::format("it resizes {} to {}; only spatial axes are resized", input.shape.text(), output.text()));
+  check_extents(output, most_computed);
+  if (output == input.shape) return input;
   caffe::LayerParameter layer = layer_of_type("Interp");
-  layer.mutable_interp_param()->set_height(
-      static_cast<int>(window_option("height", input.shape[2] * growth[0], 1)));
-  layer.mutable_interp_param()->set_width(
-      static_cast<int>(window_option("width", input.shape[3] * growth[1], 1)));
+  layer.mutable_interp_param()->set_height(static_cast<int>(window_option("height", output[2], 1)));
+  layer.mutable_interp_param()->set_width(static_cast<int>(window_option("width", output[3], 1)));
   return node.layer(std::move(layer), input);
 }
 
@@ -207,6 +230,7 @@ void read_resize(Node& node) {
   if (node.attributes.has("axes")) throw UserError("axes is given; export with a factor for each axis");
   if (node.attributes.integer("antialias", 0) != 0)
     node.notice("antialias changes nothing where images grow");
+  if (mode == "linear" && coordinates == "align_corners") return node.give(interpolated(node, input));
   const std::vector<int64_t> growth = growth_of(node, input.shape);
   check_growth(input, growth);
   if (std::ranges::all_of(growth, [](int64_t factor) { return factor == 1; })) return node.give(input);
@@ -216,8 +240,6 @@ void read_resize(Node& node) {
       }))
     return node.give(nearest(node, input, growth));
   if (mode == "linear" && half) return node.give(linear(node, input, growth));
-  if (mode == "linear" && coordinates == "align_corners" && input.shape.rank() == 4)
-    return node.give(interpolated(node, input, growth));
   throw UserError(
       fmt::format("mode {}, coordinate_transformation_mode {}, nearest_mode {}: no layer computes it; use "
                   "nearest with asymmetric and floor, or linear with half_pixel (align_corners=False)",

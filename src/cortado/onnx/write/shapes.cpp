@@ -104,6 +104,29 @@ void write_upsample(WrittenLayer& layer) {
               attribute("nearest_mode", "floor")});
 }
 
+// The first and last positions of both images meet, as where PyTorch says align_corners=True. The number of
+// samples stays open.
+void write_interp(WrittenLayer& layer) {
+  const auto& options = std::get<InterpOptions>(layer.as<Resampling>().options());
+  const Shape &input = layer.input_shape(0), &output = layer.output_shape(0);
+  std::string image = layer.input(0);
+  std::vector<int64_t> starts, ends, axes, extents;
+  for (int axis = 2; axis < input.rank(); ++axis) {
+    starts.push_back(-options.pad_begin);
+    ends.push_back(input[axis] + options.pad_end);
+    axes.push_back(axis);
+    extents.push_back(output[axis]);
+  }
+  if (options.pad_begin != 0 || options.pad_end != 0)
+    image = layer.step("Slice", {image, layer.integers(starts), layer.integers(ends), layer.integers(axes)});
+  const std::string samples =
+      layer.step("Slice", {layer.step("Shape", {image}), layer.integers({0}), layer.integers({2})});
+  const std::string sizes =
+      layer.step("Concat", {samples, layer.integers(extents)}, {attribute("axis", int64_t{0})});
+  layer.last("Resize", {image, "", "", sizes},
+             {attribute("mode", "linear"), attribute("coordinate_transformation_mode", "align_corners")});
+}
+
 void write_permute(WrittenLayer& layer) {
   const std::vector<int> axes = layer.as<Permute>().axes(layer.input_shape(0));
   layer.last("Transpose", {layer.input(0)},
@@ -130,7 +153,7 @@ std::span<const LayerWriter> shape_writers() {
       {"Concat", write_concat},   {"Slice", write_slice},         {"Split", write_split},
       {"Flatten", write_reshape}, {"Reshape", write_reshape},     {"Crop", write_crop},
       {"Tile", write_tile},       {"Reduction", write_reduction}, {"ShuffleChannel", write_shuffle},
-      {"Permute", write_permute}, {"Upsample", write_upsample},
+      {"Permute", write_permute}, {"Upsample", write_upsample},   {"Interp", write_interp},
   };
   return writers;
 }

@@ -9,6 +9,7 @@
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/lrn.h"
 #include "cortado/layers/mvn.h"
+#include "cortado/layers/normalize.h"
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/scale.h"
 #include "cortado/onnx/write/layers.h"
@@ -173,6 +174,27 @@ void write_mvn(WrittenLayer& layer) {
   layer.last("Div", {centred, deviation});
 }
 
+// ONNX has no eps: zeros stay zeros in its runtimes.
+void write_normalize(WrittenLayer& layer) {
+  const NormalizeOptions& options = layer.as<Normalize>().options();
+  const Shape& input = layer.input_shape(0);
+  constexpr double most = 1e-8;
+  if (options.eps > most)
+    throw UserError("its eps is larger than 1e-8, and LpNormalization has none; lower it");
+  const std::vector<AttributeProto> along_channels{attribute("axis", int64_t{1}), attribute("p", int64_t{2})};
+  std::string normal;
+  if (options.across_spatial) {
+    const std::string row = layer.step("Flatten", {layer.input(0)}, {attribute("axis", int64_t{1})});
+    normal = layer.step("LpNormalization", {row}, along_channels);
+    normal = layer.step("Reshape", {normal, layer.integers(reshape_target(input, input))});
+  } else {
+    normal = layer.step("LpNormalization", {layer.input(0)}, along_channels);
+  }
+  const Shape factor =
+      options.channel_shared ? Shape{} : with_trailing_ones(Shape{input[1]}, 1, input.rank());
+  layer.last("Mul", {normal, layer.parameter(0, factor)});
+}
+
 }  // namespace
 
 bool is_fused_norm(const Network& network, NodeIndex index) {
@@ -195,6 +217,7 @@ std::span<const LayerWriter> weight_writers() {
       {"PReLU", write_prelu},
       {"LRN", write_lrn},
       {"MVN", write_mvn},
+      {"Normalize", write_normalize},
   };
   return writers;
 }

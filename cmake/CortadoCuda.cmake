@@ -1,0 +1,23 @@
+# Finds the CUDA toolkit, 12 or 13, where CORTADO_CUDA asks for it: the language CUDA and its targets. Without it
+# CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/.
+option(CORTADO_CUDA "Build for NVIDIA's GPUs" OFF)
+set(CORTADO_CUDA_FOUND FALSE)
+if(NOT CORTADO_CUDA)
+  return()
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to compile for")
+endif()
+find_package(CUDAToolkit 12 QUIET)
+if(NOT CUDAToolkit_FOUND)
+  message(FATAL_ERROR "CORTADO_CUDA is ON, but there is no CUDA toolkit 12 or 13: its nvcc must be in the PATH")
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 12 does
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+set(CORTADO_CUDA_FOUND TRUE)
+message(STATUS "Building for GPUs with CUDA ${CUDAToolkit_VERSION}")

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Tests on one GPU, in under nine minutes: every kernel, nets whose ranks are on the GPU and on the CPU, and the command on
+# two ranks of that GPU; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
+# another device the build that is there is taken.
+#   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0
+#   BUILD=build/dev                   the folder of the build; default: build/gpu
+set -euo pipefail
+cd "$(dirname "$0")/.."
+device=${1:-gpu:0}
+build=${BUILD:-build/gpu}
+began=$SECONDS
+say() { echo "== $((SECONDS - began)) s: $*"; }
+
+if [[ $device == gpu* ]]; then
+  say "building"
+  cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCORTADO_PYTHON=OFF -DCMAKE_BUILD_TYPE=Release >/dev/null
+  cmake --build "$build" --target cortado kernels_test exec_test ranks_test
+fi
+"$build/cortado" device_query
+export CORTADO_TEST_DEVICE=$device
+say "kernels on $device"
+timeout 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+say "nets whose ranks are on $device and on the CPU"
+CORTADO_CASES=${CORTADO_CASES:-8} timeout 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*' --gtest_brief=1
+say "the command on ranks of $device"
+CORTADO=$build/cortado timeout 180 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
+if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then
+  say "kernels under compute-sanitizer"
+  timeout 150 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+else
+  say "no compute-sanitizer: not run"
+fi
+say "done on $device"

@@ -1,0 +1,74 @@
+#include "cortado/auto/recompute.h"
+
+#include <fmt/format.h>
+#include <optional>
+
+#include "cortado/base/error.h"
+#include "cortado/measure/job_machine.h"
+#include "cortado/tune/recompute.h"
+
+namespace cortado {
+namespace {
+
+std::string take(RecomputedStrategy found, Strategy& strategy) {
+  strategy = std::move(found.strategy);
+  return fmt::format("recomputation: {}\n", found.text());
+}
+
+}  // namespace
+
+std::string recompute_on_machine(const ScheduleChanges& changes, const Network& network,
+                                 const DeviceGraph& machine, Strategy& strategy, Spelling spelled) {
+  const std::optional<Bytes> limit = memory_limit_of(changes, spelled);
+  if (!limit) return "";
+  AbsentMachine absent(machine);
+  return take(recompute_within(*limit, absent.simulated(), network, strategy, 1, spelled("memory-limit")),
+              strategy);
+}
+
+std::string recompute_on_job(const ScheduleChanges& changes, const Network& network, Communicator& job,
+                             const std::string& kernels, int history, Strategy& strategy, Spelling spelled,
+                             const Notices& notify) {
+  const std::optional<Bytes> limit = memory_limit_of(changes, spelled);
+  if (!limit) return "";
+  JobCosts costs(job, kernels, notify);
+  RecomputedStrategy found =
+      recompute_within(*limit, costs.simulated(), network, strategy, history, spelled("memory-limit"));
+  costs.save();
+  found.strategy = parse_strategy(from_first_rank(job, strategy_text(found.strategy)), "recomputation");
+  return take(std::move(found), strategy);
+}
+
+plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
+                           bool recompute) {
+  const Bytes limit = request.options.memory;
+  if (!recompute || limit.count == 0) return plan::plan_on_machine(request, machine, devices);
+  std::optional<plan::Plan> fitting;  // without recomputation
+  try {
+    fitting = plan::plan_on_machine(request, machine, devices);
+    if (!fitting->limited) return *fitting;
+  } catch (const UserError&) {  // nothing fits; what is computed again may
+  }
+  plan::PlanRequest free = request;
+  free.options.memory = {};
+  plan::Plan plan = plan::plan_on_machine(free, machine, devices);
+  const DeviceGraph used = machine.first(devices);
+  AbsentMachine absent(used);
+  const SimulatedMachine simulated = absent.simulated();
+  RecomputedStrategy again;
+  try {
+    again = recompute_within(limit, simulated, request.network, plan.strategy, request.history, "plan");
+  } catch (const UserError&) {
+    if (fitting) return *fitting;
+    throw;
+  }
+  if (fitting && simulated_seconds(request.network, simulated)(fitting->strategy) <= again.iteration)
+    return *fitting;
+  plan.memory_limit = limit;
+  plan.memory = again.memory;
+  plan.strategy = again.strategy;
+  plan.recomputation = again.text();
+  return plan;
+}
+
+}  // namespace cortado

@@ -1,0 +1,84 @@
+#include "cortado/device/cuda/cuda_queue.h"
+
+#include <bit>
+
+namespace cortado::device::cuda {
+namespace {
+
+// The GPU of a call is the calling thread's: both lanes call.
+void use(int gpu) { check(cudaSetDevice(gpu), "a thread begins"); }
+
+}  // namespace
+
+CudaEvent::CudaEvent(int gpu) : gpu_(gpu) {
+  use(gpu_);
+  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event is made");
+}
+CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
+
+void CudaEvent::wait() {
+  use(gpu_);
+  check(cudaEventSynchronize(event_), "an event is waited for");
+}
+
+// One that was never recorded is reached.
+bool CudaEvent::reached() {
+  use(gpu_);
+  const cudaError_t error = cudaEventQuery(event_);
+  if (error == cudaErrorNotReady) return false;
+  check(error, "an event is asked for");
+  return true;
+}
+
+CudaQueue::CudaQueue(int gpu) : Queue(true), gpu_(gpu) {
+  use(gpu_);
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream is made");
+}
+
+CudaQueue::~CudaQueue() {
+  cudaStreamSynchronize(stream_);
+  cudaStreamDestroy(stream_);
+}
+
+void CudaQueue::copy_in(std::byte* device, const std::byte* host, Bytes size) {
+  if (size.count == 0) return;
+  use(gpu_);
+  check(cudaMemcpyAsync(device, host, static_cast<size_t>(size.count), cudaMemcpyHostToDevice, stream_),
+        "a copy to it begins");
+}
+
+void CudaQueue::copy_out(std::byte* host, const std::byte* device, Bytes size) {
+  if (size.count == 0) return;
+  use(gpu_);
+  check(cudaMemcpyAsync(host, device, static_cast<size_t>(size.count), cudaMemcpyDeviceToHost, stream_),
+        "a copy from it begins");
+}
+
+void CudaQueue::fill(float* device, float value, int64_t count) {
+  if (count == 0) return;
+  use(gpu_);
+  check(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(device), std::bit_cast<unsigned>(value),
+                         static_cast<size_t>(count), stream_),
+        "a fill begins");
+}
+
+void CudaQueue::record(Event& event) {
+  use(gpu_);
+  check(cudaEventRecord(static_cast<CudaEvent&>(event).event_, stream_), "an event is recorded");
+}
+
+void CudaQueue::wait(Event& event) {
+  use(gpu_);
+  check(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(event).event_, 0), "a stream waits");
+}
+
+void CudaQueue::finish() {
+  use(gpu_);
+  check(cudaStreamSynchronize(stream_), "work ends");
+}
+
+void CudaQueue::launch_later(std::function<void()>) {
+  throw InternalError("a GPU's launched functions run at once");
+}
+
+}  // namespace cortado::device::cuda

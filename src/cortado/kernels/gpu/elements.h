@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cortado/kernels/gpu/grid.h"
+
+namespace cortado::gpu {
+
+struct CopyElement {
+  const float* x;
+  float* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const { y[i] = x[i]; }
+};
+
+struct RoundElement {
+  const double* from;
+  float* to;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const { to[i] = static_cast<float>(from[i]); }
+};
+
+}  // namespace cortado::gpu

@@ -1,0 +1,137 @@
+// Concat, Slice and Split: parts of a whole, and copies.
+#include "cortado/kernels/gpu/elements.h"
+#include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu/offer.h"
+#include "cortado/kernels/gpu/pointers.h"
+#include "cortado/layers/concat.h"
+#include "cortado/layers/slice.h"
+#include "cortado/layers/split.h"
+
+namespace cortado {
+namespace gpu {
+namespace {
+
+// A part of a tensor along an axis of its memory: extents before it, of the part, and after it.
+struct AxisPart {
+  int64_t extent = 0, after = 1, begin = 0, whole = 0, elements = 0;  // whole: extent of the axis
+  CORTADO_EVERYWHERE int64_t in_whole(int64_t i) const {
+    return (i / after / extent * whole + begin + i / after % extent) * after + i % after;
+  }
+};
+
+struct CopyPart {
+  AxisPart part;
+  const float* from;
+  float* to;
+  bool join;  // else `from` is the whole
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const int64_t whole = part.in_whole(i);
+    if (join)
+      to[whole] = from[i];
+    else
+      to[i] = from[whole];
+  }
+};
+
+std::vector<AxisPart> axis_parts(const std::vector<Box>& boxes, const Shape& whole, int axis) {
+  axis = whole.canonical_axis(axis);
+  int64_t after = 1, begin = 0;
+  for (int place = whole.rank() - 1; memory_axis(whole.rank(), place) != axis; --place)
+    after *= whole[memory_axis(whole.rank(), place)];
+  std::vector<AxisPart> parts;
+  for (const Box& box : boxes) {
+    const int64_t extent = box.empty() ? 0 : box[axis].size();
+    parts.push_back({extent, after, begin, whole[axis], extent == 0 ? 0 : box.shape().size()});
+    begin += extent;
+  }
+  return parts;
+}
+
+class JoinedKernel : public Kernel {
+ public:
+  JoinedKernel(std::vector<AxisPart> parts, bool concat) : parts_(std::move(parts)), concat_(concat) {}
+  std::string name() const override { return concat_ ? "gpu concat" : "gpu slice"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  void forward(const Arguments& a) override {
+    if (concat_)
+      join(a.stream, a.inputs, a.outputs[0]);
+    else
+      part(a.stream, a.inputs[0], a.outputs);
+  }
+  void backward(const Arguments& a) override {
+    if (concat_)
+      part(a.stream, a.output_gradients[0], a.input_gradients);
+    else if (a.input_gradients[0])
+      join(a.stream, a.output_gradients, a.input_gradients[0]);
+  }
+
+ private:
+  template <typename Pointer>
+  void join(void* stream, const std::vector<Pointer>& from, float* to) const {
+    for (size_t i = 0; i < parts_.size(); ++i)
+      for_each(stream, parts_[i].elements, CopyPart{parts_[i], from[i], to, true});
+  }
+  void part(void* stream, const float* from, const std::vector<float*>& to) const {
+    for (size_t i = 0; i < parts_.size(); ++i)
+      if (to[i]) for_each(stream, parts_[i].elements, CopyPart{parts_[i], from, to[i], false});
+  }
+
+  std::vector<AxisPart> parts_;
+  bool concat_;
+};
+
+// A null counts as zero.
+struct SumElement {
+  Pointers<const float> terms;
+  float* sum;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    double total = 0;
+    for (int k = 0; k < terms.count; ++k) total += terms.of[k] ? terms.of[k][i] : 0;
+    sum[i] = static_cast<float>(total);
+  }
+};
+
+class SplitKernel : public Kernel {
+ public:
+  explicit SplitKernel(int64_t size) : size_(size) {}
+  std::string name() const override { return "gpu split"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  void forward(const Arguments& a) override {
+    for (float* output : a.outputs) for_each(a.stream, size_, CopyElement{a.inputs[0], output});
+  }
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    for_each(a.stream, size_, SumElement{pointers<const float>(a.output_gradients), a.input_gradients[0]});
+  }
+
+ private:
+  int64_t size_;
+};
+
+}  // namespace
+}  // namespace gpu
+
+KernelOffer make_gpu_concat(const Task& task) {
+  const auto* layer = dynamic_cast<const Concat*>(&task.layer());
+  if (!layer) return {nullptr, "not a Concat"};
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  return gpu::offered<gpu::JoinedKernel>(
+      gpu::axis_parts(task.input_boxes, task.local_output(0), layer->options().axis), true);
+}
+
+KernelOffer make_gpu_slice(const Task& task) {
+  const auto* layer = dynamic_cast<const Slice*>(&task.layer());
+  if (!layer) return {nullptr, "not a Slice"};
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  return gpu::offered<gpu::JoinedKernel>(
+      gpu::axis_parts(task.output_boxes, task.local_input(0), layer->options().axis), false);
+}
+
+KernelOffer make_gpu_split(const Task& task) {
+  if (!dynamic_cast<const Split*>(&task.layer())) return {nullptr, "not a Split"};
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (task.outputs.size() > gpu::most_pointers) return {nullptr, "more than 64 outputs"};
+  return gpu::offered<gpu::SplitKernel>(task.local_input(0).size());
+}
+
+}  // namespace cortado

@@ -1,0 +1,190 @@
+#include "cortado/layers/pooling.h"
+
+#include <cmath>
+#include <limits>
+
+#include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu/offer.h"
+
+namespace cortado {
+namespace gpu {
+namespace {
+
+// One spatial axis; positions and windows have global numbers.
+struct PoolingAxis {
+  int64_t kernel = 1, stride = 1, pad = 0, image = 1;
+
+  CORTADO_EVERYWHERE int64_t begin(int64_t window) const {
+    const int64_t first = window * stride - pad;
+    return first > 0 ? first : 0;
+  }
+  CORTADO_EVERYWHERE int64_t end(int64_t window) const {
+    const int64_t last = window * stride - pad + kernel;
+    return last < image ? last : image;
+  }
+  // Positions of a window in the padded image: what an average divides by.
+  CORTADO_EVERYWHERE int64_t padded_size(int64_t window) const {
+    const int64_t rest = image + pad - (window * stride - pad);
+    return kernel < rest ? kernel : rest;
+  }
+  // The windows of `held` that cover a position.
+  CORTADO_EVERYWHERE int64_t first_covering(int64_t position, const PartAxis& held) const {
+    const int64_t before = position + pad - kernel + stride;
+    const int64_t first = before > 0 ? before / stride : 0;
+    return first > held.begin ? first : held.begin;
+  }
+  CORTADO_EVERYWHERE int64_t end_covering(int64_t position, const PartAxis& held) const {
+    const int64_t end = (position + pad) / stride + 1;
+    return end < held.end() ? end : held.end();
+  }
+};
+
+struct PoolingGeometry {
+  Part input, output;
+  PoolingAxis d, h, w;
+
+  // Calls visit(element of the input, number in the image) for each position of the image in a window.
+  template <typename Visit>
+  CORTADO_EVERYWHERE void positions(const Point& window, Visit&& visit) const {
+    Point at = window;
+    for (at.d = d.begin(window.d); at.d < d.end(window.d); ++at.d)
+      for (at.h = h.begin(window.h); at.h < h.end(window.h); ++at.h)
+        for (at.w = w.begin(window.w); at.w < w.end(window.w); ++at.w)
+          visit(input.offset(at), (at.d * h.image + at.h) * w.image + at.w);
+  }
+  // Calls visit(element of the output, divisor of its average) for each window that covers a position.
+  template <typename Visit>
+  CORTADO_EVERYWHERE void windows(const Point& position, Visit&& visit) const {
+    Point at = position;
+    const int64_t first_h = h.first_covering(position.h, output.h),
+                  end_h = h.end_covering(position.h, output.h);
+    const int64_t first_w = w.first_covering(position.w, output.w),
+                  end_w = w.end_covering(position.w, output.w);
+    for (at.d = d.first_covering(position.d, output.d); at.d < d.end_covering(position.d, output.d); ++at.d)
+      for (at.h = first_h; at.h < end_h; ++at.h)
+        for (at.w = first_w; at.w < end_w; ++at.w) visit(output.offset(at), padded_size(at));
+  }
+  CORTADO_EVERYWHERE int64_t padded_size(const Point& window) const {
+    return d.padded_size(window.d) * h.padded_size(window.h) * w.padded_size(window.w);
+  }
+};
+
+constexpr int64_t outside = -1;  // the number that a window outside the image selects
+
+// The first maximum in spoken order; a NaN counts as above all numbers. What is not finite is carried on.
+struct MaximumElement {
+  PoolingGeometry geometry;
+  const float* x;
+  float* y;
+  int64_t* selected;  // null: there is no backward pass
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    float largest = -std::numeric_limits<float>::max(), zero = 0;
+    int64_t number = outside;
+    geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t position) {
+      const float value = x[element];
+      zero += value * 0;
+      const bool larger = value > largest || (value != value && largest == largest);
+      if (number != outside && !larger) return;
+      largest = value;
+      number = position;
+    });
+    y[i] = largest + zero;
+    if (selected) selected[i] = number;
+  }
+};
+
+struct MaximumGradient {
+  PoolingGeometry geometry;
+  const float* dy;
+  const int64_t* selected;
+  float* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const Point at = geometry.input.point(i);
+    const int64_t number = (at.d * geometry.h.image + at.h) * geometry.w.image + at.w;
+    double sum = 0;
+    geometry.windows(at,
+                     [&](int64_t window, int64_t) { sum += selected[window] == number ? dy[window] : 0; });
+    dx[i] = static_cast<float>(sum);
+  }
+};
+
+struct AverageElement {
+  PoolingGeometry geometry;
+  const float* x;
+  float* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const Point window = geometry.output.point(i);
+    double sum = 0;
+    geometry.positions(window, [&](int64_t element, int64_t) { sum += x[element]; });
+    y[i] = static_cast<float>(sum / static_cast<double>(geometry.padded_size(window)));
+  }
+};
+
+struct AverageGradient {
+  PoolingGeometry geometry;
+  const float* dy;
+  float* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    double sum = 0;
+    geometry.windows(geometry.input.point(i), [&](int64_t window, int64_t size) {
+      sum += static_cast<double>(dy[window]) / static_cast<double>(size);
+    });
+    dx[i] = static_cast<float>(sum);
+  }
+};
+
+class PoolingKernel : public Kernel {
+ public:
+  PoolingKernel(const Task& task, bool maximum) : maximum_(maximum), backward_(task.has_backward()) {
+    const Window window = dynamic_cast<const Pooling&>(task.layer()).options().resolve(task.inputs[0]);
+    geometry_.input = part_of(task.input_boxes[0]);
+    geometry_.output = part_of(task.output_boxes[0]);
+    PoolingAxis* axes[] = {&geometry_.d, &geometry_.h, &geometry_.w};
+    for (size_t i = 0; i < window.size(); ++i)
+      *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad,
+                                      task.inputs[0][static_cast<int>(i) + 2]};
+  }
+  std::string name() const override { return "gpu pooling"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  Bytes saved_bytes() const override {
+    return {maximum_ && backward_ ? geometry_.output.elements() * int64_t{sizeof(int64_t)} : 0};
+  }
+  bool saves_by_samples() const override { return true; }
+
+  void forward(const Arguments& a) override {
+    auto* selected = backward_ ? reinterpret_cast<int64_t*>(a.saved) : nullptr;
+    if (maximum_)
+      for_each(a.stream, geometry_.output.elements(),
+               MaximumElement{geometry_, a.inputs[0], a.outputs[0], selected});
+    else
+      for_each(a.stream, geometry_.output.elements(), AverageElement{geometry_, a.inputs[0], a.outputs[0]});
+  }
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    const auto* selected = reinterpret_cast<const int64_t*>(a.saved);
+    if (maximum_)
+      for_each(a.stream, geometry_.input.elements(),
+               MaximumGradient{geometry_, a.output_gradients[0], selected, a.input_gradients[0]});
+    else
+      for_each(a.stream, geometry_.input.elements(),
+               AverageGradient{geometry_, a.output_gradients[0], a.input_gradients[0]});
+  }
+
+ private:
+  bool maximum_, backward_;
+  PoolingGeometry geometry_;
+};
+
+}  // namespace
+}  // namespace gpu
+
+KernelOffer make_gpu_pooling(const Task& task) {
+  const auto* layer = dynamic_cast<const Pooling*>(&task.layer());
+  if (!layer) return {nullptr, "not a Pooling"};
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (layer->options().method == PoolingOptions::Method::stochastic) return {nullptr, "stochastic pooling"};
+  if (task.outputs.size() > 1) return {nullptr, "an output of indices"};
+  return gpu::offered<gpu::PoolingKernel>(task, layer->options().method == PoolingOptions::Method::max);
+}
+
+}  // namespace cortado

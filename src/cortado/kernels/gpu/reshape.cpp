@@ -1,0 +1,51 @@
+// Reshape and Flatten: the same numbers in spoken order.
+#include "cortado/layers/reshape.h"
+
+#include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu/offer.h"
+#include "cortado/layers/flatten.h"
+
+namespace cortado {
+namespace gpu {
+namespace {
+
+struct ReorderElement {
+  SpokenOrder from_order, to_order;
+  const float* from;
+  float* to;
+  CORTADO_EVERYWHERE void operator()(int64_t number) const {
+    to[to_order.offset(number)] = from[from_order.offset(number)];
+  }
+};
+
+class ReshapeKernel : public Kernel {
+ public:
+  explicit ReshapeKernel(const Task& task)
+      : size_(task.local_input(0).size()), input_(task.local_input(0)), output_(task.local_output(0)) {}
+  std::string name() const override { return "gpu reshape"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+  void forward(const Arguments& a) override {
+    for_each(a.stream, size_, ReorderElement{input_, output_, a.inputs[0], a.outputs[0]});
+  }
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    for_each(a.stream, size_, ReorderElement{output_, input_, a.output_gradients[0], a.input_gradients[0]});
+  }
+
+ private:
+  int64_t size_;
+  SpokenOrder input_, output_;
+};
+
+}  // namespace
+}  // namespace gpu
+
+KernelOffer make_gpu_reshape(const Task& task) {
+  const bool mine =
+      dynamic_cast<const Reshape*>(&task.layer()) || dynamic_cast<const Flatten*>(&task.layer());
+  if (!mine) return {nullptr, "neither Reshape nor Flatten"};
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  return gpu::offered<gpu::ReshapeKernel>(task);
+}
+
+}  // namespace cortado

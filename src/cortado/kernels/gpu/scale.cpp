@@ -1,0 +1,97 @@
+#include "cortado/layers/scale.h"
+
+#include "cortado/kernels/gpu/elements.h"
+#include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu/offer.h"
+#include "cortado/kernels/gpu/sums.h"
+#include "cortado/layers/bias.h"
+
+namespace cortado {
+namespace gpu {
+namespace {
+
+// y = x * scale[c] + bias[c]; null: 1 and 0.
+struct ScaleElement {
+  const float *x, *scale, *bias;
+  int64_t channels;
+  float* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const int64_t c = i % channels;
+    y[i] = x[i] * (scale ? scale[c] : 1) + (bias ? bias[c] : 0);
+  }
+};
+
+// What a channel's gradient adds up: dy * x, or dy where x is null.
+struct ScaleTerm {
+  const float *x, *dy;
+  int64_t channels;
+  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
+    const int64_t i = row * channels + c;
+    return x ? static_cast<double>(x[i]) * dy[i] : dy[i];
+  }
+};
+
+class ScaleKernel : public Kernel {
+ public:
+  // `scale` and `bias`: the number of that parameter; -1: none.
+  ScaleKernel(const Task& task, int scale, int bias) : scale_(scale), bias_(bias) {
+    const Part part = part_of(task.output_boxes[0]);
+    channels_ = part.c.size;
+    rows_ = part.elements() / channels_;
+  }
+  std::string name() const override { return "gpu scale"; }
+  BackwardReads backward_reads() const override { return {.inputs = scale_ >= 0, .outputs = false}; }
+  Bytes scratch_bytes() const override {
+    return sum_scratch(rows_, channels_) + Bytes{channels_ * int64_t{sizeof(double)}};
+  }
+
+  void forward(const Arguments& a) override {
+    for_each(a.stream, rows_ * channels_,
+             ScaleElement{a.inputs[0], factor(a), bias_ < 0 ? nullptr : a.parameters[bias_], channels_,
+                          a.outputs[0]});
+  }
+  void backward(const Arguments& a) override {
+    const float* dy = a.output_gradients[0];
+    if (scale_ >= 0 && a.parameter_gradients[scale_])
+      add_up(a, {a.inputs[0], dy, channels_}, a.parameter_gradients[scale_]);
+    if (bias_ >= 0 && a.parameter_gradients[bias_])
+      add_up(a, {nullptr, dy, channels_}, a.parameter_gradients[bias_]);
+    if (a.input_gradients[0])
+      for_each(a.stream, rows_ * channels_,
+               ScaleElement{dy, factor(a), nullptr, channels_, a.input_gradients[0]});
+  }
+
+ private:
+  const float* factor(const Arguments& a) const { return scale_ < 0 ? nullptr : a.parameters[scale_]; }
+  void add_up(const Arguments& a, const ScaleTerm& product, float* gradient) const {
+    auto* totals = reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, channels_).count);
+    sum_rows(a.stream, rows_, channels_, a.scratch, totals, product);
+    for_each(a.stream, channels_, RoundElement{totals, gradient});
+  }
+
+  int scale_, bias_;
+  int64_t channels_, rows_;
+};
+
+// Empty where the operand is a parameter along the channels.
+std::string operand_refusal(const Broadcast& broadcast, const Task& task) {
+  if (task.inputs.size() != 1) return "a scale or bias that is an input";
+  const bool channels = broadcast.first_axis(task.inputs) == 1 && broadcast.operand(task.inputs).rank() == 1;
+  return channels ? "" : "a scale or bias along other axes than the channels";
+}
+
+}  // namespace
+}  // namespace gpu
+
+KernelOffer make_gpu_scale(const Task& task) {
+  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const auto* scale = dynamic_cast<const Scale*>(&task.layer());
+  const auto* bias = dynamic_cast<const Bias*>(&task.layer());
+  if (!scale && !bias) return {nullptr, "neither Scale nor Bias"};
+  auto refusal = gpu::operand_refusal(scale ? scale->options().broadcast : bias->options().broadcast, task);
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  if (bias) return gpu::offered<gpu::ScaleKernel>(task, -1, 0);
+  return gpu::offered<gpu::ScaleKernel>(task, 0, scale->options().bias_term ? 1 : -1);
+}
+
+}  // namespace cortado

@@ -1,0 +1,171 @@
+#include "cortado/program/reproducible.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <set>
+
+#include "cortado/base/error.h"
+#include "cortado/base/sum_tree.h"
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/sum_blocks.h"
+
+namespace cortado {
+namespace {
+
+// Layers whose kernels give each channel the same bits whatever the others are (tests/kernels/law_test.cpp).
+bool channels_stand_alone(const Layer& layer) {
+  static const std::set<std::string_view> types = {"ReLU", "Dropout", "Pooling"};
+  return types.contains(layer.type());
+}
+
+class Check {
+ public:
+  Check(const Network& network, const NodeStrategies& strategies)
+      : network_(network), strategies_(strategies) {}
+
+  void run() {
+    for (NodeIndex n : indices(network_.nodes())) {
+      node_ = &network_.nodes()[n];
+      if (node_->layer->is_source()) continue;
+      strategy_ = &strategies_[n];
+      inputs_ = shapes(node_->inputs);
+      outputs_ = shapes(node_->outputs);
+      check_cuts();
+      check_parameters();
+      check_chain(n);
+      check_repeated_inputs(n);
+    }
+  }
+
+ private:
+  const Degrees& degrees() const { return strategy_->config.degrees; }
+  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
+    std::vector<Shape> shapes;
+    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
+    return shapes;
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw UserError(
+        fmt::format("reproducible: layer '{}' ({}): {}", node_->name, node_->layer->type(), reason));
+  }
+
+  void check_cuts() const {
+    if (degrees().r > 1)
+      refuse(fmt::format("r = {}: ranks would sum over input channels in another order than one rank; use 1",
+                         degrees().r));
+    if (degrees().d * degrees().h * degrees().w > 1)
+      refuse(fmt::format("{}: sums over space would go in another order than on one rank; cut samples",
+                         degrees().text()));
+    if (strategy_->local_batch_norm)
+      refuse("batch_norm = local: statistics are those of each rank's own samples; use global ones");
+    if (!std::ranges::is_sorted(strategy_->config.devices))
+      refuse("the ranks of its devices do not ascend, as the parts of its samples do");
+    if (degrees().n > 1) check_samples();
+    if (degrees().c > 1) check_channels();
+  }
+
+  void check_samples() const {
+    const int blocks = sample_blocks(*node_->layer, inputs_, outputs_);
+    const Shape domain = node_->layer->domain(inputs_, outputs_);
+    for (int i = 0; i < strategy_->config.degrees.product(); ++i)
+      if (!is_node(domain_block(domain, strategy_->config, i)[0], domain[0], blocks))
+        refuse(
+            fmt::format("n = {}: its {} samples are summed in {} blocks, of which each rank needs 1, 2, 4 or "
+                        "8; use {}",
+                        degrees().n, domain[0], blocks,
+                        blocks == 1 ? "1, or an even batch"
+                                    : fmt::format("1 to {}, powers of two beside "
+                                                  "channels",
+                                                  blocks)));
+    for (int i = 0; i < static_cast<int>(inputs_.size()); ++i)
+      if (node_->propagate_down[static_cast<size_t>(i)] &&
+          shared_by_samples(*node_->layer, inputs_, outputs_, i))
+        refuse(
+            fmt::format("n = {}: the gradient of its input {} is a sum over samples; use 1", degrees().n, i));
+  }
+
+  void check_channels() const {
+    const Shape domain = node_->layer->domain(inputs_, outputs_);
+    const int blocks = channel_blocks(*node_->layer, inputs_, outputs_);
+    const bool of_bf16 = strategy_->precision.value_or(network_.precision()) == Precision::bf16;
+    if (of_bf16 || (blocks == 1 && !channels_stand_alone(*node_->layer)))
+      refuse(
+          fmt::format("c = {}: the gradient of its input is a sum over its {} channels, which one rank does "
+                      "not sum in blocks; cut samples",
+                      degrees().c, domain[1]));
+    if (blocks == 1) return;
+    for (int i = 0; i < degrees().product(); ++i)
+      if (!is_node(domain_block(domain, strategy_->config, i)[1], domain[1], blocks))
+        refuse(fmt::format("c = {}: its {} outputs are {} blocks; use a power of two up to {}", degrees().c,
+                           domain[1], blocks, blocks));
+  }
+
+  void check_parameters() const {
+    if (!network_.learns()) return;
+    for (ParameterIndex p : node_->parameters) {
+      const Network::Parameter& parameter = network_.parameters()[p];
+      if (!parameter.wants_gradient || degrees().product() == 1) continue;
+      if (parameter.users.size() > 1)
+        refuse(
+            fmt::format("shares parameter {} with other layers, whose gradients ranks would add in another "
+                        "order; leave these layers on one rank",
+                        parameter.name));
+      if (strategy_->sync != GradientSync::allreduce)
+        refuse(fmt::format("sync = {}: sums in another order than one rank; use allreduce",
+                           name_of(strategy_->sync)));
+    }
+  }
+
+  // A normalization and its scale round otherwise where they are one kernel than where something moves
+  // between them.
+  void check_chain(NodeIndex n) const {
+    if (!dynamic_cast<const BatchNorm*>(node_->layer.get()) || node_->outputs.size() != 1) return;
+    const auto& consumers = network_.tensors()[node_->outputs[0]].consumers;
+    if (consumers.size() != 1) return;
+    const auto& next = network_.nodes()[consumers[0]];
+    if (!node_->layer->may_fuse_with(*next.layer)) return;
+    if (strategies_[consumers[0]].config != strategies_[n].config)
+      refuse(fmt::format("is cut otherwise than layer '{}', which is computed with it; cut both the same way",
+                         next.name));
+  }
+
+  // Contributions to a tensor's gradient are added in the order of its uses. Copies of what a layer reads
+  // several times come back in another one.
+  void check_repeated_inputs(NodeIndex n) const {
+    for (TensorIndex input : node_->inputs) {
+      const auto& tensor = network_.tensors()[input];
+      const bool repeated = std::ranges::count(node_->inputs, input) > 1 && tensor.consumers.size() > 2;
+      if (!repeated || !tensor.needs_gradient || strategies_[tensor.producer].config == strategies_[n].config)
+        continue;
+      refuse(
+          fmt::format("reads '{}' several times, as other layers do, and is cut otherwise than layer '{}'; "
+                      "cut both the same way",
+                      tensor.name, network_.nodes()[tensor.producer].name));
+    }
+  }
+
+  const Network& network_;
+  const NodeStrategies& strategies_;
+  const Network::Node* node_ = nullptr;
+  const LayerStrategy* strategy_ = nullptr;
+  std::vector<Shape> inputs_, outputs_;
+};
+
+bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
+
+}  // namespace
+
+NodeStrategies reproducible_strategies(const Network& network, NodeStrategies strategies) {
+  for (LayerStrategy& strategy : strategies) {
+    ParallelConfig& config = strategy.config;
+    if (config.degrees.n != config.degrees.product() || is_power_of_two(config.degrees.n)) continue;
+    const std::vector<int64_t> shares = tree_shares(config.degrees.n);
+    config.weights.assign(shares.begin(), shares.end());
+  }
+  Check(network, strategies).run();
+  return strategies;
+}
+
+}  // namespace cortado

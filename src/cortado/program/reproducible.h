@@ -1,0 +1,13 @@
+#pragma once
+
+#include "cortado/net/network.h"
+#include "cortado/parallel/strategy.h"
+
+namespace cortado {
+
+// Returns the strategies with which a network is reproducible: where samples alone are cut, into another
+// number of parts than a power of two, each device gets a node of the tree over their blocks
+// (layers/sum_blocks.h). Throws UserError naming the first layer whose cut would change a bit of the results.
+NodeStrategies reproducible_strategies(const Network& network, NodeStrategies strategies);
+
+}  // namespace cortado

@@ -1,0 +1,219 @@
+// The mathematics of GPU kernels, computed by the processor: every element of every kernel against the
+// reference, random bits and dropout masks bit for bit, updates against those of the processor.
+#include "cortado/kernels/gpu/gpu.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+
+#include "cortado/device/open_device.h"
+#include "cortado/kernels/arrays.h"
+#include "cortado/kernels/gpu/passes.h"
+#include "cortado/kernels/gpu/random_bits.h"
+#include "cortado/kernels/native/native.h"
+#include "cortado/kernels/select.h"
+#include "cortado/layers/accuracy.h"
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/dropout.h"
+#include "cortado/layers/pooling.h"
+#include "cortado/layers/scale.h"
+#include "cortado/layers/softmax_loss.h"
+
+#include "tests/kernels/check.h"
+#include "tests/kernels/cut_cases.h"
+#include "tests/kernels/native_task.h"
+#include "tests/kernels/on_device.h"
+
+namespace cortado::check {
+namespace {
+
+TEST(GpuRandomBits, AreThoseOfTheStream) {
+  for (const RandomStream& stream :
+       {RandomStream{1, 2, 3}, RandomStream{uint64_t{7} << 33 | 5, uint64_t{9} << 34 | 1, 0xFFFFFFFF}}) {
+    for (uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{77}, uint64_t{5} << 32 | 3, ~uint64_t{0}})
+      EXPECT_EQ(gpu::random_bits(stream, index), stream.bits(index)) << index;
+    for (uint64_t index = 0; index < 1000; ++index)
+      ASSERT_EQ(gpu::random_bits(stream, index), stream.bits(index)) << index;
+  }
+}
+
+// The device that CORTADO_TEST_DEVICE names, as gpu:0; else an emulated one.
+std::shared_ptr<device::DeviceRuntime> test_device() {
+  const char* given = std::getenv("CORTADO_TEST_DEVICE");
+  const auto name = device::device_named(given ? given : "emulated");
+  if (!name) throw UserError("CORTADO_TEST_DEVICE names no device");
+  return device::open_device(*name);
+}
+
+// Cases of the cut test, uncut: each kind of layer that a GPU knows, twenty times.
+TEST(GpuKernels, EqualReference) {
+  const auto device = test_device();
+  std::map<std::string, int> checked;
+  for (int kind = 0; kind < cut_kinds(); ++kind) {
+    std::mt19937_64 generator(1700 + static_cast<uint64_t>(kind));
+    for (int number = 0; number < 20; ++number) {
+      CutCase cut = random_cut_case(kind, generator);
+      cut.layers.resize(1);
+      const Task task = whole_task(cut);
+      Selection selection;
+      try {
+        selection = select_kernel(task, "gpu");
+      } catch (const UserError&) {
+        continue;  // refused by name
+      }
+      if (selection.implementation != "gpu") continue;
+      OnDevice there(std::move(selection.kernel), task, *device);
+      EXPECT_TRUE(matches_reference(task, there, std::max(cut.tolerance, 1e-5), cut.data)) << cut.text();
+      if (HasFailure()) return;
+      ++checked[std::string(task.layer().type())];
+    }
+  }
+  for (const char* type : {"Convolution", "InnerProduct", "Pooling", "LRN", "BatchNorm", "Scale", "Bias",
+                           "ReLU", "Dropout", "Softmax", "SoftmaxWithLoss", "Accuracy", "Concat", "Slice",
+                           "Split", "Eltwise", "Reshape", "Flatten"})
+    EXPECT_GT(checked[type], 0) << type;
+}
+
+TEST(GpuKernels, SmallIntegersAreExact) {
+  for (const int64_t group : {1, 2}) {
+    auto layer = std::make_shared<Convolution>(
+        ConvolutionOptions{.num_output = 6, .group = group, .kernel = {3}, .stride = {2}, .pad = {1}});
+    const Task task = chain_task({layer}, {2, 4, 7, 9});
+    EXPECT_TRUE(matches_reference(task, *make_gpu_convolution(task).kernel, 0, DataKind::small_integers));
+  }
+  PoolingOptions pooling{.method = PoolingOptions::Method::max, .kernel = {3}, .stride = {2}, .pad = {1}};
+  const Task task = chain_task({std::make_shared<Pooling>(pooling)}, {2, 5, 8, 11});
+  EXPECT_TRUE(matches_reference(task, *make_gpu_pooling(task).kernel, 0, DataKind::small_integers));
+}
+
+// A mask is that of the CPU's kernel, to the bit, also of a part of the tensor.
+TEST(GpuDropout, DropsWhatTheProcessorDrops) {
+  const auto layer = std::make_shared<Dropout>(DropoutOptions{.ratio = 0.3});
+  for (const bool part : {false, true}) {
+    Task task = chain_task({layer}, {4, 6, 5, 7});
+    if (part) {
+      task.output_boxes[0][0] = {1, 3};
+      task.output_boxes[0][1] = {2, 6};
+      task.output_boxes[0][3] = {0, 4};
+      task.input_boxes = task.output_boxes;
+    }
+    const auto size = static_cast<size_t>(task.local_output(0).size());
+    std::vector<float> x(size), there(size), here(size);
+    for (size_t i = 0; i < size; ++i) x[i] = static_cast<float>(i) + 1;
+    const auto run = [&](const KernelOffer& offer, std::vector<float>& y) {
+      ASSERT_TRUE(offer.kernel) << offer.refusal;
+      Arguments arguments;
+      arguments.inputs = {x.data()};
+      arguments.outputs = {y.data()};
+      arguments.random = {11, uint64_t{3} << 32 | 4, 99};
+      offer.kernel->forward(arguments);
+    };
+    run(make_gpu_dropout(task), there);
+    run(make_native_dropout(task), here);
+    EXPECT_EQ(std::memcmp(there.data(), here.data(), size * sizeof(float)), 0);
+    EXPECT_NE(here, x);
+  }
+}
+
+// The host would refuse such a label; on a device the loss says it.
+TEST(GpuSoftmaxLoss, ALabelThatNamesNoClassMakesTheLossNotANumber) {
+  const Shape inputs[] = {{3, 4}, {3}};
+  for (const bool loss : {true, false}) {
+    const Task task =
+        loss ? whole_task(std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{}), Phase::train, inputs, 1)
+             : whole_task(std::make_shared<Accuracy>(AccuracyOptions{}), Phase::test, inputs, 1);
+    const KernelOffer offer = loss ? make_gpu_softmax_loss(task) : make_gpu_accuracy(task);
+    ASSERT_TRUE(offer.kernel) << offer.refusal;
+    std::vector<float> scores(12, 0.5F);
+    std::vector<std::byte> scratch(static_cast<size_t>(offer.kernel->scratch_bytes().count)),
+        saved(static_cast<size_t>(offer.kernel->saved_bytes().count));
+    for (const float label : {3.0F, 4.0F, -1.0F, NAN, INFINITY}) {
+      const std::vector<float> labels{0, label, 1};
+      float result = 0;
+      Arguments arguments;
+      arguments.inputs = {scores.data(), labels.data()};
+      arguments.outputs = {&result};
+      arguments.scratch = scratch.data();
+      arguments.saved = saved.data();
+      offer.kernel->forward(arguments);
+      EXPECT_EQ(std::isfinite(result), label == 3) << label;
+    }
+  }
+}
+
+TEST(GpuKernels, SayWhatTheyRefuse) {
+  const Shape image{2, 4, 6, 6};
+  PoolingOptions stochastic{.method = PoolingOptions::Method::stochastic, .kernel = {2}};
+  EXPECT_EQ(make_gpu_pooling(chain_task({std::make_shared<Pooling>(stochastic)}, image)).refusal,
+            "stochastic pooling");
+  const auto whole_sample = std::make_shared<Scale>(ScaleOptions{.broadcast = {.axis = 1, .num_axes = -1}});
+  EXPECT_EQ(make_gpu_scale(chain_task({whole_sample}, image)).refusal,
+            "a scale or bias along other axes than the channels");
+  Task narrow = chain_task({std::make_shared<Dropout>(DropoutOptions{})}, image);
+  narrow.input_types = narrow.output_types = {ElementType::bf16};
+  EXPECT_EQ(make_gpu_dropout(narrow).refusal, "tensors of other types than f32");
+  EXPECT_EQ(make_gpu_dropout(chain_task({whole_sample, whole_sample}, image)).refusal, "not a Dropout");
+}
+
+std::vector<float> drawn(size_t size, uint64_t seed, double low = -1) {
+  std::vector<float> values(size);
+  RandomStream stream{.seed = seed};
+  for (size_t i = 0; i < size; ++i) values[i] = static_cast<float>(stream.uniform(i, 0, low, 1));
+  return values;
+}
+
+TEST(GpuUpdate, IsThatOfTheProcessor) {
+  using Solver = UpdateOptions::Solver;
+  constexpr size_t size = 1000;
+  for (const Solver solver :
+       {Solver::sgd, Solver::nesterov, Solver::adagrad, Solver::rmsprop, Solver::adadelta, Solver::adam}) {
+    for (const auto regularization : {UpdateOptions::Regularization::l1, UpdateOptions::Regularization::l2}) {
+      UpdateOptions options{.solver = solver, .regularization = regularization, .momentum = 0.9};
+      std::vector<float> memory[2][3];
+      for (auto& device : memory) {
+        device[0] = drawn(size, 1);
+        device[1] = drawn(size, 2, 0);
+        device[2] = drawn(size, 3, 0);
+      }
+      std::vector<float> gradient = drawn(size, 4);
+      float not_finite = 0;
+      for (int t = 0; t < 3; ++t) {
+        const UpdateStep step{.rate = 0.1, .decay = 0.01, .gradient_scale = 0.5, .iteration = t};
+        const auto arguments = [&](auto& m) {
+          return UpdateArguments{m[0].data(), gradient.data(), {m[1].data(), m[2].data()}, size};
+        };
+        EXPECT_TRUE(update_parameter(options, arguments(memory[0]), step));
+        gpu::update_parameter(nullptr, options, arguments(memory[1]), step, &not_finite);
+      }
+      EXPECT_EQ(not_finite, 0);
+      for (int m = 0; m < 3; ++m)
+        for (size_t i = 0; i < size; ++i)
+          ASSERT_NEAR(memory[1][m][i], memory[0][m][i], 1e-5 * (1 + std::abs(memory[0][m][i])));
+      gradient[size / 2] = NAN;
+      gpu::update_parameter(
+          nullptr, options,
+          {memory[1][0].data(), gradient.data(), {memory[1][1].data(), memory[1][2].data()}, size},
+          {.rate = 0.1}, &not_finite);
+      EXPECT_EQ(not_finite, 1);
+    }
+  }
+  EXPECT_THROW(gpu::update_parameter(nullptr, {.solver = Solver::lars}, {}, {}, nullptr), UserError);
+}
+
+TEST(GpuPasses, AddInOrderAndMayWriteOverATerm) {
+  const std::vector<float> a = drawn(100, 1), b = drawn(100, 2);
+  std::vector<float> c = drawn(100, 3), expected(100);
+  const float* terms[] = {a.data(), b.data(), c.data()};
+  arrays::sum(expected.data(), terms, 100);
+  gpu::sum(nullptr, c.data(), terms, 100);
+  EXPECT_EQ(c, expected);
+  std::vector<float> copied(100);
+  gpu::copy(nullptr, copied.data(), a.data(), 100);
+  EXPECT_EQ(copied, a);
+  const std::vector<const float*> many(65, a.data());
+  EXPECT_THROW(gpu::sum(nullptr, copied.data(), many, 100), UserError);
+}
+
+}  // namespace
+}  // namespace cortado::check

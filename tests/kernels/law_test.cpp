@@ -1,0 +1,40 @@
+// The law of reproducible kernels (kernels/blocked.h): the result of a part is the part of the whole's
+// result, bit for bit, for any number of threads. Random layers; those of tests/kernels/cut_test.cpp.
+#include <gtest/gtest.h>
+
+#include "cortado/kernels/select.h"
+#include "cortado/layers/sum_blocks.h"
+
+#include "tests/kernels/cut_cases.h"
+
+namespace cortado::check {
+namespace {
+
+// Kinds whose layers have no samples to cut, or none that lie in one piece.
+bool never_cut(const std::string& kind) { return kind == "reducing layers" || kind == "shape layers"; }
+
+class Law : public testing::TestWithParam<int> {};
+
+// Halves of the samples: two nodes of the tree.
+TEST_P(Law, APartOfTheSamplesIsAPartOfTheWhole) {
+  std::mt19937_64 generator(static_cast<uint64_t>(GetParam()) + 77);
+  int held = 0;
+  for (int number = 0; number < 60; ++number) {
+    CutCase cut = random_cut_case(GetParam(), generator);
+    cut.tolerance = same_bits;
+    const Task whole = whole_task(cut);
+    if (sample_blocks(whole.layer(), whole.inputs, whole.outputs) < 2) continue;
+    cut.degrees = {.n = 2};
+    for (int threads : {1, 2, 3})
+      ASSERT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, threads))
+          << cut.text() << "\n"
+          << threads << " threads, case " << number;
+    ++held;
+  }
+  EXPECT_TRUE(held > 0 || never_cut(cut_kind_name(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Law, testing::Range(0, cut_kinds()));
+
+}  // namespace
+}  // namespace cortado::check

@@ -1,0 +1,187 @@
+// Jobs that lose ranks and are started again: they end as if nothing had happened.
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "tests/app/run_command.h"
+
+namespace cortado {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+class Restarts : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::copy_file(CORTADO_SOURCE_DIR "/tests/mpi/train_val.prototxt",
+                               folder_.file("net.prototxt"));
+    write_solver("");
+    ASSERT_EQ(run_cortado(folder_.path(), "data generate shapes_lmdb --samples 120").exit_code, 0);
+  }
+
+  void write_solver(const std::string& more) {
+    folder_.write("solver.prototxt", R"(net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9
+max_iter: 240 snapshot: 20 snapshot_prefix: "s" random_seed: 7 display: 0
+)" + more);
+  }
+
+  CommandResult train(const std::string& options) {
+    return run_cortado(folder_.path(), command_ + options, "timeout -k 5 120");
+  }
+
+  // Trains in the background. `then` may use: "wait_for FILE", and "pid RANK", the process of a rank.
+  CommandResult train_while(const std::string& options, const std::string& then) {
+    folder_.write("run.sh",
+                  R"sh(wait_for() { for i in $(seq 1200); do [ -e $1 ] && return; sleep 0.05; done; }
+pid() {
+  for process in /proc/[0-9]*; do
+    [ "$(readlink $process/cwd)" = "$PWD" ] && [ "$(cat $process/comm)" = cortado ] || continue
+    tr '\0' '\n' <$process/environ | grep -qE "^(PMI_RANK|OMPI_COMM_WORLD_RANK)=$1\$" && echo ${process#/proc/}
+  done
+  } 2>/dev/null
+)sh" CORTADO_COMMAND " " +
+                      command_ + options + " &\njob=$!\n" + then +
+                      "\nfor i in $(seq 1200); do kill -0 $job 2>/dev/null || break; sleep 0.05; done\n"
+                      "kill -KILL $job 2>/dev/null\nwait $job\necho \"exit $?\"\n");
+    return run_cortado(folder_.path(), "", "timeout -k 5 120 bash run.sh; true ||");
+  }
+
+  // The loss of each iteration, as the log says last.
+  std::map<int64_t, double> losses(const std::string& log) {
+    std::map<int64_t, double> losses;
+    std::istringstream lines(folder_.read(log));
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, false);
+      if (json.is_object() && json.contains("lr")) losses[json["iteration"]] = json["loss"];
+    }
+    return losses;
+  }
+
+  // Trains without a fault; returns the last snapshot's bytes, and clears what was written.
+  std::string calm() {
+    const CommandResult result = train("--ranks 3 --log calm.jsonl");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    const std::string bytes = folder_.read("s_iter_240.safetensors");
+    EXPECT_FALSE(bytes.empty());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      if (entry.path().filename().string().starts_with("s_iter")) std::filesystem::remove(entry.path());
+    return bytes;
+  }
+
+  const std::string command_ =
+      "train --solver solver.prototxt --threads 1 --strategy data --snapshot-format cortado ";
+  TemporaryFolder folder_;
+};
+
+TEST_F(Restarts, AfterRandomKillsGiveTheBitsOfACalmRun) {
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  std::string kills;
+  for (const int snapshot : {40, 100, 180})
+    kills += fmt::format("wait_for s_iter_{}.safetensors; sleep 0.0{}; kill -KILL $(pid {})\n", snapshot,
+                         random() % 10, random() % 3);
+  SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, kills));
+  const std::string bytes = calm();
+  const CommandResult result = train_while("--ranks 3 --restarts 5 --log killed.jsonl", kills);
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_EQ(count_of(result.output, "starting again on 3 ranks from s_iter_"), 3) << result.output;
+  EXPECT_THAT(result.output, Not(HasSubstr("error")));
+  EXPECT_EQ(folder_.read("s_iter_240.safetensors") == bytes, true) << "other bits";
+  EXPECT_EQ(losses("calm.jsonl"), losses("killed.jsonl"));
+}
+
+// The labels are powers of two: the sum of a batch's, its loss, says which samples were in it.
+TEST_F(Restarts, TakeEachSampleOnceAnEpoch) {
+  constexpr int samples = 20, batch = 4;
+  std::string list;
+  for (int i = 0; i < samples; ++i)
+    list += fmt::format(CORTADO_SOURCE_DIR "/tests/data/images/rgb.png {}\n", 1 << i);
+  folder_.write("list.txt", list);
+  folder_.write("net.prototxt", fmt::format(R"(name: "cursor"
+layer {{ name: "data" type: "ImageData" top: "data" top: "label"
+  image_data_param {{ source: "list.txt" batch_size: {} shuffle: true new_height: 6 new_width: 6 }} }}
+layer {{ name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param {{ num_output: 3 }} }}
+layer {{ name: "none" type: "Reduction" bottom: "fc" top: "none" loss_weight: 1e-30 }}
+layer {{ name: "ids" type: "Reduction" bottom: "label" top: "ids" loss_weight: 1 }}
+)",
+                                            batch));
+  const CommandResult result = train_while("--ranks 3 --restarts 5 --log ids.jsonl",
+                                           "wait_for s_iter_40.safetensors; kill -KILL $(pid 1)\n"
+                                           "wait_for s_iter_140.safetensors; kill -KILL $(pid 0)\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output, HasSubstr("(restart 2 of 5)"));
+  const std::map<int64_t, double> ids = losses("ids.jsonl");
+  ASSERT_EQ(ids.size(), 240u);
+  int64_t seen = 0;
+  for (const auto& [iteration, sum] : ids) {
+    seen += static_cast<int64_t>(sum);
+    if ((iteration + 1) % (samples / batch) != 0) continue;
+    // Of 20 powers of two only 20 different ones have this sum.
+    EXPECT_EQ(seen, (1 << samples) - 1) << "the epoch that ends with iteration " << iteration;
+    seen = 0;
+  }
+}
+
+TEST_F(Restarts, GoOnFromTheNewestSoundSnapshot) {
+  const std::string bytes = calm();
+  // Whichever of the newest two the job was told of.
+  const CommandResult result = train_while("--ranks 3 --restarts 1",
+                                           "wait_for s_iter_80.safetensors; kill -STOP $(pid 0)\n"
+                                           "for file in $(ls -t s_iter_*.safetensors | head -2); do printf "
+                                           "damaged | dd of=$file conv=notrunc seek=2000 "
+                                           "bs=1 2>/dev/null; done\nkill -KILL $(pid 1)\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output, ContainsRegex("cortado: warning: s_iter_[0-9]+.safetensors[^\n]*; going on from "
+                                           "s_iter_[0-9]+.safetensors, the newest sound one before it\n"));
+  EXPECT_EQ(folder_.read("s_iter_240.safetensors") == bytes, true) << "other bits";
+}
+
+TEST_F(Restarts, BeginAgainWhereNoSnapshotIsSound) {
+  const std::string bytes = calm();
+  const CommandResult result = train_while("--set snapshot=120 --ranks 3 --restarts 2",
+                                           "wait_for s_iter_120.safetensors; kill -STOP $(pid 0)\n"
+                                           ": >s_iter_120.safetensors; kill -KILL $(pid 1)\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output, ContainsRegex("(; beginning again|from the beginning .restart 1)"));
+  EXPECT_EQ(folder_.read("s_iter_240.safetensors") == bytes, true) << "other bits";
+}
+
+// Stopped, not killed; and a folder of the training, in which its own snapshots lie.
+TEST_F(Restarts, FollowAStallAndKeepTheFolder) {
+  const std::string bytes = calm();
+  const CommandResult result = train_while("--ranks 3 --restarts 1 --stall-timeout 2 --output run",
+                                           "wait_for run/s_iter_80.safetensors; kill -STOP $(pid 2)\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output, ContainsRegex("cortado: rank 2 on [^ ]+ .pid [0-9]+. has not answered for 2 s .*"
+                                           "; starting again on 3 ranks from run/s_iter_"));
+  EXPECT_EQ(folder_.read("run/s_iter_240.safetensors") == bytes, true) << "other bits";
+}
+
+TEST_F(Restarts, AreRefusedWhereNobodyCanStartAgain) {
+  const auto expect_error = [&](const CommandResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_EQ(count_of(result.output, "cortado: error: "), 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(part));
+  };
+  expect_error(train("--ranks 3 --restarts 1 --min-ranks 4"), "--min-ranks 4: the job has 3 ranks");
+  expect_error(run_cortado(folder_.path(), command_ + "--restarts 2", CORTADO_PLAIN_LAUNCHER " -n 2 "),
+               "--restarts 2: nobody is there who could start this job again");
+}
+
+}  // namespace
+}  // namespace cortado
