@@ -1,5 +1,5 @@
-// Long nets and long strategies. What takes the square of their length passes this program's time limit, which
-// is shorter than that of others.
+// Long nets and long strategies. What takes the square of their length passes this program's time limit,
+// which is shorter than that of others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
