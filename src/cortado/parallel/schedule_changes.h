@@ -13,12 +13,12 @@ namespace cortado {
 
 // What a user sets in place of a strategy's own schedule, and of the way in which its layers sum gradients.
 struct ScheduleChanges {
-  std::string gradient_chunks;  // as of parse_chunks(); empty: as the strategy says
+  std::string gradient_chunks{};  // as of parse_chunks(); empty: as the strategy says
   bool no_late_updates = false;
   bool halves = false;
-  std::vector<std::string> replicate;  // layers whose gradients every replica computes
-  std::string recompute;               // none, all or auto; empty: as the strategy says, or auto with a limit
-  std::string memory_limit;            // that a rank may hold, as of parse_size(); empty: none
+  std::vector<std::string> replicate{};  // layers whose gradients every replica computes
+  std::string recompute{};     // none, all or auto; empty: as the strategy says, or auto with a limit
+  std::string memory_limit{};  // that a rank may hold, as of parse_size(); empty: none
   static constexpr auto fields = std::tuple{field("gradient-chunks", &ScheduleChanges::gradient_chunks),
                                             field("no-late-updates", &ScheduleChanges::no_late_updates),
                                             field("halves", &ScheduleChanges::halves),
