@@ -7,7 +7,6 @@
 #include "cortado/base/error.h"
 #include "cortado/plan/prepared.h"
 #include "cortado/plan/search.h"
-#include "cortado/plan/twins.h"
 
 namespace cortado::plan {
 namespace {
@@ -119,21 +118,6 @@ class MarginalWalk {
   Marginals marginals_;
 };
 
-// Twins differ in what they cost themselves.
-std::vector<std::vector<double>> of_all(const std::vector<std::vector<double>>& of_kept,
-                                        const CostGraph& graph, const Twins& twins) {
-  std::vector<std::vector<double>> marginals(of_kept.size());
-  for (size_t v = 0; v < of_kept.size(); ++v) {
-    const std::vector<double>& seconds = graph.vertices()[v].seconds;
-    for (size_t c = 0; c < seconds.size(); ++c) {
-      const auto by = static_cast<size_t>(twins.kept_by[v][c]);
-      const double least = of_kept[v][by], kept = seconds[static_cast<size_t>(twins.kept[v][by])];
-      marginals[v].push_back(std::isinf(least) ? least : least + (seconds[c] - kept));
-    }
-  }
-  return marginals;
-}
-
 }  // namespace
 
 Marginals marginals_of(const Elimination& elimination) {
@@ -142,14 +126,12 @@ Marginals marginals_of(const Elimination& elimination) {
 }
 
 std::vector<std::vector<double>> min_marginals(const CostGraph& graph, const SearchOptions& options) {
-  const CostGraph exact = prepare(graph, Keep::optimum, false).exact;
-  const Twins twins = twins_of(exact);
-  const CostGraph distinct = twins.any ? restricted(exact, twins.kept) : exact;
+  const Prepared start = prepare(graph, Keep::optimum, false);
   // Each message has a table of its own, and one of what is outside of it.
-  const EliminationOrder order = checked_order(distinct, {options.table_limit.count / 3});
-  const Elimination elimination(distinct, order.vertices, true);
+  const EliminationOrder order = checked_order(start.exact, {options.table_limit.count / 3});
+  const Elimination elimination(start.exact, order.vertices, true);
   if (std::isinf(elimination.optimum())) refuse_impossible(graph);
-  return of_all(marginals_of(elimination).vertices, exact, twins);
+  return marginals_of(elimination).vertices;
 }
 
 }  // namespace cortado::plan

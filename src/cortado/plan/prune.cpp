@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "cortado/base/error.h"
 #include "cortado/plan/threads.h"
@@ -242,26 +240,17 @@ CostGraph restricted(const CostGraph& graph, const std::vector<std::vector<int>>
     }
     result.add_vertex(vertex.name, std::move(seconds), std::move(bytes));
   }
-  // Edges that share their costs, between vertices that keep the same candidates, go on to.
-  std::map<std::tuple<const std::vector<double>*, std::vector<int>, std::vector<int>>, CostGraph::Edge> known;
   for (const CostGraph::Edge& edge : graph.edges()) {
     const std::vector<int>&rows = kept[edge.from], &columns = kept[edge.to];
     if (rows.size() * columns.size() == edge.seconds->size()) {
       result.add_edge(edge);
       continue;
     }
-    CostGraph::Edge& fewer = known[{edge.seconds.get(), rows, columns}];
-    if (fewer.seconds) {
-      result.add_edge({edge.from, edge.to, fewer.seconds, fewer.largest, fewer.infinite});
-      continue;
-    }
     std::vector<double> seconds;
     seconds.reserve(rows.size() * columns.size());
     for (int a : rows)
       for (int b : columns) seconds.push_back((*edge.seconds)[int64_t{a} * graph.candidates(edge.to) + b]);
-    fewer = CostGraph::checked_edge(edge.from, edge.to,
-                                    std::make_shared<const std::vector<double>>(std::move(seconds)));
-    result.add_edge(fewer);
+    result.add_edge(edge.from, edge.to, std::move(seconds));
   }
   return result;
 }

@@ -5,7 +5,6 @@
 
 #include "cortado/base/error.h"
 #include "cortado/plan/prepared.h"
-#include "cortado/plan/twins.h"
 
 namespace cortado::plan {
 namespace {
@@ -20,19 +19,11 @@ bool pays_to_prune(const CostGraph& graph, const EliminationOrder& order, Bytes 
   return order.tables > limit || order.products > 250 * pairs;
 }
 
-void keep_one_of_twins(Prepared& start) {
-  Twins twins = twins_of(start.exact);
-  if (!twins.any) return;
-  start.pruned.graph = restricted(start.exact, twins.kept);
-  start.pruned.kept = std::move(twins.kept);
-}
-
 }  // namespace
 
 Optimum search(const CostGraph& graph, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Prepared start = prepare(graph, Keep::optimum, options.prune == PruneFirst::always);
-  if (options.prune == PruneFirst::where_it_pays) keep_one_of_twins(start);
   EliminationOrder order = elimination_order(start.pruned.graph, options.table_limit);
   if (options.prune == PruneFirst::where_it_pays && pays_to_prune(start.exact, order, options.table_limit)) {
     start.pruned = pruned(start.exact, Keep::optimum);
