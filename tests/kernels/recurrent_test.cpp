@@ -113,6 +113,28 @@ TEST(Recurrent, GoesOnFromBatchToBatch) {
   }
 }
 
+// A step that runs again in an iteration goes on from where its first run did, not from where that ended.
+TEST(Recurrent, RunsAgainFromTheSameStates) {
+  for (const Recurrence kind : {Recurrence::lstm, Recurrence::rnn}) {
+    for (const char* kernels : {"native", "reference"}) {
+      const Task task = recurrent_task(kind, {{3, 2, 4}, {}, 5, false});
+      const auto kernel = select_kernel(task, kernels).kernel;
+      TaskBuffers<float> buffers(task, *kernel, TaskData<float>(task, partly));
+      const auto outputs = [&](bool again) {
+        ArgumentsOf<float> arguments = buffers.arguments();
+        arguments.again = again;
+        kernel->forward(arguments);
+        return buffers.outputs[0].values();
+      };
+      outputs(false);
+      const std::vector<float> second = outputs(false);
+      EXPECT_EQ(outputs(true), second);
+      EXPECT_EQ(outputs(true), second);
+      EXPECT_NE(outputs(false), second);
+    }
+  }
+}
+
 // One unit, by hand: all weights and biases are 1.
 TEST(Recurrent, LstmStepByHand) {
   LayerRun run(recurrent(Recurrence::lstm, 1), {{1, 1, 1}, {1, 1}}, 1);

@@ -172,8 +172,7 @@ TEST(FilterShape, HasTheSamplesThatPass) {
   EXPECT_EQ(refusal(filter, {{2, 3}, {2}}),
             "filter_param.samples is 3, but a batch has 2 samples; use at most that many");
   EXPECT_EQ(refusal(filter, {{4, 3}, {4}}, 2), "needs 1 outputs, has 2");
-  EXPECT_TRUE(filter.cuts(Shapes{{4, 3, 2}, {4}}).c);
-  EXPECT_FALSE(filter.cuts(Shapes{{4, 3, 2}, {4}}).n);
+  EXPECT_EQ(filter.cuts(Shapes{{4, 3, 2}, {4}}), (Cuts{.n = true, .c = true, .w = true}));
   EXPECT_EQ(filter.cuts(Shapes{{4, 3, 2}, {4}, {4}}), Cuts{});
 }
 

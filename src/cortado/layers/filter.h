@@ -20,7 +20,7 @@ class Filter : public LayerOf<FilterOptions> {
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   bool depends_on_values() const override { return true; }
-  // Axes after the samples, where there is one tensor to be cut.
+  // Along all axes, where there is one tensor to be cut.
   Cuts cuts(std::span<const Shape> inputs) const override;
 };
 

@@ -50,10 +50,11 @@ class RecurrentKernel : public Kernel {
 
   void forward(const Arguments& a) override {
     const Kept kept = kept_of(a);
-    Scratch scratch = scratch_of(a);
+    const Scratch scratch = scratch_of(a);
+    if (!a.again) begun_ = carried_;
     for (int state = 0; state < layer_.states(); ++state) {
       const float* from =
-          exposed_ ? a.inputs[layer_.state_input(inputs_, state)] : &carried_[state * state_size()];
+          exposed_ ? a.inputs[layer_.state_input(inputs_, state)] : &begun_[state * state_size()];
       std::copy_n(from, state_size(), state == 0 ? kept.hidden : kept.cell);
     }
     fill_constant_sums(a, scratch.constant);
@@ -289,8 +290,8 @@ class RecurrentKernel : public Kernel {
   bool lstm_, exposed_;
   size_t inputs_;
   int64_t steps_, sequences_, outputs_, rows_, features_, static_features_;
-  int hidden_weight_;           // its number among the parameters
-  std::vector<float> carried_;  // states that the batch before left
+  int hidden_weight_;                   // its number among the parameters
+  std::vector<float> carried_, begun_;  // states that this batch left, and that the one before left it
 };
 
 }  // namespace

@@ -66,9 +66,10 @@ class RecurrentReference : public KernelOf<T> {
 
   void forward(const ArgumentsOf<T>& a) override {
     const Kept kept = kept_of(a);
+    if (!a.again) begun_ = carried_;
     for (int state = 0; state < layer_.states(); ++state) {
       double* first = state == 0 ? kept.hidden : kept.cell;
-      for (int64_t i = 0; i < states_size(); ++i) first[i] = carried_[state * states_size() + i];
+      std::copy_n(begun_.begin() + state * states_size(), states_size(), first);
       if (!layer_.options().expose_hidden) continue;
       const T* input = a.inputs[layer_.state_input(inputs_, state)];
       for_each_state([&](int64_t i, int64_t at) { first[i] = input[at]; });
@@ -263,7 +264,7 @@ class RecurrentReference : public KernelOf<T> {
   size_t inputs_;
   bool static_;
   Vectors x_, y_, s_, state_;
-  std::vector<double> carried_;  // states that the batch before left
+  std::vector<double> carried_, begun_;  // states that this batch left, and that the one before left it
   std::vector<std::vector<double>> sums_;
   std::vector<double> dx_, ds_;
 };
