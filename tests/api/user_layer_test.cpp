@@ -19,6 +19,7 @@ class Square : public UserLayer {
   }
   void reshape() override {
     said += "r";
+    if (parameters[1]->size() != bottoms[0]->shape().back()) throw UserError("it needs as many columns");
     tops[0]->reshape(bottoms[0]->shape());
   }
   void forward() override {

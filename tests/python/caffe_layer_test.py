@@ -86,14 +86,14 @@ class CubicLayer(caffe.Layer):
         top[0].data[...] = self.blobs[0].data[:, None, None] * self.x**3 + self.blobs[1].data[0]
 
     def backward(self, top, propagate_down, bottom):
-        assert propagate_down == [True]
         self.blobs[0].diff[...] += (top[0].diff * self.x**3).sum((0, 2, 3))
         self.blobs[1].diff[...] += top[0].diff.sum()
-        bottom[0].diff[...] = 3 * self.blobs[0].data[:, None, None] * self.x**2 * top[0].diff
+        if propagate_down[0]:
+            bottom[0].diff[...] = 3 * self.blobs[0].data[:, None, None] * self.x**2 * top[0].diff
 
 
 class EuclideanLoss(caffe.Layer):
-    """That of pycaffe's examples."""
+    """That of pycaffe's examples; it takes its weight from its top's diff."""
 
     def setup(self, bottom, top):
         if len(bottom) != 2:
@@ -114,7 +114,7 @@ class EuclideanLoss(caffe.Layer):
             if not propagate_down[i]:
                 continue
             sign = 1 if i == 0 else -1
-            bottom[i].diff[...] = sign * self.diff / bottom[i].num
+            bottom[i].diff[...] = top[0].diff[0] * sign * self.diff / bottom[i].num
 
 
 class MultilabelData(caffe.Layer):
@@ -399,7 +399,7 @@ class Refusals(LayerCase):
     def test_ranks(self):
         path = self.write("net.prototxt", inputs(2, 3, 4, 4) + python("cubic", "CubicLayer", ["data"], ["y"]))
         network = cortado.Network.from_file(path, layers=lambda text: CubicLayer())
-        with self.assertRaisesRegex(cortado.UserError, "net.prototxt:3: layer 'cubic': .*train on one rank"):
+        with self.assertRaisesRegex(cortado.UserError, "net.prototxt:2: layer 'cubic': .*train on one rank"):
             cortado.simulate(network, cortado.Strategy("data"), cortado.Machine("layer-wise-p100").first(2))
 
     def test_command(self):

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <regex>
 #include <set>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "cortado/base/error.h"
 
@@ -19,129 +20,141 @@ namespace {
 // our name. In the others {1} is what its first group found, {1-1} that number less one; {#} counts the
 // layers of the net before this one that torchvision numbers, {@} blocks (stage2_1_expand: of stage2_1).
 struct Rule {
-  Rule(const char* layer, const char* product, const char* norm = "")
-      : layer(layer), product(product), norm(norm) {}
-  std::regex layer;
-  std::string_view product, norm;
+  const char* layer;
+  const char* product;
+  const char* norm = "";
 };
 
+constexpr Rule alexnet[] = {
+    {"conv[1-5]", "features.{#}"}, {"fc6", "classifier.1"}, {"fc7", "classifier.4"}, {"fc8", "classifier.6"}};
+
+constexpr Rule vgg[] = {{R"(conv\d_\d)", "features.{#}", "features.{#+1}"},
+                        {"fc6", "classifier.0"},
+                        {"fc7", "classifier.3"},
+                        {"fc8", "classifier.6"}};
+
+constexpr Rule resnet[] = {
+    {"conv1", "conv1", "bn1"},
+    {R"(res(\d)_(\d+)_conv(\d))", "layer{1-1}.{2-1}.conv{3}", "layer{1-1}.{2-1}.bn{3}"},
+    {R"(res(\d)_(\d+)_shortcut)", "layer{1-1}.{2-1}.downsample.0", "layer{1-1}.{2-1}.downsample.1"},
+    {"fc", "fc"}};
+
+constexpr Rule densenet[] = {
+    {"conv1", "features.conv0", "features.norm0"},
+    {R"(dense(\d)_(\d+)_(?:conv|norm)(\d))", "features.denseblock{1}.denselayer{2}.conv{3}",
+     "features.denseblock{1}.denselayer{2}.norm{3}"},
+    {R"(transition(\d)(?:_conv)?)", "features.transition{1}.conv", "features.transition{1}.norm"},
+    {"norm5", "", "features.norm5"},
+    {"fc", "classifier"}};
+
+constexpr Rule squeezenet[] = {{"conv1", "features.0"},
+                               {R"(fire([23])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+1}.{2}{3}"},
+                               {R"(fire([45])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+2}.{2}{3}"},
+                               {R"(fire([6-9])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+3}.{2}{3}"},
+                               {"conv10", "classifier.1"}};
+
+constexpr Rule googlenet[] = {
+    {"conv1", "conv1.conv", "conv1.bn"},
+    {"conv2_reduce", "conv2.conv", "conv2.bn"},
+    {"conv2", "conv3.conv", "conv3.bn"},
+    {"inception_(..)_1x1", "inception{1}.branch1.conv", "inception{1}.branch1.bn"},
+    {"inception_(..)_3x3_reduce", "inception{1}.branch2.0.conv", "inception{1}.branch2.0.bn"},
+    {"inception_(..)_3x3", "inception{1}.branch2.1.conv", "inception{1}.branch2.1.bn"},
+    {"inception_(..)_5x5_reduce", "inception{1}.branch3.0.conv", "inception{1}.branch3.0.bn"},
+    {"inception_(..)_5x5", "inception{1}.branch3.1.conv", "inception{1}.branch3.1.bn"},
+    {"inception_(..)_pool_proj", "inception{1}.branch4.1.conv", "inception{1}.branch4.1.bn"},
+    {"fc", "fc"}};
+
+constexpr Rule inception[] = {
+    {"conv_(3b)", "Conv2d_{1}_1x1.conv", "Conv2d_{1}_1x1.bn"},
+    {"conv_(..)", "Conv2d_{1}_3x3.conv", "Conv2d_{1}_3x3.bn"},
+    {"mixed_(7[bc])_3x3_1x3", "Mixed_{1}.branch3x3_2a.conv", "Mixed_{1}.branch3x3_2a.bn"},
+    {"mixed_(7[bc])_3x3_3x1", "Mixed_{1}.branch3x3_2b.conv", "Mixed_{1}.branch3x3_2b.bn"},
+    {"mixed_(7[bc])_3x3dbl_1x3", "Mixed_{1}.branch3x3dbl_3a.conv", "Mixed_{1}.branch3x3dbl_3a.bn"},
+    {"mixed_(7[bc])_3x3dbl_3x1", "Mixed_{1}.branch3x3dbl_3b.conv", "Mixed_{1}.branch3x3dbl_3b.bn"},
+    {"mixed_(..)_pool_proj", "Mixed_{1}.branch_pool.conv", "Mixed_{1}.branch_pool.bn"},
+    {R"(mixed_(..)_([\dx]+(?:dbl)?(?:_\d)?))", "Mixed_{1}.branch{2}.conv", "Mixed_{1}.branch{2}.bn"},
+    {"aux_conv([01])", "AuxLogits.conv{1}.conv", "AuxLogits.conv{1}.bn"},
+    {"aux_fc", "AuxLogits.fc"},
+    {"fc", "fc"}};
+
+constexpr Rule mobilenet_v2[] = {
+    {"conv1", "features.0.0", "features.0.1"},
+    {"stage1_1_depthwise", "features.1.conv.0.0", "features.1.conv.0.1"},
+    {"stage1_1_project", "features.1.conv.1", "features.1.conv.2"},
+    {R"((?!stage2_3)stage\d_\d_expand)", "features.{@}.conv.0.0", "features.{@}.conv.0.1"},
+    {R"(stage\d_\d_depthwise)", "features.{@}.conv.1.0", "features.{@}.conv.1.1"},
+    {R"(stage\d_\d_project)", "features.{@}.conv.2", "features.{@}.conv.3"},
+    {"conv_last", "features.18.0", "features.18.1"},
+    {"fc", "classifier.1"}};
+
+constexpr Rule mnasnet[] = {
+    {"conv1", "layers.0", "layers.1"},
+    {"stage1_1_depthwise", "layers.3", "layers.4"},
+    {"stage1_1_project", "layers.6", "layers.7"},
+    {R"(stage(\d)_(\d)_expand)", "layers.{1+6}.{2-1}.layers.0", "layers.{1+6}.{2-1}.layers.1"},
+    {R"(stage(\d)_(\d)_depthwise)", "layers.{1+6}.{2-1}.layers.3", "layers.{1+6}.{2-1}.layers.4"},
+    {R"(stage(\d)_(\d)_project)", "layers.{1+6}.{2-1}.layers.6", "layers.{1+6}.{2-1}.layers.7"},
+    {"conv_last", "layers.14", "layers.15"},
+    {"fc", "classifier.1"}};
+
+constexpr Rule efficientnet[] = {
+    {"conv1", "features.0.0", "features.0.1"},
+    {"stage1_1_depthwise", "features.1.0.block.0.0", "features.1.0.block.0.1"},
+    {"stage1_1_squeeze", "features.1.0.block.1.fc1"},
+    {"stage1_1_excite", "features.1.0.block.1.fc2"},
+    {"stage1_1_project", "features.1.0.block.2.0", "features.1.0.block.2.1"},
+    {R"(stage(\d)_(\d)_expand)", "features.{1}.{2-1}.block.0.0", "features.{1}.{2-1}.block.0.1"},
+    {R"(stage(\d)_(\d)_depthwise)", "features.{1}.{2-1}.block.1.0", "features.{1}.{2-1}.block.1.1"},
+    {R"(stage(\d)_(\d)_squeeze)", "features.{1}.{2-1}.block.2.fc1"},
+    {R"(stage(\d)_(\d)_excite)", "features.{1}.{2-1}.block.2.fc2"},
+    {R"(stage(\d)_(\d)_project)", "features.{1}.{2-1}.block.3.0", "features.{1}.{2-1}.block.3.1"},
+    {"conv_last", "features.8.0", "features.8.1"},
+    {"fc", "classifier.1"}};
+
+constexpr Rule regnet[] = {{"conv1", "stem.0", "stem.1"},
+                           {R"(stage(\d)_(\d+)_shortcut)", "trunk_output.block{1}.block{1}-{2-1}.proj.0",
+                            "trunk_output.block{1}.block{1}-{2-1}.proj.1"},
+                           {R"(stage(\d)_(\d+)_conv1)", "trunk_output.block{1}.block{1}-{2-1}.f.a.0",
+                            "trunk_output.block{1}.block{1}-{2-1}.f.a.1"},
+                           {R"(stage(\d)_(\d+)_conv2)", "trunk_output.block{1}.block{1}-{2-1}.f.b.0",
+                            "trunk_output.block{1}.block{1}-{2-1}.f.b.1"},
+                           {R"(stage(\d)_(\d+)_squeeze)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc1"},
+                           {R"(stage(\d)_(\d+)_excite)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc2"},
+                           {R"(stage(\d)_(\d+)_conv3)", "trunk_output.block{1}.block{1}-{2-1}.f.c.0",
+                            "trunk_output.block{1}.block{1}-{2-1}.f.c.1"},
+                           {"fc", "fc"}};
+
+constexpr Rule shufflenet_v2[] = {
+    {"conv([15])", "conv{1}.0", "conv{1}.1"},
+    {R"(stage(\d)_1_left1)", "stage{1}.0.branch1.0", "stage{1}.0.branch1.1"},
+    {R"(stage(\d)_1_left2)", "stage{1}.0.branch1.2", "stage{1}.0.branch1.3"},
+    {R"(stage(\d)_(\d)_conv1)", "stage{1}.{2-1}.branch2.0", "stage{1}.{2-1}.branch2.1"},
+    {R"(stage(\d)_(\d)_conv2)", "stage{1}.{2-1}.branch2.3", "stage{1}.{2-1}.branch2.4"},
+    {R"(stage(\d)_(\d)_conv3)", "stage{1}.{2-1}.branch2.5", "stage{1}.{2-1}.branch2.6"},
+    {"fc", "fc"}};
+
 struct Family {
-  const char* name;
-  std::vector<Rule> rules;  // the first that fits
-  std::vector<std::string> of_other_layers = {};
+  std::string_view name;
+  std::span<const Rule> rules;                           // the first that fits
+  std::array<std::string_view, 2> of_other_layers = {};  // beginnings of tensors' names
 };
 
 // The order counts: nets of the later ones of inverted residuals look like those of the earlier ones.
-const std::vector<Family>& families() {
-  static const std::vector<Family> list = {
-      {"alexnet",
-       {{"conv[1-5]", "features.{#}"},
-        {"fc6", "classifier.1"},
-        {"fc7", "classifier.4"},
-        {"fc8", "classifier.6"}}},
-      {"vgg",
-       {{R"(conv\d_\d)", "features.{#}", "features.{#+1}"},
-        {"fc6", "classifier.0"},
-        {"fc7", "classifier.3"},
-        {"fc8", "classifier.6"}}},
-      {"resnet",
-       {{"conv1", "conv1", "bn1"},
-        {R"(res(\d)_(\d+)_conv(\d))", "layer{1-1}.{2-1}.conv{3}", "layer{1-1}.{2-1}.bn{3}"},
-        {R"(res(\d)_(\d+)_shortcut)", "layer{1-1}.{2-1}.downsample.0", "layer{1-1}.{2-1}.downsample.1"},
-        {"fc", "fc"}}},
-      {"densenet",
-       {{"conv1", "features.conv0", "features.norm0"},
-        {R"(dense(\d)_(\d+)_(?:conv|norm)(\d))", "features.denseblock{1}.denselayer{2}.conv{3}",
-         "features.denseblock{1}.denselayer{2}.norm{3}"},
-        {R"(transition(\d)(?:_conv)?)", "features.transition{1}.conv", "features.transition{1}.norm"},
-        {"norm5", "", "features.norm5"},
-        {"fc", "classifier"}}},
-      {"squeezenet",
-       {{"conv1", "features.0"},
-        {R"(fire([23])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+1}.{2}{3}"},
-        {R"(fire([45])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+2}.{2}{3}"},
-        {R"(fire([6-9])/(?:(squeeze)1x1|(expand.x.)))", "features.{1+3}.{2}{3}"},
-        {"conv10", "classifier.1"}}},
-      {"googlenet",
-       {{"conv1", "conv1.conv", "conv1.bn"},
-        {"conv2_reduce", "conv2.conv", "conv2.bn"},
-        {"conv2", "conv3.conv", "conv3.bn"},
-        {"inception_(..)_1x1", "inception{1}.branch1.conv", "inception{1}.branch1.bn"},
-        {"inception_(..)_3x3_reduce", "inception{1}.branch2.0.conv", "inception{1}.branch2.0.bn"},
-        {"inception_(..)_3x3", "inception{1}.branch2.1.conv", "inception{1}.branch2.1.bn"},
-        {"inception_(..)_5x5_reduce", "inception{1}.branch3.0.conv", "inception{1}.branch3.0.bn"},
-        {"inception_(..)_5x5", "inception{1}.branch3.1.conv", "inception{1}.branch3.1.bn"},
-        {"inception_(..)_pool_proj", "inception{1}.branch4.1.conv", "inception{1}.branch4.1.bn"},
-        {"fc", "fc"}},
-       {"aux1.", "aux2."}},
-      {"inception",
-       {{"conv_(3b)", "Conv2d_{1}_1x1.conv", "Conv2d_{1}_1x1.bn"},
-        {"conv_(..)", "Conv2d_{1}_3x3.conv", "Conv2d_{1}_3x3.bn"},
-        {"mixed_(7[bc])_3x3_1x3", "Mixed_{1}.branch3x3_2a.conv", "Mixed_{1}.branch3x3_2a.bn"},
-        {"mixed_(7[bc])_3x3_3x1", "Mixed_{1}.branch3x3_2b.conv", "Mixed_{1}.branch3x3_2b.bn"},
-        {"mixed_(7[bc])_3x3dbl_1x3", "Mixed_{1}.branch3x3dbl_3a.conv", "Mixed_{1}.branch3x3dbl_3a.bn"},
-        {"mixed_(7[bc])_3x3dbl_3x1", "Mixed_{1}.branch3x3dbl_3b.conv", "Mixed_{1}.branch3x3dbl_3b.bn"},
-        {"mixed_(..)_pool_proj", "Mixed_{1}.branch_pool.conv", "Mixed_{1}.branch_pool.bn"},
-        {R"(mixed_(..)_([\dx]+(?:dbl)?(?:_\d)?))", "Mixed_{1}.branch{2}.conv", "Mixed_{1}.branch{2}.bn"},
-        {"aux_conv([01])", "AuxLogits.conv{1}.conv", "AuxLogits.conv{1}.bn"},
-        {"aux_fc", "AuxLogits.fc"},
-        {"fc", "fc"}},
-       {"AuxLogits."}},
-      {"mobilenet_v2",
-       {{"conv1", "features.0.0", "features.0.1"},
-        {"stage1_1_depthwise", "features.1.conv.0.0", "features.1.conv.0.1"},
-        {"stage1_1_project", "features.1.conv.1", "features.1.conv.2"},
-        {R"((?!stage2_3)stage\d_\d_expand)", "features.{@}.conv.0.0", "features.{@}.conv.0.1"},
-        {R"(stage\d_\d_depthwise)", "features.{@}.conv.1.0", "features.{@}.conv.1.1"},
-        {R"(stage\d_\d_project)", "features.{@}.conv.2", "features.{@}.conv.3"},
-        {"conv_last", "features.18.0", "features.18.1"},
-        {"fc", "classifier.1"}}},
-      {"mnasnet",
-       {{"conv1", "layers.0", "layers.1"},
-        {"stage1_1_depthwise", "layers.3", "layers.4"},
-        {"stage1_1_project", "layers.6", "layers.7"},
-        {R"(stage(\d)_(\d)_expand)", "layers.{1+6}.{2-1}.layers.0", "layers.{1+6}.{2-1}.layers.1"},
-        {R"(stage(\d)_(\d)_depthwise)", "layers.{1+6}.{2-1}.layers.3", "layers.{1+6}.{2-1}.layers.4"},
-        {R"(stage(\d)_(\d)_project)", "layers.{1+6}.{2-1}.layers.6", "layers.{1+6}.{2-1}.layers.7"},
-        {"conv_last", "layers.14", "layers.15"},
-        {"fc", "classifier.1"}}},
-      {"efficientnet",
-       {{"conv1", "features.0.0", "features.0.1"},
-        {"stage1_1_depthwise", "features.1.0.block.0.0", "features.1.0.block.0.1"},
-        {"stage1_1_squeeze", "features.1.0.block.1.fc1"},
-        {"stage1_1_excite", "features.1.0.block.1.fc2"},
-        {"stage1_1_project", "features.1.0.block.2.0", "features.1.0.block.2.1"},
-        {R"(stage(\d)_(\d)_expand)", "features.{1}.{2-1}.block.0.0", "features.{1}.{2-1}.block.0.1"},
-        {R"(stage(\d)_(\d)_depthwise)", "features.{1}.{2-1}.block.1.0", "features.{1}.{2-1}.block.1.1"},
-        {R"(stage(\d)_(\d)_squeeze)", "features.{1}.{2-1}.block.2.fc1"},
-        {R"(stage(\d)_(\d)_excite)", "features.{1}.{2-1}.block.2.fc2"},
-        {R"(stage(\d)_(\d)_project)", "features.{1}.{2-1}.block.3.0", "features.{1}.{2-1}.block.3.1"},
-        {"conv_last", "features.8.0", "features.8.1"},
-        {"fc", "classifier.1"}}},
-      {"regnet",
-       {{"conv1", "stem.0", "stem.1"},
-        {R"(stage(\d)_(\d+)_shortcut)", "trunk_output.block{1}.block{1}-{2-1}.proj.0",
-         "trunk_output.block{1}.block{1}-{2-1}.proj.1"},
-        {R"(stage(\d)_(\d+)_conv1)", "trunk_output.block{1}.block{1}-{2-1}.f.a.0",
-         "trunk_output.block{1}.block{1}-{2-1}.f.a.1"},
-        {R"(stage(\d)_(\d+)_conv2)", "trunk_output.block{1}.block{1}-{2-1}.f.b.0",
-         "trunk_output.block{1}.block{1}-{2-1}.f.b.1"},
-        {R"(stage(\d)_(\d+)_squeeze)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc1"},
-        {R"(stage(\d)_(\d+)_excite)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc2"},
-        {R"(stage(\d)_(\d+)_conv3)", "trunk_output.block{1}.block{1}-{2-1}.f.c.0",
-         "trunk_output.block{1}.block{1}-{2-1}.f.c.1"},
-        {"fc", "fc"}}},
-      {"shufflenet_v2",
-       {{"conv([15])", "conv{1}.0", "conv{1}.1"},
-        {R"(stage(\d)_1_left1)", "stage{1}.0.branch1.0", "stage{1}.0.branch1.1"},
-        {R"(stage(\d)_1_left2)", "stage{1}.0.branch1.2", "stage{1}.0.branch1.3"},
-        {R"(stage(\d)_(\d)_conv1)", "stage{1}.{2-1}.branch2.0", "stage{1}.{2-1}.branch2.1"},
-        {R"(stage(\d)_(\d)_conv2)", "stage{1}.{2-1}.branch2.3", "stage{1}.{2-1}.branch2.4"},
-        {R"(stage(\d)_(\d)_conv3)", "stage{1}.{2-1}.branch2.5", "stage{1}.{2-1}.branch2.6"},
-        {"fc", "fc"}}},
-  };
-  return list;
-}
+constexpr Family families[] = {
+    {"alexnet", alexnet},
+    {"vgg", vgg},
+    {"resnet", resnet},
+    {"densenet", densenet},
+    {"squeezenet", squeezenet},
+    {"googlenet", googlenet, {"aux1.", "aux2."}},
+    {"inception", inception, {"AuxLogits."}},
+    {"mobilenet_v2", mobilenet_v2},
+    {"mnasnet", mnasnet},
+    {"efficientnet", efficientnet},
+    {"regnet", regnet},
+    {"shufflenet_v2", shufflenet_v2},
+};
 
 // Where a layer is in its net, as torchvision counts.
 struct Place {
@@ -195,14 +208,21 @@ std::string filled_in(std::string_view pattern, const std::smatch& groups, const
   return name;
 }
 
+// A family's rules, ready for use.
+std::vector<std::pair<std::regex, Rule>> compiled(const Family& family) {
+  std::vector<std::pair<std::regex, Rule>> rules;
+  for (const Rule& rule : family.rules) rules.emplace_back(std::regex(rule.layer), rule);
+  return rules;
+}
+
 // The module of a layer with parameters; nothing: no rule has it.
-std::optional<std::string> module_of(const Family& family, const Network::Node& node,
-                                     const std::map<std::string, Place>& places) {
+std::optional<std::string> module_of(const std::vector<std::pair<std::regex, Rule>>& rules,
+                                     const Network::Node& node, const std::map<std::string, Place>& places) {
   const bool is_norm = node.layer->type() == "BatchNorm" || node.layer->type() == "Scale";
   const std::string unit = is_norm ? without(without(node.name, "_bn"), "_scale") : node.name;
-  for (const Rule& rule : family.rules) {
+  for (const auto& [layer, rule] : rules) {
     std::smatch groups;
-    if (!std::regex_match(unit, groups, rule.layer)) continue;
+    if (!std::regex_match(unit, groups, layer)) continue;
     const std::string_view pattern = is_norm ? rule.norm : rule.product;
     if (pattern.empty()) return {};
     return filled_in(pattern, groups, places.at(unit));
@@ -219,10 +239,13 @@ std::string tensor_name(const std::string& module, std::string_view type, std::s
 // Nothing: the net is of another family.
 std::optional<TorchvisionNames> names_in(const Family& family, const Network& network,
                                          const std::map<std::string, Place>& places) {
-  TorchvisionNames names{family.name, {}, family.of_other_layers};
+  TorchvisionNames names{std::string(family.name), {}, {}};
+  for (std::string_view beginning : family.of_other_layers)
+    if (!beginning.empty()) names.of_other_layers.emplace_back(beginning);
+  const auto rules = compiled(family);
   for (const Network::Parameter& parameter : network.parameters()) {
     const Network::Node& node = network.nodes()[parameter.declared_by];
-    const auto module = module_of(family, node, places);
+    const auto module = module_of(rules, node, places);
     if (!module) return {};
     names.of_parameter.push_back(tensor_name(*module, node.layer->type(), parameter.spec.role));
   }
@@ -231,7 +254,7 @@ std::optional<TorchvisionNames> names_in(const Family& family, const Network& ne
 
 std::string known_families() {
   std::string text;
-  for (const Family& family : families()) text += (text.empty() ? "" : ", ") + std::string(family.name);
+  for (const Family& family : families) text += (text.empty() ? "" : ", ") + std::string(family.name);
   return text;
 }
 
@@ -248,7 +271,7 @@ void refuse_left_over(const Network& network, const TorchvisionNames& names, con
 TorchvisionNames torchvision_names(const Network& network) {
   const std::map<std::string, Place> found = places(network);
   if (!network.parameters().empty())
-    for (const Family& family : families())
+    for (const Family& family : families)
       if (auto names = names_in(family, network, found)) return std::move(*names);
   throw UserError(fmt::format(
       "net '{}': its layers are not called as in a net of the model zoo that torchvision has, too ({}); "

@@ -83,9 +83,10 @@ class UserDefinedReference : public KernelOf<T> {
   const UserDefined& layer() const { return dynamic_cast<const UserDefined&>(task_.layer()); }
   UserLayer& code() const { return layer().code(); }
 
+  // A source that has brought no batch yet has no memory; a gradient may be asked for all the same.
   void give_bottoms(const ArgumentsOf<T>& a) {
     for (size_t i = 0; i < code().bottoms.size(); ++i)
-      give(task_.inputs[i], a.inputs[i], code().bottoms[i]->values());
+      if (a.inputs[i]) give(task_.inputs[i], a.inputs[i], code().bottoms[i]->values());
   }
 
   void give_parameters(const ArgumentsOf<T>& a) {
