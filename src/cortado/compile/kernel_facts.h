@@ -22,6 +22,7 @@ struct KernelChoice {
   bool no_other = false;  // layers that `kernels` do not know are refused
 
   bool reproducible() const { return kernels == reproducible_kernels; }
+  // Without a kernel for a chain that these kernels do not know.
   Selection select(const Task& task) const;
 };
 
