@@ -35,8 +35,9 @@ Selection KernelChoice::select(const Task& task) const {
   Selection selection = select_kernel(same, named);
   if (!no_other || selection.implementation == named) return selection;
   if (task.layers.size() > 1) return {};  // its layers may have kernels one by one
-  throw UserError(fmt::format("there are no {} kernels for layers of type {}; give their ranks another device",
-                              named, task.layer().type()));
+  throw UserError(
+      fmt::format("there are no {} kernels for layers of type {}; give their ranks another device", named,
+                  task.layer().type()));
 }
 
 std::optional<TaskFacts> facts_of(const Task& task, const Selection& selection) {
