@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 nvcc=$(command -v nvcc || true)
 if [[ -z $nvcc && -x /usr/local/cuda/bin/nvcc ]]; then nvcc=/usr/local/cuda/bin/nvcc; fi
 if [[ -z $nvcc ]]; then
-  echo "no nvcc: the sources for GPUs are not compiled (the test cuda_sources has clang read them)"
+  echo "no nvcc: the sources for GPUs are not compiled (the test cuda_sources reads them as C++)"
   exit 0
 fi
 build=build/cuda

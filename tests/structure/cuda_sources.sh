@@ -1,23 +1,21 @@
 #!/usr/bin/env bash
-# clang reads the sources for GPUs with stubs of CUDA's headers: the runtime as C++, kernels/gpu as nvcc would read them,
-# once for the host and once for a GPU. Exit code 77, with the reason, where there is no clang. (scripts/compile_cuda.sh
-# compiles them where nvcc is.)
-#   cuda_sources.sh PROJECT
+# The compiler reads the sources for GPUs as C++, with stubs of CUDA's headers; the one launch of a kernel becomes a call.
+# scripts/compile_cuda.sh compiles them where nvcc is.
+#   cuda_sources.sh CXX PROJECT
 set -euo pipefail
-root=$1
-if ! command -v clang++ >/dev/null; then
-  echo "clang++ is not installed: nobody has read the sources for GPUs"
-  exit 77
-fi
+compiler=$1 root=$2
 stubs=$root/tests/cuda_stubs
 all=$(mktemp -d)
 trap 'rm -rf "$all"' EXIT
-flags=(-std=c++20 -fsyntax-only -Wall -Werror -Wno-unknown-cuda-version -I"$root/src" -I"$stubs")
+
+gpu=cortado/kernels/gpu
+mkdir -p "$all/$gpu"
+perl -0pe 's/run_elements<<<(.*?)>>>\(count, element\)/launch(run_elements<Element>, $1, count, element)/s' \
+  "$root/src/$gpu/grid.h" >"$all/$gpu/grid.h"
+grep -q 'launch(run_elements' "$all/$gpu/grid.h" || { echo "$gpu/grid.h: no launch of run_elements"; exit 1; }
+flags=(-std=c++20 -fsyntax-only -fopenmp -Wall -Werror -I"$all" -I"$root/src" -I"$stubs")
 for source in "$root"/src/cortado/device/cuda/*.cpp; do echo "#include \"$source\""; done >"$all/runtime.cpp"
-clang++ "${flags[@]}" "$all/runtime.cpp"
-for source in "$root"/src/cortado/kernels/gpu/*.cpp; do echo "#include \"$source\""; done >"$all/kernels.cu"
-for side in host device; do
-  clang++ -x cuda -D__CUDACC__ --cuda-$side-only -nocudainc -nocudalib -include "$stubs/cuda_language.h" "${flags[@]}" \
-    -Wno-unused-function -Wno-undefined-internal "$all/kernels.cu"
-done
-echo "read by $(clang++ --version | head -1) with stubs of CUDA's headers: not compiled, not run"
+"$compiler" "${flags[@]}" "$all/runtime.cpp"
+for source in "$root"/src/$gpu/*.cpp; do echo "#include \"$source\""; done >"$all/kernels.cpp"
+"$compiler" -D__CUDACC__ -include "$stubs/cuda_language.h" "${flags[@]}" "$all/kernels.cpp"
+echo "read with stubs of CUDA's headers: not compiled by nvcc, not run"
