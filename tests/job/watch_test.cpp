@@ -1,11 +1,17 @@
 // What the parent makes of what it hears, without processes.
+#include <cstdlib>
 #include <fmt/format.h>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sstream>
+#include <sys/socket.h>
+#include <thread>
 
 #include "cortado/job/failure.h"
 #include "cortado/job/launcher_words.h"
+#include "cortado/job/rank.h"
 #include "cortado/job/restarts.h"
 #include "cortado/job/stall.h"
 
@@ -176,6 +182,39 @@ TEST(Shortened, CutsBetweenCharacters) {
   EXPECT_EQ(shortened("abc", 3), "abc");
   EXPECT_EQ(shortened("abcdef", 5), "ab...");
   EXPECT_EQ(shortened("a\xc3\xa4xyz", 5), "a...");
+}
+
+// The next line that starts so; none within 20 s.
+std::string line_of(LineSocket& socket, const std::string& start) {
+  for (int tries = 0; tries < 200; ++tries) {
+    while (const auto line = socket.take_line())
+      if (line->starts_with(start)) return *line;
+    pollfd wait{socket.fd(), POLLIN, 0};
+    if (poll(&wait, 1, 100) == 1 && !socket.receive()) break;
+  }
+  return "";
+}
+
+// On a busy host both lines are there before the rank reads the first one.
+TEST(Rank, AnswersAQuestionThatComesWithTheWelcome) {
+  const Socket listener = listen_anywhere();
+  setenv(job_variable, to_text({.token = "token", .port = port_of(listener), .hosts = {"127.0.0.1"}}).c_str(),
+         1);
+  std::promise<std::string> answered;
+  std::thread parent([&] {
+    LineSocket rank(Socket(accept(listener.fd(), nullptr, nullptr)), 20);
+    line_of(rank, "hello token 0 ");
+    const std::string lines = "welcome 1 0 \nthere? 1\n";
+    EXPECT_EQ(::send(rank.fd(), lines.data(), lines.size(), 0), static_cast<ssize_t>(lines.size()));
+    answered.set_value(line_of(rank, "here 1 "));
+    line_of(rank, "goodbye");
+  });
+  const std::unique_ptr<JobRank> rank = JobRank::join(0);
+  ASSERT_TRUE(rank);
+  EXPECT_NE(answered.get_future().get(), "");
+  rank->goodbye(0);
+  parent.join();
+  unsetenv(job_variable);
 }
 
 }  // namespace

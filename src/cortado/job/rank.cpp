@@ -150,16 +150,21 @@ void JobRank::look_at_launcher() {
   send("orphaned");
 }
 
+void JobRank::obey_all() {
+  while (std::optional<std::string> line = parent_.take_line())
+    if (!obey(*line)) end_process();
+}
+
 void JobRank::watch() {
   pollfd waits[2] = {{parent_.fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
+  obey_all();  // what came together with the welcome
   while (true) {
     poll(waits, 2, watch_milliseconds);
     if (waits[1].revents != 0) return;
     look_at_launcher();
     if (waits[0].revents == 0) continue;
-    bool there = parent_.receive();
-    while (std::optional<std::string> line = parent_.take_line())
-      if (!obey(*line)) end_process();
+    const bool there = parent_.receive();
+    obey_all();
     if (there) continue;
     if (!said_goodbye_) end_process();
     waits[0].fd = -1;  // the parent heard the goodbye and left

@@ -42,6 +42,7 @@ class JobRank {
   void send(const std::string& line);
   void look_at_launcher();
   bool obey(const std::string& line);  // false: the process must end
+  void obey_all();                     // what has come; may end the process
 
   LineSocket parent_;
   int ranks_ = 0, restarts_ = 0;
