@@ -30,7 +30,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ITERATIONS, SNAPSHOT, STALL_SECONDS = 600, 20, 2
+ITERATIONS, SNAPSHOT, STALL_SECONDS = 600, 20, 10
 LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
 FAULTS = ["rank", "rank", "pause", "stop", "launcher", "command", "damage", "disk"]
 DISK_BYTES = 64 << 20

@@ -178,10 +178,10 @@ TEST_F(Restarts, BeginAgainWhereNoSnapshotIsSound) {
 // Stopped, not killed; and a folder of the training, in which its own snapshots lie.
 TEST_F(Restarts, FollowAStallAndKeepTheFolder) {
   calm();
-  const CommandResult result = train_while("--ranks 3 --restarts 1 --stall-timeout 2 --output run",
+  const CommandResult result = train_while("--ranks 3 --restarts 1 --stall-timeout 8 --output run",
                                            "wait_for run/s_iter_40.safetensors; kill -STOP $(pid 2)\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
-  EXPECT_THAT(result.output, ContainsRegex("cortado: rank 2 on [^ ]+ .pid [0-9]+. has not answered for 2 s .*"
+  EXPECT_THAT(result.output, ContainsRegex("cortado: rank 2 on [^ ]+ .pid [0-9]+. has not answered for 8 s .*"
                                            "; starting again on 3 ranks from run/s_iter_"));
   expect_calm_end("run/");
 }
