@@ -12,7 +12,7 @@ Each run trains a small net with --restarts, and meets between half of and all o
 
 Where the command itself has ended (killed, or for want of space, which no restart mends), it is started by hand from
 the newest snapshot, as its user would. A run fails where the command ends otherwise, the last snapshot has other bytes
-than that of the calm training, a process is left, or the run takes over five minutes. One seed gives one choice of
+than that of the calm training, a process is left, or the run takes over two minutes and 20 calm trainings. One seed gives one choice of
 faults; the moments at which they meet the training vary."""
 
 import argparse
@@ -30,7 +30,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ITERATIONS, SNAPSHOT, STALL_SECONDS, LONGEST_RUN = 1200, 40, 2, 300
+ITERATIONS, SNAPSHOT, STALL_SECONDS = 600, 20, 10
+LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
 FAULTS = ["rank", "rank", "pause", "stop", "launcher", "command", "damage", "disk"]
 DISK_BYTES = 64 << 20
 SOLVER = f"""net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 random_seed: 7
@@ -61,7 +62,7 @@ def last_snapshot(folder):
 
 
 class CalmRuns:
-    """The end of the training without faults, by ranks and strategy: each is trained once."""
+    """The end of the training without faults, and the seconds that it took, by ranks and strategy."""
 
     def __init__(self, cortado):
         self.cortado, self.ends = cortado, {}
@@ -71,9 +72,10 @@ class CalmRuns:
             with tempfile.TemporaryDirectory(prefix="cortado-calm-") as name:
                 folder = pathlib.Path(name)
                 make_folder(self.cortado, folder)
+                begin = time.monotonic()
                 subprocess.run(command(self.cortado, ranks, strategy), cwd=folder, check=True,
                                stdout=subprocess.DEVNULL)
-                self.ends[ranks, strategy] = last_snapshot(folder)
+                self.ends[ranks, strategy] = last_snapshot(folder), time.monotonic() - begin
         return self.ends[ranks, strategy]
 
 
@@ -222,7 +224,8 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
     draw = random.Random(seed)
     ranks, strategy = draw.choice([2, 3]), draw.choice(["data", "model", "owt"])
     faults = [draw.choice(FAULTS) for _ in range(draw.randint((most_faults + 1) // 2, most_faults))]
-    expected = calm.end(ranks, strategy)
+    expected, seconds = calm.end(ranks, strategy)
+    limit = LEAST_LIMIT + CALM_RUNS * seconds
     make_folder(cortado, folder)
     if has_disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", folder / "kept"], check=True)
@@ -233,8 +236,8 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
         job.start()
         due = time.monotonic() + draw.uniform(0, 3)
         while True:
-            if time.monotonic() - begin > LONGEST_RUN:
-                raise Fault(f"it takes over {LONGEST_RUN} s")
+            if time.monotonic() - begin > limit:
+                raise Fault(f"it takes over {limit:.0f} s")
             code = job.process.poll()
             if code == 0:
                 break
