@@ -569,7 +569,7 @@ TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
 }
 
 // Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
-// channel; layers that may be one kernel the same way.
+// channel; layers that may be one kernel, and those that read a tensor several times, as what they read.
 Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
   std::mt19937 random(static_cast<uint32_t>(seed));
   const auto draw = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
@@ -579,8 +579,10 @@ Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& chan
     const auto& node = net.nodes()[net.node(rule.pattern)];
     ParallelConfig& config = rule.layer.config;
     const auto* product = dynamic_cast<const InnerProduct*>(node.layer.get());
-    const auto& bottom = net.tensors()[node.inputs[0]];
-    if (net.nodes()[bottom.producer].layer->may_fuse_with(*node.layer)) {
+    const auto repeated = std::ranges::find_if(
+        node.inputs, [&](TensorIndex input) { return std::ranges::count(node.inputs, input) > 1; });
+    const auto& bottom = net.tensors()[repeated == node.inputs.end() ? node.inputs[0] : *repeated];
+    if (repeated != node.inputs.end() || net.nodes()[bottom.producer].layer->may_fuse_with(*node.layer)) {
       config = configs.at(bottom.name);
     } else if (config.degrees.n > 1) {
       config.degrees = {.n = 1 << draw(3)};

@@ -36,7 +36,8 @@ int number_in(const std::vector<std::string>& words, const std::string& option, 
 
 // Returns the ranks that the devices of the command line are for.
 int ranks_of_devices(const std::vector<std::string>& words) {
-  const DeviceWords devices{.devices = option_value(words, "--devices").value_or(""),
+  const DeviceWords devices{.device = option_value(words, "--device").value_or(""),
+                            .devices = option_value(words, "--devices").value_or(""),
                             .gpu = option_value(words, "--gpu").value_or(""),
                             .cpu_instead = std::ranges::find(words, "--cpu-instead") != words.end()};
   return static_cast<int>(devices_of(devices, as_option).size());
