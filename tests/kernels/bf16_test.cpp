@@ -67,7 +67,8 @@ std::vector<int> kinds_without_products() {
   std::vector<int> kinds;
   for (int kind = 0; kind < cut_kinds(); ++kind) {
     const std::string name = cut_kind_name(kind);
-    if (name.find("convolution") == name.npos && name != "inner product") kinds.push_back(kind);
+    if (name.find("convolution") == name.npos && name != "inner product" && name != "recurrent")
+      kinds.push_back(kind);
   }
   return kinds;
 }

@@ -27,7 +27,7 @@ snapshot: 4 snapshot_prefix: "s" random_seed: 7
   }
   // A run that hangs ends with exit code 124.
   CommandResult cortado(const std::string& arguments) {
-    return run_cortado(folder_.path(), arguments, "timeout -k 5 120");
+    return run_cortado(folder_.path(), arguments, "timeout -k 5 300");
   }
   CommandResult train(const std::string& more) {
     return cortado("train --solver solver.prototxt --threads 1 --snapshot-format cortado " + more);

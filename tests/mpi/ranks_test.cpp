@@ -33,7 +33,7 @@ snapshot_prefix: "s" random_seed: 7
 
   // A run that hangs ends with exit code 124.
   CommandResult cortado(const std::string& arguments, const std::string& launcher = "") {
-    return run_cortado(folder_.path(), arguments, "timeout -k 5 120 " + launcher);
+    return run_cortado(folder_.path(), arguments, "timeout -k 5 300 " + launcher);
   }
   CommandResult train(const std::string& more, const std::string& launcher = "") {
     return cortado("train --solver solver.prototxt --threads 1 --snapshot-format cortado " + more, launcher);
@@ -299,7 +299,7 @@ TEST_F(Ranks, AnInterruptStopsAllWithASnapshot) {
                                     "--snapshot-format cortado --ranks 2 --strategy data &\n"
                                     "for i in $(seq 600); do [ -e s_iter_5.safetensors ] && break; sleep "
                                     "0.1; done\nkill -INT $!\nwait $!\n");
-  CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash interrupt.sh; true ||");
+  CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 300 bash interrupt.sh; true ||");
   EXPECT_THAT(result.output, HasSubstr("Optimization stopped early."));
   EXPECT_THAT(result.output, Not(HasSubstr("error")));
   ASSERT_THAT(result.output, HasSubstr("Snapshotting solver state to "));
@@ -333,7 +333,7 @@ std::string while_training(const std::string& options, const std::string& then) 
 TEST_F(Ranks, ARankThatIsStoppedForGoodEndsTheJob) {
   folder_.write("stop.sh",
                 while_training("--set max_iter=100000000 --ranks 3 --stall-timeout 3", "kill -STOP $rank1"));
-  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash stop.sh; true ||");
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 300 bash stop.sh; true ||");
   EXPECT_THAT(result.output, HasSubstr("exit 3\n"));
   EXPECT_THAT(
       result.output,
@@ -348,14 +348,14 @@ TEST_F(Ranks, ARankThatIsStoppedForAMomentChangesNothing) {
       0);
   folder_.write("stop.sh", while_training("--set max_iter=400 --ranks 2 --stall-timeout 3 --log two.jsonl",
                                           "kill -STOP $rank1; sleep 1; kill -CONT $rank1"));
-  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash stop.sh; true ||");
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 300 bash stop.sh; true ||");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_EQ(logged("one.jsonl"), logged("two.jsonl"));
 }
 
 TEST_F(Ranks, TheEndOfTheProcessThatStartedThemEndsTheJob) {
   folder_.write("kill.sh", while_training("--set max_iter=100000000 --ranks 2", "kill -KILL $proxy"));
-  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 120 bash kill.sh; true ||");
+  const CommandResult result = run_cortado(folder_.path(), "", "timeout -k 5 300 bash kill.sh; true ||");
   EXPECT_THAT(result.output, HasSubstr("exit 3\n"));
   EXPECT_THAT(
       result.output,

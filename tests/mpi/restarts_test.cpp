@@ -41,7 +41,7 @@ max_iter: 240 snapshot: 10 snapshot_prefix: "s" random_seed: 7 display: 0
   }
 
   CommandResult train(const std::string& options) {
-    return run_cortado(folder_.path(), command_ + options, "timeout -k 5 120");
+    return run_cortado(folder_.path(), command_ + options, "timeout -k 5 300");
   }
 
   // Trains in the background. `then` may use: "wait_for FILE", and "pid RANK", the process of a rank.
@@ -58,7 +58,7 @@ pid() {
                       command_ + options + " &\njob=$!\n" + then +
                       "\nfor i in $(seq 1200); do kill -0 $job 2>/dev/null || break; sleep 0.05; done\n"
                       "kill -KILL $job 2>/dev/null\nwait $job\necho \"exit $?\"\n");
-    return run_cortado(folder_.path(), "", "timeout -k 5 120 bash run.sh; true ||");
+    return run_cortado(folder_.path(), "", "timeout -k 5 300 bash run.sh; true ||");
   }
 
   // The loss of each iteration, as the log says last.

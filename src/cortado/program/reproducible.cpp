@@ -14,7 +14,7 @@ namespace {
 
 // Layers whose kernels give each channel the same bits whatever the others are (tests/kernels/law_test.cpp).
 bool channels_stand_alone(const Layer& layer) {
-  static const std::set<std::string_view> types = {"ReLU", "Dropout", "Pooling"};
+  static const std::set<std::string_view> types = {"ReLU", "Dropout"};
   return types.contains(layer.type());
 }
 
