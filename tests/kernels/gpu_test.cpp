@@ -52,7 +52,7 @@ TEST(GpuKernels, EqualReference) {
   std::map<std::string, int> checked;
   for (int kind = 0; kind < cut_kinds(); ++kind) {
     std::mt19937_64 generator(1700 + static_cast<uint64_t>(kind));
-    for (int number = 0; number < 15; ++number) {
+    for (int number = 0; number < 40; ++number) {
       CutCase cut = random_cut_case(kind, generator);
       cut.layers.resize(1);
       const Task task = whole_task(cut);
