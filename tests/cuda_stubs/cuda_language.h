@@ -1,4 +1,5 @@
-// A stub: what nvcc declares before a source of the language CUDA, for a check by the host's compiler (README.md).
+// A stub: what nvcc declares before a source of the language CUDA, for a check by the host's compiler
+// (README.md).
 #pragma once
 
 #include <cmath>

@@ -67,7 +67,8 @@ std::optional<int> start_job(int count, const char* const* words) {
   std::vector<std::string> normalized = normalized_arguments(count, words);
   if (!runs_on_ranks(normalized)) return std::nullopt;
   const int ranks = ranks_asked(normalized);
-  if (ranks <= 1 && !option_value(normalized, "--restarts")) return std::nullopt;
+  const int restarts = number_in(normalized, "--restarts", 0);
+  if (ranks <= 1 && restarts == 0) return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
     throw UserError(
@@ -79,7 +80,7 @@ std::optional<int> start_job(int count, const char* const* words) {
                  .launcher = launcher(normalized),
                  .stall_seconds = number_in(normalized, "--stall-timeout", default_time_limit),
                  .peer_seconds = std::max(1, number_in(normalized, "--peer-timeout", default_time_limit)),
-                 .restarts = number_in(normalized, "--restarts", 0),
+                 .restarts = restarts,
                  .min_ranks = number_in(normalized, "--min-ranks", 1)};
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
