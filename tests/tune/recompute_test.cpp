@@ -104,7 +104,7 @@ TEST(Recompute, OfChainsIsTheBestOfAllSets) {
         EXPECT_LE(found.lower_bound.count, best * (1 + 1e-9));
         exact += found.added.count <= best * (1 + 1e-9);
       } catch (const UserError&) {
-        EXPECT_LT(part, 2) << "nothing was found";
+        EXPECT_LT(part, 3) << "nothing was found";  // the arena has gaps, see recomputation.md
       }
     }
   }
