@@ -30,7 +30,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ITERATIONS, SNAPSHOT, STALL_SECONDS = 600, 20, 10
+ITERATIONS, SNAPSHOT, STALL_SECONDS = 400, 10, 10
 LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
 FAULTS = ["rank", "rank", "pause", "stop", "launcher", "command", "damage", "disk"]
 DISK_BYTES = 64 << 20
@@ -226,6 +226,7 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
     faults = [draw.choice(FAULTS) for _ in range(draw.randint((most_faults + 1) // 2, most_faults))]
     expected, seconds = calm.end(ranks, strategy)
     limit = LEAST_LIMIT + CALM_RUNS * seconds
+    longest_calm = min(3, 1.5 * seconds / len(faults))  # between two faults
     make_folder(cortado, folder)
     if has_disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", folder / "kept"], check=True)
@@ -234,7 +235,7 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
     print(f"seed {seed}: {ranks} ranks, {strategy}: {' '.join(faults)}", end="", flush=True)
     try:
         job.start()
-        due = time.monotonic() + draw.uniform(0, 3)
+        due = time.monotonic() + draw.uniform(0, longest_calm)
         while True:
             if time.monotonic() - begin > limit:
                 raise Fault(f"it takes over {limit:.0f} s")
@@ -247,7 +248,7 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
             elif faults and time.monotonic() >= due:
                 if meet(job, faults[0], draw, has_disk):
                     met.append(faults.pop(0))
-                due = time.monotonic() + draw.uniform(0, 3)
+                due = time.monotonic() + draw.uniform(0, longest_calm)
             time.sleep(0.02)
         job.wait_until_none_is_left()
         if last_snapshot(folder) != expected:

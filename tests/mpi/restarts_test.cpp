@@ -36,7 +36,7 @@ class Restarts : public testing::Test {
 
   void write_solver(const std::string& more) {
     folder_.write("solver.prototxt", R"(net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9
-max_iter: 240 snapshot: 10 snapshot_prefix: "s" random_seed: 7 display: 0
+max_iter: 120 snapshot: 10 snapshot_prefix: "s" random_seed: 7 display: 0
 )" + more);
   }
 
@@ -96,7 +96,7 @@ pid() {
     EXPECT_TRUE(folder_.read(folder + last_) == calm().bytes) << "other bits";
   }
 
-  const std::string last_ = "s_iter_240.safetensors";
+  const std::string last_ = "s_iter_120.safetensors";
   const std::string command_ =
       "train --solver solver.prototxt --threads 1 --strategy data --snapshot-format cortado ";
   TemporaryFolder folder_;
@@ -140,7 +140,7 @@ layer {{ name: "ids" type: "Reduction" bottom: "label" top: "ids" loss_weight: 1
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, HasSubstr("(restart 1 of 5)"));
   const std::map<int64_t, double> ids = losses("ids.jsonl");
-  ASSERT_EQ(ids.size(), 240u);
+  ASSERT_EQ(ids.size(), 120u);
   int64_t seen = 0;
   for (const auto& [iteration, sum] : ids) {
     seen += static_cast<int64_t>(sum);

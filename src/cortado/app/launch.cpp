@@ -31,7 +31,7 @@ bool runs_on_ranks(const std::vector<std::string>& words) {
 // Returns the number of an option, else the default. The command's parser refuses wrong values later.
 int number_in(const std::vector<std::string>& words, const std::string& option, int otherwise) {
   const int number = number_of<int>(option_value(words, option).value_or("")).value_or(-1);
-  return number < 0 ? otherwise : std::min(number, longest_time_limit);
+  return number < 0 || number > longest_time_limit ? otherwise : number;
 }
 
 // Returns the ranks that the devices of the command line are for.
