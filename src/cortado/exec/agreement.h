@@ -9,7 +9,7 @@
 
 namespace cortado {
 
-// How ranks check that they have compiled alike. All ranks call each of these, in the same order. A check
+// How ranks check that they have compiled the same. All ranks call each of these, in the same order. A check
 // throws a UserError that names this rank and the one that differs.
 
 // Every rank's text, by rank, at every rank.

@@ -30,7 +30,7 @@ KernelOffer make_reference(const Task& task) { return {make_reference_kernel<flo
 struct Candidate {
   std::vector<std::string_view> types;
   Implementation implementation;
-  bool baseline = false;       // there to be compared with
+  bool baseline = false;       // there to be compared with, or a GPU's
   bool larger_errors = false;  // than those of sums in float32: for those who ask, or for bf16
   bool bf16 = false;           // makes kernels for bf16 tensors; others get theirs converted
 };

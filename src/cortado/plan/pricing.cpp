@@ -22,7 +22,7 @@ RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
 
 }  // namespace
 
-// One configuration.
+// Prices one configuration of a group: made for it, run once.
 class GroupPricer::Run {
  public:
   Run(GroupPricer& group, const ParallelConfig& config, bool replicated)
@@ -74,7 +74,8 @@ class GroupPricer::Run {
     price_statistics(i);
   }
 
-  // Its time; adds what all ranks send to `sent`.
+  // Returns the seconds of one collective in all groups at once. Adds to `sent` the bytes that all ranks
+  // send.
   Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, Bytes& sent) {
     int64_t members = 0;
     for (const auto& group : groups) members += std::ssize(group) - 1;

@@ -119,7 +119,6 @@ class Placer {
         if (shape.rank() > 0 && shape[0] == batch) box[0] = samples[rank] ? (*samples[rank])[0] : Range{};
         if (!box.empty()) layout[rank] = box;
       }
-      // A tensor that nobody reads, but is looked at, is read by the first rank.
       const ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, layout, operation);
       placement_.operations[operation].outputs.push_back(value);
       placement_.tensor_values[tensor] = value;

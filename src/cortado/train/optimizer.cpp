@@ -34,7 +34,7 @@ const ParameterStore::Entry& Optimizer::entry_of(const Slot& slot) const {
   return parameters_.entries()[slot.entry];
 }
 
-// Runs alike on all ranks but for the slots, which are those of the parameters held here.
+// Goes through the same parameters on every rank. Makes slots only for those that this rank holds.
 void Optimizer::make_slots() {
   const bool lars = options_.update.solver == UpdateOptions::Solver::lars;
   bool sums = false;
@@ -135,7 +135,7 @@ void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
   if (batch.number + 1 == options_.iter_size && !defers_updates()) update(slot, batch, 1);
 }
 
-// squares_ of the slots that count here.
+// Sets `squares_` to this rank's addends: the sums over the slots that count here.
 void Optimizer::square_own() {
   std::fill(squares_.begin(), squares_.end(), 0.0);
   for (const Slot& slot : slots_) {

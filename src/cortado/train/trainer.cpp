@@ -165,7 +165,7 @@ bool Trainer::train(int64_t iterations, StopFlags& flags) {
     const IterationReport report = train_iteration();
     const Wishes later = wishes(flags);
     if (later.refuse) {
-      end_writing();  // or it is that what failed
+      end_writing();  // throws where the snapshot's writing is what failed
       refuse_values();
     }
     notify_observers([&](TrainingObserver& o) { o.iteration(report); });
@@ -239,7 +239,7 @@ double Trainer::run_batch(const Optimizer::Batch& batch) {
   return loss;
 }
 
-// The same once all gradients of an open net are there.
+// Updates by the gradients of an open net, which are all there once its iteration has run.
 void Trainer::update_all(const Optimizer::Batch& batch) {
   OpenNet& net = *train_open_.net;
   net.ran();
