@@ -45,7 +45,7 @@ def by_import(text):
     try:
         module = importlib.import_module(text["module"])
     except ModuleNotFoundError as error:
-        if error.name != text["module"]:
+        if not f"{text['module']}.".startswith(f"{error.name}."):
             raise
         raise _cortado.UserError(f"layer '{text['name']}': there is no module '{text['module']}' to import; put its folder on sys.path") from None
     if not hasattr(module, text["layer"]):

@@ -1,6 +1,7 @@
 #include "cortado/api/network.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 #include "cortado/api/impl/network.h"
 #include "cortado/base/error.h"
@@ -15,12 +16,14 @@
 namespace cortado::api {
 namespace {
 
+constexpr int64_t most_samples = std::numeric_limits<int>::max();  // of a batch
+
 Network network_of(NetFile file, const NetworkOptions& options) {
   const auto phase = options.phase == Phase::train ? cortado::Phase::train : cortado::Phase::test;
   caffe::NetState state = net_state(file, phase, options.level, options.stages);
-  if (options.batch < 0)
-    throw UserError(
-        fmt::format("{}: batch {}: give 1 or more; 0: as the file says", file.path, options.batch));
+  if (options.batch < 0 || options.batch > most_samples)
+    throw UserError(fmt::format("{}: batch {}: give 1 to {}; 0: as the file says", file.path, options.batch,
+                                most_samples));
   change_net(file, state,
              {.batch = static_cast<int>(options.batch),
               .sources = options.sources,
@@ -127,7 +130,8 @@ Network Network::with_batch(int64_t samples) const {
   NetFile file = impl_->file;
   NetworkOptions options = impl_->options;
   options.batch = samples;
-  if (samples < 1) throw UserError(fmt::format("{}: batch {}: give 1 or more", file.path, samples));
+  if (samples < 1 || samples > most_samples)
+    throw UserError(fmt::format("{}: batch {}: give 1 to {}", file.path, samples, most_samples));
   override_batch(file.net, static_cast<int>(samples));
   return Network(std::make_shared<const Impl>(std::move(file), impl_->state, std::move(options)));
 }

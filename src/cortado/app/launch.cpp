@@ -71,6 +71,11 @@ std::optional<int> start_job(int count, const char* const* words) {
   if (ranks <= 1 && restarts == 0) return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
+    if (ranks <= 1)
+      throw UserError(
+          fmt::format("--restarts {}: this cortado is built without MPI, by which a job is started again; "
+                      "leave it out, or build with -DCORTADO_MPI=mpich",
+                      restarts));
     throw UserError(
         fmt::format("--ranks {}: this cortado is built without MPI and runs one rank; build it with "
                     "-DCORTADO_MPI=mpich",

@@ -45,6 +45,18 @@ std::string kernels_of(const JobCut& cut) {
   return cut.reproducible ? reproducible_kernels : cut.fast_math ? fast_math : cut.kernels;
 }
 
+// The choice of what is recomputed knows the program of the processor's kernels, with their sums.
+void check_memory_limit(const JobCut& cut) {
+  if (cut.reproducible)
+    throw UserError(
+        "memory-limit: beside reproducible it knows no memory to choose by; name layers in the strategy, or "
+        "give recompute all");
+  if (cut.mixed_devices || (cut.device && cut.device->runs_gpu_work()))
+    throw UserError(
+        "memory-limit: what kernels of a GPU take is not measured; name layers in the strategy, or give "
+        "recompute all");
+}
+
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
                      const JobCutMessages& messages) {
   const std::string name = strategy_name(cut, job.size());
@@ -61,6 +73,7 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
     strategy = load_strategy(name, network, job.size());
   }
   apply(cut.schedule, network, strategy, as_option);
+  if (!cut.schedule.memory_limit.empty()) check_memory_limit(cut);
   std::string chosen = recompute_on_job(cut.schedule, network, job, kernels_of(cut), history, strategy,
                                         as_option, messages.notice);
   if (chosen.empty()) return strategy;

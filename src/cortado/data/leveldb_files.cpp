@@ -1,5 +1,6 @@
 #include "cortado/data/leveldb_files.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -30,7 +31,11 @@ class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat facts {};
-    if (file_ < 0 || fstat(file_, &facts) != 0) throw UserError("it cannot be opened");
+    if (file_ < 0) throw UserError("it cannot be opened");
+    if (fstat(file_, &facts) != 0) {
+      close(file_);
+      throw UserError("it cannot be opened");
+    }
     size_ = static_cast<uint64_t>(facts.st_size);
   }
   ~OpenFile() { close(file_); }
@@ -43,6 +48,7 @@ class OpenFile {
     std::string bytes(count, '\0');
     for (uint64_t done = 0; done < count;) {
       const ssize_t got = pread(file_, bytes.data() + done, count - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
       if (got <= 0) throw UserError("it cannot be read");
       done += static_cast<uint64_t>(got);
     }
@@ -85,6 +91,7 @@ void for_each_log_record(std::string_view log, const std::function<void(std::str
   constexpr size_t block = 32768, header = 7;
   enum : uint8_t { full = 1, first = 2, middle = 3, last = 4 };
   std::string begun;
+  bool open = false;  // begun goes on
   for (size_t at = 0; at + header <= log.size();) {
     const size_t left = block - at % block;
     if (left < header) {
@@ -100,10 +107,12 @@ void for_each_log_record(std::string_view log, const std::function<void(std::str
     const auto kind = static_cast<uint8_t>(fragment.slice(1)[0]);
     const std::string_view bytes = fragment.slice(size);
     check_sum(sum, log.substr(at + header - 1, size + 1));
-    if (kind == full || kind == first) begun.clear();
     if (kind < full || kind > last) throw UserError("a record of its log is of an unknown kind");
+    if ((kind == middle || kind == last) && !open) throw UserError("a record of its log has no beginning");
+    if (kind == full || kind == first) begun.clear();
     begun += bytes;
-    if (kind == full || kind == last) visit(begun);
+    open = kind == first || kind == middle;
+    if (!open) visit(begun);
     at += header + size;
   }
 }
@@ -193,10 +202,14 @@ void for_each_entry(std::string_view block,
   if (block.size() < number) throw UserError("a block is too short");
   const uint64_t restarts = ByteCursor(block.substr(block.size() - number)).fixed(4);
   if (restarts > (block.size() - number) / number) throw UserError("a block is too short for its index");
+  // Caffe's are paths of images. Entries that share their keys would ask for more memory than the file has.
+  constexpr uint64_t longest_key = 4096;
   std::string key;
   for (ByteCursor entries(block.substr(0, block.size() - (restarts + 1) * number)); !entries.empty();) {
     const uint64_t shared = entries.varint(), own = entries.varint(), value_bytes = entries.varint();
     if (shared > key.size()) throw UserError("a key begins as none before it");
+    if (shared + own > longest_key || own > longest_key)
+      throw UserError(fmt::format("a key is longer than {} bytes", longest_key));
     key.resize(shared);
     key += entries.slice(own);
     visit(key, entries.slice(value_bytes));

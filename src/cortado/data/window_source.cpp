@@ -57,7 +57,7 @@ std::vector<float> sample_mean(const TransformOptions& options) {
     throw UserError(fmt::format("{} mean_value fields for images of {} channels; give one or {}", values,
                                 window_channels, window_channels));
   if (values == 0) return means;
-  for (int i = 0; i < size * size * window_channels; ++i)
+  for (int64_t i = 0; i < int64_t{size} * size * window_channels; ++i)
     means.push_back(static_cast<float>(options.mean_values[values == 1 ? 0 : i % window_channels]));
   return means;
 }

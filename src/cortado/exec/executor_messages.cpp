@@ -9,6 +9,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
+#include "cortado/program/passes.h"
 
 namespace cortado {
 
@@ -71,7 +72,8 @@ std::unique_ptr<Transmission> Executor::sum_over(const Step& step, ElementPointe
   } else {
     number = 2 * operations + step.parameters()[0].value();
   }
-  return make_tree_sum(communicator_, step.group(), values, count, 2 * (operations + number));
+  return make_tree_sum(communicator_, step.group(), values, count,
+                       2 * (tags_of_operation * operations + number));
 }
 
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).

@@ -188,7 +188,8 @@ class Parent {
   }
 
   std::string welcome_line() const {
-    return fmt::format("welcome {} {} {}", start_.ranks, start_.restarts_done, start_.snapshot);
+    return fmt::format("welcome {} {} {}", start_.ranks, start_.trained ? start_.restarts_done : 0,
+                       start_.snapshot);
   }
 
   void said_goodbye(Peer& peer, std::istringstream& words) {
@@ -198,8 +199,13 @@ class Parent {
     std::getline(words >> std::ws, message);
     peer.finished = true;
     peer.moved = last_goodbye_ = now_;
-    if (code == 0) return;
+    if (code == 0) {
+      ++done_;
+      return;
+    }
     const bool missed_others = code == static_cast<int>(ExitCode::peer_error);
+    // What the others missed says itself why it ends.
+    if (!missed_others && failure_ && failure_->missed_others >= 0 && !stopped_) failure_.reset();
     fail({.text = message, .code = code, .who = name(peer), .missed_others = missed_others ? peer.rank : -1});
   }
 
@@ -361,6 +367,7 @@ class Parent {
                .snapshot = snapshot_,
                .lost_hosts = lost_hosts_,
                .lost_ranks = lost_ranks_};
+    end.trained = std::ranges::any_of(peers_, [](const auto& peer) { return peer->iteration >= 0; });
     if (failure_->text.empty()) return end;
     end.message = message_of(*failure_, peers_, snapshot_);
     end.reason = reason_of(*failure_, peers_);
@@ -373,7 +380,8 @@ class Parent {
   bool is_loss() const {
     const bool began = arrived_ > 0 || start_.restarts_done > 0 || !failure_->of_launcher ||
                        launcher_.killed_by_others() != 0;
-    return failure_->code == static_cast<int>(ExitCode::peer_error) && asked_to_stop_ == 0 && began;
+    return failure_->code == static_cast<int>(ExitCode::peer_error) && asked_to_stop_ == 0 && began &&
+           done_ < start_.ranks;
   }
 
   const JobStart& start_;
@@ -385,7 +393,7 @@ class Parent {
   std::vector<std::unique_ptr<Peer>> peers_;
   Clock::time_point last_turn_;
   Moment now_{}, next_question_{};
-  int arrived_ = 0;
+  int arrived_ = 0, done_ = 0;  // ranks that said hello, and that ended well
   Moment last_arrival_{}, last_goodbye_{};
   std::string snapshot_ = start_.snapshot;
   std::vector<std::string> lost_hosts_;

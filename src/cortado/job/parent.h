@@ -15,6 +15,7 @@ struct JobStart {
   int restarts = 0;                   // how often the job may be started again
   int min_ranks = 1;                  // on no fewer ranks than these
   int restarts_done = 0;
+  bool trained = false;  // one of the starts before has
   std::string snapshot;  // that a job which is started again goes on from; empty: as its command says
 };
 
@@ -25,6 +26,7 @@ struct JobEnd {
   std::string reason;         // the failure alone
   std::string launcher_said;  // lines of its own about a failure that is its own
   std::string snapshot;       // the newest; empty: none was written
+  bool trained = false;       // a rank has begun with its first iteration
   // A rank or a host is gone, or stood still: the job may be started again.
   bool may_restart = false;
   // Hosts that were lost, as the launcher's command names them, and how many ranks they had.

@@ -65,6 +65,7 @@ std::optional<JobStart> next_start(JobStart start, const JobEnd& end) {
   if (!launcher || start.ranks < start.min_ranks) return std::nullopt;
   start.launcher = *launcher;
   start.snapshot = end.snapshot;
+  start.trained |= end.trained;
   ++start.restarts_done;
   return start;
 }

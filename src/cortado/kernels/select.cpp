@@ -233,10 +233,21 @@ Selection select_blocks(const std::vector<Task>& tasks, std::vector<std::unique_
   return first;
 }
 
+// Whether gradients that are sums over samples are f32. Where not, samples are one block.
+bool sums_in_f32(const Task& task) {
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const int input = static_cast<int>(i);
+    if (task.input_gradients[i] && task.input_type(input) != ElementType::f32 &&
+        shared_by_samples(task.layer(), task.inputs, task.outputs, input))
+      return false;
+  }
+  return true;
+}
+
 Selection select_sample_blocks(const Task& task) {
   const int blocks = sample_blocks(task.layer(), task.inputs, task.outputs);
   std::vector<Task> tasks{task};
-  if (task.layer().cuts(task.inputs).n) tasks = tasks_of_blocks(task, 0, blocks);
+  if (task.layer().cuts(task.inputs).n && sums_in_f32(task)) tasks = tasks_of_blocks(task, 0, blocks);
   std::vector<std::unique_ptr<Kernel>> kernels;
   Selection selection = select_blocks(tasks, kernels, [](const Task& block) {
     const ComputeThreads alone(1);

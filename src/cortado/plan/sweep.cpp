@@ -170,8 +170,12 @@ const SweepPoint* fastest(const Sweep& sweep) {
 }
 
 const SweepPoint* cheapest(const Sweep& sweep) {
-  return sweep.priced() ? least(sweep, [](const SweepPoint& point) { return point.price_per_million(); })
-                        : nullptr;
+  const SweepPoint* best = nullptr;
+  for (const SweepPoint& point : sweep.points)
+    if (point.fits() && point.price_per_hour > 0 &&
+        (!best || point.price_per_million() < best->price_per_million()))
+      best = &point;
+  return best;
 }
 
 }  // namespace cortado::plan

@@ -89,8 +89,10 @@ class Reader {
     for (const std::string& part :
          split_list(colon == std::string::npos ? values_ : values_.substr(colon + 1))) {
       const auto bandwidth = number_of<double>(part);
-      if (!bandwidth)
-        refuse(text_, fmt::format("'{}' is not a bandwidth; give numbers above 0 in GB/s (1e9 bytes)", part));
+      if (!bandwidth || *bandwidth < 1e-6 || *bandwidth > 1e9)
+        refuse(
+            text_,
+            fmt::format("'{}' is not a bandwidth; give numbers from 1e-6 to 1e9 in GB/s (1e9 bytes)", part));
       add(axes.bandwidths, Bandwidth{*bandwidth * giga}, text_, part);
     }
     std::ranges::sort(axes.bandwidths);

@@ -160,6 +160,7 @@ bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 NodeStrategies reproducible_strategies(const Network& network, NodeStrategies strategies) {
   for (LayerStrategy& strategy : strategies) {
     ParallelConfig& config = strategy.config;
+    config.weights.clear();  // shares are nodes of the tree, whatever the devices are worth
     if (config.degrees.n != config.degrees.product() || is_power_of_two(config.degrees.n)) continue;
     const std::vector<int64_t> shares = tree_shares(config.degrees.n);
     config.weights.assign(shares.begin(), shares.end());

@@ -35,13 +35,13 @@ constexpr Rule vgg[] = {{R"(conv\d_\d)", "features.{#}", "features.{#+1}"},
 
 constexpr Rule resnet[] = {
     {"conv1", "conv1", "bn1"},
-    {R"(res(\d)_(\d+)_conv(\d))", "layer{1-1}.{2-1}.conv{3}", "layer{1-1}.{2-1}.bn{3}"},
-    {R"(res(\d)_(\d+)_shortcut)", "layer{1-1}.{2-1}.downsample.0", "layer{1-1}.{2-1}.downsample.1"},
+    {R"(res(\d)_(\d{1,4})_conv(\d))", "layer{1-1}.{2-1}.conv{3}", "layer{1-1}.{2-1}.bn{3}"},
+    {R"(res(\d)_(\d{1,4})_shortcut)", "layer{1-1}.{2-1}.downsample.0", "layer{1-1}.{2-1}.downsample.1"},
     {"fc", "fc"}};
 
 constexpr Rule densenet[] = {
     {"conv1", "features.conv0", "features.norm0"},
-    {R"(dense(\d)_(\d+)_(?:conv|norm)(\d))", "features.denseblock{1}.denselayer{2}.conv{3}",
+    {R"(dense(\d)_(\d{1,4})_(?:conv|norm)(\d))", "features.denseblock{1}.denselayer{2}.conv{3}",
      "features.denseblock{1}.denselayer{2}.norm{3}"},
     {R"(transition(\d)(?:_conv)?)", "features.transition{1}.conv", "features.transition{1}.norm"},
     {"norm5", "", "features.norm5"},
@@ -112,18 +112,19 @@ constexpr Rule efficientnet[] = {
     {"conv_last", "features.8.0", "features.8.1"},
     {"fc", "classifier.1"}};
 
-constexpr Rule regnet[] = {{"conv1", "stem.0", "stem.1"},
-                           {R"(stage(\d)_(\d+)_shortcut)", "trunk_output.block{1}.block{1}-{2-1}.proj.0",
-                            "trunk_output.block{1}.block{1}-{2-1}.proj.1"},
-                           {R"(stage(\d)_(\d+)_conv1)", "trunk_output.block{1}.block{1}-{2-1}.f.a.0",
-                            "trunk_output.block{1}.block{1}-{2-1}.f.a.1"},
-                           {R"(stage(\d)_(\d+)_conv2)", "trunk_output.block{1}.block{1}-{2-1}.f.b.0",
-                            "trunk_output.block{1}.block{1}-{2-1}.f.b.1"},
-                           {R"(stage(\d)_(\d+)_squeeze)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc1"},
-                           {R"(stage(\d)_(\d+)_excite)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc2"},
-                           {R"(stage(\d)_(\d+)_conv3)", "trunk_output.block{1}.block{1}-{2-1}.f.c.0",
-                            "trunk_output.block{1}.block{1}-{2-1}.f.c.1"},
-                           {"fc", "fc"}};
+constexpr Rule regnet[] = {
+    {"conv1", "stem.0", "stem.1"},
+    {R"(stage(\d)_(\d{1,4})_shortcut)", "trunk_output.block{1}.block{1}-{2-1}.proj.0",
+     "trunk_output.block{1}.block{1}-{2-1}.proj.1"},
+    {R"(stage(\d)_(\d{1,4})_conv1)", "trunk_output.block{1}.block{1}-{2-1}.f.a.0",
+     "trunk_output.block{1}.block{1}-{2-1}.f.a.1"},
+    {R"(stage(\d)_(\d{1,4})_conv2)", "trunk_output.block{1}.block{1}-{2-1}.f.b.0",
+     "trunk_output.block{1}.block{1}-{2-1}.f.b.1"},
+    {R"(stage(\d)_(\d{1,4})_squeeze)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc1"},
+    {R"(stage(\d)_(\d{1,4})_excite)", "trunk_output.block{1}.block{1}-{2-1}.f.se.fc2"},
+    {R"(stage(\d)_(\d{1,4})_conv3)", "trunk_output.block{1}.block{1}-{2-1}.f.c.0",
+     "trunk_output.block{1}.block{1}-{2-1}.f.c.1"},
+    {"fc", "fc"}};
 
 constexpr Rule shufflenet_v2[] = {
     {"conv([15])", "conv{1}.0", "conv{1}.1"},
@@ -225,7 +226,8 @@ std::optional<std::string> module_of(const std::vector<std::pair<std::regex, Rul
     if (!std::regex_match(unit, groups, layer)) continue;
     const std::string_view pattern = is_norm ? rule.norm : rule.product;
     if (pattern.empty()) return {};
-    return filled_in(pattern, groups, places.at(unit));
+    const auto place = places.find(unit);
+    return place == places.end() ? "" : filled_in(pattern, groups, place->second);
   }
   return {};
 }

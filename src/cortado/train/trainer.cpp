@@ -183,8 +183,13 @@ bool Trainer::run(StopFlags& flags) {
   if (solver_.snapshot_after_train) expect_snapshots();
   const bool ended = step(solver_.max_iterations - iteration_, flags);
   if ((!ended || solver_.snapshot_after_train) && last_snapshot_iteration_ != iteration_) {
-    save();
-    end_writing();
+    try {
+      save();
+      end_writing();
+    } catch (...) {
+      writer_.wait();  // what it tells must live until then
+      throw;
+    }
   }
   if (!ended) return false;
   if (due(solver_.display)) closing_look();

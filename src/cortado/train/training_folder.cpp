@@ -53,7 +53,7 @@ bool lies_in(const std::string& file, const std::string& folder) {
 
 bool has_snapshots(const std::string& folder) {
   return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
-    return parse_snapshot_name(entry.path().string()).has_value();
+    return !entry.path().string().ends_with(".tmp") && parse_snapshot_name(entry.path().string()).has_value();
   });
 }
 

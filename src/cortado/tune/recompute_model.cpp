@@ -1,9 +1,12 @@
 #include "cortado/tune/recompute_model.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 #include <set>
+
+#include "cortado/base/error.h"
 
 namespace cortado {
 namespace {
@@ -24,6 +27,12 @@ RecomputeModel::RecomputeModel(const Program& program, const IndexedVector<WorkI
   find_items(may_drop, forward);
   follow_movements();
   const int count = static_cast<int>(items_.size());
+  constexpr int most = 3000;  // pairs of works are weighed
+  if (count > most)
+    throw UserError(fmt::format(
+        "{} layers are too many to choose from what is recomputed, at most {}; name layers in the "
+        "strategy",
+        count, most));
   segments_.resize(items_.size());
   for (int begin = 0; begin < count; ++begin)
     for (int end = begin + 1; end <= count; ++end)
@@ -270,7 +279,7 @@ std::optional<RecomputeModel::Choice> RecomputeModel::cheapest(Bytes limit) cons
 
 Bytes RecomputeModel::least() const {
   int64_t low = 0, high = most_;
-  while (high - low > most_ / 1000) {
+  while (high - low > std::max<int64_t>(1, most_ / 1000)) {
     const int64_t middle = low + (high - low) / 2;
     (cheapest({middle}) ? high : low) = middle;
   }
