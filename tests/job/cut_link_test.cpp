@@ -53,9 +53,14 @@ class CutLink : public testing::Test {
   // The job program with ranks that need no MPI; `then` happens meanwhile.
   std::string run(int peer_seconds, const std::string& then, const std::string& launcher = "sh launch.sh",
                   int restarts = 0) {
-    folder_.write("job.sh", fmt::format("{} idle 2 0 10000 '{}' 60 {} {} &\njob=$!\nsleep 1\n{}\nwait $job\n"
-                                        "echo exit $?\n",
-                                        CORTADO_JOB_PROGRAM, launcher, peer_seconds, restarts, then));
+    folder_.write(
+        "job.sh",
+        fmt::format("{} idle 2 0 10000 '{}' 60 {} {} &\njob=$!\n"
+                    // Both ranks have begun, and have said hello.
+                    "for i in $(seq 300); do [ $(grep -c ^pid out.txt) -ge 2 ] && break; sleep 0.1; "
+                    "done\nsleep 2\n{}\nwait $job\n"
+                    "echo exit $?\n",
+                    CORTADO_JOB_PROGRAM, launcher, peer_seconds, restarts, then));
     return run_command("timeout -k 5 60 sh job.sh");
   }
   std::string run_command(const std::string& command) {

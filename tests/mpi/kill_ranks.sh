@@ -104,7 +104,7 @@ for ((round = 1; round <= count; ++round)); do
   told=-
   if [[ -n $snapshot ]]; then
     told=$(basename "$snapshot" .safetensors)
-    timeout -k 5 60 "$cortado" train --solver solver.prototxt --threads 1 --ranks $((n - 1)) --snapshot-format cortado \
+    timeout -k 5 300 "$cortado" train --solver solver.prototxt --threads 1 --ranks $((n - 1)) --snapshot-format cortado \
       --set snapshot_after_train=false --set max_iter=$((${told##*_} + 2)) --snapshot "$snapshot" >resumed.txt 2>&1 ||
       { cp resumed.txt out.txt; fail "the snapshot does not resume on $((n - 1)) ranks"; }
   fi
