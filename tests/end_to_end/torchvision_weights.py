@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 
 try:
     import h5py
@@ -28,6 +27,8 @@ try:
 except ImportError as error:
     print(f"skipped: {error} (Debian's packages belong to /usr/bin/python3; this is {sys.executable})")
     sys.exit(77)
+
+from random_net import make
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 BATCH, TOLERANCE = 2, 1e-5
@@ -52,21 +53,6 @@ NETS = {
     "regnet-y-1.6gf": (tv.regnet_y_1_6gf, 64, "fc"),
 }
 LEFT_OUT = re.compile(r"aux[12]\.|AuxLogits\.|.*num_batches_tracked$")  # what the zoo's nets have not
-
-
-def make(name):
-    """The net with statistics that a training might have left, and outputs of about one."""
-    torch.manual_seed(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        net = NETS[name][0]()
-    for module in net.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            torch.nn.init.uniform_(module.running_mean, -0.1, 0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
-            torch.nn.init.uniform_(module.weight, 0.8, 1.2)
-            torch.nn.init.uniform_(module.bias, -0.1, 0.1)
-    return net.eval()
 
 
 def write_safetensors(path, tensors):
@@ -120,7 +106,7 @@ class Cortado:
 
 def compare(name, program):
     _, size, blob = NETS[name]
-    net, images = make(name), torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
+    net, images = make(NETS[name][0]), torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         expected = net(images).numpy()
     state = net.state_dict()
@@ -139,7 +125,7 @@ def compare(name, program):
     different = [tensor for tensor in wanted if not torch.equal(back[tensor], wanted[tensor])]
     if different:
         raise RuntimeError(f"other values or shapes: {different[:4]}")
-    missing, unexpected = make(name).load_state_dict(back, strict=False)
+    missing, unexpected = make(NETS[name][0]).load_state_dict(back, strict=False)
     if unexpected or any(not LEFT_OUT.match(tensor) for tensor in missing):
         raise RuntimeError(f"load_state_dict misses {missing[:4]}, has not expected {unexpected[:4]}")
     return len(wanted), np.abs(ours - expected).max() / max(1, np.abs(expected).max())

@@ -29,6 +29,9 @@ except ImportError as error:
     print(f"skipped: {error} (Debian's packages belong to /usr/bin/python3; this is {sys.executable})")
     sys.exit(77)
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
+from random_net import make  # noqa: E402
+
 BATCH, TOLERANCE = 2, 1e-5
 # name: (maker, pixels a side). The nets with fixed fully connected layers after a flatten take their own size.
 NETS = {
@@ -68,21 +71,6 @@ class OneOutput(torch.nn.Module):
         return self.net(images)["out"]
 
 
-def make(name):
-    """The net with statistics that a training might have left, and outputs of about one."""
-    torch.manual_seed(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        net = NETS[name][0]()
-    for module in net.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            torch.nn.init.uniform_(module.running_mean, -0.1, 0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
-            torch.nn.init.uniform_(module.weight, 0.8, 1.2)
-            torch.nn.init.uniform_(module.bias, -0.1, 0.1)
-    return net.eval()
-
-
 def export(net, images, opset):
     buffer = io.BytesIO()
     with warnings.catch_warnings():
@@ -120,7 +108,7 @@ class Cortado:
 
 def compare(name, program, opset):
     size = NETS[name][1]
-    net, images = make(name), torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
+    net, images = make(NETS[name][0]), torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         expected = net(images).numpy()
     worst = {}
