@@ -111,5 +111,22 @@ TEST_F(JobCutOnDevices, LetsTheProcessorsKernelsRunOnTheEmulatedDevice) {
   EXPECT_EQ(refusal(deconvolution(), {.device = emulated_.get()}), "");
 }
 
+// The choice of what is recomputed knows the programs of the processor's kernels alone.
+TEST_F(JobCutOnDevices, RefusesLimitsOfMemoryThatItCannotChooseBy) {
+  const auto refused = [&](JobCut cut) {
+    cut.strategy = "single";
+    cut.schedule.memory_limit = "1GiB";
+    try {
+      strategy_of(cut, net_, *alone_, 1, {});
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused({.reproducible = true}), HasSubstr("memory-limit: beside reproducible"));
+  EXPECT_THAT(refused({.device = &gpu_}), HasSubstr("memory-limit: what kernels of a GPU take"));
+  EXPECT_THAT(refused({.mixed_devices = true}), HasSubstr("memory-limit: what kernels of a GPU take"));
+}
+
 }  // namespace
 }  // namespace cortado

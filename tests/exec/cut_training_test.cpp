@@ -568,6 +568,23 @@ TEST(CutTraining, ReproducibleNetsTrainBitwiseAsOnOneRank) {
   }
 }
 
+// Devices of unequal worth would take parts that are nodes of the tree, but not those that its sums go by.
+TEST(CutTraining, ReproducibleSharesAreThoseOfTheTree) {
+  const Network net = testing::random_layers_net(static_cast<uint32_t>(first_case()) + 600, 8);
+  Strategy strategy = built_in_strategy("data", net, 4);
+  int weighed = 0;
+  for (Strategy::Rule& rule : strategy.rules) {
+    if (rule.layer.config.degrees.n != 4) continue;
+    rule.layer.config.weights = {4, 2, 1, 1};
+    ++weighed;
+  }
+  EXPECT_GT(weighed, 0);
+  const Trained single = train(net, alone(net), 1, false, 1e-3, reproducible_kernels);
+  const Trained cut = train(net, strategy, 4, false, 1e-3, reproducible_kernels);
+  EXPECT_EQ(cut.losses, single.losses);
+  EXPECT_EQ(cut.weights, single.weights);
+}
+
 // Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
 // channel; layers that may be one kernel, and those that read a tensor several times, as what they read.
 Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
