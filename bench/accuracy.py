@@ -8,7 +8,7 @@
 The data are an archive of `train/CLASS/*.jpg` and `test/CLASS/*.jpg`. A variant is options of `cortado train`. Each
 training is a folder below --work, with its log and snapshots. One that was stopped goes on from its newest snapshot,
 one that is done is not done again: start this script again after whatever ended it. `--set max_iter=1000` shortens
-all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 cores a seed, cifar10_full 40.
+all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 cores a seed.
 """
 
 import argparse

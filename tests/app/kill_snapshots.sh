@@ -2,7 +2,7 @@
 # Kills a training at a random moment, COUNT times, while it writes snapshots in the background, one after the other.
 # Each round goes on from the newest snapshot that the round before left: it must be sound.
 #   tests/app/kill_snapshots.sh COUNT
-# 500 rounds take about six minutes. Environment: CORTADO the command (build/dev/cortado); SEED of the random numbers.
+# 8 rounds took 4 seconds. Environment: CORTADO the command (build/dev/cortado); SEED of the random numbers.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cortado=${CORTADO:-$here/../../build/dev/cortado}
