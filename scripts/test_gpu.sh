@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests on one GPU, meant to end in nine minutes (never run on one yet): every kernel, nets whose ranks are on the GPU and on the CPU, and the command on
+# Tests on one GPU, meant to end in nine minutes (never run on one yet): every kernel, nets whose ranks are on the GPU and
+# on the CPU, and the command on
 # two ranks of that GPU; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
 # another device the build that is there is taken.
 #   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0

@@ -18,6 +18,8 @@
 #include "cortado/net/read_net.h"
 #include "cortado/train/trainer.h"
 
+#include "tests/train/small_training.h"
+
 namespace cortado {
 namespace {
 
@@ -32,37 +34,15 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "target" top: "loss" }
 )";
 
-class BackgroundSnapshot : public ::testing::Test {
+class BackgroundSnapshot : public testing::SmallTraining {
  protected:
-  BackgroundSnapshot() {
-    std::string path = (std::filesystem::temp_directory_path() / "cortado_train_XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-    std::filesystem::create_directory(folder_ / "kept");
-    std::ofstream(folder_ / "net.prototxt") << net_text;
-    set_compute_threads(1);
-  }
-  ~BackgroundSnapshot() override { std::filesystem::remove_all(folder_); }
+  BackgroundSnapshot() : SmallTraining(net_text) {}
 
   SolverOptions options(int64_t iterations, int64_t interval) {
-    SolverOptions options;
-    options.file = (folder_ / "solver.prototxt").string();
-    options.max_iterations = iterations;
+    SolverOptions options = SmallTraining::options(iterations);
     options.snapshot = interval;
-    options.snapshot_prefix = (folder_ / "kept" / "net").string();
-    options.snapshot_format = SnapshotFormat::cortado;
     return options;
   }
-  SolverNets nets() {
-    SolverNets nets;
-    nets.train.file = read_net((folder_ / "net.prototxt").string());
-    nets.train.state.set_phase(caffe::TRAIN);
-    return nets;
-  }
-  std::string file(int64_t iteration) const {
-    return (folder_ / "kept" / ("net_iter_" + std::to_string(iteration) + ".safetensors")).string();
-  }
-
-  std::filesystem::path folder_;
 };
 
 // The first snapshot goes into a pipe that nobody reads until the iterations after it have been trained.
@@ -102,11 +82,11 @@ struct LateReader : TrainingObserver {
 };
 
 TEST_F(BackgroundSnapshot, TrainingGoesOnUntilTheNextOne) {
-  ASSERT_EQ(mkfifo(file(2).c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo(snapshot(2).c_str(), 0600), 0);
   std::string content;
   {
     Trainer trainer(options(5, 2), nets(), {});
-    LateReader observer(file(2));
+    LateReader observer(snapshot(2));
     trainer.watch(observer);
     StopFlags flags;
     EXPECT_TRUE(trainer.run(flags));
@@ -120,11 +100,11 @@ TEST_F(BackgroundSnapshot, TrainingGoesOnUntilTheNextOne) {
     content = observer.content;
   }
   // What was written late is the state of its iteration.
-  std::filesystem::remove(file(2));
+  std::filesystem::remove(snapshot(2));
   Trainer again(options(2, 2), nets(), {});
   StopFlags flags;
   again.run(flags);
-  std::ifstream same(file(2), std::ios::binary);
+  std::ifstream same(snapshot(2), std::ios::binary);
   EXPECT_EQ(content == std::string(std::istreambuf_iterator<char>(same), {}), true);
   EXPECT_GT(content.size(), 500u);
 }

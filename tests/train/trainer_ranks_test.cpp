@@ -14,6 +14,8 @@
 #include "cortado/net/read_net.h"
 #include "cortado/train/trainer.h"
 
+#include "tests/train/small_training.h"
+
 namespace cortado {
 namespace {
 
@@ -28,31 +30,14 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "target" top: "loss" }
 )";
 
-class TrainerOnRanks : public ::testing::Test {
+class TrainerOnRanks : public testing::SmallTraining {
  protected:
-  TrainerOnRanks() {
-    std::string path = (std::filesystem::temp_directory_path() / "cortado_train_XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-    std::filesystem::create_directory(folder_ / "kept");
-    std::ofstream(folder_ / "net.prototxt") << ranks_net;
-    set_compute_threads(1);
-  }
-  ~TrainerOnRanks() override { std::filesystem::remove_all(folder_); }
+  explicit TrainerOnRanks(const char* net = ranks_net) : SmallTraining(net) {}
 
   SolverOptions options(int64_t iterations) {
-    SolverOptions options;
-    options.file = (folder_ / "solver.prototxt").string();
-    options.max_iterations = iterations;
+    SolverOptions options = SmallTraining::options(iterations);
     options.update = {.solver = UpdateOptions::Solver::adam, .momentum = 0.9};
-    options.snapshot_prefix = (folder_ / "kept" / "net").string();
-    options.snapshot_format = SnapshotFormat::cortado;
     return options;
-  }
-  SolverNets nets() {
-    SolverNets nets;
-    nets.train.file = read_net((folder_ / "net.prototxt").string());
-    nets.train.state.set_phase(caffe::TRAIN);
-    return nets;
   }
   // Trains to `iterations`, from the snapshot of iteration `from` when that is not 0.
   void train(Communicator* ranks, int64_t iterations, int64_t from = 0) {
@@ -61,15 +46,10 @@ class TrainerOnRanks : public ::testing::Test {
     StopFlags flags;
     trainer.run(flags);
   }
-  std::string snapshot(int64_t iteration) const {
-    return (folder_ / "kept" / ("net_iter_" + std::to_string(iteration) + ".safetensors")).string();
-  }
   std::string bytes(int64_t iteration) const {
     std::ifstream file(snapshot(iteration), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-
-  std::filesystem::path folder_;
 };
 
 // Ranks that hold everything write the file that one rank writes; one rank goes on where several stopped.
@@ -114,7 +94,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 
 class ReproducibleTrainer : public TrainerOnRanks {
  protected:
-  ReproducibleTrainer() { std::ofstream(folder_ / "net.prototxt") << reproducible_net; }
+  ReproducibleTrainer() : TrainerOnRanks(reproducible_net) {}
 
   // Trains as TrainerOnRanks::train does and returns the snapshot's bytes.
   std::string trained(int ranks, int threads, const std::string& strategy, int64_t iterations = 20,
