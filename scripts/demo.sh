@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install.sh
 cmake --preset release >/dev/null
-cmake --build --preset release
+cmake --build --preset release --target cortado
 cortado=build/release/cortado
 
 step() { printf '\n== %s\n' "$*"; }

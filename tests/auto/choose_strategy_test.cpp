@@ -213,9 +213,16 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
   Machine machine = parse_machine(read_file(kept_file("machine-")), "test").machine();
   for (Link& link : machine.pairs)
     if (link != Link{}) link = {.latency = {1e-6}, .bandwidth = {1e10}};
+  for (Node& node : machine.nodes) {
+    node.bus = node.nic = {};
+    for (Device& device : node.devices) {
+      device.memory_bandwidth = {1e10};
+      device.task_overhead = {};
+    }
+  }
   machine.calibration = {};
   overwrite("machine-", machine_text(DeviceGraph(machine)));
-  edit("tasks-", [](Json& file) {
+  const auto make_equal = [](Json& file) {
     for (Json& entry : file["tasks"])
       for (const char* pass : {"forward_seconds", "backward_weights_seconds", "backward_seconds"})
         entry[pass] = 0.1;
@@ -225,10 +232,16 @@ TEST_F(ChosenBefore, TrialsDecideBetweenCandidates) {
       if (!is_trial(duration)) durations.push_back(duration);
     }
     file["durations"] = durations;
-  });
-  choose(net_);
+  };
+  // By other times the search asks for other tasks, which are measured: until it has asked for all.
+  AutoChoice first;
+  for (int round = 0; round < 10 && (round == 0 || first.measurements > 0); ++round) {
+    edit("tasks-", make_equal);
+    first = choose(net_);
+  }
+  ASSERT_EQ(first.measurements, 0);
   const std::vector<std::string> tried = trials(net_);
-  ASSERT_GE(tried.size(), 2u);
+  ASSERT_GE(tried.size(), 2u) << first.text();
   for (const std::string& fastest : tried) {
     SCOPED_TRACE(fastest);
     edit("tasks-", [&](Json& file) {

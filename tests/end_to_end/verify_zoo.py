@@ -41,7 +41,7 @@ CHANNEL_AND_FILTER = {
     },
 }
 
-FEW = [("lenet", 4, "owt"), ("vgg-a", 4, "spatial"), ("u-net-3d", 2, "spatial"),
+FEW = [("lenet", 4, "owt"), ("u-net-3d", 2, "spatial"),
        ("densenet-121", 2, "random:1"), ("resnet-50", 4, "channel-and-filter")]
 
 

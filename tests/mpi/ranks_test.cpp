@@ -57,14 +57,26 @@ snapshot_prefix: "s" random_seed: 7
     for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance * std::abs(a[i])) << i;
   }
 
-  // Under strategy auto, with a cache of the test's own.
+  // Under strategy auto, the default on ranks, with a cache of the test's own.
   CommandResult train_planned() {
     CommandResult result =
-        run_cortado(folder_.path(),
-                    "train --solver solver.prototxt --threads 1 --ranks 2 --strategy auto --log ranks.jsonl",
+        run_cortado(folder_.path(), "train --solver solver.prototxt --threads 1 --ranks 2 --log ranks.jsonl",
                     "CORTADO_CACHE=kept timeout -k 5 300");
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return result;
+  }
+  // A net of few tasks, where what matters is that they are measured.
+  void write_net_of_few_tasks() {
+    folder_.write("net.prototxt", R"(name: "tiny"
+layer { name: "data" type: "Data" top: "data" top: "label"
+  data_param { source: "shapes_lmdb" batch_size: 8 backend: LMDB } transform_param { scale: 0.01 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "score" type: "InnerProduct" bottom: "conv" top: "score"
+  inner_product_param { num_output: 12 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
+)");
   }
   std::string kept(const std::string& prefix) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.file("kept"))) {
@@ -102,7 +114,7 @@ TEST_F(Ranks, TrainLikeOneRankUnderEveryStrategyAndLauncher) {
     "conv2": {"r": 2, "devices": [1, 2]}, "fc": {"c": 3}, "drop": {"c": 2},
     "score": {"n": 3, "sync": "owner"}, "loss": {"n": 1, "devices": [1]}}})");
   for (const char* how :
-       {"--ranks 2", "--ranks 2 --strategy data", "--ranks 3 --strategy model", "--ranks 2 --strategy owt",
+       {"--ranks 2 --strategy data", "--ranks 3 --strategy model", "--ranks 2 --strategy owt",
         "--ranks 2 --strategy spatial", "--ranks 3 --strategy mixed.json", "--ranks 2 --strategy single"}) {
     SCOPED_TRACE(how);
     CommandResult result = train(std::string("--log ranks.jsonl ") + how);
@@ -137,6 +149,7 @@ TEST_F(Ranks, ReproducibleTrainingsWriteTheSameBytes) {
 
 // Costs are measured once and kept; what is kept and broken, or of elsewhere, is told and measured anew.
 TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
+  write_net_of_few_tasks();
   ASSERT_EQ(train("--log one.jsonl").exit_code, 0);
   const std::vector<double> expected = logged("one.jsonl");
   auto planned = [&](const std::string& line) {
@@ -163,16 +176,7 @@ TEST_F(Ranks, AutoPlansAndTrainsLikeOneRank) {
 
 // Under cuts with halos, of weights and as planned: replicas of weights lie alike.
 TEST_F(Ranks, MeasuredKernelsTrainLikeThoseOfTheList) {
-  folder_.write("net.prototxt", R"(name: "tiny"
-layer { name: "data" type: "Data" top: "data" top: "label"
-  data_param { source: "shapes_lmdb" batch_size: 8 backend: LMDB } transform_param { scale: 0.01 } }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "score" type: "InnerProduct" bottom: "conv" top: "score"
-  inner_product_param { num_output: 12 weight_filler { type: "xavier" } } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
-)");
+  write_net_of_few_tasks();
   const CommandResult one = train("--ranks 1 --log one.jsonl");
   ASSERT_EQ(one.exit_code, 0) << one.output;
   for (const std::string strategy : {"spatial", "auto"}) {

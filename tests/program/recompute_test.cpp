@@ -29,7 +29,7 @@ Program lowered(const Network& net, const std::vector<std::string>& layers) {
   return lower(net, place(net, again(net, none, layers), 1), testing::facts_of);
 }
 
-std::vector<std::string> backward_of(const Network& net, const Program& program) {
+std::vector<std::string> backward_without_updates_of(const Network& net, const Program& program) {
   auto texts = texts_of(net, program);
   texts.erase(texts.begin(), texts.begin() + program.forward_end + 1);
   std::erase_if(texts, [](const std::string& text) { return text.starts_with("update"); });
@@ -38,7 +38,7 @@ std::vector<std::string> backward_of(const Network& net, const Program& program)
 
 TEST(Recompute, RunsASegmentAgainBeforeItIsNeeded) {
   const Network net = chain();
-  const auto texts = backward_of(net, lowered(net, {"a", "b", "d"}));
+  const auto texts = backward_without_updates_of(net, lowered(net, {"a", "b", "d"}));
   const std::vector<std::string> expected{"seed",
                                           "backward loss",
                                           "backward-weights h",

@@ -89,7 +89,7 @@ TEST(TuneStrategy, StopsWhenItIsTold) {
   EXPECT_EQ(found.tried, 6);
 }
 
-// Layers that share a parameter have to be cut alike, so neither is.
+// Layers that share a parameter have to be cut the same way, so neither is.
 TEST(TuneStrategy, LeavesSharedParametersAlone) {
   for (uint32_t seed = 0; seed < 30; ++seed) {
     const Network random = testing::random_net(seed);

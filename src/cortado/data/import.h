@@ -23,7 +23,7 @@ struct ImportOptions {
   bool gray = false;
   bool encoded = false;
   std::string encode_type;    // jpg or png; empty with `encoded`: as the file
-  bool check_size = false;    // all images must be alike
+  bool check_size = false;    // all images must have one size and number of channels
   bool skip_corrupt = false;  // name and leave out broken images instead of stopping
   Notices notice{};           // of each image that is left out; any thread
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};

@@ -49,7 +49,9 @@ double layer_wise_rate(const UpdateOptions& o, const UpdateArguments& a, const U
 }  // namespace
 
 int history_count(UpdateOptions::Solver solver) {
-  return solver == UpdateOptions::Solver::adam || solver == UpdateOptions::Solver::adadelta ? 2 : 1;
+  UpdateOptions options;
+  options.solver = solver;
+  return update_rules::with_rule(options, {}, 0, [](const auto&, auto histories) { return int{histories}; });
 }
 
 bool update_parameter(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {

@@ -18,7 +18,7 @@ namespace {
 // communication lane as in a training. It measures how much that slows down this rank's computing.
 class Ring {
  public:
-  // All members make it alike. A member's messages take `times` times about `message_seconds`.
+  // All members make it with equal arguments. A member's messages take `times` times about `message_seconds`.
   Ring(Communicator& job, const std::vector<int>& members, const std::vector<Link>& pairs, double seconds)
       : Ring(job, members, slowest(members, pairs, static_cast<size_t>(job.size())), seconds) {}
 

@@ -177,7 +177,7 @@ Schedule drawn_schedule(Dice& dice) {
 Strategy random_strategy(uint64_t seed, const Network& network, int ranks) {
   Dice dice(seed);
   Strategy strategy = strategy_by(network, ranks, [&](const Cuttable& layer) { return drawn(dice, layer); });
-  // Layers that share a parameter are cut alike.
+  // Layers that share a parameter are cut the same way.
   std::map<std::string, LayerStrategy*> by_name;
   for (auto& rule : strategy.rules) {
     by_name[rule.pattern] = &rule.layer;

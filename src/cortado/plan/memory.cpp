@@ -114,7 +114,7 @@ CostGraph held_graph(const PlanGraph& graph) {
   for (size_t e = 0; e < graph.costs.edges().size(); ++e) {
     const auto& costs = graph.costs.edges()[e];
     std::vector<double> bytes(costs.seconds->size());
-    if (e >= graph.edges.size()) {  // keeps layers of one parameter alike: what cannot be stays so
+    if (e >= graph.edges.size()) {  // cuts layers of one parameter the same way: what cannot be stays so
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = (*costs.seconds)[i];
     } else {
       const PlanGraph::Edge& edge = graph.edges[e];

@@ -36,11 +36,11 @@ Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> 
   std::unordered_map<size_t, std::vector<int>> known;  // by hash
   for (const Priced& candidate : candidates) {
     const GridLayout& layout = (candidate.*member)[index];
-    std::vector<int>& alike = known[layout.hash()];
+    std::vector<int>& of_one_hash = known[layout.hash()];
     auto same = std::ranges::find_if(
-        alike, [&](int number) { return column.layouts[static_cast<size_t>(number)] == layout; });
-    if (same == alike.end()) {
-      same = alike.insert(same, static_cast<int>(column.layouts.size()));
+        of_one_hash, [&](int number) { return column.layouts[static_cast<size_t>(number)] == layout; });
+    if (same == of_one_hash.end()) {
+      same = of_one_hash.insert(same, static_cast<int>(column.layouts.size()));
       column.layouts.push_back(layout);
     }
     column.of_candidate.push_back(*same);
@@ -48,7 +48,7 @@ Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> 
   return column;
 }
 
-// Groups that are alike, with what they have in common.
+// Equal groups, with what they have in common.
 struct Kind {
   Group group;
   std::vector<ParallelConfig> configs;
@@ -312,7 +312,7 @@ class GraphMaker {
     return table;
   }
 
-  // Layers that share a parameter must be cut alike.
+  // Layers that share a parameter must be cut the same way.
   void forbid_unequal_sharers() {
     for (const auto& parameter : network_.parameters()) {
       for (size_t u = 1; u < parameter.users.size(); ++u)

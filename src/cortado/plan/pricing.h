@@ -22,7 +22,7 @@ struct PricingOptions {
   int history = 1;
   std::string dimensions{all_dimensions};
   std::vector<double> weights{};
-  bool replicate = true;  // replicas may compute whole gradients: all devices round alike
+  bool replicate = true;  // replicas may compute whole gradients: all devices round the same way
   // Where costs of all pairs of candidates at the ends of edges would take more, each group keeps about
   // `kept_candidates`.
   Bytes most_tables{int64_t{1} << 31};

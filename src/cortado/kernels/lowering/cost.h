@@ -37,7 +37,7 @@ struct LoweringCost {
 LoweringCost lowering_cost(const ConvolutionProblem& problem, LoweringType type);
 
 // Seconds of a pass: the multiplication at `peak`, and each float that is read or written at the bandwidth of
-// the memory. What is copied is written once and read once. It holds forward and backward alike: backward
+// the memory. What is copied is written once and read once. It holds forward and backward: backward
 // lowers what forward lifts. Caches make passes faster than this, borders of matrices slower: it ranks.
 Seconds predicted_time(const LoweringCost& cost, FlopRate peak, Bandwidth memory);
 // The same for a product that copies nothing: implicit-gemm, or a library's direct convolution.
