@@ -1,4 +1,4 @@
-// README's lists of what is supported and what is not are those of the program and of caffe.proto.
+// The lists of what is supported and what is not are those of the program and of caffe.proto.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <regex>
@@ -11,7 +11,7 @@
 namespace cortado {
 namespace {
 
-std::string readme() { return read_file(CORTADO_SOURCE_DIR "/README.md"); }
+std::string page() { return read_file(CORTADO_SOURCE_DIR "/docs/reference/supported.md"); }
 
 // The text from `begin` to the first `end` after it.
 std::string part(const std::string& text, const std::string& begin, const std::string& end) {
@@ -27,23 +27,23 @@ std::set<std::string> words_of(const std::string& text) {
   return words;
 }
 
-TEST(Readme, NamesEverySupportedLayer) {
-  const std::set<std::string> words = words_of(part(readme(), "## What is supported", "Not supported"));
+TEST(SupportedPage, NamesEverySupportedLayer) {
+  const std::set<std::string> words = words_of(part(page(), "# What is supported", "Not supported"));
   for (std::string_view type : supported_layer_types())
     EXPECT_TRUE(words.contains(std::string(type))) << type;
   for (const auto& [type, reason] : refused_layer_types())
     EXPECT_FALSE(words.contains(std::string(type))) << type;
 }
 
-TEST(Readme, NamesEveryLayerThatIsRefused) {
-  const std::string sentence = part(readme(), "Not supported, and refused by name and line:", ";");
+TEST(SupportedPage, NamesEveryLayerThatIsRefused) {
+  const std::string sentence = part(page(), "Not supported, and refused by name and line:", ";");
   const std::set<std::string> words = words_of(sentence.substr(sentence.find(':')));
   std::set<std::string> refused;
   for (const auto& [type, reason] : refused_layer_types()) refused.insert(std::string(type));
   EXPECT_EQ(words, refused);
 }
 
-TEST(Readme, EveryLayerOfCaffeIsInOneOfTheLists) {
+TEST(SupportedPage, EveryLayerOfCaffeIsInOneOfTheLists) {
   for (const std::string& type : testing::caffe_layer_types()) {
     const bool supported = std::ranges::count(supported_layer_types(), type) > 0;
     EXPECT_NE(supported, refused_layer_types().contains(type)) << type;
