@@ -37,7 +37,7 @@ void set_input_shape(caffe::LayerParameter& layer, int top, const Shape& shape) 
   for (int64_t extent : shape) of.add_dim(extent);
 }
 
-// The Input layer of the state that makes `blob`.
+// Gives `blob` another shape in every Input layer that makes it. Returns whether there is one.
 bool reshape_input(NetFile& file, const std::string& blob, const Shape& shape) {
   bool found = false;
   for (caffe::LayerParameter& layer : *file.net.mutable_layer()) {

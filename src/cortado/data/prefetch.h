@@ -61,8 +61,8 @@ class PrefetchReader : public Reader {
     int64_t error_sample = 0;  // the first sample that failed
     std::exception_ptr error;
   };
-  // Consecutive rows of one batch (counted since the last seek), handed to one thread; none in a batch
-  // without.
+  // Consecutive rows of one batch (counted since the last seek), handed to one thread; no rows where the
+  // batch has none.
   struct Chunk {
     int64_t batch = 0, begin = 0, end = 0;
   };

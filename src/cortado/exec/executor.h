@@ -101,9 +101,8 @@ class Executor {
   std::vector<float> canonical_tensor(TensorIndex tensor) const;
   std::vector<float> canonical_gradient(TensorIndex tensor) const;
 
-  // Elements of a parameter's memory that this rank updates: all, or its share where the gradient is summed
-  // at owners.
-  Range update_range(ParameterIndex parameter) const;
+  // Program::updated_elements() of a parameter's memory here.
+  Range updated_elements(ParameterIndex parameter) const;
 
   const Timeline& timeline() const { return timeline_; }      // of the last run
   Seconds data_wait() const { return data_wait_; }            // compute lane waiting for batches, last run

@@ -24,7 +24,7 @@ struct Executor::MessageLog {
   explicit MessageLog(size_t steps) : begun(steps), last(steps) {}
   IndexedVector<StepIndex, Time> begun;  // of the communication lane alone
   std::mutex mutex;
-  IndexedVector<StepIndex, std::pair<Time, Time>> last;  // of the message that arrived last
+  IndexedVector<StepIndex, std::pair<Time, Time>> last;  // when its last message began and arrived
 };
 
 }  // namespace cortado

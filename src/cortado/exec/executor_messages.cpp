@@ -164,7 +164,7 @@ void Executor::bind_batch(StepIndex index, const steps::Exchange& exchange) {
                                                               nullptr, communicator_, exchange.tag);
 }
 
-Range Executor::update_range(ParameterIndex parameter) const {
+Range Executor::updated_elements(ParameterIndex parameter) const {
   return program_.updated_elements(parameter, parameters_.entries()[entries_[parameter]].elements);
 }
 

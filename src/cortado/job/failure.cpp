@@ -29,7 +29,7 @@ std::string reason_of(const Failure& failure, const Peers& peers) {
   std::vector<std::string> notes;
   if (!failure.who.empty()) notes.push_back(failure.who);
   const std::string progress = progress_text(peers);
-  if (progress.starts_with("last") || (failure.lost_progress && failure.who.empty()))
+  if (progress.starts_with("last") || (failure.says_progress && failure.who.empty()))
     notes.push_back(progress);
   std::string message = failure.text;
   if (!notes.empty()) message += fmt::format(" ({})", fmt::join(notes, ", "));
@@ -39,7 +39,7 @@ std::string reason_of(const Failure& failure, const Peers& peers) {
 
 std::string message_of(const Failure& failure, const Peers& peers, const std::string& snapshot) {
   std::string message = reason_of(failure, peers);
-  if (!failure.lost_progress) return message;
+  if (!failure.says_progress) return message;
   return message + "; the job was stopped; " +
          (snapshot.empty() ? "no snapshot was written yet" : "resume with --snapshot " + snapshot);
 }

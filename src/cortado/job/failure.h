@@ -16,7 +16,7 @@ struct Failure {
   std::string more{};         // what else to print
   int missed_others = -1;     // the rank that reported it, where another may be the reason
   bool of_launcher = false;   // print what the launcher said of it, too
-  bool lost_progress = true;  // print how far the job was and from where to resume
+  bool says_progress = true;  // print how far the job was and from where to resume
   Moment when{};
 };
 

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 // Between two questions to a rank.
 constexpr Moment between_questions = 250ms;
-// Between two turns of the parent no more time counts than this: it stood still itself.
+// At most this much time counts between two turns: if more has passed, the parent itself stood still.
 constexpr Moment longest_turn = 500ms;
 // After a failure: until the launcher is asked to end, until it is killed, and until it is left alone.
 constexpr Moment grace = 1500ms, last_grace = 4s, end_of_grace = 8s;
@@ -152,7 +152,8 @@ class Parent {
     lost(peer, timed_out);
   }
 
-  // False for what no rank says.
+  // Returns false where a new connection does not begin with a hello of this job. Passes over words that it
+  // does not know.
   bool understand(Peer& peer, const std::string& line) {
     std::istringstream words(line);
     std::string verb;
@@ -253,7 +254,7 @@ class Parent {
     failure_ = std::move(failure);
     failure_->when = now_;
     if (failure_->of_launcher) launcher_said_ = output_.kept() + errors_.kept();
-    failure_->lost_progress &=
+    failure_->says_progress &=
         failure_->code == static_cast<int>(ExitCode::peer_error) && arrived_ == start_.ranks;
     if (failure_->missed_others < 0) return stop_all();
     for (const auto& peer : peers_) {

@@ -112,7 +112,8 @@ class Layer {
   // are. Null where there is no bias.
   virtual std::shared_ptr<const Layer> without_bias() const;
 
-  // Multiply-adds and the like of the forward pass of the whole layer. Default: one per output element.
+  // Floating-point operations of the forward pass of the whole layer; a multiply-add counts two. Default: one
+  // per output element.
   virtual Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const;
 
   // False where no gradient exists (labels, indices, outputs of Accuracy). Default: true.
@@ -150,8 +151,7 @@ class Layer {
   // True for layers that refuse inputs by their values, so that measurements do not run them.
   virtual bool depends_on_values() const { return false; }
 
-  // True for layers that bring samples in from outside (Data, ImageData, HDF5Data, MemoryData, DummyData,
-  // Input).
+  // True for layers that bring samples in from outside (layers/source.h).
   virtual bool is_source() const { return false; }
 };
 

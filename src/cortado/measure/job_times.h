@@ -31,8 +31,9 @@ class JobTimes {
   bool machine_measured() const { return machine_measured_; }
 
   // Measures a task on the kernels of that name (time_task), and keeps nothing. A task of a layer that
-  // several ranks share is run by all of them at the same time, as in an iteration, and the slowest of the
-  // fastest counts; any other by one rank while the others wait. All ranks call it.
+  // several ranks share is run by all of them at the same time, as in an iteration, and the time of the
+  // slowest among the fast ranks counts (those within a tenth of the fastest); any other by one rank while
+  // the others wait. All ranks call it.
   TaskTime measure(const Task& task, const std::string& kernels, int most_runs = usual_runs) const;
 
   // Durations beside tasks, as of trials: kept for this job's machine, links included, by a text that says

@@ -104,8 +104,8 @@ class GraphMaker {
     return configs;
   }
 
-  // Whether every layer of the group can be cut so.
-  bool reads(const Group& group, const ParallelConfig& config) const {
+  // Whether each device's part of every layer of the group reads some of its input (parts_read).
+  bool every_part_reads(const Group& group, const ParallelConfig& config) const {
     return std::ranges::all_of(group.nodes, [&](NodeIndex index) {
       const auto& node = network_.nodes()[index];
       return parts_read(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs), config);
@@ -119,7 +119,7 @@ class GraphMaker {
     if (options_.weights.empty()) return configs;
     for (ParallelConfig& config : configs) {
       ParallelConfig other = weighed(config, options_.weights);
-      if (reads(group, other)) config = std::move(other);
+      if (every_part_reads(group, other)) config = std::move(other);
     }
     return configs;
   }

@@ -239,7 +239,7 @@ class PlanMaker {
   std::vector<Baseline> baselines_;
 };
 
-// The built-in strategies and an optimum by measured costs, where costs can be measured.
+// Measures what the built-in strategies and an optimum use, where their costs are only bounds.
 void measure(const Network& network, const PricingOptions& options, CostModel& costs, PlanGraph& graph) {
   const bool bounds = std::ranges::any_of(graph.candidates, [](const std::vector<Priced>& candidates) {
     return std::ranges::any_of(candidates, [](const Priced& priced) { return priced.compute.bound; });
@@ -260,7 +260,7 @@ Plan make_plan(const Network& network, const PricingOptions& pricing, CostModel&
   measure(network, pricing, costs, graph);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   Plan plan = PlanMaker(network, pricing, options, std::move(graph)).run();
-  plan.pricing = {seconds.count()};
+  plan.pricing_took = {seconds.count()};
   return plan;
 }
 

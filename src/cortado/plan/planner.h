@@ -64,7 +64,7 @@ struct Plan : Assignment {
   std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
   std::vector<Tradeoff> frontier;     // by memory, where it was asked for
   std::string recomputation;          // what is computed again so that it fits, in words; empty: nothing
-  Seconds pricing;                    // that making the cost graph took, measuring included
+  Seconds pricing_took;               // that making the cost graph took, measuring included
   int candidates = 0;                 // of all groups together
   SearchStatistics search;
 

@@ -49,7 +49,7 @@ class GroupPricer::Run {
     }
     price_tasks();
     if (config_.degrees.r > 1) price_partial_sums();
-    priced_.memory = held_bytes(group_.network_, group_.of_, priced_);
+    priced_.memory = held_bytes(group_.network_, group_.group_, priced_);
     return std::move(priced_);
   }
 
@@ -273,7 +273,7 @@ GroupPricer::Member::Member(const Network& network, NodeIndex index, int devices
 
 GroupPricer::GroupPricer(const Network& network, const Group& group, const PricingOptions& options,
                          CostModel& costs)
-    : network_(network), of_(group), options_(options), costs_(costs) {
+    : network_(network), group_(group), options_(options), costs_(costs) {
   for (NodeIndex node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
   whole_ = chain(0, members_.size(), first);
@@ -324,7 +324,7 @@ Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, conf
 
 std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config) {
   if (!options_.replicate || config.degrees.r > 1) return std::nullopt;
-  const auto bytes = replicate_bytes(network_, of_.nodes[0], config.degrees);
+  const auto bytes = replicate_bytes(network_, group_.nodes[0], config.degrees);
   if (!bytes || bytes->spared() <= 0) return std::nullopt;
   return Run(*this, config, true).run();
 }

@@ -66,7 +66,7 @@ class GroupPricer {
   std::vector<ElementType> types_of(const std::vector<TensorIndex>& tensors) const;
 
   const Network& network_;
-  const Group& of_;
+  const Group& group_;
   const PricingOptions& options_;
   CostModel& costs_;
   std::deque<Member> members_;

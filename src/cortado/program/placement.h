@@ -39,10 +39,12 @@ struct Placement {
       sum    // addends are summed at the owner (r cuts, losses); backward: copies to those who added
     };
     Kind kind = Kind::compute;
-    // The operation that computes the gradients of the parameters: this one itself, or
-    // (GradientSync::replicate) another one, which runs only backward and computes nothing but them, over
-    // what all replicas have.
-    enum class Gradients { own, elsewhere, only };
+    // Where the gradients of the parameters are computed.
+    enum class Gradients {
+      own,        // by this operation
+      elsewhere,  // by one of `only` (GradientSync::replicate)
+      only        // this one runs backward alone: it computes the whole gradients, or gathers for that
+    };
     NodeIndex node{};  // the layer, or the one that the movement is for; nowhere: for the report
     LayerPtr layer{};
     LayerStrategy strategy{};

@@ -9,10 +9,7 @@
 
 namespace cortado {
 
-// Throws InternalError naming the first law that does not hold: every buffer read was written before, buffers
-// alive at one time do not overlap, waits point backward, steps of different lanes that share memory wait for
-// one another, every parameter that wants a gradient is updated exactly once, after its last use or (late)
-// before its first.
+// Throws InternalError that names the first law that does not hold (docs/explanation/program.md, Checks).
 void verify(const Program& program, const Network& network);
 
 // Checks the programs of all ranks together: every send has its receive of the same box, and all members of a

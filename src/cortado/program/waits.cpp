@@ -107,14 +107,15 @@ void add_buffer_waits(Program& program) {
   };
   const Resources resources(program);
   std::map<int, Access> accesses;
-  for (const bool again : {false, true}) {
+  for (const bool next_iteration : {false, true}) {
     for (StepIndex index : indices(program.steps)) {
       Step& step = program.steps[index];
       const Touched touched = resources.of(step);
       auto wait_for = [&](StepIndex other) {
         if (!other || other == index || ordered_by_lane(program.steps[other], step)) return;
-        if (!again) step.waits.push_back(other);
-        if (again && other > index && program.steps[other].carried) step.waits_before.push_back(other);
+        if (!next_iteration) step.waits.push_back(other);
+        if (next_iteration && other > index && program.steps[other].carried)
+          step.waits_before.push_back(other);
       };
       for (int resource : touched.reads) {
         wait_for(accesses[resource].writer);
@@ -125,7 +126,7 @@ void add_buffer_waits(Program& program) {
         for (StepIndex reader : accesses[resource].readers) wait_for(reader);
         accesses[resource] = {index, {}};
       }
-      sort_unique(again ? step.waits_before : step.waits);
+      sort_unique(next_iteration ? step.waits_before : step.waits);
     }
   }
 }

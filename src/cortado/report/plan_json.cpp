@@ -67,7 +67,7 @@ std::string plan_json(const PlanReport& report) {
             {"cost_seconds", plan.seconds.count},
             {"lower_bound_seconds", plan.lower_bound.count},
             {"search_seconds", plan.search.seconds.count},
-            {"pricing_seconds", plan.pricing.count},
+            {"pricing_seconds", plan.pricing_took.count},
             {"optimal", plan.proven},
             {"limited_by_memory", plan.limited},
             {"layers", layers},

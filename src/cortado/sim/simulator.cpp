@@ -98,13 +98,13 @@ class Simulator {
     IndexedVector<StepIndex, int> left;        // of steps under way: meetings that are not over
     int to_end = 0, ended = 0;                 // steps that are not carried: all; by now
     std::map<std::vector<int>, int> meetings;  // of each group so far
-    struct Loss {
+    struct Overhead {
       int flow;
       double seconds;  // of computing, to the whole of it
     };
-    std::vector<Loss> losses;  // to flows under way
-    double lost = 0;           // to those that have ended
-    double settled = 0;        // of all losses: what has lengthened a step already, or met none
+    std::vector<Overhead> overheads;  // to flows under way
+    double ended_overhead = 0;        // to those that have ended
+    double counted = 0;               // of all overheads: what has lengthened a step already, or met none
     Timeline timeline;
     Seconds begin, end, computing_time;  // of the last iteration
   };
@@ -130,7 +130,7 @@ class Simulator {
     std::vector<int> moved;  // ranks with something new
     for (int flow : flows_.advance(passes)) {
       for (const Participant& one : under_way_.at(flow)) {
-        end_loss(rank(one.rank), flow);
+        end_overhead(rank(one.rank), flow);
         if (--rank(one.rank).left[one.step] == 0) ended(one.rank, one.step, next);
         moved.push_back(one.rank);
       }
@@ -151,24 +151,24 @@ class Simulator {
   }
 
   // Seconds of computing that a rank has lost to its messages by now.
-  double lost(const Rank& of) const {
-    double lost = of.lost;
-    for (const auto& [flow, seconds] : of.losses) lost += seconds * flows_.done(flow);
-    return lost;
+  double overhead_so_far(const Rank& of) const {
+    double overhead = of.ended_overhead;
+    for (const auto& [flow, seconds] : of.overheads) overhead += seconds * flows_.done(flow);
+    return overhead;
   }
 
-  void end_loss(Rank& of, int flow) {
-    for (const Rank::Loss& loss : of.losses)
-      if (loss.flow == flow) of.lost += loss.seconds;
-    std::erase_if(of.losses, [&](const Rank::Loss& loss) { return loss.flow == flow; });
+  void end_overhead(Rank& of, int flow) {
+    for (const Rank::Overhead& overhead : of.overheads)
+      if (overhead.flow == flow) of.ended_overhead += overhead.seconds;
+    std::erase_if(of.overheads, [&](const Rank::Overhead& overhead) { return overhead.flow == flow; });
   }
 
   // A step goes on for what messages have taken from it since that was last looked at.
   bool lengthened(const Computing& one) {
     Rank& of = rank(one.rank);
-    const double longer = lost(of) - of.settled;
+    const double longer = overhead_so_far(of) - of.counted;
     if (longer < negligible) return false;
-    of.settled += longer;
+    of.counted += longer;
     of.computing_time.count += longer;
     computing_.push({one.end + longer, one.rank, one.step});
     return true;
@@ -210,7 +210,7 @@ class Simulator {
       ended(number, step, now_);
     } else {
       of.computes = true;
-      of.settled = lost(of);
+      of.counted = overhead_so_far(of);
       computing_.push({now_ + seconds.count, number, step});
     }
     return true;
@@ -248,7 +248,7 @@ class Simulator {
     come({{from, to}, tag}, 2, number, index, [&] {
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
                                     needed(rank(number), index));
-      for (int end : {from, to}) add_loss(end, flow, ports_.message_overhead(from, to, bytes));
+      for (int end : {from, to}) add_overhead(end, flow, ports_.message_overhead(from, to, bytes));
       return flow;
     });
   }
@@ -264,7 +264,8 @@ class Simulator {
       const auto [kind, bytes] = of.seconds.group_step(step);
       const int flow =
           flows_.start(alone.count, ports_.collective(kind, group, bytes, alone), needed(of, index));
-      for (int member : group) add_loss(member, flow, ports_.collective_overhead(kind, group, bytes, member));
+      for (int member : group)
+        add_overhead(member, flow, ports_.collective_overhead(kind, group, bytes, member));
       return flow;
     });
   }
@@ -275,8 +276,8 @@ class Simulator {
     return needed > 0 ? of.iteration + needed / static_cast<double>(of.program.steps.size()) : 0;
   }
 
-  void add_loss(int number, int flow, Seconds loss) {
-    if (loss.count > 0) rank(number).losses.push_back({flow, loss.count});
+  void add_overhead(int number, int flow, Seconds overhead) {
+    if (overhead.count > 0) rank(number).overheads.push_back({flow, overhead.count});
   }
 
   // The last one to come to a place starts the transfer.

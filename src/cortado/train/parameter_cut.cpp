@@ -139,7 +139,7 @@ ParameterCut parameter_cut_of(const Executor& executor, Communicator* communicat
   if (!communicator) return ParameterCut(parameters, entries);
   ParameterCut::Updates updates(entries.size());
   for (ParameterIndex p : indices(entries)) {
-    const Range range = executor.update_range(p);
+    const Range range = executor.updated_elements(p);
     if (range.size() != parameters.entries()[entries[p]].elements) updates[p] = range;
   }
   return ParameterCut(*communicator, parameters, entries, updates);

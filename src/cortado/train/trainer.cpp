@@ -143,7 +143,8 @@ PassedOver Trainer::load_weights(const std::string& path) {
   return cortado::load_weights(path, *train_executor_, parameters_);
 }
 
-// Observers, who hear of a snapshot by the thread that writes it, may end after this.
+// The thread that writes a snapshot notifies the observers, and these may end once this has thrown: waits for
+// it.
 bool Trainer::step(int64_t iterations, StopFlags& flags) {
   try {
     return train(iterations, flags);
@@ -187,7 +188,7 @@ bool Trainer::run(StopFlags& flags) {
       save();
       end_writing();
     } catch (...) {
-      writer_.wait();  // what it tells must live until then
+      writer_.wait();  // the observers that it notifies must live until then
       throw;
     }
   }
