@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-CALLS = 150  # of a process
+CALLS = 400  # of a process
 LIMIT = 120  # seconds that one may take, which no process comes near: a hang
 
 NET = """name: "small"
