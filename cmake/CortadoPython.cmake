@@ -1,13 +1,16 @@
 # Finds what the Python module is built with: target Python3::Module, CORTADO_PYBIND11 (its folder of headers). Without
 # it CORTADO_PYTHON_FOUND is false and no module is built. -DPython3_EXECUTABLE=... names another Python than the
 # system's.
-option(CORTADO_PYTHON "Build the Python module" ON)
+#
+# With sanitizers it is built where it is asked for; the Python that loads it must then have their libraries preloaded
+# (scripts/fuzz.sh).
+set(default ON)
+if(CORTADO_SANITIZE)
+  set(default OFF)
+endif()
+option(CORTADO_PYTHON "Build the Python module" ${default})
 set(CORTADO_PYTHON_FOUND FALSE)
 if(NOT CORTADO_PYTHON)
-  return()
-endif()
-if(CORTADO_SANITIZE)
-  message(STATUS "The Python module is not built: Python itself has no ${CORTADO_SANITIZE} sanitizer")
   return()
 endif()
 if(NOT DEFINED Python3_EXECUTABLE AND EXISTS /usr/bin/python3)

@@ -5,7 +5,7 @@
 
 A state_dict of random weights and statistics becomes a .safetensors file, with PyTorch's counts of batches, in no order.
 The zoo's net gives PyTorch's outputs with what it becomes; the way back gives the same tensors, bit for bit, which
-load_state_dict() takes. Without names all nets are compared, which takes minutes. Needs Debian's python3-torch,
+load_state_dict() takes. Without names all nets are compared; it says how long that took. Needs Debian's python3-torch,
 python3-torchvision and python3-h5py; exits 77 where they are missing.
 """
 
@@ -136,8 +136,8 @@ def main():
     parser.add_argument("--cortado", required=True, help="the program")
     parser.add_argument("names", nargs="*", help="which nets (default: all)")
     arguments = parser.parse_args()
-    failures = 0
-    for name in arguments.names or NETS:
+    names, failures, start = arguments.names or list(NETS), 0, time.monotonic()
+    for name in names:
         begin = time.monotonic()
         try:
             tensors, difference = compare(name, arguments.cortado)
@@ -146,6 +146,7 @@ def main():
             good, line = False, str(problem).splitlines()[-1][:400]
         print(f"{'' if good else 'FAILED: '}{name}: {line} ({time.monotonic() - begin:.1f} s)", flush=True)
         failures += not good
+    print(f"{len(names)} nets, {failures} faults, {time.monotonic() - start:.0f} s")
     return 1 if failures else 0
 
 

@@ -89,6 +89,7 @@ void run_net(const std::string& prototxt, const std::string& folder, int batch) 
       for (TensorIndex output : node.outputs)
         inputs[loaded.network.tensors()[output].name] =
             random_blob(loaded.network.tensors()[output].shape, random, -1, 1);
+  write_values(folder + "/input.safetensors", inputs);
   write_values(folder + "/output.safetensors", net.run(inputs));
   write_back(folder, loaded.network, inputs, [&](ParameterIndex p) { return net.values(p); });
 }

@@ -320,6 +320,35 @@ class Weights(NetCase):
         (layer,) = [layer for layer in message.layer if layer.name == "ip1"]
         self.same(caffe.io.blobproto_to_array(layer.blobs[0]), net.params["ip1"][0].data)
 
+    def test_weights_of_an_lstm_are_caffes(self):
+        """The blobs of a caffemodel of Caffe's: W_xc, b_c, W_xc_static, W_hc, their rows the gates i, f, o, g (lstm_layer.cpp,
+        lstm_unit_layer.cpp). Caffe's formulas, written anew, give the outputs."""
+        random, steps, count, inputs, extra, outputs = np.random.default_rng(6), 5, 3, 4, 2, 6
+        shapes = [(4 * outputs, inputs), (4 * outputs,), (4 * outputs, extra), (4 * outputs, outputs)]
+        blobs = [random.normal(0, 0.7, shape).astype(np.float32) for shape in shapes]
+        message = caffe.io.caffe_pb2.NetParameter()
+        message.layer.add(name="lstm", type="LSTM", blobs=[caffe.io.array_to_blobproto(blob) for blob in blobs])
+        (self.folder / "lstm.caffemodel").write_bytes(message.SerializeToString())
+        net = caffe.Net(self.write("lstm.prototxt", f"""
+layer {{ name: "in" type: "Input" top: "x" top: "cont" top: "s" input_param {{ shape {{ dim: {steps} dim: {count} dim: {inputs} }}
+  shape {{ dim: {steps} dim: {count} }} shape {{ dim: {count} dim: {extra} }} }} }}
+layer {{ name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "s" top: "y" recurrent_param {{ num_output: {outputs} }} }}"""),
+                        str(self.folder / "lstm.caffemodel"), caffe.TEST)
+        x, static = random.normal(size=(steps, count, inputs)), random.normal(size=(count, extra))
+        cont = random.integers(0, 2, (steps, count))
+        cont[0] = 0
+        net.blobs["x"].data[...], net.blobs["cont"].data[...], net.blobs["s"].data[...] = x, cont, static
+        w_xc, b_c, w_static, w_hc = blobs
+        h, c, expected = np.zeros((count, outputs)), np.zeros((count, outputs)), []
+        for t in range(steps):
+            alive = cont[t][:, None]
+            gates = x[t] @ w_xc.T + b_c + static @ w_static.T + (alive * h) @ w_hc.T
+            i, f, o = (1 / (1 + np.exp(-gates[:, k * outputs : (k + 1) * outputs])) for k in range(3))
+            c = alive * f * c + i * np.tanh(gates[:, 3 * outputs :])
+            h = o * np.tanh(c)
+            expected.append(h)
+        self.near(net.forward()["y"], np.array(expected))
+
     def test_sharing(self):
         train, test = self.fed(caffe.TRAIN), self.fed(caffe.TEST)
         test.share_with(train)

@@ -2,8 +2,10 @@
 """The blocks of Python in docs/how-to/python.md run, and the names in docs/reference/python.md are there."""
 
 import contextlib
+import inspect
 import io
 import os
+import pathlib
 import re
 import sys
 import unittest
@@ -102,6 +104,16 @@ class Reference(unittest.TestCase):
         row = next(line for line in there.splitlines() if "io.Transformer" in line)
         for name in re.findall(r"`(?:io\.)?(\w+)`", row):
             self.assertTrue(hasattr(caffe.io, name), name)
+
+    def test_every_name_of_pycaffes_has_a_test(self):
+        tests = [path for path in pathlib.Path(__file__).parent.glob("*_test.py") if path.name != "pages_test.py"]
+        words = set(re.findall(r"\w+", "".join(path.read_text() for path in tests)))
+        owners = [caffe.Net, caffe.SGDSolver, caffe.NetSpec, caffe.Layer, caffe.Classifier, caffe.Detector, caffe.io.Transformer]
+        names = {*caffe.__all__, *(name for owner in owners for name in dir(owner) if not name.startswith("_"))}
+        names |= {name for name, value in vars(caffe.io).items()
+                  if inspect.isfunction(value) and value.__module__ == caffe.io.__name__ and not name.startswith("_")}
+        names |= {"draw_net", "draw_net_to_file", "net_graph"}
+        self.assertEqual(sorted(names - words), [])
 
 
 if __name__ == "__main__":

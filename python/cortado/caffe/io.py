@@ -76,7 +76,7 @@ def load_image(filename, color=True):
     return pixels if color else pixels[:, :, np.newaxis]
 
 
-def positions(old, new):
+def _positions(old, new):
     """Where the centers of `new` samples lie among `old` ones: the sample before, the one after, and its weight."""
     at = np.clip((np.arange(new) + 0.5) * old / new - 0.5, 0, old - 1)
     before = np.floor(at).astype(int)
@@ -88,8 +88,8 @@ def resize_image(image, new_dims, interp_order=1):
     it becomes smaller."""
     if interp_order not in (0, 1):
         raise UserError(f"resize_image: interp_order {interp_order}; give 0 (nearest) or 1 (bilinear)")
-    rows, next_rows, down = positions(image.shape[0], int(new_dims[0]))
-    columns, next_columns, right = positions(image.shape[1], int(new_dims[1]))
+    rows, next_rows, down = _positions(image.shape[0], int(new_dims[0]))
+    columns, next_columns, right = _positions(image.shape[1], int(new_dims[1]))
     if interp_order == 0:
         return np.asarray(image, np.float32)[np.where(down < 0.5, rows, next_rows)][:, np.where(right < 0.5, columns, next_columns)]
     image = np.asarray(image, np.float32)

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <limits>
-#include <ranges>
 #include <set>
 
 #include "cortado/base/error.h"
@@ -239,8 +239,10 @@ class NetworkBuilder {
 
   // Makes `node` a user of all parameters of the node that it computes a part of.
   void share_all(const std::string& name, Network::Node& node) {
-    const auto backward = std::views::reverse(nodes);
-    const auto whole = std::ranges::find(backward, name, &Network::Node::name);
+    // No view: clang 14, which compiles the fuzzers, has trouble with libstdc++'s.
+    const auto whole =
+        std::find_if(std::make_reverse_iterator(nodes.end()), std::make_reverse_iterator(nodes.begin()),
+                     [&](const Network::Node& other) { return other.name == name; });
     node.parameters = whole->parameters;
     node.parameter_shapes = whole->parameter_shapes;
     for (ParameterIndex parameter : node.parameters) parameters[parameter].users.push_back(here());

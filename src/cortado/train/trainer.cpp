@@ -155,9 +155,9 @@ bool Trainer::step(int64_t iterations, StopFlags& flags) {
 }
 
 bool Trainer::train(int64_t iterations, StopFlags& flags) {
-  if (solver_.snapshot > 0) expect_snapshots();
   Wishes wished;
   const int64_t end = iteration_ + iterations;
+  if (solver_.snapshot > 0 && end / solver_.snapshot > iteration_ / solver_.snapshot) expect_snapshots();
   while (iteration_ < end && !wished.stop) {
     bool wanted = iteration_ > 0 || solver_.test_initialization;
     if (due(solver_.test_interval) && wanted) test_all(flags);
