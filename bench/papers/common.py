@@ -178,36 +178,41 @@ def server_seconds(net, machine, devices, batch, server):
 
 # ---------------------------------------------------------------- one layer alone
 
+DUMMY = 'layer {{ name: "{0}" type: "DummyData" top: "{0}" dummy_data_param {{ shape {{ {1} }} }} }}\n'
+LOSS = 'layer {{ name: "loss" type: "EuclideanLoss" bottom: "{0}" bottom: "target" top: "loss" }}\n'
+BEFORE = 'layer { name: "before" type: "Power" bottom: "data" top: "before" power_param { scale: 2 } }\n'
+
+
+def simulate_net(text, layers, machine, devices):
+    """Of a net and its strategy, both written for this; all sums of gradients go as one."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=scratch.name))
+    (folder / "net.prototxt").write_text('name: "one"\nforce_backward: true\n' + text)
+    (folder / "cut.json").write_text(json.dumps({"format": "cortado-strategy", "version": 1, "layers": layers}))
+    return simulate(folder / "net.prototxt", machine, devices, None, folder / "cut.json", "--no-late-updates",
+                    "--gradient-chunks", "one")
+
+
 def one_layer(kind, batch, channels, height, filters, kernel, stride, pad, config, machine, devices):
     """Seconds of one layer, cut by `config`, between neighbours that are cut the same way: (forward, backward with
-    update, what its messages add). Nothing is hidden."""
+    update, what its messages take, hidden or not). The sum of the loss, which the net needs, is taken off."""
     out = (height + 2 * pad - kernel) // stride + 1
-    if kind == "InnerProduct":
-        x, y = f"dim: {batch} dim: {channels}", f"dim: {batch} dim: {filters}"
-        layer = f"inner_product_param {{ num_output: {filters} }}"
-    else:
-        x = f"dim: {batch} dim: {channels} dim: {height} dim: {height}"
-        y = f"dim: {batch} dim: {filters} dim: {out} dim: {out}"
-        layer = f"convolution_param {{ num_output: {filters} kernel_size: {kernel} stride: {stride} pad: {pad} }}"
-    folder = pathlib.Path(tempfile.mkdtemp(dir=scratch.name))
-    (folder / "one.prototxt").write_text(
-        'name: "one"\nforce_backward: true\n'
-        f'layer {{ name: "data" type: "DummyData" top: "data" dummy_data_param {{ shape {{ {x} }} }} }}\n'
-        f'layer {{ name: "target" type: "DummyData" top: "target" dummy_data_param {{ shape {{ {y} }} }} }}\n'
-        'layer { name: "before" type: "Power" bottom: "data" top: "before" power_param { scale: 2 } }\n'
-        f'layer {{ name: "one" type: "{kind}" bottom: "before" top: "one" {layer} }}\n'
-        'layer { name: "loss" type: "EuclideanLoss" bottom: "one" bottom: "target" top: "loss" }\n')
+    spatial = lambda extent: "" if kind == "InnerProduct" else f" dim: {extent} dim: {extent}"
+    x, y = f"dim: {batch} dim: {channels}{spatial(height)}", f"dim: {batch} dim: {filters}{spatial(out)}"
+    layer = (f"inner_product_param {{ num_output: {filters} }}" if kind == "InnerProduct" else
+             f"convolution_param {{ num_output: {filters} kernel_size: {kernel} stride: {stride} pad: {pad} }}")
     around = {axis: parts for axis, parts in config.items() if axis != "r"}
     around["c"] = config.get("c", 1) * config.get("r", 1)
-    (folder / "one.json").write_text(json.dumps(
-        {"format": "cortado-strategy", "version": 1,
-         "layers": {"before": around, "one": config, "loss": around}}))
-    result = simulate(folder / "one.prototxt", machine, devices, None, folder / "one.json", "--no-late-updates",
-                      "--gradient-chunks", "one")
+    result = simulate_net(
+        DUMMY.format("data", x) + DUMMY.format("target", y) + BEFORE
+        + f'layer {{ name: "one" type: "{kind}" bottom: "before" top: "one" {layer} }}\n' + LOSS.format("one"),
+        {"before": around, "one": config, "loss": around}, machine, devices)
+    loss_alone = simulate_net(DUMMY.format("data", y) + DUMMY.format("target", y) + BEFORE + LOSS.format("before"),
+                              {"before": around, "loss": around}, machine, devices)
     own = [row for row in result["layers"] if row["name"] == "one"]
     forward = sum(row["forward_seconds"] for row in own)
     backward = sum(row["backward_seconds"] for row in own) + result["update_seconds"]
-    return forward, backward, result["exposed_communication_seconds"]
+    messages = result["communication_seconds"] - loss_alone["communication_seconds"]
+    return forward, backward, messages if messages > 1e-9 else 0.0
 
 
 # ---------------------------------------------------------------- CSV, pages, command lines

@@ -3,7 +3,6 @@
 convolutions (one image at a time, im2col on one thread, BLAS on all) in our program, not Caffe's binary: its layers
 besides convolutions are ours."""
 
-import re
 import subprocess
 
 import common
@@ -78,22 +77,18 @@ def figure_6():
 
 
 @figure("troll", "figure-7", "Sizes of AlexNet's convolutions", "figure 7",
-        note=lambda rows: "As `models/caffenet` has them; the paper's n of conv2 to conv5 are without padding.")
+        note=lambda rows: "As `models/caffenet` has them. Its conv2, conv4 and conv5 have two groups, so a filter reads half of the channels; the paper gives all.")
 def figure_7():
-    text = subprocess.run([str(common.cortado), "show", "--model", "models/caffenet/train_val.prototxt", "--input-shape", "3x227x227"],
-                          cwd=common.ROOT, check=True, capture_output=True, text=True).stdout
-    net = (common.ROOT / "models/caffenet/train_val.prototxt").read_text()
-    rows, before = [], ("3", "227")
-    for line in text.splitlines():
-        cells = line.split()
-        if len(cells) < 3 or not re.fullmatch(r"conv\d|pool\d|norm\d", cells[0]):
-            continue
-        shape = next(c for c in cells if re.fullmatch(r"\d+x\d+x\d+x\d+", c)).split("x")[1:]
-        if cells[0].startswith("conv"):
-            kernel = re.search(rf'name: "{cells[0]}".*?kernel_size: (\d+)', net, re.S).group(1)
-            n, k, d, o = PAPER["figure-7"]["rows"][cells[0]]
-            rows.append({"layer": cells[0], "n": before[1], "k": kernel, "d": before[0], "o": shape[0], "paper's n": n, "paper's k": k, "paper's d": d, "paper's o": o})
-        before = (shape[0], shape[1])
+    shown = common.run("show", "--model", "models/caffenet/train_val.prototxt", "--input-shape", "3x227x227")["layers"]
+    rows, height = [], 227
+    for layer in shown:
+        if layer["type"] == "Convolution":
+            outputs, inputs, kernel, _ = layer["weights"].split("x")
+            theirs = PAPER["figure-7"]["rows"][layer["name"]]
+            rows.append({"layer": layer["name"], "n": height, "k": kernel, "d of a filter": inputs, "o": outputs,
+                         **dict(zip(("paper's n", "paper's k", "paper's d", "paper's o"), theirs))})
+        extents = layer["output"].split(",")[0].split("x")
+        height = extents[2] if len(extents) == 4 else height
     return rows
 
 
@@ -104,8 +99,8 @@ def figure_8():
 
 @figure("troll", "figure-9", "Two parts of this CPU share a batch by p: seconds of the slower part", "appendix B", MEASURED,
         {"kind": "lines", "x": ["p"], "series": ["speedup"], "unit": "times the faster part alone"},
-        note=lambda rows: f"In place of a GPU and a CPU: both cores against one of them at half of its time would need unequal ranks; here the fast part has two "
-        f"threads, the slow part one, each timed alone. Best p {max(rows, key=lambda r: float(r['speedup']))['p']}; by FLOPS 0.67.")
+        note=lambda rows: "In place of a GPU and a CPU: the fast part has two threads, the slow part one, each timed alone. "
+        f"Best p {max(rows, key=lambda r: float(r['speedup']))['p']}; by FLOPS 0.67.")
 def figure_9():
     net, batch, rows = common.ROOT / "models/caffenet/train_val.prototxt", 48, []
     shape = ("--input-shape", "3x227x227")
