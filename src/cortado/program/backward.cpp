@@ -44,12 +44,6 @@ class BackwardBuilder {
 
  private:
   const Placement::Value& value(ValueIndex index) const { return program_.placement->values[index]; }
-  const Placement::Operation& first_of(const Work& work) const {
-    return program_.placement->operations[work.operations.front()];
-  }
-  const Placement::Operation& last_of(const Work& work) const {
-    return program_.placement->operations[work.operations.back()];
-  }
   Bytes bytes_of_value(ValueIndex index) const {
     return bytes_of(value(index).layout[program_.rank]->shape(), value(index).type);
   }
@@ -115,14 +109,15 @@ class BackwardBuilder {
 
   // Nobody reads the gradients of samples but who looks at them later.
   void place_source_gradients(const Work& work) {
-    for (ValueIndex output : last_of(work).outputs)
+    for (ValueIndex output : program_.last_operation(work).outputs)
       if (!contributions_[output].empty()) complete_gradient(output, false);
   }
 
   // The adjoint of a movement: the gradient of what was moved becomes a contribution to the value moved from.
   void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
-    const ValueIndex from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    const ValueIndex from = program_.first_operation(work).inputs[0],
+                     to = program_.first_operation(work).outputs[0];
     if (!value(to).needs_gradient || !value(from).needs_gradient) return;
     ensure(!work.backward_only || value(to).loss_weight == 0, "a gathered gradient starts elsewhere");
     const Movement back = adjoint(work.movement);
@@ -139,7 +134,7 @@ class BackwardBuilder {
   }
 
   void place_input_gradients(Work& work) {
-    const auto& inputs = first_of(work).inputs;
+    const auto& inputs = program_.first_operation(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!work.task.input_gradients[i]) {
         work.input_gradients.emplace_back();
@@ -205,7 +200,7 @@ class BackwardBuilder {
     append_located(partial.writes,
                    work.partial_gradients);  // a chain's kernel may write gradients here already
     program_.steps.push_back(std::move(partial));
-    const auto group = first_of(work).group(program_.rank);
+    const auto group = program_.first_operation(work).group(program_.rank);
     program_.steps.push_back(
         {.action = steps::SumStatistics{.work = index, .backward = true, .sums = sums, .group = group},
          .lane = Lane::communication,
@@ -217,9 +212,9 @@ class BackwardBuilder {
   // True when ranks exchange a gradient of this work's inputs. The placement answers, not this rank's part of
   // it, so that all ranks order their messages the same way.
   bool exchanges_input_gradient(const Work& work) const {
-    const auto& inputs = first_of(work).inputs;
+    const auto& inputs = program_.first_operation(work).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!first_of(work).input_gradients[i]) continue;
+      if (!program_.first_operation(work).input_gradients[i]) continue;
       const auto& producer = program_.placement->operations[value(inputs[i]).producer];
       if (producer.kind != Kind::copy && producer.kind != Kind::sum) continue;
       if (value(producer.inputs[0]).layout != value(inputs[i]).layout) return true;
@@ -300,7 +295,7 @@ class BackwardBuilder {
       const auto together = [](Step::Action action) {
         return Step{.action = std::move(action), .lane = Lane::communication};
       };
-      switch (first_of(work).strategy.sync) {
+      switch (program_.first_operation(work).strategy.sync) {
         case GradientSync::allreduce:
         case GradientSync::replicate:
           program_.steps.push_back(together(steps::SumGradient{{parameter}, group}));
@@ -326,7 +321,7 @@ class BackwardBuilder {
     Work& work = program_.works[index];
     const bool weights_last = has_weights_step(work) && exchanges_input_gradient(work);
     work.input_gradients_first = weights_last && any_wanted(work.task.input_gradients);
-    for (ValueIndex output : last_of(work).outputs) {
+    for (ValueIndex output : program_.last_operation(work).outputs) {
       const bool held = value(output).layout[program_.rank].has_value();
       work.output_gradients.push_back(held ? complete_gradient(output, work.facts.overwrites_output_gradients)
                                            : View{});

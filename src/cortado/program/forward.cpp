@@ -35,12 +35,6 @@ class ForwardBuilder {
   }
 
  private:
-  const Placement::Operation& first_of(const Work& work) const {
-    return program_.placement->operations[work.operations.front()];
-  }
-  const Placement::Operation& last_of(const Work& work) const {
-    return program_.placement->operations[work.operations.back()];
-  }
   const std::optional<Box>& held(ValueIndex value) const {
     return program_.placement->values[value].layout[program_.rank];
   }
@@ -57,7 +51,7 @@ class ForwardBuilder {
 
   void place_load(WorkIndex index) {
     Work& work = program_.works[index];
-    for (ValueIndex value : first_of(work).outputs)
+    for (ValueIndex value : program_.first_operation(work).outputs)
       work.outputs.push_back(new_value_buffer(value, Buffer::Kind::batch));
     Step step{.action = steps::Load{index}, .lane = Lane::communication};
     append_located(step.writes, work.outputs);
@@ -69,7 +63,8 @@ class ForwardBuilder {
   void place_movement(WorkIndex index) {
     Work& work = program_.works[index];
     if (work.backward_only) return;
-    const ValueIndex from = first_of(work).inputs[0], to = first_of(work).outputs[0];
+    const ValueIndex from = program_.first_operation(work).inputs[0],
+                     to = program_.first_operation(work).outputs[0];
     work.inputs = {view_of(from)};
     const bool stays = work.movement.to && work.movement.from == work.movement.to &&
                        work.movement.local == work.movement.to && work.movement.receives.empty();
@@ -85,25 +80,26 @@ class ForwardBuilder {
   bool may_overwrite_input(WorkIndex index) const {
     const Work& work = program_.works[index];
     if (!work.facts.in_place || work.facts.backward_reads_inputs || !work.inputs[0]) return false;
-    const auto& value = program_.placement->values[first_of(work).inputs[0]];
+    const auto& value = program_.placement->values[program_.first_operation(work).inputs[0]];
     if (work.task.local_input(0).size() != work.task.local_output(0).size()) return false;
     if (program_.buffers[work.inputs[0].buffer].kind == Buffer::Kind::batch || value.loss_weight != 0)
       return false;
     const Work& producer = program_.works[work_of_operation_[value.producer]];
     if (producer.kind != Kind::compute) return false;  // its memory may be another value's, too
-    if (last_of(work).recomputed != last_of(producer).recomputed) return false;  // one would spoil the other
+    if (program_.last_operation(work).recomputed != program_.last_operation(producer).recomputed)
+      return false;  // one would spoil the other
     if (producer.facts.backward_reads_outputs && producer.task.has_backward()) return false;
     return std::ranges::all_of(value.consumers, [&](OperationIndex operation) {
       const WorkIndex other = work_of_operation_[operation];
       if (other == index || !other) return true;
       const Work& reader = program_.works[other];
-      return other < index && reader.kind == Kind::compute && !last_of(reader).recomputed &&
+      return other < index && reader.kind == Kind::compute && !program_.last_operation(reader).recomputed &&
              !(reader.facts.backward_reads_inputs && reader.task.has_backward());
     });
   }
 
   void place_outputs(WorkIndex index) {
-    const auto& outputs = last_of(program_.works[index]).outputs;
+    const auto& outputs = program_.last_operation(program_.works[index]).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const bool over_input = i == 0 && may_overwrite_input(index);
       if (over_input) {
@@ -124,7 +120,7 @@ class ForwardBuilder {
     Step partial{.reads = reads, .writes = {sums}};
     partial.action = steps::Compute{Pass::forward_partial, index, scratch_of(partial, work), sums};
     program_.steps.push_back(std::move(partial));
-    const auto group = first_of(work).group(program_.rank);
+    const auto group = program_.first_operation(work).group(program_.rank);
     program_.steps.push_back(
         {.action = steps::SumStatistics{.work = index, .backward = false, .sums = sums, .group = group},
          .lane = Lane::communication,
@@ -144,14 +140,14 @@ class ForwardBuilder {
   void place_compute(WorkIndex index) {
     Work& work = program_.works[index];
     std::vector<View> reads;
-    const auto& first = first_of(work);
+    const auto& first = program_.first_operation(work);
     for (size_t i = 0; i < first.inputs.size(); ++i) {
       const bool needed = first.reads[i][program_.rank].has_value();
       work.inputs.push_back(needed ? view_of(first.inputs[i]) : View{});
       if (work.inputs.back()) reads.push_back(work.inputs.back());
     }
     if (work.backward_only) {
-      work.outputs.assign(last_of(work).outputs.size(), {});
+      work.outputs.assign(program_.last_operation(work).outputs.size(), {});
       return;
     }
     place_outputs(index);

@@ -43,6 +43,14 @@ std::map<std::string, Range> Program::samples() const {
   return samples;
 }
 
+const Placement::Operation& Program::first_operation(const Work& work) const {
+  return placement->operations[work.operations.front()];
+}
+
+const Placement::Operation& Program::last_operation(const Work& work) const {
+  return placement->operations[work.operations.back()];
+}
+
 Range Program::updated_elements(ParameterIndex parameter, int64_t elements) const {
   for (const Step& step : steps) {
     const auto* scatter = step.as<steps::ScatterGradient>();

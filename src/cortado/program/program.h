@@ -98,6 +98,10 @@ struct Program {
   // What the group of a step does together.
   Collective collective_of(const Step& step) const;
 
+  // Of a work's chain.
+  const Placement::Operation& first_operation(const Work& work) const;
+  const Placement::Operation& last_operation(const Work& work) const;
+
   // Samples of each source's batch that this rank reads.
   std::map<std::string, Range> samples() const;
 

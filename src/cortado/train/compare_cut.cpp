@@ -15,6 +15,7 @@
 #include "cortado/exec/box_copy.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/optimizer.h"
+#include "cortado/train/tensor_comparer.h"
 
 namespace cortado {
 namespace {
@@ -95,183 +96,6 @@ void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
   while (!signal->test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
-double largest(std::span<const float> values) {
-  double largest = 0;
-  for (float value : values) largest = std::max(largest, std::abs(static_cast<double>(value)));
-  return largest;
-}
-
-// How far a tensor is from the uncut one, gathered part by part.
-class Difference {
- public:
-  // `where`: which part of the tensor it is.
-  void add(std::span<const float> uncut, std::span<const float> cut, const std::string& where) {
-    for (size_t i = 0; i < uncut.size(); ++i) {
-      const double difference = finite_difference(uncut[i], cut[i]);
-      squares_ += difference * difference;
-      uncut_squares_ += static_cast<double>(uncut[i]) * uncut[i];
-      if (difference <= largest_) continue;
-      largest_ = difference;
-      place_ = fmt::format("element {}{}: {} where it should be {}", i, where, cut[i], uncut[i]);
-    }
-    elements_ += static_cast<double>(uncut.size());
-  }
-  double largest() const { return largest_; }
-  // The text of a fault where the norm of the difference is beyond `limit` times that of the uncut tensor. A
-  // typical element smaller than `least` counts as that.
-  std::string fault(const std::string& name, double limit, double least = 0) const {
-    const double scale = std::max(std::sqrt(uncut_squares_), least * std::sqrt(elements_));
-    const double norm = std::sqrt(squares_);
-    if (std::isfinite(norm) && norm <= limit * scale) return {};
-    return fmt::format(
-        "{} differ by {:.2g} of their norm at iteration 1, at most {:.2g} is rounding; most at {}", name,
-        norm / scale, limit, place_);
-  }
-
- private:
-  static double finite_difference(double a, double b) {
-    const double difference = std::abs(a - b);
-    return std::isfinite(difference) ? difference : infinite;
-  }
-
-  double largest_ = 0, squares_ = 0, uncut_squares_ = 0, elements_ = 0;
-  std::string place_;
-};
-
-// Keeps the first fault.
-void blame(std::string& fault, std::string found) {
-  if (fault.empty()) fault = std::move(found);
-}
-
-void raise(std::optional<double>& difference, double to) {
-  if (!difference || *difference < to) difference = to;
-}
-
-// A tensor or the gradient of one, as far as an executor holds it.
-struct Held {
-  std::span<const float> values;
-  Box box;
-};
-
-enum class Which { activation, gradient };
-
-std::optional<Held> held(const Executor& executor, TensorIndex tensor, Which which) {
-  const bool activation = which == Which::activation;
-  const auto values = activation ? executor.tensor(tensor) : executor.gradient(tensor);
-  const auto box = activation ? executor.tensor_box(tensor) : executor.gradient_box(tensor);
-  if (values.empty() || values.data() == nullptr || !box) return std::nullopt;
-  if (box->shape().size() != static_cast<int64_t>(values.size())) return std::nullopt;
-  return Held{values, *box};
-}
-
-// Compares tensors after one iteration, each part that a rank holds with the same box of the uncut tensor.
-class TensorComparer {
- public:
-  // `uncut` is null but at rank 0. All ranks make it, and call difference() in the same order.
-  TensorComparer(const Network& network, Communicator& job, const Executor& cut, const Executor* uncut)
-      : network_(network), job_(job), cut_(cut), uncut_(uncut) {
-    std::vector<int64_t> mine;
-    for (TensorIndex tensor : indices(network.tensors())) {
-      for (Which which : {Which::activation, Which::gradient}) tell(tensor, which, mine);
-    }
-    for (const auto& bytes : job.all_to_all_bytes(std::as_bytes(std::span(mine)))) {
-      std::vector<int64_t> theirs(bytes.size() / sizeof(int64_t));
-      std::memcpy(theirs.data(), bytes.data(), bytes.size());
-      hear(theirs);
-    }
-  }
-
-  // At rank 0, where both trainings have the tensor: compares every part of it.
-  void compare(TensorIndex tensor, Which which, LayerDifference& layer) {
-    int64_t elements = 0;
-    for (const auto& parts : parts_)
-      elements += parts[tensor][which] ? parts[tensor][which]->shape().size() : 0;
-    if (!whole_[tensor][which] || elements == 0) return;
-    const auto mine = held(cut_, tensor, which);
-    if (job_.rank() > 0) {
-      if (mine && !mine->box.empty()) job_.send(0, mine->values);
-      return;
-    }
-    const std::string name =
-        fmt::format("{} '{}'", which == Which::activation ? "activations" : "gradients of",
-                    network_.tensors()[tensor].name);
-    const Held whole = *held(*uncut_, tensor, which);
-    Difference difference;
-    for (int rank = 0; rank < job_.size(); ++rank) {
-      const auto& box = parts_[static_cast<size_t>(rank)][tensor][which];
-      if (!box || box->empty()) continue;
-      std::vector<float> expected(static_cast<size_t>(box->shape().size())), received;
-      // Only read from.
-      copy_box({whole.box, reinterpret_cast<std::byte*>(const_cast<float*>(whole.values.data()))},
-               {*box, reinterpret_cast<std::byte*>(expected.data())}, *box);
-      if (rank > 0) {
-        received.resize(expected.size());
-        job_.receive(rank, received);
-      }
-      difference.add(expected, rank > 0 ? std::span<const float>(received) : mine->values,
-                     fmt::format(" of the part of rank {}", rank));
-    }
-    raise(which == Which::activation ? layer.activation : layer.gradient,
-          difference.largest() == 0 ? 0 : difference.largest() / largest(whole.values));
-    if (elements < shape_of(tensor).size()) {
-      blame(layer.lost_parts,
-            fmt::format("the parts of {} that ranks hold are {} elements where the whole is {}", name,
-                        elements, shape_of(tensor).size()));
-    }
-    if (which == Which::activation) blame(layer.activation_fault, difference.fault(name, activation_limit));
-    if (which == Which::gradient) blame(layer.gradient_fault, difference.fault(name, gradient_limit));
-  }
-
- private:
-  template <class T>
-  struct OfBoth {
-    T activation{}, gradient{};
-    T& operator[](Which which) { return which == Which::activation ? activation : gradient; }
-    const T& operator[](Which which) const { return which == Which::activation ? activation : gradient; }
-  };
-  template <class T>
-  using PerTensor = IndexedVector<TensorIndex, OfBoth<T>>;
-
-  const Shape& shape_of(TensorIndex tensor) const { return network_.tensors()[tensor].shape; }
-
-  // Whether the uncut tensor is here, whether a part is, and which.
-  void tell(TensorIndex tensor, Which which, std::vector<int64_t>& words) const {
-    const bool whole = uncut_ && held(*uncut_, tensor, which);
-    const auto part = held(cut_, tensor, which);
-    words.push_back(whole);
-    words.push_back(part.has_value());
-    for (int axis = 0; axis < shape_of(tensor).rank(); ++axis) {
-      words.push_back(part ? part->box[axis].begin : 0);
-      words.push_back(part ? part->box[axis].end : 0);
-    }
-  }
-  void hear(const std::vector<int64_t>& words) {
-    auto word = words.begin();
-    PerTensor<std::optional<Box>> parts(network_.tensors().size());
-    whole_.resize(parts.size());
-    for (TensorIndex tensor : indices(parts)) {
-      for (Which which : {Which::activation, Which::gradient}) {
-        Box box = Box::whole(shape_of(tensor));
-        if (*word++ != 0) whole_[tensor][which] = true;
-        const bool holds = *word++ != 0;
-        for (int axis = 0; axis < box.rank(); ++axis) {
-          box[axis].begin = *word++;
-          box[axis].end = *word++;
-        }
-        if (holds) parts[tensor][which] = box;
-      }
-    }
-    parts_.push_back(std::move(parts));
-  }
-
-  const Network& network_;
-  Communicator& job_;
-  const Executor& cut_;
-  const Executor* uncut_;
-  std::vector<PerTensor<std::optional<Box>>> parts_;  // per rank
-  PerTensor<bool> whole_;                             // at rank 0, uncut
-};
-
 // A parameter or its gradient, uncut, and how far the cut one is from it.
 struct ParameterDifference {
   double magnitude = 0;
@@ -287,7 +111,7 @@ void enter(const Network& network, const std::map<ParameterIndex, ParameterDiffe
   for (const auto& [p, parameter] : differences) {
     const double scale = std::max(parameter.magnitude, magnitude_floor * most);
     const double relative = parameter.difference.largest() == 0 ? 0 : parameter.difference.largest() / scale;
-    raise(layers[network.parameters()[p].declared_by].*column, relative);
+    keep_largest(layers[network.parameters()[p].declared_by].*column, relative);
   }
 }
 
@@ -309,9 +133,9 @@ void blame_weights(const Network& network, const std::map<ParameterIndex, Parame
     const auto& info = network.parameters()[p];
     const double limit =
         info.declared_by > normalized ? weight_gradient_limit : normalized_weight_gradient_limit;
-    blame(layers[info.declared_by].weight_gradient_fault,
-          parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name), limit,
-                                     magnitude_floor * most));
+    keep_first(layers[info.declared_by].weight_gradient_fault,
+               parameter.difference.fault(fmt::format("gradients of weights '{}'", info.name), limit,
+                                          magnitude_floor * most));
   }
 }
 
@@ -333,8 +157,8 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
   for (NodeIndex n : indices(network.nodes())) {
     for (TensorIndex tensor : network.nodes()[n].outputs) {
       LayerDifference& layer = comparison.layers[n];
-      tensors.compare(tensor, Which::activation, layer);
-      tensors.compare(tensor, Which::gradient, layer);
+      tensors.compare(tensor, TensorComparer::Which::activation, layer);
+      tensors.compare(tensor, TensorComparer::Which::gradient, layer);
     }
   }
   std::map<ParameterIndex, ParameterDifference> differences;
@@ -343,7 +167,7 @@ void compare_first_iteration(const ComparedTraining& training, CutComparison& co
     const std::vector<float> together_gradient = cut.parameter_gradient(p);
     if (!single) continue;
     const std::vector<float> expected = single->parameter_gradient(p);
-    differences[p].magnitude = largest(expected);
+    differences[p].magnitude = largest_magnitude(expected);
     differences[p].difference.add(expected, together_gradient, "");
   }
   enter(network, differences, &LayerDifference::weight_gradient, comparison.layers);
@@ -360,7 +184,7 @@ std::optional<ParameterDifference> weight_difference(Communicator& job, const Tr
   }
   const std::vector<float> whole = single->parameters().canonical(single->cut().entries()[p]);
   const Box all = Box::whole(cut.entry(p).spec.shape);
-  ParameterDifference result{.magnitude = largest(whole)};
+  ParameterDifference result{.magnitude = largest_magnitude(whole)};
   for (const ParameterCut::Piece& piece : cut.cut().pieces(p)) {
     std::vector<float> expected(static_cast<size_t>(piece.slice.shape().size()));
     copy_common(all, whole.data(), piece.slice, expected.data());
