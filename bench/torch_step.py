@@ -6,7 +6,8 @@ TorchScript (traced; frozen for inference). PyTorch 1.13 has no gradient of ReLU
 
 Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
 wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
---master; each then has a batch of its own. Needs Debian's python3-torch and python3-torchvision.
+--master; each then has a batch of its own. With --device cuda it runs on a GPU (never run on one yet): --compile compiles
+the model, --tf32 lets products in float32 be TF32. Needs Debian's python3-torch and python3-torchvision.
 """
 
 import argparse
@@ -74,18 +75,23 @@ def main():
     parser.add_argument("--inference", action="store_true", help="forward passes alone")
     parser.add_argument("--scripted", action="store_true", help="as TorchScript")
     parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--tf32", action="store_true", help="on a GPU: products of float32 as TF32")
     arguments = parser.parse_args()
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
+    torch.backends.cudnn.benchmark = arguments.device == "cuda"
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
     shape, classes = INPUTS.get(arguments.model, ((3, 224, 224), 1000))
-    model = MODELS[arguments.model]().train(not arguments.inference).to(memory_format=layout)
+    model = MODELS[arguments.model]().train(not arguments.inference).to(arguments.device, memory_format=layout)
     if arguments.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method=f"tcp://{arguments.master}:29400", rank=arguments.rank,
                                              world_size=arguments.ranks)
         model = torch.nn.parallel.DistributedDataParallel(model)
-    images = torch.randn(arguments.batch, *shape).contiguous(memory_format=layout)
+    images = torch.randn(arguments.batch, *shape).to(arguments.device).contiguous(memory_format=layout)
     if arguments.converted:
         model, images = model.bfloat16(), images.bfloat16()
     autocast = arguments.precision == "bf16" and not arguments.converted
@@ -95,13 +101,15 @@ def main():
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
             model = torch.jit.trace(model, images, check_trace=False)
         model = torch.jit.freeze(model) if arguments.inference else model
-    labels = torch.randint(classes, (arguments.batch,))
+    if arguments.compile:
+        model = torch.compile(model)
+    labels = torch.randint(classes, (arguments.batch,)).to(arguments.device)
     if not arguments.inference:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
 
     def step():
         """Returns the loss, or where there is none the largest output."""
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=autocast):
             if arguments.inference:
                 with torch.no_grad():
                     return model(images).float().max()
@@ -115,6 +123,8 @@ def main():
     for _ in range(arguments.warm_up + arguments.iterations):
         begin = time.perf_counter()
         loss = step()
+        if arguments.device == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begin)
     steps = seconds[arguments.warm_up:]
     median = statistics.median(steps)

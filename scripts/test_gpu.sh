@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests on one GPU, meant to end in nine minutes (never run on one yet): every kernel, nets whose ranks are on the GPU and
-# on the CPU, and the command on
-# two ranks of that GPU; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
+# on the CPU, and the command on two ranks of that GPU, with solvers that need norms, measured plans, predictions and a
+# trace; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
 # another device the build that is there is taken.
 #   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0
 #   BUILD=build/dev                   the folder of the build; default: build/gpu
@@ -24,7 +24,7 @@ timeout 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_br
 say "nets whose ranks are on $device and on the CPU"
 CORTADO_CASES=${CORTADO_CASES:-8} timeout 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*' --gtest_brief=1
 say "the command on ranks of $device"
-CORTADO=$build/cortado timeout 180 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
+CORTADO=$build/cortado timeout 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
 if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then
   say "kernels under compute-sanitizer"
   timeout 150 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1

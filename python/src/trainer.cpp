@@ -31,13 +31,14 @@ std::function<void(const std::string&)> notice_by(py::object function) {
 
 std::unique_ptr<Training> training_of(const api::Solver& solver, const ArrayData* data,
                                       const api::Strategy* strategy, int threads, int reader_threads,
-                                      const std::string& kernels, bool fast_math, bool reproducible,
-                                      bool keep_tensors, bool open_nets, bool launched, py::object layers,
-                                      py::object notice) {
+                                      const std::string& device, const std::string& kernels, bool fast_math,
+                                      bool reproducible, bool keep_tensors, bool open_nets, bool launched,
+                                      py::object layers, py::object notice) {
   api::TrainerOptions options{.job = launched ? api::Job::launched() : api::Job(),
                               .strategy = strategy ? *strategy : api::Strategy(),
                               .threads = threads,
                               .reader_threads = reader_threads,
+                              .device = device,
                               .kernels = kernels,
                               .fast_math = fast_math,
                               .reproducible = reproducible,
@@ -202,10 +203,11 @@ void bind_trainer(py::module_& module) {
       "after the iteration at hand.");
   trainer.def(py::init(&training_of), py::arg("solver"), py::arg("data") = py::none(), py::kw_only(),
               py::arg("strategy") = py::none(), py::arg("threads") = 0, py::arg("reader_threads") = 1,
-              py::arg("kernels") = "", py::arg("fast_math") = false, py::arg("reproducible") = false,
-              py::arg("keep_tensors") = false, py::arg("open_nets") = false, py::arg("launched") = false,
-              py::arg("layers") = py::none(), py::arg("notice") = py::none(),
+              py::arg("device") = "cpu", py::arg("kernels") = "", py::arg("fast_math") = false,
+              py::arg("reproducible") = false, py::arg("keep_tensors") = false, py::arg("open_nets") = false,
+              py::arg("launched") = false, py::arg("layers") = py::none(), py::arg("notice") = py::none(),
               "threads: of computing; 0: as many as OpenMP gives\n"
+              "device: 'cpu', 'gpu' (this rank's own), 'gpu:1', or 'emulated', a device for tests\n"
               "kernels: only this implementation, or 'measured'; empty: the best of all\n"
               "reproducible: the same bits on any number of ranks and threads; what cannot is refused\n"
               "keep_tensors: every tensor and gradient can be read, at the price of their memory\n"
@@ -213,6 +215,8 @@ void bind_trainer(py::module_& module) {
               "launched: this process is one of the ranks that mpiexec, mpirun or srun started\n"
               "layers: makes layers of type Python, as of Network.from_file\n"
               "notice: called with lines that are worth knowing, on any thread");
+  module.def("check_device", &api::check_device, py::arg("device"),
+             "Raises UserError, with the reason, unless this host has the device that Trainer would take.");
   bind_training(trainer);
   bind_values(trainer);
   bind_files(trainer);

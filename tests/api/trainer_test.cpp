@@ -254,6 +254,30 @@ TEST_F(TrainerTest, RanksHaveTheLossesOfOne) {
   }
 }
 
+// The emulated device runs the kernels of a GPU; the other rank computes on the processor.
+TEST_F(TrainerTest, RanksOfOtherDevicesHaveTheLossesOfOne) {
+  Losses alone;
+  {
+    Trainer trainer = this->trainer({.threads = 1});
+    trainer.observe(alone);
+    trainer.step(4);
+  }
+  Job::local(2, [&](Job& job) {
+    Losses mine;
+    Trainer trainer = this->trainer({.job = job,
+                                     .strategy = "data",
+                                     .threads = 1,
+                                     .device = job.rank() == 0 ? "emulated" : "cpu",
+                                     .keep_tensors = true});
+    trainer.observe(mine);
+    trainer.step(4);
+    ASSERT_EQ(mine.of.size(), 4u);
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(mine.of[i], alone.of[i], 1e-4 * alone.of[0]);
+    EXPECT_EQ(trainer.tensor("conv1").shape, (Shape{16, 6, 10, 10}));
+    EXPECT_EQ(trainer.parameter("ip1/weight").values.size(), 16u * 150u);
+  });
+}
+
 TEST_F(TrainerTest, PassesOnWhatACallbackThrows) {
   struct Mine {};
   Data data;
@@ -277,6 +301,10 @@ TEST_F(TrainerTest, RefusesWhatCannotBe) {
   EXPECT_NE(complaint(small_solver(prefix()).set("lr_policy", "fixd"), bars())
                 .find("solver: lr_policy: 'fixd' is unknown"),
             std::string::npos);
+  EXPECT_EQ(complaint(small_solver(prefix()), bars(), {.device = "emulated", .open_nets = true}),
+            "open_nets: values are open on the CPU alone, not on device emulated");
+  EXPECT_TRUE(complaint(small_solver(prefix()), bars(), {.device = "gqu"}).starts_with("device gqu"));
+  EXPECT_NO_THROW(check_device("cpu"));
   EXPECT_NE(complaint(small_solver(prefix()), bars(), {.kernels = "slow"}).find("slow"), std::string::npos);
   EXPECT_TRUE(complaint(small_solver(prefix()), bars(), {.kernels = "onednn", .fast_math = true})
                   .starts_with("fast_math: allows more kernels, and kernels onednn allows fewer"));

@@ -21,10 +21,10 @@ namespace {
 using ::testing::HasSubstr;
 
 // Convolutions that can be cut by samples, channels or rows.
-Network convolutions() {
+Network convolutions(int64_t channels = 16, int64_t size = 48) {
   SourceOptions images;
   images.kind = SourceOptions::Kind::input;
-  images.shapes = {Shape{4, 16, 48, 48}};
+  images.shapes = {Shape{4, channels, size, size}};
   const auto convolution = [](int64_t filters) {
     return std::make_shared<Convolution>(
         ConvolutionOptions{.num_output = filters, .kernel = {3, 3}, .stride = {1, 1}, .pad = {1, 1}});
@@ -32,7 +32,7 @@ Network convolutions() {
   return testing::built(
       {testing::declared("data", std::make_shared<Source>(images), {}, {"data"}),
        testing::declared("a", convolution(32), {"data"}, {"a"}),
-       testing::declared("b", convolution(16), {"a"}, {"b"}),
+       testing::declared("b", convolution(channels), {"a"}, {"b"}),
        testing::declared("loss", std::make_shared<EuclideanLoss>(), {"b", "data"}, {"loss"})});
 }
 
@@ -80,6 +80,36 @@ TEST_F(ChooseStrategy, TellsWhatItMeasuredAndKeepsIt) {
   EXPECT_EQ(second[0].measurements, 0);
   EXPECT_EQ(told_, "");
   EXPECT_EQ(strategy_text(second[0].strategy), strategy_text(first[0].strategy));
+}
+
+// The emulated device runs the kernels of a GPU. Equal devices and a processor beside one: what is measured
+// is kept apart from what the processor takes.
+TEST_F(ChooseStrategy, ChoosesByWhatTheDevicesTake) {
+  const Network net = convolutions(4, 8);
+  for (const bool mixed : {false, true}) {
+    std::vector<AutoChoice> choices(2);
+    const auto run = [&] {
+      LocalJob(2).run([&](Communicator& threads) {
+        testing::EquallyFastRanks job(threads);
+        const auto emulated = device::make_emulated();
+        device::DeviceRuntime& mine = mixed && job.rank() == 1 ? device::host() : *emulated;
+        choices[static_cast<size_t>(job.rank())] = choose_strategy(net, job, "", 1, tell_, mine);
+        JobCosts costs(job, "", {}, mine);
+        EXPECT_EQ(costs.kernel_choice().mixed_devices, mixed);
+        EXPECT_EQ(costs.kernel_choice().kernels, &mine == emulated.get() ? "gpu" : "");
+        const auto& devices = costs.machine().machine().nodes[0].devices;
+        EXPECT_EQ(devices[0].name, "emulated");
+        EXPECT_EQ(devices[1].name == "emulated", !mixed);
+      });
+    };
+    run();
+    EXPECT_TRUE(choices[0].planned);
+    EXPECT_GT(choices[0].measurements, 0);
+    EXPECT_EQ(strategy_text(choices[0].strategy), strategy_text(choices[1].strategy));
+    if (mixed) continue;
+    run();
+    EXPECT_EQ(choices[0].measurements, 0);
+  }
 }
 
 // A trial would write files.

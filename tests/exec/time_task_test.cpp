@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/eltwise.h"
@@ -51,6 +52,16 @@ TEST(TimeTask, RunsThePassesThatTheTaskHas) {
                                      {{2, 16, 12, 12}, {2, 16, 12, 12}})))
                 .substr(0, 1),
             "f");
+}
+
+// Its queue does the work of a GPU's kernels, in memory that this thread may not touch.
+TEST(TimeTask, TakesItsTimesFromTheQueueOfADevice) {
+  const auto emulated = device::make_emulated();
+  const Task task = task_of(convolution(), {{1, 2, 6, 6}});
+  EXPECT_EQ(passes(time_task(task, "gpu", usual_runs, *emulated)), "fwb");
+  EXPECT_EQ(passes(time_task(task_of(std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{}), {{8, 10}, {8}}),
+                             "gpu", usual_runs, *emulated)),
+            "fb");
 }
 
 // Of made-up values another number of samples would pass.

@@ -14,10 +14,18 @@
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
+#include "cortado/layers/batch_reindex.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/embed.h"
+#include "cortado/layers/filter.h"
+#include "cortado/layers/hinge_loss.h"
+#include "cortado/layers/infogain_loss.h"
+#include "cortado/layers/parameter.h"
+#include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/silence.h"
 #include "cortado/layers/softmax_loss.h"
 
 #include "tests/kernels/check.h"
@@ -46,6 +54,33 @@ std::shared_ptr<device::DeviceRuntime> test_device() {
   return device::open_device(*name);
 }
 
+// Types of layers of which a GPU has kernels.
+std::vector<std::string_view> types_on_gpus() {
+  std::vector<std::string_view> types;
+  const auto add = [&types](std::vector<std::string_view> more) {
+    types.insert(types.end(), more.begin(), more.end());
+  };
+#define GPU(name, ...) add({__VA_ARGS__});
+#include "cortado/kernels/layer_kernels.def"
+  return types;
+}
+
+template <size_t... number>
+std::vector<Task> tasks_of_functions(std::index_sequence<number...>) {
+  return {chain_task({std::make_shared<Pointwise>(PointwiseFunction(std::in_place_index<number>))},
+                     {2, 3, 4, 5})...};
+}
+
+// What the cases of the cut test leave out: every function of one element, and a parameter as a tensor.
+std::vector<Task> other_tasks() {
+  std::vector<Task> tasks =
+      tasks_of_functions(std::make_index_sequence<std::variant_size_v<PointwiseFunction>>());
+  tasks.push_back(
+      whole_task(std::make_shared<Parameter>(ParameterOptions{.shape = {3, 4, 5}}), Phase::train, {}, 1));
+  return tasks;
+}
+const CheckOptions positive{.inputs = {{.low = 0.1, .high = 1}}};
+
 // Cases of the cut test, uncut: each kind of layer that a GPU knows, a few times.
 TEST(GpuKernels, EqualReference) {
   const auto device = test_device();
@@ -69,10 +104,13 @@ TEST(GpuKernels, EqualReference) {
       ++checked[std::string(task.layer().type())];
     }
   }
-  for (const char* type : {"Convolution", "InnerProduct", "Pooling", "LRN", "BatchNorm", "Scale", "Bias",
-                           "ReLU", "Dropout", "Softmax", "SoftmaxWithLoss", "Accuracy", "Concat", "Slice",
-                           "Split", "Eltwise", "Reshape", "Flatten"})
-    EXPECT_GT(checked[type], 0) << type;
+  for (const Task& task : other_tasks()) {
+    OnDevice there(select_kernel(task, "gpu").kernel, task, *device);
+    EXPECT_TRUE(matches_reference(task, there, 1e-5, positive)) << task.layer().type();
+    ++checked[std::string(task.layer().type())];
+  }
+  for (const std::string_view type : types_on_gpus())
+    if (type != "Silence") EXPECT_GT(checked[std::string(type)], 0) << type;
 }
 
 TEST(GpuKernels, SmallIntegersAreExact) {
@@ -142,11 +180,64 @@ TEST(GpuSoftmaxLoss, ALabelThatNamesNoClassMakesTheLossNotANumber) {
   }
 }
 
+TEST(GpuSilence, HasAKernelThatReadsNothing) {
+  const Shape inputs[] = {{2, 3}, {4}};
+  const Task task = whole_task(std::make_shared<Silence>(NoOptions{}), Phase::train, inputs, 0);
+  const KernelOffer offer = make_gpu_unread(task);
+  ASSERT_TRUE(offer.kernel) << offer.refusal;
+  Arguments arguments;
+  arguments.inputs = {nullptr, nullptr};
+  arguments.input_gradients = {nullptr, nullptr};
+  offer.kernel->forward(arguments);
+  offer.kernel->backward(arguments);
+}
+
+// The first output of a kernel over these inputs, which may name what is not there.
+float first_output(const KernelOffer& offer, const Task& task, std::vector<std::vector<float>> inputs) {
+  EXPECT_TRUE(offer.kernel) << offer.refusal;
+  std::vector<float> parameters(100, 0.5F);
+  std::vector<std::vector<float>> outputs;
+  Arguments arguments;
+  for (std::vector<float>& input : inputs) arguments.inputs.push_back(input.data());
+  for (const Box& box : task.output_boxes) outputs.emplace_back(static_cast<size_t>(box.shape().size()));
+  for (std::vector<float>& output : outputs) arguments.outputs.push_back(output.data());
+  arguments.parameters = {parameters.data(), parameters.data()};
+  std::vector<std::byte> scratch(static_cast<size_t>(offer.kernel->scratch_bytes().count)),
+      saved(static_cast<size_t>(offer.kernel->saved_bytes().count));
+  arguments.scratch = scratch.data();
+  arguments.saved = saved.data();
+  offer.kernel->forward(arguments);
+  return outputs[0][0];
+}
+
+// The host would refuse such an index or label; on a device it is seen in what follows.
+TEST(GpuKernels, WhatNamesNothingMakesNoNumber) {
+  const Shape rows[] = {{2, 3}, {2}};
+  const std::vector<float> table{1, 2, 3, 4, 5, 6};
+  const Task reindex = whole_task(std::make_shared<BatchReindex>(NoOptions{}), Phase::train, rows, 1);
+  EXPECT_EQ(first_output(make_gpu_moved(reindex), reindex, {table, {1, 0}}), 4);
+  EXPECT_TRUE(std::isnan(first_output(make_gpu_moved(reindex), reindex, {table, {2, 0}})));
+  const Task filter =
+      whole_task(std::make_shared<Filter>(FilterOptions{.samples = 1}), Phase::train, rows, 1);
+  EXPECT_EQ(first_output(make_gpu_moved(filter), filter, {table, {0, 1}}), 4);
+  EXPECT_TRUE(std::isnan(first_output(make_gpu_moved(filter), filter, {table, {1, 1}})));
+  const Shape words[] = {{2}};
+  const Task embed = whole_task(std::make_shared<Embed>(EmbedOptions{.num_output = 2, .input_dim = 3}),
+                                Phase::train, words, 1);
+  EXPECT_EQ(first_output(make_gpu_embed(embed), embed, {{2, 0}}), 1);
+  EXPECT_TRUE(std::isnan(first_output(make_gpu_embed(embed), embed, {{3, 0}})));
+  const Task hinge = whole_task(std::make_shared<HingeLoss>(HingeLossOptions{}), Phase::train, rows, 1);
+  EXPECT_TRUE(std::isfinite(first_output(make_gpu_loss(hinge), hinge, {table, {2, 0}})));
+  EXPECT_TRUE(std::isnan(first_output(make_gpu_loss(hinge), hinge, {table, {-1, 0}})));
+}
+
 TEST(GpuKernels, SayWhatTheyRefuse) {
   const Shape image{2, 4, 6, 6};
-  PoolingOptions stochastic{.method = PoolingOptions::Method::stochastic, .kernel = {2}};
-  EXPECT_EQ(make_gpu_pooling(chain_task({std::make_shared<Pooling>(stochastic)}, image)).refusal,
-            "stochastic pooling");
+  const Shape labelled[] = {{2, 3}, {2}};
+  const Task from_file =
+      whole_task(std::make_shared<InfogainLoss>(InfogainLossOptions{.source = "h"}, std::vector<float>(9)),
+                 Phase::train, labelled, 1);
+  EXPECT_EQ(make_gpu_infogain_loss(from_file).refusal, "a matrix that is no input");
   const auto whole_sample = std::make_shared<Scale>(ScaleOptions{.broadcast = {.axis = 1, .num_axes = -1}});
   EXPECT_EQ(make_gpu_scale(chain_task({whole_sample}, image)).refusal,
             "a scale or bias along other axes than the channels");
@@ -166,8 +257,9 @@ std::vector<float> drawn(size_t size, uint64_t seed, double low = -1) {
 TEST(GpuUpdate, IsThatOfTheProcessor) {
   using Solver = UpdateOptions::Solver;
   constexpr size_t size = 1000;
-  for (const Solver solver :
-       {Solver::sgd, Solver::nesterov, Solver::adagrad, Solver::rmsprop, Solver::adadelta, Solver::adam}) {
+  std::vector<std::byte> scratch(static_cast<size_t>(gpu::update_scratch().count));
+  for (const Solver solver : {Solver::sgd, Solver::nesterov, Solver::adagrad, Solver::rmsprop,
+                              Solver::adadelta, Solver::adam, Solver::lars}) {
     for (const auto regularization : {UpdateOptions::Regularization::l1, UpdateOptions::Regularization::l2}) {
       UpdateOptions options{.solver = solver, .regularization = regularization, .momentum = 0.9};
       std::vector<float> memory[2][3];
@@ -184,7 +276,7 @@ TEST(GpuUpdate, IsThatOfTheProcessor) {
           return UpdateArguments{m[0].data(), gradient.data(), {m[1].data(), m[2].data()}, size};
         };
         EXPECT_TRUE(update_parameter(options, arguments(memory[0]), step));
-        gpu::update_parameter(nullptr, options, arguments(memory[1]), step, &not_finite);
+        gpu::update_parameter(nullptr, options, arguments(memory[1]), step, &not_finite, scratch.data());
       }
       EXPECT_EQ(not_finite, 0);
       for (int m = 0; m < 3; ++m)
@@ -194,11 +286,21 @@ TEST(GpuUpdate, IsThatOfTheProcessor) {
       gpu::update_parameter(
           nullptr, options,
           {memory[1][0].data(), gradient.data(), {memory[1][1].data(), memory[1][2].data()}, size},
-          {.rate = 0.1}, &not_finite);
+          {.rate = 0.1}, &not_finite, scratch.data());
       EXPECT_EQ(not_finite, 1);
     }
   }
-  EXPECT_THROW(gpu::update_parameter(nullptr, {.solver = Solver::lars}, {}, {}, nullptr), UserError);
+}
+
+TEST(GpuPasses, SumSquaresInDouble) {
+  std::vector<std::byte> scratch(static_cast<size_t>(gpu::sum_of_squares_scratch().count));
+  for (const size_t size : {1, 127, 128, 129, 100000}) {
+    const std::vector<float> x = drawn(size, size);
+    double total = -1;
+    gpu::sum_of_squares(nullptr, x.data(), static_cast<int64_t>(size), scratch.data(), &total);
+    const double expected = arrays::sum_of_squares(x.data(), static_cast<int64_t>(size));
+    EXPECT_NEAR(total, expected, 1e-12 * expected) << size;
+  }
 }
 
 TEST(GpuPasses, AddInOrderAndMayWriteOverATerm) {

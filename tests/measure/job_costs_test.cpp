@@ -1,6 +1,7 @@
 // Costs of a job by measured times, and predictions by those costs.
 #include "cortado/measure/job_costs.h"
 
+#include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/measure/job_prediction.h"
@@ -102,6 +103,26 @@ TEST_F(JobCostsTest, PredictWhatIsKeptOfEachTask) {
   EXPECT_NEAR(predicted.simulated.simulation.iteration.count, all, 1e-6 * all);
   EXPECT_EQ(predicted.nodes, std::vector{0});
   EXPECT_EQ(predicted.machine.nodes.size(), 1u);
+}
+
+// By a device's queue, with its own kernels; kept apart from what the processor takes.
+TEST_F(JobCostsTest, PredictWhatADeviceTakes) {
+  const auto emulated = device::make_emulated();
+  const Network net = testing::zoo_net("lenet", 1, {1, 28, 28});
+  const CompileOptions options{.strategies = NodeStrategies(net.nodes().size()),
+                               .kernels = {.kernels = gpu_kernels}};
+  const JobPrediction predicted = predict_on_job(net, options, *job_, tell_, *emulated);
+  EXPECT_THAT(told_, HasSubstr("measuring what layers take on this machine"));
+  EXPECT_EQ(predicted.machine.nodes[0].devices[0].name, "emulated");
+  JobTimes there(*job_, {}, *emulated), here(*job_);
+  for (const Work& work : compile(net, options).program.works) {
+    if (work.kind != Work::Kind::compute) continue;
+    EXPECT_TRUE(there.known(work.task, ""));
+    EXPECT_FALSE(here.known(work.task, ""));
+  }
+  told_.clear();
+  predict_on_job(net, options, *job_, tell_, *emulated);
+  EXPECT_EQ(told_, "");
 }
 
 class PredictionOfRanks : public JobCostsTest {

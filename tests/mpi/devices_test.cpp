@@ -71,6 +71,46 @@ TEST_F(Devices, TrainAsOneCpu) {
   }
 }
 
+// The sums of norms are a device's, and those of slices a job's.
+TEST_F(Devices, ClipAndScaleByNormsAsOneCpu) {
+  for (const char* solver : {"--set clip_gradients=0.5", "--set type=LARS --set base_lr=1"}) {
+    SCOPED_TRACE(solver);
+    const std::string short_training = std::string(solver) + " --set max_iter=4 --log ";
+    ASSERT_EQ(train(short_training + "one.jsonl").exit_code, 0);
+    const std::vector<double> expected = losses("one.jsonl");
+    for (const char* how : {"--device emulated", "--devices emulated,cpu --strategy unequal.json"}) {
+      SCOPED_TRACE(how);
+      const CommandResult result = train(on_device(short_training + "other.jsonl " + how));
+      ASSERT_EQ(result.exit_code, 0) << result.output;
+      expect_close(expected, losses("other.jsonl"));
+      std::filesystem::remove(folder_.file("other.jsonl"));
+    }
+    std::filesystem::remove(folder_.file("one.jsonl"));
+  }
+}
+
+// By what layers take there, measured.
+TEST_F(Devices, ArePlannedAndPredicted) {
+  for (const char* how : {"--ranks 2 --device emulated", "--devices emulated,cpu"}) {
+    SCOPED_TRACE(how);
+    const CommandResult trained =
+        train(on_device(std::string("--strategy auto --set max_iter=2 --set snapshot=0 ") + how));
+    EXPECT_EQ(trained.exit_code, 0) << trained.output;
+    EXPECT_THAT(trained.output, HasSubstr("strategy auto: "));
+    const CommandResult predicted =
+        cortado(on_device(std::string("time --predict --trace t.json --iterations 2 --model net.prototxt "
+                                      "--threads 1 --strategy data ") +
+                          how));
+    EXPECT_EQ(predicted.exit_code, 0) << predicted.output;
+    EXPECT_THAT(predicted.output, HasSubstr("predicted"));
+    EXPECT_TRUE(std::filesystem::exists(folder_.file("t.json")));
+  }
+  const CommandResult machine =
+      cortado(on_device("machine --json --seconds 1 --threads 1 --devices emulated,cpu"));
+  ASSERT_EQ(machine.exit_code, 0) << machine.output;
+  EXPECT_THAT(machine.output, HasSubstr("\"weight\""));
+}
+
 TEST_F(Devices, ShareOneSnapshotThatTheCpuGoesOnFrom) {
   ASSERT_EQ(train("--log one.jsonl").exit_code, 0);
   std::vector<double> last = losses("one.jsonl");

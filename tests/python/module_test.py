@@ -216,6 +216,16 @@ class Training(Case):
         with self.assertRaises(cortado.UserError):
             cortado.Trainer(lenet_solver(), lenet_data()).tensor("conv1")
 
+    def test_a_device_trains_as_the_processor(self):
+        there = cortado.Trainer(lenet_solver(), lenet_data(), device="emulated", threads=1)
+        here = cortado.Trainer(lenet_solver(), lenet_data(), threads=1)
+        for trainer in (there, here):
+            trainer.step(3)
+        self.near(there.loss, here.loss, 1e-4)
+        self.near(there.parameter("ip1/weight"), here.parameter("ip1/weight"), 1e-4)
+        with self.assertRaisesRegex(cortado.UserError, "device gqu"):
+            cortado.Trainer(lenet_solver(), lenet_data(), device="gqu")
+
     def test_parameters_are_copied_in_and_out(self):
         trainer = cortado.Trainer(lenet_solver(), lenet_data())
         self.assertEqual({name: values.shape for name, values in trainer.parameters.items()}, trainer.network.parameters())

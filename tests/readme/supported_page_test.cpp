@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "cortado/base/file.h"
+#include "cortado/layers/pointwise.h"
 #include "cortado/net/from_caffe.h"
 
 #include "tests/net/random_prototxt.h"
@@ -62,6 +63,20 @@ TEST(SupportedPage, EveryLayerOfCaffeIsInOneOfTheLists) {
     std::erase(name, '_');
     EXPECT_TRUE(known.contains(name)) << layer.field(i)->name();
   }
+}
+
+// The table of docs/how-to/gpu.md names the layers of which GPUs have kernels, and no others.
+TEST(GpuPage, NamesEveryLayerOfAGpu) {
+  std::set<std::string> on_gpus;
+  const auto add = [&](const std::vector<std::string_view>& types) {
+    on_gpus.insert(types.begin(), types.end());
+  };
+#define GPU(name, ...) add({__VA_ARGS__});
+#include "cortado/kernels/layer_kernels.def"
+  const std::set<std::string> words =
+      words_of(part(read_file(CORTADO_SOURCE_DIR "/docs/how-to/gpu.md"), "| products |", "| solvers |"));
+  for (std::string_view type : supported_layer_types())
+    EXPECT_EQ(words.contains(std::string(type)), on_gpus.contains(std::string(type))) << type;
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ TrainerOptions checked(TrainerOptions options) {
   check_kernels(cut_of(options), as_field);
   if (options.threads < 0)
     throw UserError(fmt::format("threads {}: give 1 or more; 0: as many as OpenMP gives", options.threads));
+  if (options.open_nets && options.device != "cpu")
+    throw UserError(
+        fmt::format("open_nets: values are open on the CPU alone, not on device {}", options.device));
   if (options.open_nets && options.job.size() > 1)
     throw UserError(
         fmt::format("open_nets: a net is open on one rank alone; the job has {}", options.job.size()));
@@ -93,6 +96,10 @@ void take_part(const std::vector<std::byte>& bytes, const Box& whole, float* val
 
 }  // namespace
 
+void check_device(const std::string& device) {
+  devices_of({.device = device, .devices = {}, .gpu = {}}, as_field);
+}
+
 StopToken::StopToken() : impl_(std::make_shared<Impl>()) {}
 void StopToken::request_stop() const noexcept { impl_->flags.stop = true; }
 void StopToken::request_snapshot() const noexcept { impl_->flags.snapshot = true; }
@@ -123,6 +130,7 @@ void Observers::snapshot(int64_t iteration, const std::string& path) {
 
 Trainer::Impl::Impl(const Solver& solver, const Data& data, const TrainerOptions& said)
     : options(checked(said)),
+      device(open_rank_device({.device = options.device, .devices = {}, .gpu = {}}, ranks(), as_field)),
       readers(data),
       trainer(make(solver)),
       network(std::make_shared<const Network::Impl>(trainer->train_net().loaded())) {
@@ -130,10 +138,17 @@ Trainer::Impl::Impl(const Solver& solver, const Data& data, const TrainerOptions
   trainer->watch(observers);
 }
 
+JobCut Trainer::Impl::cut() const {
+  JobCut cut = cut_of(options);
+  cut.device = device.runtime.get();
+  cut.mixed_devices = device.mixed();
+  return cut;
+}
+
 std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
   const ComputeThreads threads(options.threads);
   const auto select = [this](const cortado::Network& net, const CompileOptions& compiled) {
-    return select_kernels(cut_of(options), net, ranks(), compiled, options.notice);
+    return select_kernels(cut(), net, ranks(), compiled, options.notice);
   };
   SolverNets nets = solver.impl().nets();
   if (options.user_layers) {
@@ -144,8 +159,9 @@ std::unique_ptr<cortado::Trainer> Trainer::Impl::make(const Solver& solver) {
       solver.impl().options(), nets,
       cortado::Trainer::Options{
           .reader_threads = options.reader_threads,
-          .strategy = strategy_name(cut_of(options), ranks().size()),
+          .strategy = strategy_name(cut(), ranks().size()),
           .communicator = &ranks(),
+          .device = device.runtime.get(),
           .find_strategy = [this, history = history_tensors(solver.impl().options())](
                                const cortado::Network& net) { return strategy_for(net, history); },
           .select_kernels = select,
@@ -159,13 +175,13 @@ Communicator& Trainer::Impl::ranks() const { return options.job.impl().communica
 
 cortado::Strategy Trainer::Impl::strategy_for(const cortado::Network& net, int history) const {
   const Strategy::Impl& asked = options.strategy.impl();
-  cortado::Strategy strategy = asked.parsed ? *asked.parsed
-                                            : strategy_of(cut_of(options), net, ranks(), history,
-                                                          {.notice = options.notice, .on_choice = {}});
+  cortado::Strategy strategy =
+      asked.parsed ? *asked.parsed
+                   : strategy_of(cut(), net, ranks(), history, {.notice = options.notice, .on_choice = {}});
   asked.apply_schedules(net, strategy);
   for (const Schedule& said : asked.schedules)
-    recompute_on_job(changes_of(said), net, ranks(), kernels_of(cut_of(options)), history, strategy, as_field,
-                     options.notice);
+    recompute_on_job(changes_of(said), net, ranks(), kernels_of(cut()), history, strategy, as_field,
+                     options.notice, *device.runtime);
   return strategy;
 }
 

@@ -24,6 +24,9 @@ struct TrainerOptions {
   Strategy strategy{};  // over the ranks of the job
   int threads = 0;      // compute threads of this rank; 0: as many as OpenMP gives the calling thread
   int reader_threads = 1;
+  // Where this rank computes: "cpu", "gpu" (its own, by its place among the ranks of its host), "gpu:1", or
+  // "emulated", a device for tests. Ranks may name different ones. open_nets are of the CPU alone.
+  std::string device = "cpu";
   std::string kernels{};        // only this implementation, or "measured"; empty: the best of all
   bool fast_math = false;       // kernels with larger rounding errors, too
   bool reproducible = false;    // the same bits on any number of ranks and threads; what cannot is refused
@@ -32,6 +35,9 @@ struct TrainerOptions {
   MakeUserLayer user_layers{};  // makes layers of type Python, one rank; null: as the Solver's Network says
   std::function<void(const std::string&)> notice{};  // a line that is worth knowing; any thread
 };
+
+// Throws UserError, with the reason, unless this host has the device (TrainerOptions::device).
+void check_device(const std::string& device);
 
 // Asks a training to stop, or to write a snapshot, after the iteration at hand. Any thread, and signal
 // handlers, may ask. Copies are the same token.

@@ -30,7 +30,7 @@ void run_machine(MachineArguments& a) {
   files.writes("--out", a.out);
   check_command_files(files, *job);
   check_same_start(a.options.cut, *job, {{"--seconds", std::to_string(a.seconds)}});
-  const DeviceGraph graph(measure_machine(*job, a.seconds));
+  const DeviceGraph graph(measure_machine(*job, a.seconds, *a.options.cut.device));
   if (job->rank() > 0) return;
   const std::string text = machine_text(graph);
   if (!a.out.empty()) write_file_atomically(a.out, text);
@@ -52,6 +52,7 @@ Command add_machine_command(CLI::App& app) {
   add_number(*command, "--seconds", a->seconds, 0.1, 3600, "About how long to measure");
   command->add_flag("--json", a->json, "Print the machine file in place of tables");
   add_rank_options(*command, a->options);
+  add_device_options(*command, a->options.devices);
   command->footer(help_footer({"cortado machine --ranks 2 --out here.json"}));
   refuse_empty_names(*command, {"--out"});
   return {command, [a] { run_machine(*a); }};

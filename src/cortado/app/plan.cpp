@@ -71,7 +71,7 @@ void plan_here(PlanArguments& a) {
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);
   const LoadedNetwork loaded = load_without_data(a.model, Phase::train);
-  JobCosts costs(*job, "", print_notice);
+  JobCosts costs(*job, "", print_notice, *a.here.cut.device);
   const plan::Plan plan =
       plan::make_plan(loaded.network, plan::pricing_for(costs.machine(), a.dimensions, a.history),
                       costs.costs(), costs.machine().node_of_devices(), plan_options(a, costs.machine()));

@@ -143,7 +143,7 @@ void run_time(TimeArguments& a) {
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
   std::optional<JobPrediction> predicted;
-  if (predicts) predicted = predict_on_job(loaded.network, options, *job, print_notice);
+  if (predicts) predicted = predict_on_job(loaded.network, options, *job, print_notice, *a.job.cut.device);
   Compiled compiled = compile(loaded.network, std::move(options));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   if (modelled) model_computing(compiled, *modelled);

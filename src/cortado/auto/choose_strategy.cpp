@@ -117,9 +117,10 @@ Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& 
 }
 
 // True if replicas on any ranks compute the same gradients to the bit (exec/agreement.h).
-bool round_the_same(Communicator& job) {
-  const std::vector<RankFacts> ranks = facts_of_job(job);
-  return std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
+bool round_the_same(Communicator& job, const device::DeviceRuntime& device) {
+  const std::vector<RankFacts> ranks = facts_of_job(job, device);
+  return !mixed_devices(ranks) &&
+         std::ranges::all_of(ranks, [&](const RankFacts& one) { return one.threads == ranks[0].threads; });
 }
 
 // Returns why no plan can be made for the job; empty: it can.
@@ -147,10 +148,10 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
     return made;
   }
   const auto begin = std::chrono::steady_clock::now();
-  JobCosts costs(job, kernels, notify);
+  JobCosts costs(job, kernels, notify, device);
   plan::PricingOptions pricing = plan::pricing_for(costs.machine());
   pricing.history = history;
-  pricing.replicate = round_the_same(job);
+  pricing.replicate = round_the_same(job, device);
   const plan::Choice choice =
       plan::choose(network, pricing, costs.costs(), costs.machine().node_of_devices(),
                    costs.machine().least_memory(), simulated_seconds(network, costs.simulated()));

@@ -8,6 +8,7 @@
 #include "cortado/base/file.h"
 #include "cortado/base/version.h"
 #include "cortado/device/host/host_runtime.h"
+#include "cortado/exec/device_kernels.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/measure/measured_kernels.h"
@@ -45,28 +46,21 @@ std::string kernels_of(const JobCut& cut) {
   return cut.reproducible ? reproducible_kernels : cut.fast_math ? fast_math : cut.kernels;
 }
 
-// The choice of what is recomputed knows the program of the processor's kernels, with their sums.
+// The choice of what is recomputed does not know the sums of blocks.
 void check_memory_limit(const JobCut& cut) {
   if (cut.reproducible)
     throw UserError(
         "memory-limit: beside reproducible it knows no memory to choose by; name layers in the strategy, or "
         "give recompute all");
-  if (cut.mixed_devices || (cut.device && cut.device->runs_gpu_work()))
-    throw UserError(
-        "memory-limit: what kernels of a GPU take is not measured; name layers in the strategy, or give "
-        "recompute all");
 }
 
 Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& job, int history,
                      const JobCutMessages& messages) {
   const std::string name = strategy_name(cut, job.size());
   Strategy strategy;
-  if (name == "auto" && cut.device && !cut.device->runs_host_functions() && job.size() > 1)
-    throw UserError(
-        "strategy auto: what layers take on a GPU is not measured; give a strategy, or a plan's file");
+  device::DeviceRuntime& device = cut.device ? *cut.device : device::host();
   if (name == "auto") {
-    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice,
-                                        cut.device ? *cut.device : device::host());
+    AutoChoice choice = choose_strategy(network, job, kernels_of(cut), history, messages.notice, device);
     if (messages.on_choice) messages.on_choice(choice);
     strategy = std::move(choice.strategy);
   } else {
@@ -75,7 +69,7 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
   apply(cut.schedule, network, strategy, as_option);
   if (!cut.schedule.memory_limit.empty()) check_memory_limit(cut);
   std::string chosen = recompute_on_job(cut.schedule, network, job, kernels_of(cut), history, strategy,
-                                        as_option, messages.notice);
+                                        as_option, messages.notice, device);
   if (chosen.empty()) return strategy;
   chosen.pop_back();  // the line's end
   if (job.rank() == 0 && messages.notice) messages.notice(chosen);
@@ -84,19 +78,16 @@ Strategy strategy_of(const JobCut& cut, const Network& network, Communicator& jo
 
 KernelChoice select_kernels(const JobCut& cut, const Network& network, Communicator& job,
                             const CompileOptions& compiled, const Notices& notice) {
-  const bool gpu = cut.device && cut.device->runs_gpu_work();
-  const bool no_other = gpu && !cut.device->runs_host_functions();
-  if (no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
+  device::DeviceRuntime& device = cut.device ? *cut.device : device::host();
+  KernelChoice named = kernels_on(device, kernels_of(cut), cut.mixed_devices);
+  if (named.no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
     throw UserError(fmt::format("kernels {}: a GPU has only those named {}", kernels_of(cut), gpu_kernels));
   if (cut.mixed_devices && !kernels_of(cut).empty())
     throw UserError(fmt::format(
         "kernels {}: where devices of several kinds share layers, each has its own; leave them out",
         kernels_of(cut)));
-  KernelChoice named{.kernels = gpu && kernels_of(cut).empty() ? gpu_kernels : kernels_of(cut),
-                     .mixed_devices = cut.mixed_devices,
-                     .no_other = no_other};
   if (kernels_of(cut) != measured_kernels) return named;
-  JobTimes times(job, notice);
+  JobTimes times(job, notice, device);
   KernelChoice choice = choose_measured(network, compiled, times);
   times.save();
   return choice;

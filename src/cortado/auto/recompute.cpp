@@ -28,10 +28,10 @@ std::string recompute_on_machine(const ScheduleChanges& changes, const Network& 
 
 std::string recompute_on_job(const ScheduleChanges& changes, const Network& network, Communicator& job,
                              const std::string& kernels, int history, Strategy& strategy, Spelling spelled,
-                             const Notices& notify) {
+                             const Notices& notify, device::DeviceRuntime& device) {
   const std::optional<Bytes> limit = memory_limit_of(changes, spelled);
   if (!limit) return "";
-  JobCosts costs(job, kernels, notify);
+  JobCosts costs(job, kernels, notify, device);
   RecomputedStrategy found =
       recompute_within(*limit, costs.simulated(), network, strategy, history, spelled("memory-limit"));
   costs.save();

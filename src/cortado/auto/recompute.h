@@ -18,10 +18,10 @@ namespace cortado {
 std::string recompute_on_machine(const ScheduleChanges& changes, const Network& network,
                                  const DeviceGraph& machine, Strategy& strategy, Spelling spelled);
 // On the ranks of this job, by costs measured here. All ranks call it and get the same. `kernels`: as
-// JobCosts has them. `history`: tensors of a parameter's size that the solver keeps.
+// JobCosts has them. `device`: this rank's. `history`: tensors of a parameter's size that the solver keeps.
 std::string recompute_on_job(const ScheduleChanges& changes, const Network& network, Communicator& job,
                              const std::string& kernels, int history, Strategy& strategy, Spelling spelled,
-                             const Notices& notify);
+                             const Notices& notify, device::DeviceRuntime& device = device::host());
 
 // Plans as plan::plan_on_machine() does; with `recompute`, layers are computed again where that fits and
 // takes less, by simulations, than the best plan without. Costs in the plan are those of its cuts alone; what

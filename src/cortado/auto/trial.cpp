@@ -20,7 +20,7 @@ Seconds try_strategy(const Network& network, Communicator& job, const Strategy& 
                          .rank = job.rank()};
   options.kernels = costs.kernels() == measured_kernels
                         ? choose_measured(network, options, costs.times(), Algorithms::Effort::quick)
-                        : KernelChoice{.kernels = costs.kernels()};
+                        : costs.kernel_choice();
   Compiled compiled = compile(network, std::move(options));
   std::map<std::string, BatchSource> sources = data.sources(compiled.program.samples());
   Executor executor(network, std::move(compiled), parameters, std::move(sources), {.communicator = &job});

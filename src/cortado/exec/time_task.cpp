@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
 #include <optional>
 #include <unistd.h>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/processors.h"
+#include "cortado/device/host_view.h"
 #include "cortado/device/memory.h"
 #include "cortado/exec/element.h"
 #include "cortado/kernels/kernel.h"
@@ -69,11 +71,12 @@ void read(const float* values, int64_t count) {
 // A kernel with tensors of its own.
 class Stage {
  public:
-  Stage(const Task& task, Kernel& kernel) : task_(task), kernel_(kernel) {
+  Stage(const Task& task, Kernel& kernel, device::DeviceRuntime& device)
+      : task_(task), kernel_(kernel), device_(device) {
     plan();
-    memory_ = device::Memory({size_});
+    memory_ = device::Memory({size_}, device);
     // The system gives pages when they are touched.
-    fill(memory_.floats(), elements_in({size_}, ElementType::f32), 0, 0);
+    if (device.host_accessible()) fill(memory_.floats(), elements_in({size_}, ElementType::f32), 0, 0);
     place();
   }
 
@@ -116,8 +119,16 @@ class Stage {
     return part(task_.output_boxes[k].shape().size(), task_.output_type(static_cast<int>(k)));
   }
   float* at(const Part& part) const { return memory_.floats(part.begin); }
+  // By the kernels.
+  template <typename T = float>
+  T* reached(const Part& part) const {
+    return device_.for_kernels(reinterpret_cast<T*>(at(part)));
+  }
   void fill_part(const Part& part, float low, float high) const {
-    with_tensor_type(part.type, [&]<typename E>() { fill(elements<E>(at(part)), part.elements, low, high); });
+    std::vector<float> copy(device_.host_accessible() ? 0 : static_cast<size_t>(part.floats()));
+    float* const values = copy.empty() ? at(part) : copy.data();
+    with_tensor_type(part.type, [&]<typename E>() { fill(elements<E>(values), part.elements, low, high); });
+    if (!copy.empty()) device::write(device_, at(part), copy);
   }
 
   void plan() {
@@ -154,27 +165,28 @@ class Stage {
       // What has no gradient is a label or an index: 0 is always one.
       const bool data = task_.layer().differentiable(static_cast<int>(i));
       fill_part(inputs_[i], data ? -1 : 0, data ? 1 : 0);
-      arguments_.inputs.push_back(at(inputs_[i]));
+      arguments_.inputs.push_back(reached(inputs_[i]));
     }
-    for (const Part& output : outputs_) arguments_.outputs.push_back(at(output));
+    for (const Part& output : outputs_) arguments_.outputs.push_back(reached(output));
     for (size_t p = 0; p < parameters_.size(); ++p) {
       fill_part(parameters_[p], 0.001f, 0.1f);
-      arguments_.parameters.push_back(at(parameters_[p]));
+      arguments_.parameters.push_back(reached(parameters_[p]));
     }
-    arguments_.saved = reinterpret_cast<std::byte*>(at(saved_));
-    arguments_.scratch = reinterpret_cast<std::byte*>(at(scratch_));
-    arguments_.sums = reinterpret_cast<double*>(at(sums_));
+    arguments_.saved = reached<std::byte>(saved_);
+    arguments_.scratch = reached<std::byte>(scratch_);
+    arguments_.sums = reached<double>(sums_);
+    arguments_.stream = device_.queue().stream();
     arguments_.random = {1, 0, 1};
     if (!task_.has_backward()) return;
     for (const Part& gradient : output_gradients_) {
       fill_part(gradient, -0.1f, 0.1f);
-      arguments_.output_gradients.push_back(at(gradient));
+      arguments_.output_gradients.push_back(reached(gradient));
     }
     for (size_t i = 0; i < input_gradients_.size(); ++i)
-      arguments_.input_gradients.push_back(task_.input_gradients[i] ? at(input_gradients_[i]) : nullptr);
+      arguments_.input_gradients.push_back(task_.input_gradients[i] ? reached(input_gradients_[i]) : nullptr);
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const bool wanted = p < task_.parameter_gradients.size() && task_.parameter_gradients[p];
-      arguments_.parameter_gradients.push_back(wanted ? at(parameter_gradients_[p]) : nullptr);
+      arguments_.parameter_gradients.push_back(wanted ? reached(parameter_gradients_[p]) : nullptr);
     }
   }
 
@@ -201,6 +213,7 @@ class Stage {
   }
 
   void forget_all_but(const std::vector<Part>& kept) {
+    if (!device_.host_accessible()) return;
     static const device::Memory other = [] {
       device::Memory memory(forgetting_size());
       fill(memory.floats(), memory.size().count / 4, 0, 1);
@@ -215,14 +228,16 @@ class Stage {
   }
 
   template <typename Pass>
-  static Seconds seconds_of(Pass&& pass) {
+  Seconds seconds_of(Pass&& pass) {
     const auto start = std::chrono::steady_clock::now();
-    pass();
+    device_.queue().launch(pass);
+    device_.queue().finish();
     return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   }
 
   const Task& task_;
   Kernel& kernel_;
+  device::DeviceRuntime& device_;
   int64_t size_ = 0;
   std::vector<Part> inputs_, outputs_, parameters_, output_gradients_, input_gradients_, parameter_gradients_;
   Part saved_, scratch_, sums_;
@@ -278,11 +293,17 @@ std::vector<ChainPart> parts_of(const Task& task, const std::string& kernels) {
   }
 }
 
-PassTimes time_task(const Task& task, const std::string& kernels, int most_runs) {
+PassTimes time_task(const Task& task, const std::string& kernels, int most_runs,
+                    device::DeviceRuntime& device) {
   PassTimes times;
   if (task.layer().writes_files() || task.layer().depends_on_values()) return times;
   for (const ChainPart& part : parts_of(task, kernels)) {
-    const PassTimes one = Stage(part.task, *part.selection.kernel).run(most_runs);
+    if (!device.runs_host_functions() && part.selection.implementation != gpu_kernels)
+      throw UserError(
+          fmt::format("there are no {} kernels for layers of type {}; give their ranks another "
+                      "device",
+                      gpu_kernels, part.task.layer().type()));
+    const PassTimes one = Stage(part.task, *part.selection.kernel, device).run(most_runs);
     times.forward += one.forward;
     times.backward_weights += one.backward_weights;
     times.backward += one.backward;

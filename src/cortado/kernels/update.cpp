@@ -40,10 +40,9 @@ SquareSums squares_of(const UpdateArguments& a) {
 }
 
 double layer_wise_rate(const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step) {
-  SquareSums squares = step.squares ? *step.squares : squares_of(a);
-  double weights = std::sqrt(squares.weights), gradient = step.gradient_scale * std::sqrt(squares.gradient);
-  if (weights == 0 || gradient == 0) return step.rate;
-  return step.rate * o.lars_eta * weights / (gradient + step.decay * weights);
+  const SquareSums squares = step.squares ? *step.squares : squares_of(a);
+  return update_rules::layer_wise_rate(step.rate, o.lars_eta, step.decay, step.gradient_scale,
+                                       squares.weights, squares.gradient);
 }
 
 }  // namespace

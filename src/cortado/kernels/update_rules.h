@@ -55,6 +55,15 @@ struct Adam {
   }
 };
 
+// LARS' rate of a layer: sums of squares over its weights and its gradient, which is scaled by
+// `gradient_scale`.
+CORTADO_EVERYWHERE inline double layer_wise_rate(double rate, double eta, double decay, double gradient_scale,
+                                                 double weight_squares, double gradient_squares) {
+  const double weights = sqrt(weight_squares), gradient = gradient_scale * sqrt(gradient_squares);
+  if (weights == 0 || gradient == 0) return rate;
+  return rate * eta * weights / (gradient + decay * weights);
+}
+
 // The gradient that a rule takes.
 struct Gradient {
   float scale, decay;

@@ -4,7 +4,12 @@
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/device/cuda.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/device_kernels.h"
+#include "cortado/exec/time_task.h"
+#include "cortado/kernels/gpu/passes.h"
+#include "cortado/layers/convolution.h"
 #include "cortado/measure/probe_timing.h"
 
 namespace cortado {
@@ -39,6 +44,50 @@ Seconds measure_task_overhead() {
     }));
   }
   return {probes::median(std::move(seconds))};
+}
+
+std::string device_text(const device::DeviceRuntime& device) {
+  if (!device.runs_gpu_work()) return "";
+  if (device.runs_host_functions()) return "emulated";
+  const std::vector<device::Gpu> gpus = device::gpus();  // those of one host are of one kind
+  return gpus.empty() ? "GPU" : gpus.front().name;
+}
+
+double measure_device_rate(device::DeviceRuntime& device) {
+  constexpr double enough = 0.004;  // seconds: much longer than a launch
+  constexpr int64_t most = 4096;
+  const auto layer = std::make_shared<Convolution>(
+      ConvolutionOptions{.num_output = 32, .bias_term = false, .kernel = {3}, .pad = {1}});
+  const std::string kernels = kernels_on(device, "", false).kernels;
+  for (int64_t samples = 1;; samples *= 4) {
+    const Shape inputs[] = {{samples, 16, 16, 16}};
+    const Task task = whole_task(layer, Phase::test, inputs, 1);
+    const double seconds = time_task(task, kernels, usual_runs, device).forward.count;
+    if (seconds < enough && samples < most) continue;
+    return layer->forward_flops(task.inputs, task.outputs).count / seconds;
+  }
+}
+
+DeviceRates measure_device(device::DeviceRuntime& device) {
+  constexpr int64_t count = int64_t{1} << 22;
+  constexpr int sweeps = 5, launches = 100;
+  const device::Memory memory({2 * count * probes::float_bytes}, device);
+  float* const from = device.for_kernels(memory.floats());
+  device::Queue& queue = device.queue();
+  const auto seconds_of = [&](auto&& work) {
+    return probes::seconds_of([&] {
+      queue.launch(work);
+      queue.finish();
+    });
+  };
+  std::vector<double> copies, empty;
+  for (int sweep = 0; sweep < sweeps; ++sweep)
+    copies.push_back(seconds_of([&] { gpu::copy(queue.stream(), from + count, from, count); }));
+  for (int launch = 0; launch < launches; ++launch) empty.push_back(seconds_of([] {}));
+  return {
+      .flops = measure_device_rate(device),
+      .memory_bandwidth = {static_cast<double>(2 * count * probes::float_bytes) / std::ranges::min(copies)},
+      .task_overhead = {probes::median(std::move(empty))}};
 }
 
 }  // namespace cortado

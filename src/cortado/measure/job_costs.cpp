@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cortado/exec/device_kernels.h"
 #include "cortado/measure/cache.h"
 
 namespace cortado {
@@ -10,20 +11,25 @@ namespace cortado {
 namespace {
 
 // Ranks must simulate the same Programs, so that they measure the same tasks.
-KernelProfile profile_of(const JobTimes& times, const std::string& kernels) {
-  if (!times.equal_processors()) return KernelProfile::unknown();
-  return KernelProfile::here({.kernels = kernels == measured_kernels ? "" : kernels});
+KernelProfile profile_of(const JobTimes& times, const KernelChoice& choice) {
+  return times.equal_processors() ? KernelProfile::here(choice) : KernelProfile::unknown();
+}
+
+KernelChoice choice_of(const JobTimes& times, const std::string& kernels) {
+  return kernels_on(times.device(), kernels == measured_kernels ? "" : kernels, times.mixed_devices());
 }
 
 }  // namespace
 
-JobCosts::JobCosts(Communicator& job, std::string kernels, Notices notify)
+JobCosts::JobCosts(Communicator& job, std::string kernels, Notices notify, device::DeviceRuntime& device)
     : kernels_(std::move(kernels)),
-      times_(job, std::move(notify)),
-      profile_(profile_of(times_, kernels_)),
+      times_(job, std::move(notify), device),
+      profile_(profile_of(times_, choice_of(times_, kernels_))),
       algorithms_(times_),
       costs_(
           times_.machine(), times_.table(), [this](const Task& task) { return measure(task); }, kernels_) {}
+
+KernelChoice JobCosts::kernel_choice() const { return choice_of(times_, kernels_); }
 
 TaskTime JobCosts::measure(const Task& task) {
   if (!std::exchange(notified_, true))

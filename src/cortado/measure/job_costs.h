@@ -16,11 +16,15 @@ class JobCosts {
  public:
   // `kernels`: what tasks run on: "" (the list of all), fast_math, one implementation, or measured_kernels.
   // With the last a convolution costs what the fastest of its implementations takes.
-  JobCosts(Communicator& job, std::string kernels, Notices notify = nullptr);
+  // `device`: this rank's.
+  JobCosts(Communicator& job, std::string kernels, Notices notify = nullptr,
+           device::DeviceRuntime& device = device::host());
 
   CostModel& costs() { return costs_; }
   JobTimes& times() { return times_; }
   const std::string& kernels() const { return kernels_; }
+  // How Programs that cost this are compiled here; not with measured_kernels.
+  KernelChoice kernel_choice() const;
   const DeviceGraph& machine() const { return times_.machine(); }
   SimulatedMachine simulated() { return {machine(), costs_, profile_}; }
   int measurements() const { return costs_.measurements(); }

@@ -12,6 +12,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/version.h"
 #include "cortado/comm/values_of_ranks.h"
+#include "cortado/device/cuda.h"
 #include "cortado/kernels/instruction_set.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/measure/allreduce_probe.h"
@@ -36,7 +37,7 @@ Link rounded(const Link& link) {
   return {{rounded(link.latency.count)}, {rounded(link.bandwidth.bytes_per_second)}};
 }
 
-RankFacts rank_facts() {
+RankFacts rank_facts(const device::DeviceRuntime& device) {
   RankFacts facts;
   const HostFacts host = host_facts();
   host.name.copy(facts.host, sizeof facts.host - 1);
@@ -46,6 +47,12 @@ RankFacts rank_facts() {
   facts.cores = host.cores;
   facts.threads = compute_threads();
   facts.memory = host.memory.count;
+  const std::string words = device_text(device);
+  words.copy(facts.device, sizeof facts.device - 1);
+  if (!words.empty()) facts.instruction_set[0] = 0;
+  const auto gpus = device.runs_host_functions() ? std::vector<device::Gpu>{} : device::gpus();
+  facts.own_memory = !gpus.empty();
+  if (facts.own_memory) facts.memory = gpus.front().memory.count;
   return facts;
 }
 
@@ -53,9 +60,17 @@ RankFacts rank_facts() {
 constexpr double least_rate_seconds = 0.5;
 
 // All ranks measure at the same time: those of one machine share its memory and its power.
-RankFacts measure_rank(Communicator& job, double seconds) {
-  RankFacts facts = rank_facts();
+RankFacts measure_rank(Communicator& job, double seconds, device::DeviceRuntime& device) {
+  RankFacts facts = rank_facts(device);
+  const bool devices = on_devices(facts_of_job(job, device));
   job.barrier();
+  if (devices) {
+    const DeviceRates rates = measure_device(device);
+    facts.peak = facts.sustained = rates.flops;
+    facts.memory_bandwidth = rates.memory_bandwidth.bytes_per_second;
+    facts.task_overhead = rates.task_overhead.count;
+    return facts;
+  }
   const ComputeRate rate = measure_compute_rate({std::max(0.5 * seconds, least_rate_seconds)});
   facts.peak = rate.peak;
   facts.sustained = rate.sustained;
@@ -70,8 +85,10 @@ RankFacts measure_rank(Communicator& job, double seconds) {
 // chance, as it is where a node has more threads than cores.
 bool unequal(const std::vector<RankFacts>& ranks, const std::vector<int>& nodes) {
   constexpr double chance = 1.25;
+  const bool devices = on_devices(ranks);
+  if (devices && !mixed_devices(ranks)) return false;
   std::vector<int> threads(ranks.size());  // per node
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+  for (size_t rank = 0; rank < ranks.size() && !devices; ++rank) {
     int& all = threads[static_cast<size_t>(nodes[rank])];
     if ((all += ranks[rank].threads) > ranks[rank].cores) return false;
   }
@@ -90,8 +107,9 @@ std::vector<Node> nodes_of(const std::vector<RankFacts>& ranks, const std::vecto
     node.name = facts.host;
     node.sockets = facts.sockets;
     node.cores = facts.cores;
-    const int64_t sharing = std::ranges::count(nodes, nodes[rank]);
-    node.devices.push_back({.name = fmt::format("{} thread{}", facts.threads, facts.threads == 1 ? "" : "s"),
+    const int64_t sharing = facts.own_memory ? 1 : std::ranges::count(nodes, nodes[rank]);
+    const std::string threads = fmt::format("{} thread{}", facts.threads, facts.threads == 1 ? "" : "s");
+    node.devices.push_back({.name = facts.device[0] != 0 ? facts.device : threads,
                             .peak = {rounded(facts.peak)},
                             .memory_bandwidth = {rounded(facts.memory_bandwidth)},
                             .memory = {facts.memory / sharing / page * page},
@@ -117,7 +135,18 @@ std::vector<std::string> notes(const std::vector<RankFacts>& ranks, double secon
 
 }  // namespace
 
-std::vector<RankFacts> facts_of_job(Communicator& job) { return values_of_ranks(job, rank_facts()); }
+std::vector<RankFacts> facts_of_job(Communicator& job, const device::DeviceRuntime& device) {
+  return values_of_ranks(job, rank_facts(device));
+}
+
+bool on_devices(const std::vector<RankFacts>& ranks) {
+  return std::ranges::any_of(ranks, [](const RankFacts& one) { return one.device[0] != 0; });
+}
+
+bool mixed_devices(const std::vector<RankFacts>& ranks) {
+  return std::ranges::any_of(
+      ranks, [&](const RankFacts& one) { return std::string_view(one.device) != ranks.front().device; });
+}
 
 std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks) {
   std::vector<int> nodes;
@@ -139,10 +168,10 @@ std::vector<int> nodes_of_ranks(const std::vector<RankFacts>& ranks) {
 }
 
 // Shares of the time: a third for what ranks do alone, the rest for what they do together.
-Machine measure_machine(Communicator& job, double seconds) {
+Machine measure_machine(Communicator& job, double seconds, device::DeviceRuntime& device) {
   const bool alone = job.size() == 1;
   const std::vector<RankFacts> ranks =
-      values_of_ranks(job, measure_rank(job, alone ? seconds : 0.3 * seconds));
+      values_of_ranks(job, measure_rank(job, alone ? seconds : 0.3 * seconds, device));
   const std::vector<int> nodes = nodes_of_ranks(ranks);
   Machine machine{
       .name = ranks.front().host, .about = notes(ranks, seconds), .nodes = nodes_of(ranks, nodes)};

@@ -16,8 +16,8 @@ struct JobPrediction {
   std::vector<int> nodes;  // of the ranks
 };
 
-// All ranks call it.
+// All ranks call it. `device`: this rank's.
 JobPrediction predict_on_job(const Network& network, const CompileOptions& options, Communicator& job,
-                             const Notices& notify = nullptr);
+                             const Notices& notify = nullptr, device::DeviceRuntime& device = device::host());
 
 }  // namespace cortado

@@ -17,12 +17,15 @@
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/cost/measured.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/device_kernels.h"
 #include "cortado/exec/time_task.h"
+#include "cortado/kernels/gpu/passes.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/kernels/update.h"
 #include "cortado/layers/problem.h"
 #include "cortado/machine/file.h"
 #include "cortado/measure/cache.h"
+#include "cortado/measure/device_probes.h"
 #include "cortado/measure/job_machine.h"
 #include "cortado/measure/link_probes.h"
 
@@ -65,12 +68,13 @@ std::string described(const std::vector<RankFacts>& ranks, const std::vector<int
     size_t end = i + 1;
     auto equal = [&](const RankFacts& a, const RankFacts& b) {
       return std::strcmp(a.host, b.host) == 0 && std::strcmp(a.processor, b.processor) == 0 &&
-             a.cores == b.cores && a.threads == b.threads;
+             std::strcmp(a.device, b.device) == 0 && a.cores == b.cores && a.threads == b.threads;
     };
     while (end < ranks.size() && nodes[end] == nodes[i] && equal(ranks[end], ranks[i])) ++end;
     const RankFacts& facts = ranks[i];
-    text += fmt::format("{}{}{} x {}, {} cores, {} threads", text.empty() ? "" : "; ",
+    text += fmt::format("{}{}{} x {}{}, {} cores, {} threads", text.empty() ? "" : "; ",
                         hosts ? fmt::format("{}: ", facts.host) : "", end - i,
+                        facts.device[0] != 0 ? fmt::format("{} beside ", facts.device) : "",
                         facts.processor[0] != 0 ? facts.processor : "unknown processor", facts.cores,
                         facts.threads);
     i = end;
@@ -105,11 +109,15 @@ struct RankTime {
 
 }  // namespace
 
-JobTimes::JobTimes(Communicator& job, Notices notify) : job_(job), notify_(std::move(notify)) {
-  const std::vector<RankFacts> ranks = facts_of_job(job);
+JobTimes::JobTimes(Communicator& job, Notices notify, device::DeviceRuntime& device)
+    : job_(job), notify_(std::move(notify)), device_(device) {
+  const std::vector<RankFacts> ranks = facts_of_job(job, device);
+  on_devices_ = on_devices(ranks);
+  mixed_devices_ = cortado::mixed_devices(ranks);
   const std::vector<int> nodes = nodes_of_ranks(ranks);
-  equal_processors_ = std::ranges::all_of(
-      ranks, [&](const RankFacts& one) { return std::string_view(one.processor) == ranks[0].processor; });
+  equal_processors_ = !mixed_devices_ && std::ranges::all_of(ranks, [&](const RankFacts& one) {
+    return std::string_view(one.processor) == ranks[0].processor;
+  });
   about_ = described(ranks, nodes, false);
   const std::string with_hosts = described(ranks, nodes, true);
   machine_file_ = fmt::format("machine-{:016x}.json", digest(with_hosts + build_id()));
@@ -159,7 +167,11 @@ bool JobTimes::rates_agree(const DeviceGraph& kept) const {
   std::vector<double> before = kept.weights();
   if (before.empty()) before.assign(static_cast<size_t>(job_.size()), 1);
   job_.barrier();
-  return near(values_of_ranks(job_, measure_compute_rate({rate_seconds}).sustained), before);
+  return near(values_of_ranks(job_, rate()), before);
+}
+
+double JobTimes::rate() const {
+  return on_devices_ ? measure_device_rate(device_) : measure_compute_rate({rate_seconds}).sustained;
 }
 
 bool JobTimes::agrees(const DeviceGraph& kept) const {
@@ -203,7 +215,7 @@ void JobTimes::find_machine() {
       notify(fmt::format("{}; it is measured anew", problem.what()));
     }
   }
-  const std::string text = machine_text(DeviceGraph(measure_machine(job_, machine_seconds)));
+  const std::string text = machine_text(DeviceGraph(measure_machine(job_, machine_seconds, device_)));
   machine_ = std::make_unique<DeviceGraph>(parse_machine(from_first_rank(job_, text), "the machine"));
   machine_measured_ = true;
   if (job_.rank() == 0) write_cached(machine_file_, machine_text(*machine_), notify_);
@@ -229,7 +241,9 @@ void JobTimes::find_times() {
 TaskTime JobTimes::measure(const Task& task, const std::string& kernels, int most_runs) const {
   job_.barrier();
   const bool takes_part = task.cut || job_.rank() == alone_;
-  return slowest(digest(problem_of(task)), takes_part ? time_task(task, kernels, most_runs) : PassTimes{});
+  const std::string own = kernels_on(device_, kernels, mixed_devices_).kernels;
+  return slowest(digest(problem_of(task)),
+                 takes_part ? time_task(task, own, most_runs, device_) : PassTimes{});
 }
 
 // Returns the slowest rank's time. Where ranks are unequal, only those about as fast as the fastest count.
@@ -252,28 +266,40 @@ TaskTime JobTimes::slowest(uint64_t problem, const PassTimes& mine) const {
   return {pass(&PassTimes::forward), pass(&PassTimes::backward_weights), pass(&PassTimes::backward)};
 }
 
-// Measures on all ranks at the same time, and takes the median of a few.
-void JobTimes::measure_update() {
-  constexpr int runs = 5;
-  constexpr int64_t size = MeasuredCosts::measured_update.count;
-  const device::Memory memory({3 * size});
-  const UpdateArguments arguments{.weights = memory.floats(),
-                                  .gradient = memory.floats(size),
-                                  .history = {memory.floats(2 * size), nullptr},
+// One update of a parameter of a quarter of `memory`.
+Seconds JobTimes::update_once(const device::Memory& memory) const {
+  const int64_t size = memory.size().count / 4;
+  const auto reached = [&](int64_t part) { return device_.for_kernels(memory.floats(part * size)); };
+  const UpdateArguments arguments{.weights = reached(0),
+                                  .gradient = reached(1),
+                                  .history = {reached(2), nullptr},
                                   .elements = elements_in({size}, ElementType::f32)};
   UpdateOptions options;
   options.momentum = 0.9;
-  std::vector<double> seconds;
+  device::Queue& queue = device_.queue();
+  const auto start = std::chrono::steady_clock::now();
+  queue.launch([&] {
+    if (device_.runs_gpu_work())
+      gpu::update_parameter(queue.stream(), options, arguments, {.rate = 0.01}, reached(3), nullptr);
+    else
+      update_parameter(options, arguments, {.rate = 0.01});
+  });
+  queue.finish();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+// Measures on all ranks at the same time, and takes the median of a few.
+void JobTimes::measure_update() {
+  constexpr int runs = 5;
+  const device::Memory memory({4 * MeasuredCosts::measured_update.count}, device_);
+  std::vector<Seconds> seconds;
   for (int run = 0; run <= runs; ++run) {
     job_.barrier();
-    const auto start = std::chrono::steady_clock::now();
-    update_parameter(options, arguments, {.rate = 0.01});
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (run > 0) seconds.push_back(taken.count());  // the first one touches new memory
+    const Seconds taken = update_once(memory);
+    if (run > 0) seconds.push_back(taken);  // the first one touches new memory
   }
   std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
-  times_->add_duration(MeasuredCosts::update_name,
-                       slowest(values_of_ranks(job_, Seconds{seconds[runs / 2]})));
+  times_->add_duration(MeasuredCosts::update_name, slowest(values_of_ranks(job_, seconds[runs / 2])));
 }
 
 void JobTimes::save() {

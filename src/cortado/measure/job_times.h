@@ -7,6 +7,7 @@
 
 #include "cortado/comm/communicator.h"
 #include "cortado/cost/task_times.h"
+#include "cortado/device/memory.h"
 #include "cortado/exec/time_task.h"
 #include "cortado/machine/device_graph.h"
 #include "cortado/measure/cache.h"
@@ -21,13 +22,16 @@ namespace cortado {
 // measurement is far from what is kept, the machine is measured anew.
 class JobTimes {
  public:
-  // `notify`: called on the first rank.
-  explicit JobTimes(Communicator& job, Notices notify = nullptr);
+  // `notify`: called on the first rank. `device`: this rank's.
+  explicit JobTimes(Communicator& job, Notices notify = nullptr,
+                    device::DeviceRuntime& device = device::host());
 
   Communicator& job() const { return job_; }
   void notify(const std::string& line) const;
   const DeviceGraph& machine() const { return *machine_; }
-  bool equal_processors() const { return equal_processors_; }
+  bool equal_processors() const { return equal_processors_; }  // and equal devices
+  bool mixed_devices() const { return mixed_devices_; }        // of several kinds
+  device::DeviceRuntime& device() const { return device_; }
   bool machine_measured() const { return machine_measured_; }
 
   // Measures a task on the kernels of that name (time_task), and keeps nothing. A task of a layer that
@@ -57,10 +61,13 @@ class JobTimes {
   void find_fast_ranks();
   Seconds slowest(const std::vector<Seconds>& ranks) const;
   TaskTime slowest(uint64_t problem, const PassTimes& mine) const;
+  double rate() const;  // of this rank, to be compared with those of others
+  Seconds update_once(const device::Memory& memory) const;
   void measure_update();
 
   Communicator& job_;
   Notices notify_;
+  device::DeviceRuntime& device_;
   std::string about_;                      // the machine, as far as times of tasks depend on it
   std::string machine_file_, times_file_;  // in the cache
   std::unique_ptr<DeviceGraph> machine_;
@@ -68,7 +75,7 @@ class JobTimes {
   int alone_ = 0;           // the rank that times what one device does; the fastest
   std::unique_ptr<TaskTimes> times_;
   std::string kept_;  // the table's text as the cache has it
-  bool equal_processors_ = true, machine_measured_ = false;
+  bool equal_processors_ = true, mixed_devices_ = false, on_devices_ = false, machine_measured_ = false;
 };
 
 }  // namespace cortado

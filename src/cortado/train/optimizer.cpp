@@ -77,7 +77,9 @@ void Optimizer::allocate() {
   Bytes total;
   for (const Slot& slot : slots_) total.count += tensors * slot.bytes();
   const Bytes flags = bytes_of(std::ssize(slots_), ElementType::f32);
-  if (parameters_.device().runs_gpu_work()) total += flags;
+  const int64_t at_doubles = total.count + (flags.count + 63) / 64 * 64;
+  const int64_t squares = 2 * std::ssize(slots_) * int64_t{sizeof(double)};
+  if (parameters_.device().runs_gpu_work()) total = Bytes{at_doubles + squares} + gpu::update_scratch();
   memory_ = device::Memory(total, parameters_.device());
   int64_t offset = 0;
   for (Slot& slot : slots_) {
@@ -88,19 +90,9 @@ void Optimizer::allocate() {
   }
   if (!parameters_.device().runs_gpu_work()) return;
   met_ = memory_.floats(offset);
+  squares_there_ = memory_.data() + at_doubles;
+  scratch_ = squares_there_ + squares;
   last_.resize(slots_.size());
-  require_gpu_can();
-}
-
-// Throws UserError for a solver that needs, on the host, what a GPU's memory has.
-void Optimizer::require_gpu_can() const {
-  if (parameters_.device().runs_host_functions()) return;
-  if (options_.clip_gradients >= 0)
-    throw UserError(fmt::format(
-        "{}: clip_gradients is not there on a GPU: it needs the norm of all gradients; set it to -1",
-        options_.file));
-  if (options_.update.solver == UpdateOptions::Solver::lars)
-    throw UserError(fmt::format("{}: the LARS solver is not there on a GPU; choose another", options_.file));
 }
 
 int Optimizer::rounds() const { return history_count(options_.update.solver); }
@@ -135,16 +127,32 @@ void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
   if (batch.number + 1 == options_.iter_size && !defers_updates()) update(slot, batch, 1);
 }
 
-// Sets `squares_` to this rank's addends: the sums over the slots that count here.
-void Optimizer::square_own() {
-  std::fill(squares_.begin(), squares_.end(), 0.0);
+// Starts the sums of squares of every slot's gradient and weights on a GPU.
+void Optimizer::square_there() {
+  auto* squares = reinterpret_cast<double*>(reached(squares_there_));
   for (const Slot& slot : slots_) {
+    const int64_t count = slot.updates.size();
+    gpu::sum_of_squares(stream(), gradient_of(slot), count, reached(scratch_), squares++);
+    const float* weights = reached(entry_of(slot).value + slot.updates.begin);
+    if (slot.squares >= 0) gpu::sum_of_squares(stream(), weights, count, reached(scratch_), squares);
+    ++squares;
+  }
+}
+
+// Sets `squares_` to this rank's addends: the sums over the slots that count here. `there`: those of
+// square_there(); else they are computed here.
+void Optimizer::square_own(std::span<const double> there) {
+  std::fill(squares_.begin(), squares_.end(), 0.0);
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const Slot& slot = slots_[s];
     if (!slot.counts) continue;
-    const double gradient = arrays::sum_of_squares(gradient_of(slot), slot.updates.size());
+    const int64_t count = slot.updates.size();
+    const double gradient = there.empty() ? arrays::sum_of_squares(gradient_of(slot), count) : there[2 * s];
     squares_[0] += gradient;
     if (slot.squares < 0) continue;
     const float* weights = reached(entry_of(slot).value + slot.updates.begin);
-    squares_[static_cast<size_t>(slot.squares)] = arrays::sum_of_squares(weights, slot.updates.size());
+    squares_[static_cast<size_t>(slot.squares)] =
+        there.empty() ? arrays::sum_of_squares(weights, count) : there[2 * s + 1];
     squares_[static_cast<size_t>(slot.squares) + 1] = gradient;
   }
 }
@@ -152,8 +160,16 @@ void Optimizer::square_own() {
 // Sets `squares_` to the sums over the slots of all ranks. All ranks call it.
 void Optimizer::sum_squares() {
   device::Queue& queue = parameters_.device().queue();
-  queue.launch([this] { square_own(); });
+  std::vector<double> there(met_ ? 2 * slots_.size() : 0);
+  if (there.empty()) {
+    queue.launch([this] { square_own({}); });
+  } else {
+    queue.launch([this] { square_there(); });
+    queue.copy_out(reinterpret_cast<std::byte*>(there.data()), squares_there_,
+                   {std::ssize(there) * int64_t{sizeof(double)}});
+  }
   queue.finish();
+  if (!there.empty()) square_own(there);
   if (!sum_over_ranks_) return;
   const ActivityScope waiting("the sum of squares over all ranks");
   sum_over_ranks_->start();
@@ -191,11 +207,9 @@ void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_sca
     const double* sums = &squares_[static_cast<size_t>(slot.squares)];
     step.squares = SquareSums{sums[0], sums[1]};
   }
-  // The rates of LARS are sums that the host knows.
-  const bool on_gpu = met_ && options_.update.solver != UpdateOptions::Solver::lars;
-  if (on_gpu)
-    gpu::update_parameter(stream(), options_.update, arguments, step,
-                          reached(met_ + (&slot - slots_.data())));
+  if (met_)
+    gpu::update_parameter(stream(), options_.update, arguments, step, reached(met_ + (&slot - slots_.data())),
+                          reached(scratch_));
   else if (!update_parameter(options_.update, arguments, step))
     note_non_finite(slot, batch, arrays::first_non_finite(gradient_of(slot), slot.updates.size()) >= 0);
 }

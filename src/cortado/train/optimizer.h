@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cortado/base/element_type.h"
@@ -68,7 +69,6 @@ class Optimizer {
   const ParameterStore::Entry& entry_of(const Slot& slot) const;
   void make_slots();
   void allocate();
-  void require_gpu_can() const;
   void* stream() const { return parameters_.device().queue().stream(); }
   template <typename T>
   T* reached(T* memory) const {  // by what is launched
@@ -78,7 +78,8 @@ class Optimizer {
   void update(const Slot& slot, const Batch& batch, double gradient_scale);
   void note_non_finite(const Slot& slot, const Batch& batch, bool in_gradient);
   void take_gradient(const Slot& slot, const Batch& batch);
-  void square_own();
+  void square_there();
+  void square_own(std::span<const double> there);
   void sum_squares();
   double clip_factor() const;
 
@@ -89,8 +90,10 @@ class Optimizer {
   IndexedVector<EntryIndex, int> slot_of_entry_;  // -1: not trained here
   device::Memory memory_;
   NonFinite non_finite_;
-  // Of a GPU: per slot, whether an update met what is not finite (in `memory_`), and the last update's batch.
+  // Of a GPU: per slot, in `memory_`, whether an update met what is not finite, and two sums of squares; the
+  // memory that sums need; and the last update's batch.
   float* met_ = nullptr;
+  std::byte *squares_there_ = nullptr, *scratch_ = nullptr;
   std::vector<Batch> last_;
   bool sums_norms_ = false;      // LARS needs sums over the ranks
   std::vector<double> squares_;  // [0]: of all gradients; then of each parameter that LARS needs summed

@@ -4,6 +4,8 @@
 
 #include "cortado/api/impl/reader.h"
 #include "cortado/api/trainer.h"
+#include "cortado/auto/job_cut.h"
+#include "cortado/exec/rank_device.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado::api {
@@ -34,6 +36,7 @@ struct Trainer::Impl {
   Impl(const Solver& solver, const Data& data, const TrainerOptions& options);
 
   TrainerOptions options;
+  RankDevice device;  // before what has memory of it
   DataReaders readers;
   Observers observers;
   std::unique_ptr<cortado::Trainer> trainer;  // after what it reads from and calls: it ends first
@@ -47,6 +50,7 @@ struct Trainer::Impl {
   [[noreturn]] void refuse(const std::string& tensor) const;
 
  private:
+  JobCut cut() const;
   std::unique_ptr<cortado::Trainer> make(const Solver& solver);
   cortado::Strategy strategy_for(const cortado::Network& net, int history) const;
 };

@@ -36,6 +36,12 @@ struct RowClasses {
   }
 };
 
+// The class that a label names, of so many; -1: none.
+CORTADO_EVERYWHERE inline int64_t named_class(float label, int64_t classes) {
+  if (!(label > -1 && label < static_cast<float>(classes))) return -1;
+  return static_cast<int64_t>(label);
+}
+
 // Why rows of classes are not contiguous in the scores' memory, in the order of the labels; empty: they are.
 inline std::string class_axis_refusal(const Shape& scores, int axis) {
   const bool contiguous = scores.canonical_axis(axis) == (scores.rank() > 2 ? 1 : scores.rank() - 1);

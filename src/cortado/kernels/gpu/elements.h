@@ -16,4 +16,10 @@ struct RoundElement {
   CORTADO_EVERYWHERE void operator()(int64_t i) const { to[i] = static_cast<float>(from[i]); }
 };
 
+struct FillElement {
+  float value;
+  float* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const { y[i] = value; }
+};
+
 }  // namespace cortado::gpu

@@ -7,6 +7,7 @@
 #include "cortado/kernels/gpu/elements.h"
 #include "cortado/kernels/gpu/grid.h"
 #include "cortado/kernels/gpu/pointers.h"
+#include "cortado/kernels/gpu/sums.h"
 
 namespace cortado::gpu {
 namespace {
@@ -37,7 +38,57 @@ struct UpdateElement {
   }
 };
 
+struct SquareTerm {
+  const float* x;
+  int64_t columns, count;
+  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    return i < count ? static_cast<double>(x[i]) * x[i] : 0;
+  }
+};
+
+// A layer's rate of LARS is a sum that only the device knows.
+struct LarsElement {
+  update_rules::Gradient gradient_of;
+  UpdateArguments a;
+  double rate, eta, decay, gradient_scale;
+  float momentum;
+  const double* squares;  // of the weights as they were, and of the gradient
+  float* not_finite;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const double own =
+        update_rules::layer_wise_rate(rate, eta, decay, gradient_scale, squares[0], squares[1]);
+    UpdateElement<update_rules::Momentum, 1>{
+        {static_cast<float>(own), momentum}, gradient_of, a, not_finite}(i);
+  }
+};
+
+constexpr int64_t square_columns = 128;  // neighbouring threads read neighbouring elements
+
+struct FoldColumns {
+  const double* columns;
+  double* total;
+  CORTADO_EVERYWHERE void operator()(int64_t) const {
+    double sum = 0;
+    for (int64_t column = 0; column < square_columns; ++column) sum += columns[column];
+    *total = sum;
+  }
+};
+
 }  // namespace
+
+Bytes sum_of_squares_scratch() {
+  return sum_scratch(most_sum_blocks, square_columns) + Bytes{square_columns * int64_t{sizeof(double)}};
+}
+
+void sum_of_squares(void* stream, const float* x, int64_t count, std::byte* scratch, double* total) {
+  const int64_t rows = (count + square_columns - 1) / square_columns;
+  auto* columns = reinterpret_cast<double*>(scratch + sum_scratch(most_sum_blocks, square_columns).count);
+  sum_rows(stream, rows, square_columns, scratch, columns, SquareTerm{x, square_columns, count});
+  for_each(stream, 1, FoldColumns{columns, total});
+}
+
+Bytes update_scratch() { return sum_of_squares_scratch() + Bytes{2 * int64_t{sizeof(double)}}; }
 
 void sum(void* stream, float* target, std::span<const float* const> terms, int64_t count) {
   if (terms.size() > most_pointers)
@@ -52,11 +103,29 @@ void copy(void* stream, float* target, const float* source, int64_t count) {
   for_each(stream, count, CopyElement{source, target});
 }
 
+namespace {
+
+void update_by_lars(void* stream, const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step,
+                    float* not_finite, std::byte* scratch) {
+  auto* squares = reinterpret_cast<double*>(scratch + sum_of_squares_scratch().count);
+  sum_of_squares(stream, a.weights, a.elements, scratch, squares);
+  sum_of_squares(stream, a.gradient, a.elements, scratch, squares + 1);
+  for_each(stream, a.elements,
+           LarsElement{update_rules::gradient_of(o, step), a, step.rate, o.lars_eta, step.decay,
+                       step.gradient_scale, static_cast<float>(o.momentum), squares, not_finite});
+}
+
+}  // namespace
+
 void update_parameter(void* stream, const UpdateOptions& o, const UpdateArguments& a, const UpdateStep& step,
-                      float* not_finite) {
-  if (o.solver == UpdateOptions::Solver::lars)
-    throw UserError("the LARS solver does not run on a GPU: its rates need norms of whole layers");
-  update_rules::with_rule(o, step, step.rate, [&](const auto& rule, auto histories) {
+                      float* not_finite, std::byte* scratch) {
+  const bool layer_wise = o.solver == UpdateOptions::Solver::lars && step.layer_wise;
+  if (layer_wise && !step.squares) return update_by_lars(stream, o, a, step, not_finite, scratch);
+  const double rate =
+      layer_wise ? update_rules::layer_wise_rate(step.rate, o.lars_eta, step.decay, step.gradient_scale,
+                                                 step.squares->weights, step.squares->gradient)
+                 : step.rate;
+  update_rules::with_rule(o, step, rate, [&](const auto& rule, auto histories) {
     using Rule = std::remove_cvref_t<decltype(rule)>;
     for_each(stream, a.elements,
              UpdateElement<Rule, histories>{rule, update_rules::gradient_of(o, step), a, not_finite});

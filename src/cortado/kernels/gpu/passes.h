@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "cortado/base/units.h"
 #include "cortado/kernels/update.h"
 
 // Passes over arrays in the memory of a GPU, as those of kernels/arrays.h and kernels/update.h in the host's.
@@ -12,9 +13,15 @@ namespace cortado::gpu {
 void sum(void* stream, float* target, std::span<const float* const> terms, int64_t count);
 void copy(void* stream, float* target, const float* source, int64_t count);
 
-// update_parameter(); sets `*not_finite`, of the same memory, to 1 where it would return false. Throws
-// UserError for LARS, whose rate depends on sums that the host knows.
+// *total = the sum of x^2, in double, in an order that depends on the count alone. `scratch`, on an 8-byte
+// boundary: of sum_of_squares_scratch().
+void sum_of_squares(void* stream, const float* x, int64_t count, std::byte* scratch, double* total);
+Bytes sum_of_squares_scratch();
+
+// update_parameter(); sets `*not_finite`, of the same memory, to 1 where it would return false. `scratch`, on
+// an 8-byte boundary: of update_scratch(), for LARS.
 void update_parameter(void* stream, const UpdateOptions& options, const UpdateArguments& arguments,
-                      const UpdateStep& step, float* not_finite);
+                      const UpdateStep& step, float* not_finite, std::byte* scratch);
+Bytes update_scratch();
 
 }  // namespace cortado::gpu

@@ -5,6 +5,7 @@
 
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
+#include "cortado/kernels/gpu/random_bits.h"
 
 namespace cortado {
 namespace gpu {
@@ -42,6 +43,12 @@ struct PoolingAxis {
 struct PoolingGeometry {
   Part input, output;
   PoolingAxis d, h, w;
+  int64_t channels, extent[3];  // of the whole output
+
+  // The number of an element of the whole output, in spoken order.
+  CORTADO_EVERYWHERE int64_t output_number(const Point& at) const {
+    return (((at.n * channels + at.c) * extent[0] + at.d) * extent[1] + at.h) * extent[2] + at.w;
+  }
 
   // Calls visit(element of the input, number in the image) for each position of the image in a window.
   template <typename Visit>
@@ -77,6 +84,7 @@ struct MaximumElement {
   const float* x;
   float* y;
   int64_t* selected;  // null: there is no backward pass
+  float* indices;     // null: they are no output
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     float largest = -std::numeric_limits<float>::max(), zero = 0;
     int64_t number = outside;
@@ -90,10 +98,55 @@ struct MaximumElement {
     });
     y[i] = largest + zero;
     if (selected) selected[i] = number;
+    if (indices) indices[i] = static_cast<float>(number);
   }
 };
 
-struct MaximumGradient {
+// The first element at which the running sum reaches a uniform share of the window's sum.
+struct DrawnElement {
+  PoolingGeometry geometry;
+  RandomStream random;
+  const float* x;
+  float* y;
+  int64_t* selected;  // null: there is no backward pass
+  float* indices;     // null: they are no output
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const Point window = geometry.output.point(i);
+    double total = 0, running = 0;
+    geometry.positions(window, [&](int64_t element, int64_t) { total += x[element]; });
+    const double share = random_bits(random, geometry.output_number(window)) * 0x1p-32;
+    float value = 0, zero = 0;
+    int64_t number = outside;
+    geometry.positions(window, [&](int64_t element, int64_t position) {
+      running += x[element];
+      zero += x[element] * 0;
+      if (number != outside || running < total * share) return;
+      value = x[element];
+      number = position;
+    });
+    y[i] = value + zero;
+    if (selected) selected[i] = number;
+    if (indices) indices[i] = static_cast<float>(number);
+  }
+};
+
+// The expectation of a draw.
+struct ExpectedElement {
+  PoolingGeometry geometry;
+  const float* x;
+  float* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    double sum = 0, squares = 0;
+    geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t) {
+      const double value = x[element];
+      sum += value;
+      squares += value * value;
+    });
+    y[i] = static_cast<float>((sum > 0 ? squares / sum : 0) + sum * 0);
+  }
+};
+
+struct SelectedGradient {
   PoolingGeometry geometry;
   const float* dy;
   const int64_t* selected;
@@ -135,44 +188,61 @@ struct AverageGradient {
 
 class PoolingKernel : public Kernel {
  public:
-  PoolingKernel(const Task& task, bool maximum) : maximum_(maximum), backward_(task.has_backward()) {
+  enum class Method { maximum, average, drawn, expected };
+  PoolingKernel(const Task& task, Method method) : method_(method), backward_(task.has_backward()) {
     const Window window = dynamic_cast<const Pooling&>(task.layer()).options().resolve(task.inputs[0]);
     geometry_.input = part_of(task.input_boxes[0]);
     geometry_.output = part_of(task.output_boxes[0]);
+    geometry_.channels = task.outputs[0][1];
+    for (int64_t& extent : geometry_.extent) extent = 1;
     PoolingAxis* axes[] = {&geometry_.d, &geometry_.h, &geometry_.w};
-    for (size_t i = 0; i < window.size(); ++i)
+    for (size_t i = 0; i < window.size(); ++i) {
+      const int axis = static_cast<int>(i) + 2;
       *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad,
-                                      task.inputs[0][static_cast<int>(i) + 2]};
+                                      task.inputs[0][axis]};
+      geometry_.extent[i + 3 - window.size()] = task.outputs[0][axis];
+    }
   }
   std::string name() const override { return "gpu pooling"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
   Bytes saved_bytes() const override {
-    return {maximum_ && backward_ ? geometry_.output.elements() * int64_t{sizeof(int64_t)} : 0};
+    return {selects() && backward_ ? geometry_.output.elements() * int64_t{sizeof(int64_t)} : 0};
   }
   bool saves_by_samples() const override { return true; }
 
   void forward(const Arguments& a) override {
     auto* selected = backward_ ? reinterpret_cast<int64_t*>(a.saved) : nullptr;
-    if (maximum_)
-      for_each(a.stream, geometry_.output.elements(),
-               MaximumElement{geometry_, a.inputs[0], a.outputs[0], selected});
-    else
-      for_each(a.stream, geometry_.output.elements(), AverageElement{geometry_, a.inputs[0], a.outputs[0]});
+    float* indices = a.outputs.size() > 1 ? a.outputs[1] : nullptr;
+    const float* x = a.inputs[0];
+    float* y = a.outputs[0];
+    const int64_t count = geometry_.output.elements();
+    switch (method_) {
+      case Method::maximum:
+        return for_each(a.stream, count, MaximumElement{geometry_, x, y, selected, indices});
+      case Method::drawn:
+        return for_each(a.stream, count, DrawnElement{geometry_, a.random, x, y, selected, indices});
+      case Method::average:
+        return for_each(a.stream, count, AverageElement{geometry_, x, y});
+      case Method::expected:
+        return for_each(a.stream, count, ExpectedElement{geometry_, x, y});
+    }
   }
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     const auto* selected = reinterpret_cast<const int64_t*>(a.saved);
-    if (maximum_)
+    if (selects())
       for_each(a.stream, geometry_.input.elements(),
-               MaximumGradient{geometry_, a.output_gradients[0], selected, a.input_gradients[0]});
-    else
+               SelectedGradient{geometry_, a.output_gradients[0], selected, a.input_gradients[0]});
+    else if (method_ == Method::average)
       for_each(a.stream, geometry_.input.elements(),
                AverageGradient{geometry_, a.output_gradients[0], a.input_gradients[0]});
   }
 
  private:
-  bool maximum_, backward_;
-  PoolingGeometry geometry_;
+  bool selects() const { return method_ == Method::maximum || method_ == Method::drawn; }
+  Method method_;
+  bool backward_;
+  PoolingGeometry geometry_{};
 };
 
 }  // namespace
@@ -182,9 +252,12 @@ KernelOffer make_gpu_pooling(const Task& task) {
   const auto* layer = dynamic_cast<const Pooling*>(&task.layer());
   if (!layer) return {nullptr, "not a Pooling"};
   if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
-  if (layer->options().method == PoolingOptions::Method::stochastic) return {nullptr, "stochastic pooling"};
-  if (task.outputs.size() > 1) return {nullptr, "an output of indices"};
-  return gpu::offered<gpu::PoolingKernel>(task, layer->options().method == PoolingOptions::Method::max);
+  using Method = gpu::PoolingKernel::Method;
+  Method method = Method::maximum;
+  if (layer->options().method == PoolingOptions::Method::average) method = Method::average;
+  if (layer->options().method == PoolingOptions::Method::stochastic)
+    method = task.phase == Phase::test ? Method::expected : Method::drawn;
+  return gpu::offered<gpu::PoolingKernel>(task, method);
 }
 
 }  // namespace cortado

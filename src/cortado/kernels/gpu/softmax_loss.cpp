@@ -4,10 +4,9 @@
 #include <limits>
 
 #include "cortado/kernels/gpu/classes.h"
+#include "cortado/kernels/gpu/divided_loss.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
-#include "cortado/kernels/gpu/sums.h"
-#include "cortado/kernels/loss_divisor.h"
 #include "cortado/layers/axes.h"
 
 namespace cortado {
@@ -63,19 +62,6 @@ struct LabelTerm {
   CORTADO_EVERYWHERE double operator()(int64_t row, int64_t) const { return of.of(labels, row) >= 0; }
 };
 
-// `fixed`: what the loss is divided by where the labels do not matter; else 0.
-struct WriteLoss {
-  const double *sums, *labels_of_all;
-  double fixed;
-  double* divisor;
-  float* loss;
-  CORTADO_EVERYWHERE void operator()(int64_t) const {
-    const double labels = labels_of_all ? *labels_of_all : sums[1];
-    *divisor = fixed > 0 ? fixed : labels > 1 ? labels : 1;
-    *loss = static_cast<float>(sums[0] / *divisor);
-  }
-};
-
 struct WriteProbability {
   int64_t extent, begin, size;
   const float* x;
@@ -107,12 +93,10 @@ class SoftmaxLossKernel : public Kernel {
     const AxisView local(task.local_input(0), options.axis), whole(task.inputs[0], options.axis);
     extent_ = local.extent;
     rows_ = local.before * local.after;
-    const LossDivisor divisor(task, options.normalization, options.ignore_label.has_value(), whole.before,
-                              whole.after);
-    travels_ = divisor.sums() > 0;
-    const bool known = options.normalization != Normalization::valid || (task.cut && !travels_);
-    if (known)
-      fixed_ = loss_normalizer(options.normalization, whole.before, whole.after, whole.before * whole.after);
+    const CountedDivisor divisor(task, options.normalization, options.ignore_label.has_value(), whole.before,
+                                 whole.after);
+    travels_ = divisor.travels;
+    fixed_ = divisor.fixed;
   }
   std::string name() const override { return "gpu softmax-loss"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
@@ -131,7 +115,8 @@ class SoftmaxLossKernel : public Kernel {
     auto* const losses = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(totals + 2) + kept_bytes());
     for_each(a.stream, rows_, LossRow{classes_, extent_, a.inputs[0], a.inputs[1], kept, losses});
     sum_rows(a.stream, rows_, 2, a.scratch, totals, LossTerm{losses, kept.classes});
-    for_each(a.stream, 1, WriteLoss{totals, travels_ ? a.sums : nullptr, fixed_, kept.divisor, a.outputs[0]});
+    for_each(a.stream, 1,
+             WriteCountedLoss{totals, travels_ ? a.sums : nullptr, fixed_, kept.divisor, a.outputs[0]});
     if (a.outputs.size() < 2) return;
     const int64_t size = classes_.own_end - classes_.own_begin;
     for_each(a.stream, rows_ * size,
