@@ -9,11 +9,16 @@ The data are an archive of `train/CLASS/*.jpg` and `test/CLASS/*.jpg`. A variant
 training is a folder below --work, with its log and snapshots. One that was stopped goes on from its newest snapshot,
 one that is done is not done again: start this script again after whatever ended it. `--set max_iter=1000` shortens
 all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 cores a seed.
+
+Besides nets of models/, --nets takes recipes: resnet-20-cosine trains resnet-20 for 60 epochs with crops and flips, labels
+smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine policy; resnet-20-mixup does so with MixUp in place
+of smoothed labels.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import shlex
 import statistics
 import subprocess
@@ -41,6 +46,89 @@ def prepare(cortado, archive, work):
     (work / "models").symlink_to(ROOT / "models")
 
 
+# Means of blue, green and red over CIFAR-10's training images; batches of 128 of 50,000 images.
+MEANS = "mean_value: 114 mean_value: 123 mean_value: 125"
+EPOCH = 391
+RECIPE_SOLVER = {"type": '"Nesterov"', "base_lr": 0.1, "lr_policy": '"cosine"', "warmup_iter": 5 * EPOCH, "max_iter": 60 * EPOCH,
+                 "momentum": 0.9, "weight_decay": 0.0005, "test_iter": 100, "test_interval": 5 * EPOCH,
+                 "test_initialization": "false", "display": 100, "snapshot": 5 * EPOCH}
+RECIPES = ("resnet-20-cosine", "resnet-20-mixup")
+
+
+def replaced(pattern, by, text, count=1):
+    text, found = re.subn(pattern, lambda match: match.expand(by), text, count=count, flags=re.S)
+    if found != count:
+        sys.exit(f"{sys.argv[0]}: models/resnet-20/train_val.prototxt has {found} of '{pattern}', not {count}")
+    return text
+
+
+def recipe(name, work):
+    """Writes the recipe's net and solver below `work`; returns the solver's path from there."""
+    folder = work / "recipes" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    net = (ROOT / "models/resnet-20/train_val.prototxt").read_text()
+    augment = f"mirror: true random_resized_crop: true crop_size: 32 min_area: 0.6 {MEANS}"
+    if name == "resnet-20-mixup":
+        augment += " mixup_alpha: 0.2"
+    net = replaced(r"mirror: true mean_file: \S+", augment, net)
+    net = replaced(r"mean_file: \S+", MEANS, net)
+    loss = r'(layer \{\n  name: "loss"\n  type: "SoftmaxWithLoss"\n)(.*?\n\})'
+    if name == "resnet-20-cosine":
+        net = replaced(loss, r"\1  loss_param { label_smoothing: 0.1 }\n\2", net)
+    else:
+        net = mixed_losses(net, loss)
+    (folder / "train_val.prototxt").write_text(net)
+    solver = "".join(f"{key}: {value}\n" for key, value in RECIPE_SOLVER.items())
+    (folder / "solver.prototxt").write_text(f'net: "recipes/{name}/train_val.prototxt"\n{solver}')
+    return f"recipes/{name}/solver.prototxt"
+
+
+# The loss of MixUp: that of each label, times its share (docs/reference/data.md). Tests have the plain loss.
+MIXED = """layer {
+  name: "rest"
+  type: "Power"
+  bottom: "lambda"
+  top: "rest"
+  power_param { scale: -1 shift: 1 }
+  include { phase: TRAIN }
+}
+layer {
+  name: "loss"
+  type: "SoftmaxWithLoss"
+  bottom: "fc"
+  bottom: "label"
+  top: "loss"
+  include { phase: TEST }
+}
+"""
+for label, share in (("label", "lambda"), ("label2", "rest")):
+    MIXED += f"""layer {{
+  name: "loss_{label}"
+  type: "SoftmaxWithLoss"
+  bottom: "fc"
+  bottom: "{label}"
+  top: "loss_{label}"
+  loss_weight: 0
+  include {{ phase: TRAIN }}
+}}
+layer {{
+  name: "part_{label}"
+  type: "Scale"
+  bottom: "loss_{label}"
+  bottom: "{share}"
+  top: "part_{label}"
+  loss_weight: 1
+  scale_param {{ axis: 0 }}
+  include {{ phase: TRAIN }}
+}}
+"""
+
+
+def mixed_losses(net, loss):
+    net = replaced(r'(top: "label"\n)(  include \{ phase: TRAIN \})', r'\1  top: "label2"\n  top: "lambda"\n\2', net)
+    return replaced(loss, MIXED.rstrip(), net)
+
+
 def tests_of(log):
     """(iteration, accuracy) of the tests in a log; of an iteration that was tested twice, the later."""
     tests = {}
@@ -61,11 +149,12 @@ def train(cortado, work, net, variant, seed, settings):
     """Accuracy after the last iteration."""
     folder = work / "_".join([net, *variant.replace("--", "").split(), f"seed{seed}"])
     folder.mkdir(exist_ok=True)
+    solver = recipe(net, work) if net in RECIPES else f"models/{net}/solver.prototxt"
     done = folder / "accuracy.json"
     if not done.exists():
         log = folder / f"log{len(list(folder.glob('log*')))}.jsonl"
         state = newest_snapshot(folder)
-        command = [cortado, "train", "--solver", f"models/{net}/solver.prototxt", "--log", log.relative_to(work)]
+        command = [cortado, "train", "--solver", solver, "--log", log.relative_to(work)]
         for setting in (f"random_seed={seed}", f"snapshot_prefix={folder.relative_to(work)}/net", *settings):
             command += ["--set", setting]
         command += shlex.split(variant)

@@ -242,13 +242,17 @@ def commit():
     return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
+def draw(one, out):
+    """The picture of the figure's CSV, where it has one."""
+    if one.picture:
+        (out / f"{one.name}.svg").write_text(svg.draw(one.title, read_csv(out / f"{one.name}.csv"), **one.picture))
+
+
 def make(one, out=RESULTS):
     """Writes the figure's CSV, picture and origin below `out`."""
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{one.name}.csv").write_text(csv_text(one.rows()))
-    rows = read_csv(out / f"{one.name}.csv")
-    if one.picture:
-        (out / f"{one.name}.svg").write_text(svg.draw(f"{one.title}", rows, **one.picture))
+    draw(one, out)
     origin = {"command": f"bench/papers/{one.paper}.py --{one.option}", "commit": commit(), "kind": one.kind,
               "date": datetime.date.today().isoformat()}
     (out / f"{one.name}.json").write_text(json.dumps(origin, indent=1) + "\n")

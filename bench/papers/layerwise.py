@@ -12,8 +12,8 @@ WAYS = ["server", "data", "model", "owt", "auto"]
 
 @figure("layerwise", "figure-1", "conv8 of VGG-16 on four P100s, 128 samples, cut in each way", "section 3",
         picture={"kind": "bars", "x": ["cut"], "series": ["computing, ms", "messages, ms"], "unit": "ms"},
-        note=lambda rows: "The roofline gives equal shares equal times; only messages differ. The paper's differences come from cuDNN: "
-        "figure-1m times our kernels.")
+        note=lambda rows: "The roofline gives equal shares equal times; only messages differ. "
+        "Figure 1m times our kernels.")
 def figure_1():
     rows = []
     for config in configurations(4, "nchwr"):

@@ -116,7 +116,7 @@ def figure_8():
 @figure("lee", "figure-9", "Nets of more parameters: VGG-128, VGG-256, VGG-512", "section IV.C.2",
         picture={"kind": "lines", "x": ["nodes"], "series": ["vgg-128", "vgg-256", "vgg-512", "paper vgg-128", "paper vgg-256", "paper vgg-512"], "unit": "times one node"},
         note=lambda rows: "On 128 nodes " + ", ".join(f"{rows[-1][net]} for {net} (paper {most})" for net, most in PAPER["figure-9"]["most"].items())
-        + ": the order is the paper's, more parameters scale further.")
+        + ": the order is the paper's, more parameters scale further. The bandwidth was fitted to VGG-A alone; nothing computed here explains why these nets come out higher.")
 def figure_9():
     rows = []
     for nodes in NODES:

@@ -29,7 +29,7 @@ class Axis:
 
     def __init__(self, values, log, height):
         self.log, self.height = log, height
-        self.top = 10.0 ** math.ceil(math.log10(max(values))) if log else max(values) * 1.08
+        self.top = 10.0 ** math.ceil(math.log10(max(values) * 1.3)) if log else max(values) * 1.08
         self.bottom = 10.0 ** math.floor(math.log10(min(v for v in values if v > 0))) if log else 0.0
 
     def at(self, value):
@@ -66,6 +66,8 @@ def frame(title, series, unit, axis):
 
 def bars(rows, x, series, axis):
     parts, group = [], (WIDTH - LEFT - 16) / len(rows)
+    names = [" ".join(row[key] for key in x) for row in rows]
+    turned = max(map(len, names)) * 6.2 > group
     width = min(40, group * 0.84 / len(series))
     for r, row in enumerate(rows):
         middle = LEFT + group * (r + 0.5)
@@ -77,10 +79,9 @@ def bars(rows, x, series, axis):
             parts.append(f'<rect x="{left:.1f}" y="{y:.1f}" width="{width * 0.94:.1f}" height="{TOP + axis.height - y:.1f}" '
                          f'fill="{COLOURS[s % len(COLOURS)]}"/>')
             if width > 17:
-                parts.append(text(left + width / 2, y - 3, f"{value:.3g}", size=9 if width < 28 else 10))
-        words = " ".join(row[key] for key in x)
-        turn = f'transform="rotate(-28 {middle:.1f} {TOP + axis.height + 14})"' if len(words) * 6.2 > group else ""
-        parts.append(text(middle, TOP + axis.height + 16, words, "end" if turn else "middle", 11, turn))
+                parts.append(text(left + width / 2, y - 3, f"{value:.0f}" if value >= 1000 else f"{value:.3g}", size=9 if width < 28 else 10))
+        turn = f'transform="rotate(-28 {middle:.1f} {TOP + axis.height + 14})"' if turned else ""
+        parts.append(text(middle, TOP + axis.height + 16, names[r], "end" if turn else "middle", 11, turn))
     return parts
 
 
