@@ -147,10 +147,10 @@ State train(Communicator& ranks, const Cut& cut, const SolverOptions& options, i
         if (!entry.held) continue;
         auto gradient = numbers(entry.name, 10 * iteration + b, entry.spec.shape);
         store.from_canonical(e, store.slice_of(e, gradient).data(), entry.gradient);
-        optimizer.gradient(e, batch);
+        optimizer.take_gradient(e, batch);
       }
     }
-    optimizer.end(batch);
+    optimizer.end_iteration(batch);
     for (ParameterIndex p : indices(entries)) {  // what owners updated goes to the other replicas
       const auto* piece = optimizer.cut().own_piece(p);
       if (!piece || !piece->owned()) continue;

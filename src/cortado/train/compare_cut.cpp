@@ -43,9 +43,9 @@ class Trainee {
     for (int i = 0; i < training_.iterations; ++i) {
       const Optimizer::Batch batch{.iteration = i, .rate = training_.rate};
       losses.push_back(executor_.run(static_cast<uint64_t>(i), [&optimizer, batch](EntryIndex entry) {
-        optimizer.gradient(entry, batch);
+        optimizer.take_gradient(entry, batch);
       }));
-      optimizer.end(batch);
+      optimizer.end_iteration(batch);
     }
     executor_.settle();
     return losses;

@@ -107,13 +107,13 @@ const float* Optimizer::gradient_of(const Slot& slot) const {
   return reached(slot.sum ? slot.sum : entry_of(slot).gradient + slot.updates.begin);
 }
 
-void Optimizer::gradient(EntryIndex index, const Batch& batch) {
+void Optimizer::take_gradient(EntryIndex index, const Batch& batch) {
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[index])];
   if (met_) last_[static_cast<size_t>(slot_of_entry_[index])] = batch;
-  parameters_.device().queue().launch([this, &slot, batch] { take_gradient(slot, batch); });
+  parameters_.device().queue().launch([this, &slot, batch] { add_gradient(slot, batch); });
 }
 
-void Optimizer::take_gradient(const Slot& slot, const Batch& batch) {
+void Optimizer::add_gradient(const Slot& slot, const Batch& batch) {
   const float* gradient = reached(entry_of(slot).gradient + slot.updates.begin);
   float* const sum = reached(slot.sum);
   if (sum && met_) {
@@ -183,7 +183,7 @@ double Optimizer::clip_factor() const {
   return norm > options_.clip_gradients ? options_.clip_gradients / norm : 1;
 }
 
-void Optimizer::end(const Batch& batch) {
+void Optimizer::end_iteration(const Batch& batch) {
   if (!defers_updates()) return;
   sum_squares();
   double factor = clip_factor();

@@ -29,12 +29,12 @@ class Optimizer {
     double rate = 0;
     int number = 0;
   };
-  // Call gradient(), for each batch of an iteration, once per parameter that wants one and is held here; then
-  // end() with the last batch, at the same time on all ranks.
-  void gradient(EntryIndex entry, const Batch& batch);
-  void end(const Batch& batch);
-  // True when weights change in end() alone, once all gradients are there. Else gradient() changes them, and
-  // may be late: after end().
+  // Call take_gradient(), for each batch of an iteration, once per parameter that wants one and is held here;
+  // then end_iteration() with the last batch, at the same time on all ranks.
+  void take_gradient(EntryIndex entry, const Batch& batch);
+  void end_iteration(const Batch& batch);
+  // True when weights change in end_iteration() alone, once all gradients are there. Else take_gradient()
+  // changes them, and may be late: after end_iteration().
   bool defers_updates() const { return options_.clip_gradients >= 0 || sums_norms_; }
 
   // True when norms are sums over ranks, in an order that depends on how many there are.
@@ -77,7 +77,7 @@ class Optimizer {
   const float* gradient_of(const Slot& slot) const;
   void update(const Slot& slot, const Batch& batch, double gradient_scale);
   void note_non_finite(const Slot& slot, const Batch& batch, bool in_gradient);
-  void take_gradient(const Slot& slot, const Batch& batch);
+  void add_gradient(const Slot& slot, const Batch& batch);
   void square_there();
   void square_own(std::span<const double> there);
   void sum_squares();

@@ -39,7 +39,7 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
     const Optimizer::Batch batch{.iteration = iteration, .rate = 1e-6};
     const auto start = std::chrono::steady_clock::now();
     executor.run(static_cast<uint64_t>(iteration),
-                 [&optimizer, batch](EntryIndex entry) { optimizer.gradient(entry, batch); });
+                 [&optimizer, batch](EntryIndex entry) { optimizer.take_gradient(entry, batch); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (i < 0) continue;
     times.push_back(times_of(executor.program(), executor.timeline(), {seconds.count()},

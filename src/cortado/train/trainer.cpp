@@ -220,7 +220,7 @@ IterationReport Trainer::train_iteration() {
     report.communication += communication_of(*train_executor_);
   }
   if (optimizer_->defers_updates()) train_executor_->settle();
-  optimizer_->end(batch);
+  optimizer_->end_iteration(batch);
   report.loss = loss / solver_.iter_size;
   report.smoothed_loss = smoothed(report.loss);
   report.display = due(solver_.display);
@@ -233,7 +233,7 @@ double Trainer::run_batch(const Optimizer::Batch& batch) {
   const auto index = static_cast<uint64_t>(iteration_ * solver_.iter_size + batch.number);
   double loss = 0;
   Executor::Update update;
-  if (!train_open_.net) update = [this, batch](EntryIndex entry) { optimizer_->gradient(entry, batch); };
+  if (!train_open_.net) update = [this, batch](EntryIndex entry) { optimizer_->take_gradient(entry, batch); };
   try {
     loss = train_executor_->run(index, update);
   } catch (const UserError& error) {
@@ -260,7 +260,7 @@ void Trainer::take_gradients(const Optimizer::Batch& batch) {
   std::set<EntryIndex> taken;
   for (EntryIndex entry : train_executor_->parameter_entries()) {
     const bool trained = parameters_.entries()[entry].wants_gradient;
-    if (trained && taken.insert(entry).second) optimizer_->gradient(entry, batch);
+    if (trained && taken.insert(entry).second) optimizer_->take_gradient(entry, batch);
   }
   parameters_.device().queue().finish();
 }
@@ -278,7 +278,7 @@ void Trainer::update() {
     batch.number = solver_.iter_size - 1;
     take_gradients(batch);
   }
-  optimizer_->end(batch);
+  optimizer_->end_iteration(batch);
   parameters_.refresh();
 }
 
