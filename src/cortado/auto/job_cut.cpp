@@ -86,13 +86,15 @@ KernelChoice select_kernels(const JobCut& cut, const Network& network, Communica
                             const CompileOptions& compiled, const Notices& notice) {
   const bool gpu = cut.device && cut.device->runs_gpu_work();
   const bool no_other = gpu && !cut.device->runs_host_functions();
-  if (no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
+  if (no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels && !cut.fast_math)
     throw UserError(fmt::format("kernels {}: a GPU has only those named {}", kernels_of(cut), gpu_kernels));
   if (cut.mixed_devices && !kernels_of(cut).empty())
     throw UserError(fmt::format(
         "kernels {}: where devices of several kinds share layers, each has its own; leave them out",
         kernels_of(cut)));
-  KernelChoice named{.kernels = gpu && kernels_of(cut).empty() ? gpu_kernels : kernels_of(cut),
+  const std::string of_gpu = !no_other ? gpu_kernels : cut.fast_math ? gpu_fast_math : gpu_list;
+  const bool own_list = kernels_of(cut).empty() || (no_other && cut.fast_math);
+  KernelChoice named{.kernels = gpu && own_list ? of_gpu : kernels_of(cut),
                      .mixed_devices = cut.mixed_devices,
                      .no_other = no_other};
   if (kernels_of(cut) != measured_kernels) return named;
