@@ -2,6 +2,8 @@
 # CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/.
 option(CORTADO_CUDA "Build for NVIDIA's GPUs" OFF)
 set(CORTADO_CUDA_FOUND FALSE)
+set(CORTADO_CUDNN_FOUND FALSE)
+set(CORTADO_CUBLASLT_FOUND FALSE)
 if(NOT CORTADO_CUDA)
   return()
 endif()
@@ -20,4 +22,20 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nv
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
 set(CORTADO_CUDA_FOUND TRUE)
-message(STATUS "Building for GPUs with CUDA ${CUDAToolkit_VERSION}")
+
+# Each is found by itself; without it, kernels/no_NAME stands for kernels/NAME.
+# cortado_gpu_library(NAME HEADER LIBRARY) sets CORTADO_NAME_FOUND, CORTADO_NAME_INCLUDE and CORTADO_NAME_LIBRARY.
+function(cortado_gpu_library name header library)
+  string(TOUPPER ${name} NAME)
+  find_path(CORTADO_${NAME}_INCLUDE ${header} HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(CORTADO_${NAME}_LIBRARY ${library} HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(CORTADO_${NAME}_INCLUDE AND CORTADO_${NAME}_LIBRARY)
+    set(CORTADO_${NAME}_FOUND TRUE PARENT_SCOPE)
+    set(${name}_words "${CORTADO_${NAME}_LIBRARY}" PARENT_SCOPE)
+  else()
+    set(${name}_words "none" PARENT_SCOPE)
+  endif()
+endfunction()
+cortado_gpu_library(cudnn cudnn_graph.h cudnn)
+cortado_gpu_library(cublaslt cublasLt.h cublasLt)
+message(STATUS "Building for GPUs with CUDA ${CUDAToolkit_VERSION}; cuDNN: ${cudnn_words}; cuBLASLt: ${cublaslt_words}")

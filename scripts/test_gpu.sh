@@ -16,6 +16,10 @@ if [[ $device == gpu* ]]; then
   say "building"
   cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCORTADO_PYTHON=OFF -DCMAKE_BUILD_TYPE=Release >/dev/null
   cmake --build "$build" --target cortado kernels_test exec_test ranks_test
+  if ninja -C "$build" -t query gpu_libraries_test >/dev/null 2>&1; then
+    cmake --build "$build" --target gpu_libraries_test
+    "$build/tests/kernels/gpu_libraries_test" --gtest_brief=1
+  fi
 fi
 "$build/cortado" device_query
 export CORTADO_TEST_DEVICE=$device

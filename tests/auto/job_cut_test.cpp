@@ -75,7 +75,10 @@ TEST_F(JobCutOnDevices, TakesTheListOnTheHostAndGpuKernelsElsewhere) {
   EXPECT_EQ(choice({}).kernels, "");
   EXPECT_EQ(choice({.device = emulated_.get()}).kernels, "gpu");
   EXPECT_EQ(choice({.kernels = "native", .device = emulated_.get()}).kernels, "native");
-  EXPECT_EQ(choice({.device = &gpu_}).kernels, "gpu");
+  EXPECT_EQ(choice({.device = &gpu_}).kernels, "gpu-list");
+  EXPECT_EQ(choice({.fast_math = true, .device = &gpu_}).kernels, "gpu-fast-math");
+  EXPECT_EQ(choice({.fast_math = true, .device = emulated_.get()}).kernels, "fast-math");
+  EXPECT_EQ(choice({.kernels = "gpu", .device = &gpu_}).kernels, "gpu");
   EXPECT_FALSE(choice({}).no_other || choice({.device = emulated_.get()}).no_other);
   EXPECT_TRUE(choice({.device = &gpu_}).no_other);
 }
@@ -94,11 +97,12 @@ TEST_F(JobCutOnDevices, KeepsFilesOrderAndSingleLayersWhereDevicesAreMixed) {
 TEST_F(JobCutOnDevices, RefusesOnAGpuWhatIsNotThere) {
   const JobCut cut{.device = &gpu_};
   EXPECT_EQ(refusal(net_, cut), "");
+  EXPECT_EQ(refusal(net_, {.fast_math = true, .device = &gpu_}), "");
+  EXPECT_EQ(refusal(net_.in(Precision::bf16), cut), "");
   EXPECT_THAT(refusal({.kernels = "native", .device = &gpu_}),
               HasSubstr("kernels native: a GPU has only those named gpu"));
   EXPECT_THAT(refusal(recurrent(), cut),
               AllOf(HasSubstr("layer 'memory'"), HasSubstr("no gpu kernels for layers of type LSTM")));
-  EXPECT_THAT(refusal(net_.in(Precision::bf16), cut), HasSubstr("leave precision bf16 out"));
   LocalJob(2).run([&](Communicator& job) {
     EXPECT_NO_THROW(strategy_of({.strategy = "data", .device = &gpu_}, net_, job, 1, {}));
   });

@@ -8,6 +8,5 @@ using CUdeviceptr = unsigned long long;
 using CUstream = struct CUstream_st*;
 
 extern "C" {
-CUresult cuGetErrorString(CUresult error, const char** text);
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
 }

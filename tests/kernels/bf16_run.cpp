@@ -80,9 +80,9 @@ std::optional<double> derivative(const Task& task, double y) {
 // One device: its task, the kernel and the reference, and the memory of both.
 class Bf16Device {
  public:
-  Bf16Device(const Task& task, const CheckOptions& options, uint64_t device)
+  Bf16Device(const Task& task, const CheckOptions& options, uint64_t device, const std::string& kernels)
       : task_(task),
-        kernel_(select_kernel(task_).kernel),
+        kernel_(select_kernel(task_, kernels).kernel),
         reference_(make_reference_kernel<double>(task_)),
         data_(device_data(task_, options, device)),
         expected_(task_, *reference_, data_),
@@ -315,10 +315,11 @@ Task in_bf16(const Task& task, const CheckOptions& options) {
   return narrow;
 }
 
-AssertionResult equals_reference_in_bf16(const CutCase& cut) {
+AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels) {
   Devices devices;
   for (const Task& task : device_tasks(cut, whole_task(cut)))
-    devices.push_back(std::make_unique<Bf16Device>(in_bf16(task, cut.data), cut.data, devices.size()));
+    devices.push_back(
+        std::make_unique<Bf16Device>(in_bf16(task, cut.data), cut.data, devices.size(), kernels));
   if (auto r = run_all(devices, false, cut.tolerance); !r) return r;
   auto r = run_all(devices, true, cut.tolerance);
   return r ? r : r << " (in place)";

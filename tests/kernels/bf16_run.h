@@ -8,12 +8,12 @@ namespace cortado::check {
 // (labels, indices) are bf16.
 Task in_bf16(const Task& task, const CheckOptions& options);
 
-// Runs in_bf16() of each device's task with the kernel that select_kernel picks, and the reference kernel in
-// double on the same values, all passes, once more in place where the kernel allows it. A backward pass that
-// reads outputs reads the rounded ones. Results in bf16 may be off by one rounding, 2^-8 of themselves, and
-// all by tolerance * max(|expected|, root mean square of the expected tensor). With a tolerance of 0 the bits
-// are those of the expected value rounded. Also checks that all results are written and nothing else is, and
-// that what the kernel denies reading is not read.
-testing::AssertionResult equals_reference_in_bf16(const CutCase& cut);
+// Runs in_bf16() of each device's task with the kernel that select_kernel picks among `kernels`, and the
+// reference kernel in double on the same values, all passes, once more in place where the kernel allows it. A
+// backward pass that reads outputs reads the rounded ones. Results in bf16 may be off by one rounding, 2^-8
+// of themselves, and all by tolerance * max(|expected|, root mean square of the expected tensor). With a
+// tolerance of 0 the bits are those of the expected value rounded. Also checks that all results are written
+// and nothing else is, and that what the kernel denies reading is not read.
+testing::AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels = "");
 
 }  // namespace cortado::check

@@ -9,8 +9,11 @@
 
 #include "cortado/device/open_device.h"
 #include "cortado/kernels/arrays.h"
+#include "cortado/kernels/cublaslt/product_of.h"
+#include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/gpu/passes.h"
 #include "cortado/kernels/gpu/random_bits.h"
+#include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
@@ -28,6 +31,7 @@
 #include "cortado/layers/silence.h"
 #include "cortado/layers/softmax_loss.h"
 
+#include "tests/kernels/bf16_run.h"
 #include "tests/kernels/check.h"
 #include "tests/kernels/cut_cases.h"
 #include "tests/kernels/native_task.h"
@@ -81,29 +85,40 @@ std::vector<Task> other_tasks() {
 }
 const CheckOptions positive{.inputs = {{.low = 0.1, .high = 1}}};
 
-// Cases of the cut test, uncut: each kind of layer that a GPU knows, a few times.
-TEST(GpuKernels, EqualReference) {
-  const auto device = test_device();
+// Cases of the cut test, uncut, `number` of each kind: those that GPUs' kernels among `kernels` take, against
+// the reference. Returns how many there were, by type and name.
+std::map<std::string, int> check_cases(const char* kernels, double tolerance, int count,
+                                       device::DeviceRuntime& device) {
   std::map<std::string, int> checked;
   for (int kind = 0; kind < cut_kinds(); ++kind) {
     std::mt19937_64 generator(1700 + static_cast<uint64_t>(kind));
-    for (int number = 0; number < 40; ++number) {
+    for (int number = 0; number < count; ++number) {
       CutCase cut = random_cut_case(kind, generator);
+      const Task chain = whole_task(cut);
       cut.layers.resize(1);
-      const Task task = whole_task(cut);
-      Selection selection;
-      try {
-        selection = select_kernel(task, "gpu");
-      } catch (const UserError&) {
-        continue;  // refused by name
+      for (const Task& task : {whole_task(cut), chain}) {
+        Selection selection;
+        try {
+          selection = select_kernel(task, kernels);
+        } catch (const UserError&) {
+          continue;  // refused by name
+        }
+        if (!selection.for_gpu) continue;
+        OnDevice there(std::move(selection.kernel), task, device);
+        EXPECT_TRUE(matches_reference(task, there, std::max(cut.tolerance, tolerance), cut.data))
+            << selection.implementation << ": " << cut.text();
+        if (testing::Test::HasFailure()) return checked;
+        ++checked[std::string(task.layer().type())];
+        ++checked[selection.implementation];
       }
-      if (selection.implementation != "gpu") continue;
-      OnDevice there(std::move(selection.kernel), task, *device);
-      EXPECT_TRUE(matches_reference(task, there, std::max(cut.tolerance, 1e-5), cut.data)) << cut.text();
-      if (HasFailure()) return;
-      ++checked[std::string(task.layer().type())];
     }
   }
+  return checked;
+}
+
+TEST(GpuKernels, EqualReference) {
+  const auto device = test_device();
+  std::map<std::string, int> checked = check_cases("gpu", 1e-5, 40, *device);
   for (const Task& task : other_tasks()) {
     OnDevice there(select_kernel(task, "gpu").kernel, task, *device);
     EXPECT_TRUE(matches_reference(task, there, 1e-5, positive)) << task.layer().type();
@@ -111,6 +126,17 @@ TEST(GpuKernels, EqualReference) {
   }
   for (const std::string_view type : types_on_gpus())
     if (type != "Silence") EXPECT_GT(checked[std::string(type)], 0) << type;
+}
+
+// Libraries run on GPUs alone.
+TEST(GpuLibraries, EqualReference) {
+  const auto device = test_device();
+  if (device->runs_host_functions()) GTEST_SKIP() << "no GPU";
+  std::map<std::string, int> exact = check_cases("gpu-list", 1e-4, 20, *device);
+  std::map<std::string, int> fast = check_cases("gpu-fast-math", 1e-2, 10, *device);
+  const auto both = [&](const std::string& name) { return std::min(exact[name], fast[name + "-tf32"]); };
+  EXPECT_EQ(both("cudnn") > 0, !cudnn_version().starts_with("none"));
+  EXPECT_EQ(both("cublaslt") > 0, !cublaslt_version().starts_with("none"));
 }
 
 TEST(GpuKernels, SmallIntegersAreExact) {
@@ -243,7 +269,13 @@ TEST(GpuKernels, SayWhatTheyRefuse) {
             "a scale or bias along other axes than the channels");
   Task narrow = chain_task({std::make_shared<Dropout>(DropoutOptions{})}, image);
   narrow.input_types = narrow.output_types = {ElementType::bf16};
-  EXPECT_EQ(make_gpu_dropout(narrow).refusal, "tensors of other types than f32");
+  EXPECT_EQ(make_gpu_lrn(narrow).refusal, "not an LRN");
+  narrow.layers = {std::make_shared<Pooling>(PoolingOptions{.kernel = {1}})};
+  EXPECT_EQ(make_gpu_pooling(narrow).refusal, "tensors of other types than f32");
+  narrow.layers = {std::make_shared<Dropout>(DropoutOptions{})};
+  EXPECT_EQ(make_gpu_dropout(narrow).refusal, "");
+  narrow.output_types = {ElementType::f32};
+  EXPECT_EQ(make_gpu_dropout(narrow).refusal, "tensors of two types");
   EXPECT_EQ(make_gpu_dropout(chain_task({whole_sample, whole_sample}, image)).refusal, "not a Dropout");
 }
 
@@ -313,8 +345,157 @@ TEST(GpuPasses, AddInOrderAndMayWriteOverATerm) {
   std::vector<float> copied(100);
   gpu::copy(nullptr, copied.data(), a.data(), 100);
   EXPECT_EQ(copied, a);
+  const std::vector<bf16> narrow{to_bf16(1.5F), to_bf16(-2)}, other{to_bf16(0x1p-9F), to_bf16(3)};
+  std::vector<bf16> sum(2);
+  const bf16* narrow_terms[] = {narrow.data(), other.data(), other.data()};
+  gpu::sum(nullptr, sum.data(), narrow_terms, 2);
+  EXPECT_EQ(sum, (std::vector{to_bf16(1.5F + 0x1p-8F), to_bf16(4)}));  // rounded once, at the end
   const std::vector<const float*> many(65, a.data());
   EXPECT_THROW(gpu::sum(nullptr, copied.data(), many, 100), UserError);
+}
+
+TEST(GpuLayouts, TransposeAndRound) {
+  const std::vector<float> rows{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 + 0x1p-9F};  // two matrices, 2 x 3
+  std::vector<float> columns(12), back(12);
+  const gpu::Matrices matrices{2, 2, 3};
+  gpu::transpose(nullptr, rows.data(), columns.data(), matrices);
+  EXPECT_EQ(columns, (std::vector<float>{1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 1 + 0x1p-9F}));
+  gpu::transpose(nullptr, columns.data(), back.data(), matrices.transposed());
+  EXPECT_EQ(back, rows);
+  std::vector<bf16> narrow(12);
+  gpu::transpose(nullptr, rows.data(), narrow.data(), matrices);
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(narrow[i], to_bf16(columns[i])) << i;
+  gpu::transpose(nullptr, narrow.data(), back.data(), {12, 1, 1});
+  EXPECT_EQ(back[11], 1);
+}
+
+// What is not finite stays so, also where a ReLU comes after it.
+TEST(GpuLayouts, AddABiasAndAReluAndMaskItsGradient) {
+  const std::vector<float> bias{1, -2};
+  std::vector<float> y{0, 1, -3, 5, -INFINITY, NAN};
+  gpu::add_bias(nullptr, y.data(), bias.data(), 3, 2, true);
+  EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 4), (std::vector<float>{1, 0, 0, 3}));
+  EXPECT_TRUE(std::isnan(y[4]) && std::isnan(y[5]));
+  std::vector<float> plain{-1, 2};
+  gpu::add_bias(nullptr, plain.data(), static_cast<const float*>(nullptr), 1, 2, false);
+  EXPECT_EQ(plain, (std::vector<float>{-1, 2}));
+  std::vector<float> dy{7, 8, INFINITY, 9};
+  gpu::mask_gradient(nullptr, dy.data(), y.data(), 4);
+  EXPECT_EQ(dy[0], 7);
+  EXPECT_EQ(dy[1], 0);
+  EXPECT_TRUE(std::isnan(dy[2]));
+  EXPECT_EQ(dy[3], 9);
+}
+
+TEST(GpuLayouts, SumColumnsOfBothTypes) {
+  constexpr int64_t rows = 700, columns = 3;
+  std::vector<float> x(rows * columns);
+  std::vector<bf16> narrow(x.size());
+  std::vector<float> expected(columns);
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(static_cast<int>(i * 7 % 31) - 15);
+    narrow[i] = to_bf16(x[i]);
+    expected[i % columns] += x[i];
+  }
+  std::vector<std::byte> scratch(static_cast<size_t>(gpu::column_scratch(rows, columns).count));
+  std::vector<float> totals(columns);
+  gpu::sum_columns(nullptr, x.data(), rows, columns, scratch.data(), totals.data());
+  EXPECT_EQ(totals, expected);
+  gpu::sum_columns(nullptr, narrow.data(), rows, columns, scratch.data(), totals.data());
+  EXPECT_EQ(totals, expected);
+}
+
+// A product as cuBLASLt is asked for it, by its definition.
+std::vector<float> product(const cublaslt::ProductOf& of, const std::vector<float>& a,
+                           const std::vector<float>& b) {
+  std::vector<float> result(static_cast<size_t>(of.m * of.n));
+  for (int64_t i = 0; i < of.m; ++i)
+    for (int64_t j = 0; j < of.n; ++j)
+      for (int64_t l = 0; l < of.k; ++l)
+        result[static_cast<size_t>(i + j * of.m)] +=
+            a[static_cast<size_t>(of.transpose_a ? l + i * of.k : i + l * of.m)] *
+            b[static_cast<size_t>(of.transpose_b ? j + l * of.n : l + j * of.k)];
+  return result;
+}
+
+TEST(CublasltShapes, AreInnerProducts) {
+  const auto integers = [](int64_t count, int start) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((start + i * 5) % 13) - 6;
+    return values;
+  };
+  for (const bool transposed : {false, true}) {
+    constexpr int64_t rows = 3, outputs = 4, summed = 5;
+    const cublaslt::InnerProductShape shape{rows, outputs, summed, 1, transposed, ElementType::f32, false};
+    const std::vector<float> x = integers(rows * summed, 1), w = integers(outputs * summed, 2),
+                             dy = integers(rows * outputs, 3);
+    const auto weight = [&](int64_t o, int64_t k) {
+      return static_cast<size_t>(transposed ? k * outputs + o : o * summed + k);
+    };
+    std::vector<float> y(rows * outputs), dx(rows * summed), dw(outputs * summed);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t o = 0; o < outputs; ++o)
+        for (int64_t k = 0; k < summed; ++k) {
+          y[r * outputs + o] += x[r * summed + k] * w[weight(o, k)];
+          dx[r * summed + k] += dy[r * outputs + o] * w[weight(o, k)];
+          dw[weight(o, k)] += dy[r * outputs + o] * x[r * summed + k];
+        }
+    EXPECT_EQ(product(forward_of(shape, false), w, x), y);
+    EXPECT_EQ(product(data_of(shape), w, dy), dx);
+    EXPECT_EQ(product(weights_of(shape), transposed ? dy : x, transposed ? x : dy), dw);
+  }
+}
+
+// Parts of layers in bf16. Those that memory bounds have kernels of their own, the others run between
+// conversions.
+TEST(GpuKernels, EqualReferenceInBf16) {
+  std::map<std::string, int> own, converted;
+  for (int kind = 0; kind < cut_kinds(); ++kind) {
+    std::mt19937_64 generator(2900 + static_cast<uint64_t>(kind));
+    for (int number = 0; number < 8; ++number) {
+      CutCase cut = random_cut_case(kind, generator);
+      cut.layers.resize(1);
+      bool known = true;
+      for (const Task& task : device_tasks(cut, whole_task(cut))) {
+        try {
+          const Selection selection = select_kernel(in_bf16(task, cut.data), "gpu");
+          known = known && selection.for_gpu;
+          if (!selection.for_gpu) continue;
+          const bool between = selection.kernel->name().ends_with(", converted");
+          ++(between ? converted : own)[std::string(task.layer().type())];
+        } catch (const UserError&) {
+          known = false;  // refused by name
+        }
+      }
+      if (!known) continue;
+      EXPECT_TRUE(equals_reference_in_bf16(cut, "gpu")) << cut.text();
+      if (HasFailure()) return;
+    }
+  }
+  for (const char* type :
+       {"ReLU", "Scale", "BatchNorm", "Eltwise", "Concat", "Slice", "Split", "Reshape", "Dropout"}) {
+    EXPECT_GT(own[type], 0) << type;
+    EXPECT_EQ(converted[type], 0) << type;
+  }
+  for (const char* type : {"Convolution", "InnerProduct", "Pooling"}) EXPECT_GT(converted[type], 0) << type;
+}
+
+TEST(GpuKernels, ListsBeginWithLibrariesAndTheProcessorsHaveNone) {
+  const auto layer = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 6, .kernel = {3}});
+  const Task task = chain_task({layer}, {2, 4, 7, 9});
+  const Selection exact = select_kernel(task, "gpu-list"), fast = select_kernel(task, "gpu-fast-math");
+  if (exact.implementation == "gpu") {
+    ASSERT_EQ(exact.refusals.size(), 1u);
+    ASSERT_EQ(fast.refusals.size(), 2u);
+    EXPECT_TRUE(fast.refusals[0].starts_with("cudnn-tf32: "));
+    EXPECT_TRUE(fast.refusals[1].starts_with("cudnn: "));
+  }
+  for (const char* kernels : {"", "fast-math", "gpu"})
+    for (const std::string& refusal : select_kernel(task, kernels).refusals)
+      EXPECT_FALSE(refusal.starts_with("cudnn")) << refusal;
+  const Task chain = chain_task({layer, std::make_shared<Pointwise>(ReluOptions{})}, {2, 4, 7, 9});
+  const Selection chained = select_kernel(chain, "gpu-list");
+  EXPECT_TRUE(chained.implementation == "reference" || chained.implementation == "cudnn");
 }
 
 }  // namespace

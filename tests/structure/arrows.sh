@@ -51,7 +51,7 @@ for folder in "$root"/*/; do
   done < <(grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/[a-z]+/' "$folder" || true)
 done
 # The implementations of kernels are chosen by kernels/select.h: no other room names one.
-if grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/kernels/(native|onednn|reference|winograd)/' "$root" |
+if grep -rnE --include='*.h' --include='*.cpp' '#include "cortado/kernels/(native|onednn|reference|winograd|cudnn|cublaslt)/' "$root" |
   grep -vE '^[^:]*/cortado/kernels/'; then
   echo "only the room 'kernels' may include its implementations"
   bad=1

@@ -80,7 +80,7 @@ KernelChoice select_kernels(const JobCut& cut, const Network& network, Communica
                             const CompileOptions& compiled, const Notices& notice) {
   device::DeviceRuntime& device = cut.device ? *cut.device : device::host();
   KernelChoice named = kernels_on(device, kernels_of(cut), cut.mixed_devices);
-  if (named.no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels)
+  if (named.no_other && !kernels_of(cut).empty() && kernels_of(cut) != gpu_kernels && !cut.fast_math)
     throw UserError(fmt::format("kernels {}: a GPU has only those named {}", kernels_of(cut), gpu_kernels));
   if (cut.mixed_devices && !kernels_of(cut).empty())
     throw UserError(fmt::format(

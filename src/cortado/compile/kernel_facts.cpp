@@ -28,15 +28,13 @@ TaskFacts facts_of(const Kernel& kernel) {
 
 Selection KernelChoice::select(const Task& task) const {
   const std::string named = of_task ? of_task(task) : kernels;
-  if (no_other && !task.all_f32())
-    throw UserError(fmt::format("{} kernels take tensors of f32 alone; leave precision bf16 out", named));
   Task same = task;
   same.canonical_parameters |= mixed_devices;
   Selection selection = select_kernel(same, named);
-  if (!no_other || selection.implementation == named) return selection;
+  if (!no_other || selection.for_gpu) return selection;
   if (task.layers.size() > 1) return {};  // its layers may have kernels one by one
   throw UserError(
-      fmt::format("there are no {} kernels for layers of type {}; give their ranks another device", named,
+      fmt::format("there are no gpu kernels for layers of type {}; give their ranks another device",
                   task.layer().type()));
 }
 

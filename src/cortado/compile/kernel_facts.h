@@ -19,7 +19,7 @@ struct KernelChoice {
   // Ranks on devices of several kinds share layers: parameters lie in the order of files on all of them, and
   // no layers run as one kernel.
   bool mixed_devices = false;
-  bool no_other = false;  // layers that `kernels` do not know are refused
+  bool no_other = false;  // layers that no kernel for GPUs among `kernels` takes are refused
 
   bool reproducible() const { return kernels == reproducible_kernels; }
   // Without a kernel for a chain that these kernels do not know.

@@ -286,17 +286,14 @@ void Executor::accumulate(const Step& step) const {
                         : pointer(step.writes[0]);
   const ElementType type = program_.buffers[step.reads[0].buffer].type;
   const int64_t count = elements_of(step.reads[0]);
-  if (device_.runs_gpu_work() && type == ElementType::f32) {
-    std::vector<const float*> terms;
-    for (const View& view : step.reads) terms.push_back(pointer(view));
-    if (parameter) terms.push_back(to);
-    return gpu::sum(queue_.stream(), to, terms, count);
-  }
   with_tensor_type(type, [&]<typename E>() {
     std::vector<const E*> terms;
     for (const View& view : step.reads) terms.push_back(elements<E>(pointer(view)));
     if (parameter) terms.push_back(elements<E>(to));
-    arrays::sum(elements<E>(to), terms, count);
+    if (device_.runs_gpu_work())
+      gpu::sum<E>(queue_.stream(), elements<E>(to), terms, count);
+    else
+      arrays::sum(elements<E>(to), terms, count);
   });
 }
 

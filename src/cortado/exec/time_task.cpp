@@ -298,7 +298,7 @@ PassTimes time_task(const Task& task, const std::string& kernels, int most_runs,
   PassTimes times;
   if (task.layer().writes_files() || task.layer().depends_on_values()) return times;
   for (const ChainPart& part : parts_of(task, kernels)) {
-    if (!device.runs_host_functions() && part.selection.implementation != gpu_kernels)
+    if (!device.runs_host_functions() && !part.selection.for_gpu)
       throw UserError(
           fmt::format("there are no {} kernels for layers of type {}; give their ranks another "
                       "device",

@@ -5,6 +5,7 @@
 
 #include "cortado/kernels/arrays.h"
 #include "cortado/kernels/forwarding_kernel.h"
+#include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/tensor_type.h"
 
 namespace cortado {
@@ -16,15 +17,26 @@ struct Copy {
   ElementType type = ElementType::f32;  // of the tensor
 };
 
+// `stream`: as Arguments::stream.
+template <typename From, typename To>
+void convert(void* stream, const From* from, To* to, int64_t count) {
+  if (stream)
+    gpu::transpose(stream, from, to, {count, 1, 1});
+  else if constexpr (std::same_as<From, To>)
+    std::copy_n(from, count, to);
+  else
+    arrays::convert(from, to, count);
+}
+
 // Writes the f32 copy, or the tensor.
-void widen_tensor(const Copy& copy, const float* tensor, float* f32) {
+void widen_tensor(void* stream, const Copy& copy, const float* tensor, float* f32) {
   with_tensor_type(copy.type, [&]<typename E>() {
-    if constexpr (!std::same_as<E, float>) arrays::convert(elements<E>(tensor), f32, copy.elements);
+    if constexpr (!std::same_as<E, float>) convert(stream, elements<E>(tensor), f32, copy.elements);
   });
 }
-void narrow_tensor(const Copy& copy, const float* f32, float* tensor) {
+void narrow_tensor(void* stream, const Copy& copy, const float* f32, float* tensor) {
   with_tensor_type(copy.type, [&]<typename E>() {
-    if constexpr (!std::same_as<E, float>) arrays::convert(f32, elements<E>(tensor), copy.elements);
+    if constexpr (!std::same_as<E, float>) convert(stream, f32, elements<E>(tensor), copy.elements);
   });
 }
 
@@ -60,7 +72,7 @@ class ConvertedKernel : public ForwardingKernel {
   void forward(const Arguments& arguments) override {
     Arguments f32 = forward_arguments(arguments);
     inner().forward(f32);
-    narrow(f32.outputs, outputs_, arguments.outputs);
+    narrow(arguments.stream, f32.outputs, outputs_, arguments.outputs);
   }
   void backward_partial(const Arguments& arguments) override {
     Arguments f32 = backward_arguments(arguments);
@@ -83,9 +95,11 @@ class ConvertedKernel : public ForwardingKernel {
     for (size_t i = 0; i < f32.input_gradients.size(); ++i) {
       if (!arguments.input_gradients[i] || f32.input_gradients[i] == arguments.input_gradients[i]) continue;
       if (input_gradients_[i].offset >= 0) {
-        narrow_tensor(input_gradients_[i], f32.input_gradients[i], arguments.input_gradients[i]);
+        narrow_tensor(arguments.stream, input_gradients_[i], f32.input_gradients[i],
+                      arguments.input_gradients[i]);
       } else {  // the output's gradient, of another type, is passed on
-        std::copy_n(f32.input_gradients[i], gradient_elements_[0], arguments.input_gradients[i]);
+        convert(arguments.stream, f32.input_gradients[i], arguments.input_gradients[i],
+                gradient_elements_[0]);
       }
     }
   }
@@ -109,13 +123,14 @@ class ConvertedKernel : public ForwardingKernel {
     const Pointers own = pointers;
     redirect(pointers, copies, arguments);
     for (size_t i = 0; i < own.size(); ++i) {
-      if (own[i] != pointers[i]) widen_tensor(copies[i], own[i], const_cast<float*>(pointers[i]));
+      if (own[i] != pointers[i])
+        widen_tensor(arguments.stream, copies[i], own[i], const_cast<float*>(pointers[i]));
     }
   }
-  static void narrow(const std::vector<float*>& copied, const std::vector<Copy>& copies,
+  static void narrow(void* stream, const std::vector<float*>& copied, const std::vector<Copy>& copies,
                      const std::vector<float*>& own) {
     for (size_t i = 0; i < own.size(); ++i)
-      if (own[i] != copied[i]) narrow_tensor(copies[i], copied[i], own[i]);
+      if (own[i] != copied[i]) narrow_tensor(stream, copies[i], copied[i], own[i]);
   }
 
   Arguments forward_arguments(const Arguments& arguments) const {
@@ -135,7 +150,7 @@ class ConvertedKernel : public ForwardingKernel {
   }
   void keep_output_gradients(const Arguments& f32, const Arguments& arguments) const {
     if (inner().overwrites_output_gradients())
-      narrow(f32.output_gradients, output_gradients_, arguments.output_gradients);
+      narrow(arguments.stream, f32.output_gradients, output_gradients_, arguments.output_gradients);
   }
 
   std::vector<Copy> inputs_, outputs_, input_gradients_, output_gradients_;  // per tensor of the task

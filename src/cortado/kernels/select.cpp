@@ -10,6 +10,7 @@
 #include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"
 #include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/native/native.h"
@@ -33,6 +34,7 @@ struct Candidate {
   bool baseline = false;       // there to be compared with, or a GPU's
   bool larger_errors = false;  // than those of sums in float32: for those who ask, or for bf16
   bool bf16 = false;           // makes kernels for bf16 tensors; others get theirs converted
+  bool for_gpu = false;        // makes kernels that run on a GPU's stream
 };
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
@@ -64,9 +66,25 @@ Candidate native(std::vector<std::string_view> types, KernelOffer (*make)(const 
   return {.types = std::move(types), .implementation = {"native", make}, .bf16 = true};
 }
 
-// Last in the list: computed by the processor only where it is named.
+// Computed by the processor only where it is named.
 Candidate on_gpu(std::vector<std::string_view> types, KernelOffer (*make)(const Task&)) {
-  return {.types = std::move(types), .implementation = {gpu_kernels, make}, .baseline = true};
+  return {.types = std::move(types),
+          .implementation = {gpu_kernels, make},
+          .baseline = true,
+          .bf16 = true,
+          .for_gpu = true};
+}
+
+// A library of a GPU, for tensors of both types, and with f32 factors rounded to TF32.
+Candidate of_gpu_library(std::string_view type, const char* name, KernelOffer (*make)(const Task&)) {
+  return {.types = {type}, .implementation = {name, make}, .baseline = true, .bf16 = true, .for_gpu = true};
+}
+Candidate of_gpu_tf32(std::string_view type, const char* name, KernelOffer (*make)(const Task&)) {
+  return {.types = {type},
+          .implementation = {name, make},
+          .baseline = true,
+          .larger_errors = true,
+          .for_gpu = true};
 }
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
@@ -107,6 +125,10 @@ const std::vector<Candidate>& candidates() {
       {convolutions, {"caffe", make_lowering_as_caffe}, true},
 #define NATIVE(name, ...) native({__VA_ARGS__}, make_native_##name),
 #include "cortado/kernels/layer_kernels.def"
+      of_gpu_tf32("Convolution", "cudnn-tf32", make_cudnn_tf32_convolution),
+      of_gpu_library("Convolution", "cudnn", make_cudnn_convolution),
+      of_gpu_tf32("InnerProduct", "cublaslt-tf32", make_cublaslt_tf32_inner_product),
+      of_gpu_library("InnerProduct", "cublaslt", make_cublaslt_inner_product),
       {{}, {"reference", make_reference}},
 #define GPU(name, ...) on_gpu({__VA_ARGS__}, make_gpu_##name),
 #include "cortado/kernels/layer_kernels.def"
@@ -143,16 +165,24 @@ KernelOffer offer_of(const Candidate& candidate, const Task& task) {
 
 // Whether its rounding errors are accepted: next to those of bf16 tensors they are small.
 bool allows(const std::string& kernels, const Candidate& candidate, const Task& task) {
-  return !candidate.larger_errors || kernels == fast_math || kernels == candidate.implementation.name ||
+  return !candidate.larger_errors || kernels == fast_math || kernels == gpu_fast_math ||
+         kernels == candidate.implementation.name ||
          (candidate.bf16 && !task.all_f32() && !task.f32_products);
+}
+
+bool is_list_of_gpu(const std::string& kernels) { return kernels == gpu_list || kernels == gpu_fast_math; }
+
+// Whether `kernels` names the candidate, or a list with it.
+bool names(const std::string& kernels, const Candidate& candidate) {
+  return candidate.implementation.name == kernels || (candidate.for_gpu && is_list_of_gpu(kernels));
 }
 
 // Whether `kernels` has a say in tasks of that type.
 bool restricts(const std::string& kernels, std::string_view type) {
   if (kernels.empty() || kernels == fast_math) return false;
-  require_kernels_named(kernels);
+  if (!is_list_of_gpu(kernels)) require_kernels_named(kernels);
   return std::ranges::any_of(candidates(), [&](const Candidate& candidate) {
-    return candidate.implementation.name == kernels && takes(candidate, type);
+    return names(kernels, candidate) && takes(candidate, type);
   });
 }
 
@@ -164,12 +194,14 @@ Selection find_kernel(const Task& task, const std::string& kernels) {
     const Implementation& implementation = candidate.implementation;
     if (!takes(candidate, task.layer().type()) || !allows(kernels, candidate, task)) return false;
     if (!converted && !knows_types(candidate, task)) return false;
-    if (restricted && implementation.name != kernels && !(chain && implementation.name == "reference"))
+    if (restricted && !names(kernels, candidate) && !(chain && implementation.name == "reference"))
       return false;
+    if (candidate.for_gpu && !restricted) return false;
     KernelOffer offer = converted ? converted_offer(candidate, task) : implementation.make(task);
     if (offer.kernel) {
       selection.kernel = std::move(offer.kernel);
       selection.implementation = implementation.name;
+      selection.for_gpu = candidate.for_gpu;
     } else {
       selection.refusals.push_back(fmt::format("{}: {}", implementation.name, offer.refusal));
     }

@@ -16,8 +16,12 @@ inline constexpr const char* fast_math = "fast-math";
 // device's share of the layer nor on the number of threads.
 inline constexpr const char* reproducible_kernels = "reproducible";
 
-// The name of those that run on GPUs.
+// The name of our own kernels for GPUs (gpu/), which the processor computes as well.
 inline constexpr const char* gpu_kernels = "gpu";
+// Words in the same place, on a GPU: those of libraries (gpu_libraries.h), then our own; with the second
+// those that round to TF32, too.
+inline constexpr const char* gpu_list = "gpu-list";
+inline constexpr const char* gpu_fast_math = "gpu-fast-math";
 
 // Throws UserError unless an implementation has that name, or it is `also`, which is listed with them.
 void require_kernels_named(const std::string& name, std::string_view also = "");
@@ -31,6 +35,7 @@ struct Selection {
   std::unique_ptr<Kernel> kernel;
   std::string implementation;
   std::vector<std::string> refusals;  // "onednn: dilation on a 1-D tensor"
+  bool for_gpu = false;               // it runs on a GPU's stream
 };
 
 // All implementations, fastest first, `reference` last. `kernels` (optional): layers that this implementation

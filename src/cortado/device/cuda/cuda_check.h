@@ -15,9 +15,7 @@ inline void check(cudaError_t error, const char* what) {
 }
 inline void check(CUresult error, const char* what) {
   if (error == CUDA_SUCCESS) return;
-  const char* text = nullptr;
-  cuGetErrorString(error, &text);
-  throw InternalError(fmt::format("{} on the GPU: {}", what, text ? text : "unknown error"));
+  throw InternalError(fmt::format("{} on the GPU: error {} of its driver", what, static_cast<int>(error)));
 }
 
 }  // namespace cortado::device::cuda

@@ -1,12 +1,23 @@
 #include "cortado/device/cuda/cuda_queue.h"
 
 #include <bit>
+#include <dlfcn.h>
 
 namespace cortado::device::cuda {
 namespace {
 
 // The GPU of a call is the calling thread's: both lanes call.
 void use(int gpu) { check(cudaSetDevice(gpu), "a thread begins"); }
+
+// A function of the driver, which CUDA's runtime has loaded. To link the driver would keep a build with CUDA
+// from starting where there is none.
+template <typename Function>
+Function of_driver(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  void* const found = driver ? dlsym(driver, name) : nullptr;
+  if (!found) throw InternalError(fmt::format("the driver of the GPU has no {}", name));
+  return reinterpret_cast<Function>(found);
+}
 
 }  // namespace
 
@@ -57,8 +68,9 @@ void CudaQueue::copy_out(std::byte* host, const std::byte* device, Bytes size) {
 void CudaQueue::fill(float* device, float value, int64_t count) {
   if (count == 0) return;
   use(gpu_);
-  check(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(device), std::bit_cast<unsigned>(value),
-                         static_cast<size_t>(count), stream_),
+  static const auto fill_words = of_driver<decltype(&cuMemsetD32Async)>("cuMemsetD32Async");
+  check(fill_words(reinterpret_cast<CUdeviceptr>(device), std::bit_cast<unsigned>(value),
+                   static_cast<size_t>(count), stream_),
         "a fill begins");
 }
 

@@ -6,23 +6,29 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado {
 namespace gpu {
 namespace {
 
 // What rows of channels add up to, per channel.
+template <typename E>
 struct RowValue {
-  const float* x;
+  const E* x;
   int64_t channels;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const { return x[row * channels + c]; }
+  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
+    return value_of(x[row * channels + c]);
+  }
 };
+template <typename E>
 struct RowSquare {
-  RowValue value;
+  RowValue<E> value;
   CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const { return value(row, c) * value(row, c); }
 };
+template <typename E>
 struct RowVariance {
-  RowValue value;
+  RowValue<E> value;
   const double* mean;
   CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
     const double difference = value(row, c) - mean[c];
@@ -35,8 +41,9 @@ struct Statistics {
   double *mean, *variance, *inverse;
 };
 // dy * (x - mean): what devices of all kinds add up where they share the layer (native/batch_norm.cpp)
+template <typename E>
 struct RowCorrelation {
-  RowValue x, dy;
+  RowValue<E> x, dy;
   Statistics of;
   CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
     return dy(row, c) * (x(row, c) - of.mean[c]);
@@ -96,30 +103,32 @@ struct UpdateRunning {
   }
 };
 
+template <typename E>
 struct Normalize {
   Statistics by;
-  const float* x;
+  const E* x;
   int64_t channels;
-  float* y;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const int64_t c = i % channels;
-    y[i] = static_cast<float>((x[i] - by.mean[c]) * by.inverse[c]);
+    y[i] = rounded<E>(static_cast<float>((value_of(x[i]) - by.mean[c]) * by.inverse[c]));
   }
 };
 // `sums`: of dy and of dy * (x - mean); null: the statistics are constants.
+template <typename E>
 struct NormalizeGradient {
   Statistics by;
   const double* sums;
   double count;
-  const float *x, *dy;
+  const E *x, *dy;
   int64_t channels;
-  float* dx;
+  E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const int64_t c = i % channels;
-    const double y = (x[i] - by.mean[c]) * by.inverse[c];
+    const double y = (value_of(x[i]) - by.mean[c]) * by.inverse[c];
     const double mean = sums ? sums[c] / count : 0,
                  correlation = sums ? sums[channels + c] * by.inverse[c] / count : 0;
-    dx[i] = static_cast<float>((dy[i] - mean - correlation * y) * by.inverse[c]);
+    dx[i] = rounded<E>(static_cast<float>((value_of(dy[i]) - mean - correlation * y) * by.inverse[c]));
   }
 };
 
@@ -129,7 +138,8 @@ class BatchNormKernel : public Kernel {
       : options_(options),
         global_(options.global_statistics(task.phase)),
         summed_(task.cut && !task.local_sums && !global_),
-        backward_(task.has_backward()) {
+        backward_(task.has_backward()),
+        type_(task.input_type(0)) {
     const Part part = part_of(task.output_boxes[0]);
     channels_ = part.c.size;
     rows_ = part.elements() / channels_;
@@ -147,10 +157,25 @@ class BatchNormKernel : public Kernel {
   }
 
   void forward_partial(const Arguments& a) override {
-    add_up(a, a.sums, values(a.inputs[0]));
-    add_up(a, a.sums + channels_, RowSquare{values(a.inputs[0])});
+    with_tensor_type(type_, [&]<typename E>() {
+      add_up(a, a.sums, values<E>(a.inputs[0]));
+      add_up(a, a.sums + channels_, RowSquare<E>{values<E>(a.inputs[0])});
+    });
   }
   void forward(const Arguments& a) override {
+    with_tensor_type(type_, [&]<typename E>() { normalize<E>(a); });
+  }
+  void backward_partial(const Arguments& a) override {
+    with_tensor_type(type_, [&]<typename E>() { add_gradients<E>(a, a.sums); });
+  }
+  void backward(const Arguments& a) override {
+    if (!a.input_gradients[0]) return;
+    with_tensor_type(type_, [&]<typename E>() { normalize_gradient<E>(a); });
+  }
+
+ private:
+  template <typename E>
+  void normalize(const Arguments& a) const {
     const Statistics statistics = statistics_of(a);
     if (global_) {
       for_each(a.stream, channels_,
@@ -158,31 +183,33 @@ class BatchNormKernel : public Kernel {
     } else if (summed_) {
       for_each(a.stream, channels_, SetOfSums{statistics, a.sums, a.sums + channels_, count_, options_.eps});
     } else {
-      add_up(a, totals(a), values(a.inputs[0]));
+      add_up(a, totals(a), values<E>(a.inputs[0]));
       for_each(a.stream, channels_, SetMean{statistics, totals(a), count_});
-      add_up(a, totals(a), RowVariance{values(a.inputs[0]), statistics.mean});
+      add_up(a, totals(a), RowVariance<E>{values<E>(a.inputs[0]), statistics.mean});
       for_each(a.stream, channels_, SetVariance{statistics, totals(a), count_, options_.eps});
     }
-    for_each(a.stream, rows_ * channels_, Normalize{statistics, a.inputs[0], channels_, a.outputs[0]});
+    for_each(a.stream, rows_ * channels_,
+             Normalize<E>{statistics, elements<E>(a.inputs[0]), channels_, elements<E>(a.outputs[0])});
     if (global_ || a.again) return;
     const double correction = count_ > 1 ? count_ / (count_ - 1) : 1;
     for_each(a.stream, channels_,
              UpdateRunning{statistics, a.parameters[0], a.parameters[1], a.parameters[2],
                            options_.moving_average_fraction, correction});
   }
-  void backward_partial(const Arguments& a) override { add_gradients(a, a.sums); }
-  void backward(const Arguments& a) override {
-    if (!a.input_gradients[0]) return;
+  template <typename E>
+  void normalize_gradient(const Arguments& a) const {
     const double* sums = global_ ? nullptr : summed_ ? a.sums : totals(a);
-    if (!global_ && !summed_) add_gradients(a, totals(a));
+    if (!global_ && !summed_) add_gradients<E>(a, totals(a));
     for_each(a.stream, rows_ * channels_,
-             NormalizeGradient{statistics_of(a), sums, count_, a.inputs[0], a.output_gradients[0], channels_,
-                               a.input_gradients[0]});
+             NormalizeGradient<E>{statistics_of(a), sums, count_, elements<E>(a.inputs[0]),
+                                  elements<E>(a.output_gradients[0]), channels_,
+                                  elements<E>(a.input_gradients[0])});
   }
-
- private:
   int64_t statistics_bytes() const { return 3 * channels_ * int64_t{sizeof(double)}; }
-  RowValue values(const float* x) const { return {x, channels_}; }
+  template <typename E>
+  RowValue<E> values(const float* x) const {
+    return {elements<E>(x), channels_};
+  }
   double* totals(const Arguments& a) const {
     return reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, channels_).count);
   }
@@ -194,16 +221,18 @@ class BatchNormKernel : public Kernel {
   void add_up(const Arguments& a, double* to, const Value& value) const {
     sum_rows(a.stream, rows_, channels_, a.scratch, to, value);
   }
+  template <typename E>
   void add_gradients(const Arguments& a, double* to) const {
-    const RowValue dy = values(a.output_gradients[0]);
+    const RowValue<E> dy = values<E>(a.output_gradients[0]);
     add_up(a, to, dy);
-    add_up(a, to + channels_, RowCorrelation{values(a.inputs[0]), dy, statistics_of(a)});
+    add_up(a, to + channels_, RowCorrelation<E>{values<E>(a.inputs[0]), dy, statistics_of(a)});
   }
 
   BatchNormOptions options_;
   bool global_;
   bool summed_;  // the statistics are of the batch, and other devices hold parts of it
   bool backward_;
+  ElementType type_;
   int64_t channels_, rows_;
   double count_;  // elements that a statistic is over
 };
@@ -214,7 +243,7 @@ class BatchNormKernel : public Kernel {
 KernelOffer make_gpu_batch_norm(const Task& task) {
   const auto* layer = dynamic_cast<const BatchNorm*>(&task.layer());
   if (!layer) return {nullptr, "not a BatchNorm"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   return gpu::offered<gpu::BatchNormKernel>(layer->options(), task);
 }
 

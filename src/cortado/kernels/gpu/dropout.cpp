@@ -6,6 +6,7 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/random_bits.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado {
 namespace gpu {
@@ -13,35 +14,42 @@ namespace {
 
 // y = kept ? x * scale : 0 * x. Which elements are kept is drawn by their global spoken numbers, so the mask
 // is that of every other device.
-struct DropElement {
+struct DropPattern {
   RandomStream random;
   Part part;
   int64_t n, c, d, h, w;  // strides of spoken numbers
   uint32_t last_dropped;
   float scale;
-  const float* x;
-  float* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE float factor(int64_t i) const {
     const Point at = part.point(i);
     const int64_t number = at.n * n + at.c * c + at.d * d + at.h * h + at.w * w;
-    y[i] = x[i] * (random_bits(random, static_cast<uint64_t>(number)) > last_dropped ? scale : 0);
+    return random_bits(random, static_cast<uint64_t>(number)) > last_dropped ? scale : 0;
+  }
+};
+template <typename E>
+struct DropElement {
+  DropPattern pattern;
+  const E* x;
+  E* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    y[i] = rounded<E>(value_of(x[i]) * pattern.factor(i));
   }
 };
 
 class DropoutKernel : public Kernel {
  public:
   DropoutKernel(const DropoutOptions& options, const Task& task)
-      : active_(task.phase == Phase::train && options.ratio > 0) {
+      : active_(task.phase == Phase::train && options.ratio > 0), type_(task.input_type(0)) {
     const Part whole = part_of(Box::whole(task.outputs[0]));
-    element_.part = part_of(task.output_boxes[0]);
-    element_.w = 1;
-    element_.h = whole.w.size;
-    element_.d = element_.h * whole.h.size;
-    element_.c = element_.d * whole.d.size;
-    element_.n = element_.c * whole.c.size;
-    element_.scale = static_cast<float>(options.kept_scale());
+    pattern_.part = part_of(task.output_boxes[0]);
+    pattern_.w = 1;
+    pattern_.h = whole.w.size;
+    pattern_.d = pattern_.h * whole.h.size;
+    pattern_.c = pattern_.d * whole.d.size;
+    pattern_.n = pattern_.c * whole.c.size;
+    pattern_.scale = static_cast<float>(options.kept_scale());
     // uniform < ratio, in integers
-    if (active_) element_.last_dropped = static_cast<uint32_t>(std::ceil(std::ldexp(options.ratio, 32)) - 1);
+    if (active_) pattern_.last_dropped = static_cast<uint32_t>(std::ceil(std::ldexp(options.ratio, 32)) - 1);
   }
   std::string name() const override { return "gpu dropout"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
@@ -51,16 +59,19 @@ class DropoutKernel : public Kernel {
   }
 
  private:
-  void drop(const Arguments& a, const float* x, float* y) {
-    if (!active_) return for_each(a.stream, element_.part.elements(), CopyElement{x, y});
-    DropElement element = element_;
-    element.random = a.random;
-    element.x = x, element.y = y;
-    for_each(a.stream, element.part.elements(), element);
+  void drop(const Arguments& a, const float* x, float* y) const {
+    with_tensor_type(type_, [&]<typename E>() {
+      const int64_t count = pattern_.part.elements();
+      if (!active_) return for_each(a.stream, count, CopyElement<E>{elements<E>(x), elements<E>(y)});
+      DropPattern pattern = pattern_;
+      pattern.random = a.random;
+      for_each(a.stream, count, DropElement<E>{pattern, elements<E>(x), elements<E>(y)});
+    });
   }
 
   bool active_;
-  DropElement element_{};
+  ElementType type_;
+  DropPattern pattern_{};
 };
 
 }  // namespace
@@ -69,7 +80,7 @@ class DropoutKernel : public Kernel {
 KernelOffer make_gpu_dropout(const Task& task) {
   const auto* layer = dynamic_cast<const Dropout*>(&task.layer());
   if (!layer) return {nullptr, "not a Dropout"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   return gpu::offered<gpu::DropoutKernel>(layer->options(), task);
 }
 

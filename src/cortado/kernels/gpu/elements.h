@@ -4,9 +4,10 @@
 
 namespace cortado::gpu {
 
+template <typename E>
 struct CopyElement {
-  const float* x;
-  float* y;
+  const E* x;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const { y[i] = x[i]; }
 };
 

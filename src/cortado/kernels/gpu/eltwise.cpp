@@ -3,81 +3,94 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/pointers.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado {
 namespace gpu {
 namespace {
 
-using Inputs = Pointers<const float>;
+template <typename E>
+using Inputs = Pointers<const E>;
 
 struct Coefficients {
   double of[most_pointers];
 };
 
+template <typename E>
 struct WeightedSum {
-  Inputs x;
+  Inputs<E> x;
   Coefficients factors;
-  float* y;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double sum = 0;
-    for (int k = 0; k < x.count; ++k) sum += factors.of[k] * x.of[k][i];
-    y[i] = static_cast<float>(sum);
+    for (int k = 0; k < x.count; ++k) sum += factors.of[k] * value_of(x.of[k][i]);
+    y[i] = rounded<E>(static_cast<float>(sum));
   }
 };
+template <typename E>
 struct ScaledGradient {
-  const float* dy;
+  const E* dy;
   double factor;
-  float* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const { dx[i] = static_cast<float>(factor * dy[i]); }
+  E* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    dx[i] = rounded<E>(static_cast<float>(factor * value_of(dy[i])));
+  }
 };
 
+template <typename E>
 struct EltwiseProduct {
-  Inputs x;
-  float* y;
+  Inputs<E> x;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double product = 1;
-    for (int k = 0; k < x.count; ++k) product *= x.of[k][i];
-    y[i] = static_cast<float>(product);
+    for (int k = 0; k < x.count; ++k) product *= value_of(x.of[k][i]);
+    y[i] = rounded<E>(static_cast<float>(product));
   }
 };
 // `y`: the output over the input, unless null: then the product of the other inputs.
+template <typename E>
 struct EltwiseProductGradient {
-  Inputs x;
-  const float *y, *dy;
+  Inputs<E> x;
+  const E *y, *dy;
   int input;
-  float* dx;
+  E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double slope = 1;
     if (y)
-      slope = static_cast<double>(y[i]) / x.of[input][i];
+      slope = static_cast<double>(value_of(y[i])) / value_of(x.of[input][i]);
     else
-      for (int k = 0; k < x.count; ++k) slope *= k == input ? 1 : x.of[k][i];
-    dx[i] = static_cast<float>(dy[i] * slope);
+      for (int k = 0; k < x.count; ++k) slope *= k == input ? 1 : value_of(x.of[k][i]);
+    dx[i] = rounded<E>(static_cast<float>(value_of(dy[i]) * slope));
   }
 };
 
 // Of equal inputs 0 and 1 the second; later inputs only when larger.
-CORTADO_EVERYWHERE inline int largest(const Inputs& x, int64_t i) {
-  int best = x.of[0][i] > x.of[1][i] ? 0 : 1;
+template <typename E>
+CORTADO_EVERYWHERE inline int largest(const Inputs<E>& x, int64_t i) {
+  int best = value_of(x.of[0][i]) > value_of(x.of[1][i]) ? 0 : 1;
   for (int k = 2; k < x.count; ++k)
-    if (x.of[k][i] > x.of[best][i]) best = k;
+    if (value_of(x.of[k][i]) > value_of(x.of[best][i])) best = k;
   return best;
 }
+template <typename E>
 struct EltwiseMaximum {
-  Inputs x;
-  float* y;
+  Inputs<E> x;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    float value = x.of[largest(x, i)][i];
-    for (int k = 0; k < x.count; ++k) value += x.of[k][i] * 0;
-    y[i] = value;
+    float value = value_of(x.of[largest<E>(x, i)][i]);
+    for (int k = 0; k < x.count; ++k) value += value_of(x.of[k][i]) * 0;
+    y[i] = rounded<E>(value);
   }
 };
+template <typename E>
 struct EltwiseMaximumGradient {
-  Inputs x;
-  const float* dy;
+  Inputs<E> x;
+  const E* dy;
   int input;
-  float* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const { dx[i] = dy[i] * (largest(x, i) == input ? 1 : 0); }
+  E* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    dx[i] = rounded<E>(value_of(dy[i]) * (largest<E>(x, i) == input ? 1 : 0));
+  }
 };
 
 class EltwiseKernel : public Kernel {
@@ -85,7 +98,7 @@ class EltwiseKernel : public Kernel {
   using Operation = EltwiseOptions::Operation;
 
   EltwiseKernel(const EltwiseOptions& options, const Task& task)
-      : options_(options), size_(task.local_output(0).size()) {
+      : options_(options), size_(task.local_output(0).size()), type_(task.input_type(0)) {
     std::ranges::fill(factors_.of, 1.0);
     std::ranges::copy(options.coeff, factors_.of);
   }
@@ -96,35 +109,53 @@ class EltwiseKernel : public Kernel {
   }
 
   void forward(const Arguments& a) override {
-    const Inputs x = pointers<const float>(a.inputs);
-    switch (options_.operation) {
-      case Operation::sum:
-        return for_each(a.stream, size_, WeightedSum{x, factors_, a.outputs[0]});
-      case Operation::prod:
-        return for_each(a.stream, size_, EltwiseProduct{x, a.outputs[0]});
-      case Operation::max:
-        return for_each(a.stream, size_, EltwiseMaximum{x, a.outputs[0]});
-    }
+    with_tensor_type(type_, [&]<typename E>() { forward_of<E>(a); });
   }
   void backward(const Arguments& a) override {
-    const float* dy = a.output_gradients[0];
-    for (int k = 0; k < static_cast<int>(a.input_gradients.size()); ++k) {
-      float* const dx = a.input_gradients[static_cast<size_t>(k)];
-      if (!dx) continue;
-      if (options_.operation == Operation::sum) {
-        for_each(a.stream, size_, ScaledGradient{dy, factors_.of[k], dx});
-      } else if (options_.operation == Operation::prod) {
-        const float* y = options_.stable_prod_grad ? nullptr : a.outputs[0];
-        for_each(a.stream, size_, EltwiseProductGradient{pointers<const float>(a.inputs), y, dy, k, dx});
-      } else {
-        for_each(a.stream, size_, EltwiseMaximumGradient{pointers<const float>(a.inputs), dy, k, dx});
-      }
-    }
+    with_tensor_type(type_, [&]<typename E>() {
+      for (size_t k = 0; k < a.input_gradients.size(); ++k)
+        if (a.input_gradients[k]) gradient<E>(a, static_cast<int>(k));
+    });
   }
 
  private:
+  template <typename E>
+  static Inputs<E> inputs(const Arguments& a) {
+    std::vector<const E*> all;
+    for (const float* input : a.inputs) all.push_back(elements<E>(input));
+    return pointers<const E>(all);
+  }
+  template <typename E>
+  void forward_of(const Arguments& a) const {
+    const Inputs<E> x = inputs<E>(a);
+    E* const y = elements<E>(a.outputs[0]);
+    switch (options_.operation) {
+      case Operation::sum:
+        return for_each(a.stream, size_, WeightedSum<E>{x, factors_, y});
+      case Operation::prod:
+        return for_each(a.stream, size_, EltwiseProduct<E>{x, y});
+      case Operation::max:
+        return for_each(a.stream, size_, EltwiseMaximum<E>{x, y});
+    }
+  }
+  // Of input k.
+  template <typename E>
+  void gradient(const Arguments& a, int k) const {
+    const E* dy = elements<E>(a.output_gradients[0]);
+    E* const dx = elements<E>(a.input_gradients[static_cast<size_t>(k)]);
+    if (options_.operation == Operation::sum) {
+      for_each(a.stream, size_, ScaledGradient<E>{dy, factors_.of[k], dx});
+    } else if (options_.operation == Operation::prod) {
+      const E* y = options_.stable_prod_grad ? nullptr : elements<E>(a.outputs[0]);
+      for_each(a.stream, size_, EltwiseProductGradient<E>{inputs<E>(a), y, dy, k, dx});
+    } else {
+      for_each(a.stream, size_, EltwiseMaximumGradient<E>{inputs<E>(a), dy, k, dx});
+    }
+  }
+
   EltwiseOptions options_;
   int64_t size_;
+  ElementType type_;
   Coefficients factors_;
 };
 
@@ -134,7 +165,7 @@ class EltwiseKernel : public Kernel {
 KernelOffer make_gpu_eltwise(const Task& task) {
   const auto* layer = dynamic_cast<const Eltwise*>(&task.layer());
   if (!layer) return {nullptr, "not an Eltwise"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   if (task.inputs.size() > gpu::most_pointers) return {nullptr, "more than 64 inputs"};
   return gpu::offered<gpu::EltwiseKernel>(layer->options(), task);
 }

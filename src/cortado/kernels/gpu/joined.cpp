@@ -3,6 +3,7 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/pointers.h"
+#include "cortado/kernels/gpu/values.h"
 #include "cortado/layers/concat.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/split.h"
@@ -19,10 +20,11 @@ struct AxisPart {
   }
 };
 
+template <typename E>
 struct CopyPart {
   AxisPart part;
-  const float* from;
-  float* to;
+  const E* from;
+  E* to;
   bool join;  // else `from` is the whole
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const int64_t whole = part.in_whole(i);
@@ -49,7 +51,8 @@ std::vector<AxisPart> axis_parts(const std::vector<Box>& boxes, const Shape& who
 
 class JoinedKernel : public Kernel {
  public:
-  JoinedKernel(std::vector<AxisPart> parts, bool concat) : parts_(std::move(parts)), concat_(concat) {}
+  JoinedKernel(std::vector<AxisPart> parts, bool concat, ElementType type)
+      : parts_(std::move(parts)), concat_(concat), type_(type) {}
   std::string name() const override { return concat_ ? "gpu concat" : "gpu slice"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
   void forward(const Arguments& a) override {
@@ -68,44 +71,62 @@ class JoinedKernel : public Kernel {
  private:
   template <typename Pointer>
   void join(void* stream, const std::vector<Pointer>& from, float* to) const {
-    for (size_t i = 0; i < parts_.size(); ++i)
-      for_each(stream, parts_[i].elements, CopyPart{parts_[i], from[i], to, true});
+    with_tensor_type(type_, [&]<typename E>() {
+      for (size_t i = 0; i < parts_.size(); ++i) {
+        const E* part = elements<E>(static_cast<const float*>(from[i]));
+        for_each(stream, parts_[i].elements, CopyPart<E>{parts_[i], part, elements<E>(to), true});
+      }
+    });
   }
   void part(void* stream, const float* from, const std::vector<float*>& to) const {
-    for (size_t i = 0; i < parts_.size(); ++i)
-      if (to[i]) for_each(stream, parts_[i].elements, CopyPart{parts_[i], from, to[i], false});
+    with_tensor_type(type_, [&]<typename E>() {
+      for (size_t i = 0; i < parts_.size(); ++i)
+        if (to[i])
+          for_each(stream, parts_[i].elements,
+                   CopyPart<E>{parts_[i], elements<E>(from), elements<E>(to[i]), false});
+    });
   }
 
   std::vector<AxisPart> parts_;
   bool concat_;
+  ElementType type_;
 };
 
 // A null counts as zero.
+template <typename E>
 struct SumElement {
-  Pointers<const float> terms;
-  float* sum;
+  Pointers<const E> terms;
+  E* sum;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double total = 0;
-    for (int k = 0; k < terms.count; ++k) total += terms.of[k] ? terms.of[k][i] : 0;
-    sum[i] = static_cast<float>(total);
+    for (int k = 0; k < terms.count; ++k) total += terms.of[k] ? value_of(terms.of[k][i]) : 0;
+    sum[i] = rounded<E>(static_cast<float>(total));
   }
 };
 
 class SplitKernel : public Kernel {
  public:
-  explicit SplitKernel(int64_t size) : size_(size) {}
+  SplitKernel(int64_t size, ElementType type) : size_(size), type_(type) {}
   std::string name() const override { return "gpu split"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
   void forward(const Arguments& a) override {
-    for (float* output : a.outputs) for_each(a.stream, size_, CopyElement{a.inputs[0], output});
+    with_tensor_type(type_, [&]<typename E>() {
+      for (float* output : a.outputs)
+        for_each(a.stream, size_, CopyElement<E>{elements<E>(a.inputs[0]), elements<E>(output)});
+    });
   }
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    for_each(a.stream, size_, SumElement{pointers<const float>(a.output_gradients), a.input_gradients[0]});
+    with_tensor_type(type_, [&]<typename E>() {
+      std::vector<const E*> terms;
+      for (const float* gradient : a.output_gradients) terms.push_back(elements<E>(gradient));
+      for_each(a.stream, size_, SumElement<E>{pointers<const E>(terms), elements<E>(a.input_gradients[0])});
+    });
   }
 
  private:
   int64_t size_;
+  ElementType type_;
 };
 
 }  // namespace
@@ -114,24 +135,26 @@ class SplitKernel : public Kernel {
 KernelOffer make_gpu_concat(const Task& task) {
   const auto* layer = dynamic_cast<const Concat*>(&task.layer());
   if (!layer) return {nullptr, "not a Concat"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   return gpu::offered<gpu::JoinedKernel>(
-      gpu::axis_parts(task.input_boxes, task.local_output(0), layer->options().axis), true);
+      gpu::axis_parts(task.input_boxes, task.local_output(0), layer->options().axis), true,
+      task.input_type(0));
 }
 
 KernelOffer make_gpu_slice(const Task& task) {
   const auto* layer = dynamic_cast<const Slice*>(&task.layer());
   if (!layer) return {nullptr, "not a Slice"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   return gpu::offered<gpu::JoinedKernel>(
-      gpu::axis_parts(task.output_boxes, task.local_input(0), layer->options().axis), false);
+      gpu::axis_parts(task.output_boxes, task.local_input(0), layer->options().axis), false,
+      task.input_type(0));
 }
 
 KernelOffer make_gpu_split(const Task& task) {
   if (!dynamic_cast<const Split*>(&task.layer())) return {nullptr, "not a Split"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   if (task.outputs.size() > gpu::most_pointers) return {nullptr, "more than 64 outputs"};
-  return gpu::offered<gpu::SplitKernel>(task.local_input(0).size());
+  return gpu::offered<gpu::SplitKernel>(task.local_input(0).size(), task.input_type(0));
 }
 
 }  // namespace cortado

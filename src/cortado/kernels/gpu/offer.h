@@ -6,6 +6,7 @@
 
 #include "cortado/kernels/gpu/part.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado::gpu {
 
@@ -17,6 +18,18 @@ inline std::string common_refusal(const Task& task) {
     for (const Shape& shape : *shapes)
       if (shape.rank() > most_axes) return "more than five axes";
   return "";
+}
+
+// The same for kernels of tensors that are all f32 or all bf16.
+inline std::string one_type_refusal(const Task& task) {
+  Task of_f32 = task;
+  of_f32.input_types.clear();
+  of_f32.output_types.clear();
+  const ElementType type = task.input_type(0);
+  bool one = is_tensor_type(type);
+  for (size_t i = 0; i < task.inputs.size(); ++i) one = one && task.input_type(static_cast<int>(i)) == type;
+  for (size_t i = 0; i < task.outputs.size(); ++i) one = one && task.output_type(static_cast<int>(i)) == type;
+  return one ? common_refusal(of_f32) : "tensors of two types";
 }
 
 template <typename KernelType, typename... Given>

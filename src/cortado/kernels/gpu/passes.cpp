@@ -8,17 +8,19 @@
 #include "cortado/kernels/gpu/grid.h"
 #include "cortado/kernels/gpu/pointers.h"
 #include "cortado/kernels/gpu/sums.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado::gpu {
 namespace {
 
+template <typename E>
 struct AddElement {
-  Pointers<const float> terms;
-  float* target;
+  Pointers<const E> terms;
+  E* target;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    float sum = terms.of[0][i];
-    for (int k = 1; k < terms.count; ++k) sum += terms.of[k][i];
-    target[i] = sum;
+    float sum = value_of(terms.of[0][i]);
+    for (int k = 1; k < terms.count; ++k) sum += value_of(terms.of[k][i]);
+    target[i] = rounded<E>(sum);
   }
 };
 
@@ -90,17 +92,20 @@ void sum_of_squares(void* stream, const float* x, int64_t count, std::byte* scra
 
 Bytes update_scratch() { return sum_of_squares_scratch() + Bytes{2 * int64_t{sizeof(double)}}; }
 
-void sum(void* stream, float* target, std::span<const float* const> terms, int64_t count) {
+template <typename E>
+void sum(void* stream, E* target, std::type_identity_t<std::span<const E* const>> terms, int64_t count) {
   if (terms.size() > most_pointers)
     throw UserError("a GPU does not add up " + std::to_string(terms.size()) +
                     " gradients of one tensor, only " +
                     std::to_string(most_pointers));  // nvcc does not take fmt's checked formats
-  const std::vector<const float*> all(terms.begin(), terms.end());
-  for_each(stream, count, AddElement{pointers<const float>(all), target});
+  const std::vector<const E*> all(terms.begin(), terms.end());
+  for_each(stream, count, AddElement<E>{pointers<const E>(all), target});
 }
+template void sum<float>(void*, float*, std::span<const float* const>, int64_t);
+template void sum<bf16>(void*, bf16*, std::span<const bf16* const>, int64_t);
 
 void copy(void* stream, float* target, const float* source, int64_t count) {
-  for_each(stream, count, CopyElement{source, target});
+  for_each(stream, count, CopyElement<float>{source, target});
 }
 
 namespace {

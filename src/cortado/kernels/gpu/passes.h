@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
 
 #include "cortado/base/units.h"
 #include "cortado/kernels/update.h"
@@ -9,8 +10,10 @@
 // `stream`: as Arguments::stream.
 namespace cortado::gpu {
 
-// target = terms[0] + terms[1] + ..., added in that order; one term to 64. `target` may be one of them.
-void sum(void* stream, float* target, std::span<const float* const> terms, int64_t count);
+// target = terms[0] + terms[1] + ..., added in that order in float; one term to 64. `target` may be one of
+// them. E: float or bf16.
+template <typename E>
+void sum(void* stream, E* target, std::type_identity_t<std::span<const E* const>> terms, int64_t count);
 void copy(void* stream, float* target, const float* source, int64_t count);
 
 // *total = the sum of x^2, in double, in an order that depends on the count alone. `scratch`, on an 8-byte

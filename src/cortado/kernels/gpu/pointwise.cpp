@@ -5,6 +5,7 @@
 #include "cortado/kernels/carry.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado {
 namespace gpu {
@@ -98,45 +99,59 @@ struct ThresholdFunction {
   CORTADO_EVERYWHERE float slope(float) const { return 0; }
 };
 
-template <typename Function>
+template <typename Function, typename E>
 struct ForwardElement {
   Function function;
-  const float* x;
-  float* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const { y[i] = function.value(x[i]) + x[i] * 0; }
+  const E* x;
+  E* y;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const float value = value_of(x[i]);
+    y[i] = rounded<E>(function.value(value) + value * 0);
+  }
 };
 
-template <typename Function>
+template <typename Function, typename E>
 struct BackwardElement {
   Function function;
-  const float *x, *dy;
-  float* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const { dx[i] = dy[i] * function.slope(x[i]); }
+  const E *x, *dy;
+  E* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    dx[i] = rounded<E>(value_of(dy[i]) * function.slope(value_of(x[i])));
+  }
 };
 
 template <typename Function>
 class PointwiseKernel : public Kernel {
  public:
-  PointwiseKernel(const Function& function, int64_t size) : function_(function), size_(size) {}
+  PointwiseKernel(const Function& function, const Task& task)
+      : function_(function), size_(task.local_output(0).size()), type_(task.input_type(0)) {}
   std::string name() const override { return "gpu pointwise"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
   void forward(const Arguments& a) override {
-    for_each(a.stream, size_, ForwardElement<Function>{function_, a.inputs[0], a.outputs[0]});
+    with_tensor_type(type_, [&]<typename E>() {
+      for_each(a.stream, size_,
+               ForwardElement<Function, E>{function_, elements<E>(a.inputs[0]), elements<E>(a.outputs[0])});
+    });
   }
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    for_each(a.stream, size_,
-             BackwardElement<Function>{function_, a.inputs[0], a.output_gradients[0], a.input_gradients[0]});
+    with_tensor_type(type_, [&]<typename E>() {
+      for_each(a.stream, size_,
+               BackwardElement<Function, E>{function_, elements<E>(a.inputs[0]),
+                                            elements<E>(a.output_gradients[0]),
+                                            elements<E>(a.input_gradients[0])});
+    });
   }
 
  private:
   Function function_;
   int64_t size_;
+  ElementType type_;
 };
 
 template <typename Function>
 KernelOffer offer_pointwise(const Function& function, const Task& task) {
-  return offered<PointwiseKernel<Function>>(function, task.local_output(0).size());
+  return offered<PointwiseKernel<Function>>(function, task);
 }
 KernelOffer offer_of(const ReluOptions& o, const Task& t) { return offer_pointwise(ReluFunction(o), t); }
 KernelOffer offer_of(const Relu6Options& o, const Task& t) { return offer_pointwise(Relu6Function(o), t); }
@@ -162,7 +177,7 @@ KernelOffer offer_of(const ThresholdOptions& o, const Task& t) {
 KernelOffer make_gpu_pointwise(const Task& task) {
   const auto* layer = dynamic_cast<const Pointwise*>(&task.layer());
   if (!layer) return {nullptr, "not pointwise"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   return std::visit([&](const auto& options) { return gpu::offer_of(options, task); }, layer->function());
 }
 

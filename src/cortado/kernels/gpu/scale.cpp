@@ -4,6 +4,7 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
+#include "cortado/kernels/gpu/values.h"
 #include "cortado/layers/bias.h"
 
 namespace cortado {
@@ -11,30 +12,33 @@ namespace gpu {
 namespace {
 
 // y = x * scale[c] + bias[c]; null: 1 and 0.
+template <typename E>
 struct ScaleElement {
-  const float *x, *scale, *bias;
+  const E* x;
+  const float *scale, *bias;
   int64_t channels;
-  float* y;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const int64_t c = i % channels;
-    y[i] = x[i] * (scale ? scale[c] : 1) + (bias ? bias[c] : 0);
+    y[i] = rounded<E>(value_of(x[i]) * (scale ? scale[c] : 1) + (bias ? bias[c] : 0));
   }
 };
 
 // What a channel's gradient adds up: dy * x, or dy where x is null.
+template <typename E>
 struct ScaleTerm {
-  const float *x, *dy;
+  const E *x, *dy;
   int64_t channels;
   CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
     const int64_t i = row * channels + c;
-    return x ? static_cast<double>(x[i]) * dy[i] : dy[i];
+    return x ? static_cast<double>(value_of(x[i])) * value_of(dy[i]) : value_of(dy[i]);
   }
 };
 
 class ScaleKernel : public Kernel {
  public:
   // `scale` and `bias`: the number of that parameter; -1: none.
-  ScaleKernel(const Task& task, int scale, int bias) : scale_(scale), bias_(bias) {
+  ScaleKernel(const Task& task, int scale, int bias) : scale_(scale), bias_(bias), type_(task.input_type(0)) {
     const Part part = part_of(task.output_boxes[0]);
     channels_ = part.c.size;
     rows_ = part.elements() / channels_;
@@ -46,30 +50,39 @@ class ScaleKernel : public Kernel {
   }
 
   void forward(const Arguments& a) override {
-    for_each(a.stream, rows_ * channels_,
-             ScaleElement{a.inputs[0], factor(a), bias_ < 0 ? nullptr : a.parameters[bias_], channels_,
-                          a.outputs[0]});
+    const float* bias = bias_ < 0 ? nullptr : a.parameters[bias_];
+    with_tensor_type(type_, [&]<typename E>() {
+      for_each(
+          a.stream, rows_ * channels_,
+          ScaleElement<E>{elements<E>(a.inputs[0]), factor(a), bias, channels_, elements<E>(a.outputs[0])});
+    });
   }
   void backward(const Arguments& a) override {
-    const float* dy = a.output_gradients[0];
-    if (scale_ >= 0 && a.parameter_gradients[scale_])
-      add_up(a, {a.inputs[0], dy, channels_}, a.parameter_gradients[scale_]);
-    if (bias_ >= 0 && a.parameter_gradients[bias_])
-      add_up(a, {nullptr, dy, channels_}, a.parameter_gradients[bias_]);
-    if (a.input_gradients[0])
-      for_each(a.stream, rows_ * channels_,
-               ScaleElement{dy, factor(a), nullptr, channels_, a.input_gradients[0]});
+    with_tensor_type(type_, [&]<typename E>() { backward_of<E>(a); });
   }
 
  private:
+  template <typename E>
+  void backward_of(const Arguments& a) const {
+    const E* dy = elements<E>(a.output_gradients[0]);
+    if (scale_ >= 0 && a.parameter_gradients[scale_])
+      add_up(a, ScaleTerm<E>{elements<E>(a.inputs[0]), dy, channels_}, a.parameter_gradients[scale_]);
+    if (bias_ >= 0 && a.parameter_gradients[bias_])
+      add_up(a, ScaleTerm<E>{nullptr, dy, channels_}, a.parameter_gradients[bias_]);
+    if (a.input_gradients[0])
+      for_each(a.stream, rows_ * channels_,
+               ScaleElement<E>{dy, factor(a), nullptr, channels_, elements<E>(a.input_gradients[0])});
+  }
   const float* factor(const Arguments& a) const { return scale_ < 0 ? nullptr : a.parameters[scale_]; }
-  void add_up(const Arguments& a, const ScaleTerm& product, float* gradient) const {
+  template <typename Term>
+  void add_up(const Arguments& a, const Term& product, float* gradient) const {
     auto* totals = reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, channels_).count);
     sum_rows(a.stream, rows_, channels_, a.scratch, totals, product);
     for_each(a.stream, channels_, RoundElement{totals, gradient});
   }
 
   int scale_, bias_;
+  ElementType type_;
   int64_t channels_, rows_;
 };
 
@@ -84,7 +97,7 @@ std::string operand_refusal(const Broadcast& broadcast, const Task& task) {
 }  // namespace gpu
 
 KernelOffer make_gpu_scale(const Task& task) {
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   const auto* scale = dynamic_cast<const Scale*>(&task.layer());
   const auto* bias = dynamic_cast<const Bias*>(&task.layer());
   if (!scale && !bias) return {nullptr, "neither Scale nor Bias"};

@@ -1,0 +1,78 @@
+#include "cortado/kernels/cudnn/plan.h"
+
+#include <algorithm>
+
+namespace cortado::cudnn {
+namespace {
+
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+
+// What rounds more than a sum of products in f32 does; of factors in bf16 or TF32 tensor cores round nothing
+// else.
+Notes refused_notes(const Convolution& of) {
+  Notes notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+              CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13,
+              CUDNN_NUMERICAL_NOTE_FFT};
+  if (!of.tf32) notes.push_back(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  if (!of.tf32 && of.type == ElementType::f32) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  return notes;
+}
+
+bool rounds_more(const Descriptor& engine, const Convolution& of) {
+  const Notes notes = engine.values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const Notes refused = refused_notes(of);
+  return std::ranges::any_of(notes,
+                             [&](auto note) { return std::ranges::find(refused, note) != refused.end(); });
+}
+
+std::vector<Descriptor> configurations(const Descriptor& graph, const PlanFor& device,
+                                       cudnnBackendHeurMode_t mode) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (device.properties) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *device.properties);
+  heuristics.finalize("heuristics are asked");
+  return heuristics.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                          heuristics.count(CUDNN_ATTR_ENGINEHEUR_RESULTS));
+}
+
+// The plan of a configuration; nothing where it does not fit or cuDNN cannot make it after all.
+std::optional<Plan> plan_of(const Descriptor& configuration, const GraphOf& of, const PlanFor& device) try {
+  const Descriptor engine =
+      configuration.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+  if (rounds_more(engine, of.convolution)) return std::nullopt;
+  Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)};
+  made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  if (device.handle) made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, device.handle);
+  if (device.properties) made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *device.properties);
+  made.plan.finalize("a plan is made");
+  made.workspace = made.plan.values<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1).at(0);
+  made.engine = engine.values<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1).at(0);
+  if (made.workspace > most_workspace) return std::nullopt;
+  return made;
+} catch (const Refusal&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+Descriptor device_properties(const std::string& text) {
+  Descriptor made(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  made.set_all<char>(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, text).finalize("a device is described");
+  return made;
+}
+
+std::vector<Plan> plans(const GraphOf& of, const PlanFor& device, int most) {
+  const Descriptor operations = graph(of, device.handle);
+  std::vector<Plan> found;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!found.empty()) break;
+    for (const Descriptor& configuration : configurations(operations, device, mode)) {
+      if (std::ssize(found) == most) break;
+      if (auto plan = plan_of(configuration, of, device)) found.push_back(std::move(*plan));
+    }
+  }
+  return found;
+}
+
+}  // namespace cortado::cudnn

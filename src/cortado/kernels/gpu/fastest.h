@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cortado/base/units.h"
+
+// Measurements among the ways in which a library of a GPU may compute one thing.
+namespace cortado::gpu {
+
+// Memory of the calling thread's GPU for the length of a measurement. Null where there is not that much.
+class Trial {
+ public:
+  explicit Trial(Bytes size) {
+    if (cudaMalloc(&memory_, static_cast<size_t>(size.count)) != cudaSuccess)
+      memory_ = nullptr;
+    else
+      cudaMemset(memory_, 0, static_cast<size_t>(size.count));
+    cudaGetLastError();  // a lack of memory is no error of later calls
+  }
+  ~Trial() { cudaFree(memory_); }
+  Trial(Trial&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  Trial& operator=(Trial&&) = delete;
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  void* get() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+// Milliseconds of one run(stream), the least of a few after one that warms up; infinite where CUDA refuses.
+template <typename Run>
+float milliseconds(cudaStream_t stream, Run&& run) {
+  constexpr int looks = 3;
+  float least = std::numeric_limits<float>::infinity();
+  cudaEvent_t begin = nullptr, end = nullptr;
+  if (cudaEventCreate(&begin) != cudaSuccess || cudaEventCreate(&end) != cudaSuccess) return least;
+  run(stream);
+  for (int look = 0; look < looks; ++look) {
+    cudaEventRecord(begin, stream);
+    run(stream);
+    cudaEventRecord(end, stream);
+    float taken = 0;
+    if (cudaEventSynchronize(end) == cudaSuccess && cudaEventElapsedTime(&taken, begin, end) == cudaSuccess)
+      least = std::min(least, taken);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return least;
+}
+
+// The number of the fastest of `ways`, run by run(way, stream); the first where nothing can be measured.
+template <typename Way, typename Run>
+size_t fastest(const std::vector<Way>& ways, Run&& run) {
+  cudaStream_t stream = nullptr;
+  if (ways.size() < 2 || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return 0;
+  size_t best = 0;
+  float least = std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < ways.size(); ++i) {
+    const float taken = milliseconds(stream, [&](cudaStream_t on) { run(ways[i], on); });
+    if (taken < least) least = taken, best = i;
+  }
+  cudaStreamDestroy(stream);
+  return best;
+}
+
+}  // namespace cortado::gpu
