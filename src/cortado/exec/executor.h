@@ -25,6 +25,7 @@ namespace cortado {
 class BoundExchange;
 class LaneThread;
 class Staging;
+class StepGraphs;
 
 // Brings in this rank's samples (Program::samples) of the next batch of a source layer: one pointer per top,
 // valid until the next call.
@@ -112,6 +113,8 @@ class Executor {
 
   // Lines for --verbose, one per task: its kernel, and why faster ones refused.
   std::vector<std::string> kernel_report() const;
+  // The same for what a device does without the host: graphs, and the ways of messages. None for the host.
+  std::vector<std::string> device_report() const;
 
  private:
   struct Bound;         // a work's kernel and arguments
@@ -139,7 +142,8 @@ class Executor {
   void run_late(StepIndex index);
   void note_messages();
   void run_work(StepIndex index);
-  void compute(StepIndex index);
+  void compute(StepIndex index, uint64_t iteration);
+  bool replays(StepIndex index);
   void drain();
   void load(const Work& work);
   void accumulate(const Step& step) const;
@@ -178,7 +182,8 @@ class Executor {
   IndexedVector<BufferIndex, const float*> batches_;           // of those of kind batch
   IndexedVector<StepIndex, Bound> bound_;
   IndexedVector<StepIndex, BoundMessage> messages_;
-  std::unique_ptr<Staging> staging_;  // null: the host touches the device's memory
+  std::unique_ptr<Staging> staging_;    // null: the host touches the device's memory
+  std::unique_ptr<StepGraphs> graphs_;  // null: the device makes none
   std::atomic<StepIndex> computing_ = StepIndex(0);
   Timeline timeline_;
   Update late_update_;                  // of the last run

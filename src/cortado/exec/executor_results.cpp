@@ -5,6 +5,7 @@
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/staging.h"
+#include "cortado/exec/step_graphs.h"
 #include "cortado/kernels/arrays.h"
 #include "cortado/kernels/tensor_type.h"
 
@@ -84,6 +85,11 @@ std::vector<std::string> Executor::kernel_report() const {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+std::vector<std::string> Executor::device_report() const {
+  if (!staging_) return {};
+  return {"graphs: " + (graphs_ ? graphs_->text() : "none: they are off")};
 }
 
 }  // namespace cortado

@@ -8,6 +8,13 @@ namespace {
 // The GPU of a call is the calling thread's: both lanes call.
 void use(int gpu) { check(cudaSetDevice(gpu), "a thread begins"); }
 
+struct CudaGraph : Graph {
+  cudaGraphExec_t executable = nullptr;
+  ~CudaGraph() override {
+    if (executable) cudaGraphExecDestroy(executable);
+  }
+};
+
 }  // namespace
 
 CudaEvent::CudaEvent(int gpu) : gpu_(gpu) {
@@ -75,6 +82,28 @@ void CudaQueue::wait(Event& event) {
 void CudaQueue::finish() {
   use(gpu_);
   check(cudaStreamSynchronize(stream_), "work ends");
+}
+
+// Other threads go on with calls that a capture does not allow.
+void CudaQueue::begin_capture() {
+  use(gpu_);
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "a capture begins");
+}
+
+std::unique_ptr<Graph> CudaQueue::end_capture() {
+  use(gpu_);
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(stream_, &captured), "a capture ends");
+  auto graph = std::make_unique<CudaGraph>();
+  const cudaError_t error = cudaGraphInstantiate(&graph->executable, captured, 0);
+  cudaGraphDestroy(captured);
+  check(error, "a graph is made");
+  return graph;
+}
+
+void CudaQueue::replay(Graph& graph) {
+  use(gpu_);
+  check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "a graph begins");
 }
 
 void CudaQueue::launch_later(std::function<void()>) {

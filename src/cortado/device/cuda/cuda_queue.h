@@ -31,6 +31,9 @@ class CudaQueue : public Queue {
   void record(Event& event) override;
   void wait(Event& event) override;
   void finish() override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
+  void replay(Graph& graph) override;
   void* stream() const override { return stream_; }
 
  private:
