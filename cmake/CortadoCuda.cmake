@@ -1,7 +1,9 @@
 # Finds the CUDA toolkit, 12 or 13, where CORTADO_CUDA asks for it: the language CUDA and its targets. Without it
-# CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/.
+# CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/. Beside it, NCCL 2: the target
+# cortado_nccl; without it CORTADO_NCCL_FOUND is false, and the room comm has no_nccl/ in place of nccl/.
 option(CORTADO_CUDA "Build for NVIDIA's GPUs" OFF)
 set(CORTADO_CUDA_FOUND FALSE)
+set(CORTADO_NCCL_FOUND FALSE)
 if(NOT CORTADO_CUDA)
   return()
 endif()
@@ -21,3 +23,15 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nv
 endif()
 set(CORTADO_CUDA_FOUND TRUE)
 message(STATUS "Building for GPUs with CUDA ${CUDAToolkit_VERSION}")
+
+find_library(CORTADO_NCCL nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+find_path(CORTADO_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(CORTADO_NCCL AND CORTADO_NCCL_INCLUDE)
+  set(CORTADO_NCCL_FOUND TRUE)
+  add_library(cortado_nccl INTERFACE)
+  target_include_directories(cortado_nccl SYSTEM INTERFACE ${CORTADO_NCCL_INCLUDE})
+  target_link_libraries(cortado_nccl INTERFACE ${CORTADO_NCCL} CUDA::cudart)
+  message(STATUS "NCCL: ${CORTADO_NCCL}")
+else()
+  message(STATUS "NCCL is not installed: messages between GPUs go by the host or by MPI")
+endif()

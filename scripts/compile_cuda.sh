@@ -12,5 +12,5 @@ fi
 build=build/cuda
 cmake -S . -B $build -G Ninja -DCORTADO_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES=90 -DCORTADO_TESTS=OFF \
   -DCORTADO_PYTHON=OFF >/dev/null
-ninja -C $build -t targets all | sed -n 's/^\(src.*\/kernels\/gpu\/.*\.o\): .*/\1/p' | xargs ninja -C $build cortado_device
+ninja -C $build -t targets all | sed -n 's/^\(src.*\/kernels\/gpu\/.*\.o\): .*/\1/p' | xargs ninja -C $build cortado_device cortado_comm
 echo "compiled by $("$nvcc" --version | tail -2 | head -1): not run"

@@ -54,6 +54,7 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
     graphs_ = std::make_unique<StepGraphs>(plan_graphs(program_, network_), program_.steps.size(), queue_);
   bind();
   meet_groups(program_, communicator_);
+  meet_links();
   bind_messages();
   start_lane();
 }

@@ -89,7 +89,9 @@ std::vector<std::string> Executor::kernel_report() const {
 
 std::vector<std::string> Executor::device_report() const {
   if (!staging_) return {};
-  return {"graphs: " + (graphs_ ? graphs_->text() : "none: they are off")};
+  std::vector<std::string> lines = {"graphs: " + (graphs_ ? graphs_->text() : "none: they are off")};
+  if (ways_) std::ranges::copy(ways_->text(), std::back_inserter(lines));
+  return lines;
 }
 
 }  // namespace cortado

@@ -11,7 +11,7 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/comm/processors.h"
 #include "cortado/device/memory.h"
-#include "cortado/exec/element.h"
+#include "cortado/kernels/element.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/kernels/tensor_type.h"

@@ -37,7 +37,7 @@ bool CudaEvent::reached() {
   return true;
 }
 
-CudaQueue::CudaQueue(int gpu) : Queue(true), gpu_(gpu) {
+CudaQueue::CudaQueue(int gpu) : Queue(false), gpu_(gpu) {
   use(gpu_);
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream is made");
 }
@@ -106,8 +106,9 @@ void CudaQueue::replay(Graph& graph) {
   check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "a graph begins");
 }
 
-void CudaQueue::launch_later(std::function<void()>) {
-  throw InternalError("a GPU's launched functions run at once");
+void CudaQueue::launch_later(std::function<void()> work) {
+  use(gpu_);
+  work();
 }
 
 }  // namespace cortado::device::cuda

@@ -18,8 +18,8 @@ class CudaEvent : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// A stream of a GPU. Launched functions run at once and start work on stream(); what they throw, they throw
-// to the caller.
+// A stream of a GPU. Launched functions run at once, on that GPU, and start work on stream(); what they
+// throw, they throw to the caller.
 class CudaQueue : public Queue {
  public:
   explicit CudaQueue(int gpu);
