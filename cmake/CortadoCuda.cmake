@@ -1,9 +1,11 @@
 # Finds the CUDA toolkit, 12 or 13, where CORTADO_CUDA asks for it: the language CUDA and its targets. Without it
-# CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/.
+# CORTADO_CUDA_FOUND is false, and the room device has no_cuda/ in place of cuda/. Beside it, NCCL 2: the target
+# cortado_nccl; without it CORTADO_NCCL_FOUND is false, and the room comm has no_nccl/ in place of nccl/.
 option(CORTADO_CUDA "Build for NVIDIA's GPUs" OFF)
 set(CORTADO_CUDA_FOUND FALSE)
 set(CORTADO_CUDNN_FOUND FALSE)
 set(CORTADO_CUBLASLT_FOUND FALSE)
+set(CORTADO_NCCL_FOUND FALSE)
 if(NOT CORTADO_CUDA)
   return()
 endif()
@@ -39,3 +41,15 @@ endfunction()
 cortado_gpu_library(cudnn cudnn_graph.h cudnn)
 cortado_gpu_library(cublaslt cublasLt.h cublasLt)
 message(STATUS "Building for GPUs with CUDA ${CUDAToolkit_VERSION}; cuDNN: ${cudnn_words}; cuBLASLt: ${cublaslt_words}")
+
+find_library(CORTADO_NCCL nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+find_path(CORTADO_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(CORTADO_NCCL AND CORTADO_NCCL_INCLUDE)
+  set(CORTADO_NCCL_FOUND TRUE)
+  add_library(cortado_nccl INTERFACE)
+  target_include_directories(cortado_nccl SYSTEM INTERFACE ${CORTADO_NCCL_INCLUDE})
+  target_link_libraries(cortado_nccl INTERFACE ${CORTADO_NCCL} CUDA::cudart)
+  message(STATUS "NCCL: ${CORTADO_NCCL}")
+else()
+  message(STATUS "NCCL is not installed: messages between GPUs go by the host or by MPI")
+endif()

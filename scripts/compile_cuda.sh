@@ -20,7 +20,7 @@ cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc" 
   -DCORTADO_TESTS=ON -DCMAKE_CXX_FLAGS_RELEASE=-O0 "${launcher[@]}" >/dev/null
 say "compiling by $("$nvcc" --version | tail -2 | head -1)"
 # The rooms whose sources a build with CUDA compiles otherwise.
-rooms=(device kernels)
+rooms=(device kernels comm)
 ninja -C "$build" "${rooms[@]/#/cortado_}"
 if ninja -C "$build" -t query gpu_libraries_test >/dev/null 2>&1; then
   ninja -C "$build" gpu_libraries_test

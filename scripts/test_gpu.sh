@@ -25,8 +25,8 @@ fi
 export CORTADO_TEST_DEVICE=$device
 say "kernels on $device"
 timeout 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
-say "nets whose ranks are on $device and on the CPU"
-CORTADO_CASES=${CORTADO_CASES:-8} timeout 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*' --gtest_brief=1
+say "nets whose ranks are on $device and on the CPU; graphs; boxes of messages"
+CORTADO_CASES=${CORTADO_CASES:-8} timeout 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:Boxes.*' --gtest_brief=1
 say "the command on ranks of $device"
 CORTADO=$build/cortado timeout 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
 if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then

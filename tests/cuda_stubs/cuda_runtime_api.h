@@ -7,12 +7,18 @@ enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotRea
 using cudaError_t = enum cudaError;
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 constexpr unsigned cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1, cudaHostRegisterDefault = 0;
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
   int major, minor;
+  struct {
+    char bytes[16];
+  } uuid;
 };
 
 extern "C" {
@@ -32,6 +38,12 @@ cudaError_t cudaHostUnregister(void* host);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "cortado/base/error.h"
 #include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/device/memory.h"
 #include "cortado/device/runtime.h"
@@ -81,6 +82,33 @@ TEST_F(Emulated, ReachesEventsAfterAFailure) {
   other->finish();
   EXPECT_FALSE(ran);
   EXPECT_THROW(device_->queue().finish(), int);
+}
+
+// As on a GPU: a graph keeps the values that functions took along, and finds memory as it is.
+TEST_F(Emulated, ReplaysWhatWasCaptured) {
+  const Memory memory({64}, *device_);
+  float* const inside = device_->for_kernels(memory.floats());
+  Queue& queue = device_->queue();
+  float added = 1;
+  queue.fill(memory.floats(), 1, 16);
+  queue.begin_capture();
+  queue.launch([inside, added] { inside[0] = 2 * inside[0] + added; });
+  queue.fill(memory.floats() + 1, 7, 1);
+  EXPECT_THROW(queue.finish(), InternalError);
+  const std::unique_ptr<Graph> graph = queue.end_capture();
+  std::vector<float> values(2);
+  const auto look = [&] {
+    queue.copy_out(reinterpret_cast<std::byte*>(values.data()), memory.data(), {8});
+    queue.finish();
+    return values;
+  };
+  EXPECT_EQ(look(), (std::vector<float>{1, 1}));
+  added = 100;
+  queue.replay(*graph);
+  EXPECT_EQ(look(), (std::vector<float>{3, 7}));
+  queue.replay(*graph);
+  queue.replay(*graph);
+  EXPECT_EQ(look()[0], 15);
 }
 
 }  // namespace

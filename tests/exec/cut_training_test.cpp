@@ -17,6 +17,7 @@
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
 
+#include "tests/comm/forwarding_communicator.h"
 #include "tests/exec/random_nets.h"
 #include "tests/exec/test_device.h"
 
@@ -30,6 +31,7 @@ struct Trained {
   int64_t halves = 0;                                 // compute steps of half of the samples
   int64_t recomputed = 0, exchanged_again = 0;        // steps of all ranks
   Bytes arena;                                        // of all ranks
+  std::vector<std::string> report;                    // of all devices
 };
 
 // The batch of an iteration: random numbers or, for exact sums, small integers.
@@ -124,6 +126,18 @@ struct Ranks {
   std::function<bool(int)> emulated;
   std::vector<double> weights;
   bool gpu_kernels = false;  // on those
+  device::DeviceOptions options{};
+  bool mpi_reads = false;  // the memory of those
+};
+
+// As MPI that takes addresses of a device's memory.
+class DeviceReader : public testing::ForwardingCommunicator {
+ public:
+  DeviceReader(Communicator& job, bool reads) : ForwardingCommunicator(job), reads_(reads) {}
+  bool reads_device_memory() const override { return reads_; }
+
+ private:
+  bool reads_;
 };
 
 // Plain gradient descent.
@@ -136,11 +150,12 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
   Trained trained;
   std::mutex mutex;
   LocalJob job(ranks);
-  job.run([&](Communicator& communicator) {
+  job.run([&](Communicator& of_job) {
+    DeviceReader communicator(of_job, made.mpi_reads);
     const ComputeThreads computing(threads > 0 ? threads : compute_threads());
     Batches batches(net, integers);
-    const testing::TestDevice device(made.emulated ? made.emulated(communicator.rank())
-                                                   : testing::TestDevice::named());
+    const testing::TestDevice device(
+        made.emulated ? made.emulated(communicator.rank()) : testing::TestDevice::named(), made.options);
     ParameterStore store(device);
     KernelChoice chosen{.kernels = kernels, .mixed_devices = made.gpu_kernels};
     if (made.gpu_kernels && made.emulated(communicator.rank())) {
@@ -167,6 +182,7 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
     executor.settle();
     std::lock_guard lock(mutex);
     trained.arena += executor.arena();
+    for (const std::string& line : executor.device_report()) trained.report.push_back(line);
     for (const Step& step : executor.program().steps)
       if (step.again()) ++(step.is<steps::Exchange>() ? trained.exchanged_again : trained.recomputed);
     if (communicator.rank() == 0) {
@@ -521,6 +537,41 @@ TEST(CutTraining, RanksOfMixedDevicesTrainBitwiseAsRanksOfTheHost) {
     }
   }
   EXPECT_GT(unequal, 20);
+}
+
+// The same by every way that messages of devices can go, with and without graphs: emulated devices 0, 1 and 3
+// have links, or MPI reads their memory, and rank 2 is the host's.
+TEST(CutTraining, NoWayOfMessagesChangesABit) {
+  int64_t by_links = 0, by_mpi = 0, by_staging = 0, graphs = 0;
+  for (int seed = first_case() + 620; seed < first_case() + 620 + cases(5); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    for (int ranks : {2, 4}) {
+      const Strategy strategy = seed % 3 == 0 ? built_in_strategy("spatial", net, ranks)
+                                              : random_strategy(static_cast<uint64_t>(seed), net, ranks);
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      const Trained expected =
+          train(net, strategy, ranks, false, 1e-3, "", 4, {[](int) { return false; }, {}});
+      for (const auto& [links, reads, graph] : std::vector<std::tuple<bool, bool, bool>>{
+               {true, false, true}, {true, true, false}, {false, true, true}}) {
+        const Ranks made{
+            [](int rank) { return rank != 2; }, {}, false, {.graphs = graph, .links = links}, reads};
+        const Trained actual = train(net, strategy, ranks, false, 1e-3, "", 4, made);
+        EXPECT_EQ(actual.losses, expected.losses);
+        EXPECT_EQ(actual.weights, expected.weights);
+        for (const std::string& line : actual.report) {
+          by_links += line.ends_with("a link between devices");
+          by_mpi += line.find("MPI from") != std::string::npos;
+          by_staging += line.find("pinned memory") != std::string::npos;
+          graphs += line.starts_with("graphs: ") && line.find(" 0 graphs") == std::string::npos && graph;
+        }
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(by_links, 0);
+  EXPECT_GT(by_mpi, 0);
+  EXPECT_GT(by_staging, 0);
+  EXPECT_GT(graphs, 0);
 }
 
 // Kernels of GPUs on every other rank, which here compute on the device that CORTADO_TEST_DEVICE names or an

@@ -72,6 +72,16 @@ TEST(RankDevice, IsThatOfItsPlaceInTheList) {
   });
 }
 
+TEST(RankDevice, MakesGraphsUnlessTheyAreOff) {
+  EXPECT_EQ(refusal({.device = "emulated", .graph = "maybe"}), "--graph maybe: give on or off");
+  const auto job = make_single_communicator();
+  for (const char* word : {"", "on", "off"}) {
+    const RankDevice mine = open_rank_device({.device = "emulated", .graph = word}, *job, as_option);
+    EXPECT_EQ(mine.runtime->captures(), std::string(word) != "off");
+    EXPECT_FALSE(open_rank_device({.graph = word}, *job, as_option).runtime->captures());
+  }
+}
+
 TEST(RankDevice, RefusesAListForAnotherNumberOfRanks) {
   LocalJob job(2);
   std::mutex mutex;

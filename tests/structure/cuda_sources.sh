@@ -14,7 +14,7 @@ perl -0pe 's/run_elements<<<(.*?)>>>\(count, element\)/launch(run_elements<Eleme
   "$root/src/$gpu/grid.h" >"$all/$gpu/grid.h"
 grep -q 'launch(run_elements' "$all/$gpu/grid.h" || { echo "$gpu/grid.h: no launch of run_elements"; exit 1; }
 flags=(-std=c++20 -fsyntax-only -fopenmp -Wall -Werror -I"$all" -I"$root/src" -I"$stubs")
-for source in "$root"/src/cortado/device/cuda/*.cpp; do echo "#include \"$source\""; done >"$all/runtime.cpp"
+for source in "$root"/src/cortado/device/cuda/*.cpp "$root"/src/cortado/comm/nccl/*.cpp; do echo "#include \"$source\""; done >"$all/runtime.cpp"
 "$compiler" "${flags[@]}" "$all/runtime.cpp"
 for source in "$root"/src/$gpu/*.cpp; do echo "#include \"$source\""; done >"$all/kernels.cpp"
 "$compiler" -D__CUDACC__ -include "$stubs/cuda_language.h" "${flags[@]}" "$all/kernels.cpp"

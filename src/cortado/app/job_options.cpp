@@ -82,6 +82,9 @@ void add_device_options(CLI::App& command, DeviceWords& o) {
                      "Where each rank computes: cpu, gpu (its own) or gpu:N; default: cpu");
   command.add_option("--devices", o.devices,
                      "Where the ranks of each host compute: gpu:0,gpu:1,cpu; also: so many");
+  command.add_option(
+      "--graph", o.graph,
+      "on or off: launch the steps of an iteration as graphs where the device can; default: on");
   command.add_option("--gpu", o.gpu, "Caffe's: all, or numbers as in 0,1; a rank for each");
   command.add_flag("--cpu-instead", o.cpu_instead,
                    "Where --gpu asks for what is not there, take the CPU; so does CORTADO_CPU_INSTEAD=1");

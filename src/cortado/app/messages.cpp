@@ -39,6 +39,7 @@ void print_passed_over(const std::string& file, const PassedOver& layers) {
 void print_kernels(const Executor& executor, const std::string& title) {
   fmt::print(stderr, "Kernels of {}:\n", title);
   for (const std::string& line : executor.kernel_report()) fmt::print(stderr, "  {}\n", line);
+  for (const std::string& line : executor.device_report()) fmt::print(stderr, "  {}\n", line);
 }
 
 }  // namespace cortado

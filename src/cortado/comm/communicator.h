@@ -71,6 +71,9 @@ class Communicator {
   // The sum over all ranks, at every rank.
   virtual double sum(double mine) = 0;
 
+  // Whether what is sent and received may lie in the memory of a GPU: not what is summed.
+  virtual bool reads_device_memory() const { return false; }
+
   virtual Traffic traffic() const = 0;
 };
 

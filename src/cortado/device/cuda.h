@@ -23,6 +23,6 @@ std::vector<Gpu> gpus();
 // Why there are no GPUs, as a sentence; empty: there are.
 std::string no_gpus_because();
 // The GPU of that number (gpus()). Throws UserError where it cannot be opened.
-std::unique_ptr<DeviceRuntime> make_cuda(int number);
+std::unique_ptr<DeviceRuntime> make_cuda(int number, const DeviceOptions& options = {});
 
 }  // namespace cortado::device

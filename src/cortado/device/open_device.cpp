@@ -6,12 +6,12 @@
 
 namespace cortado::device {
 
-std::shared_ptr<DeviceRuntime> open_device(const DeviceName& name) {
+std::shared_ptr<DeviceRuntime> open_device(const DeviceName& name, const DeviceOptions& options) {
   switch (name.kind) {
     case DeviceName::Kind::gpu:
-      return make_cuda(name.number);
+      return make_cuda(name.number, options);
     case DeviceName::Kind::emulated:
-      return make_emulated();
+      return make_emulated(options);
     case DeviceName::Kind::cpu:
       break;
   }

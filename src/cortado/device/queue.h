@@ -19,6 +19,12 @@ class Event {
   virtual bool reached() = 0;
 };
 
+// Work of a queue that was captured, to be done again and again (Queue::replay()).
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 // Work on a device, done in order and, unless the device is the host, later than it is given. One thread at a
 // time gives it work. Host memory that a copy names stays as it is, and device memory alive, until it is
 // done. After a launched function throws, the queue does no more copies and functions; finish() throws it on,
@@ -36,6 +42,14 @@ class Queue {
   // The stream of a GPU (cudaStream_t) on which launched functions start their work; null: there is none,
   // they do it themselves.
   virtual void* stream() const { return nullptr; }
+
+  // Functions launched and fills given from begin_capture() to end_capture(), by one thread, are not done but
+  // kept: what they took along by value stays as it was then. replay() gives all of them at once. The graph
+  // must outlive its last replay. Copies, events and finish() are no part of one. Only where
+  // DeviceRuntime::captures().
+  virtual void begin_capture();
+  virtual std::unique_ptr<Graph> end_capture();
+  virtual void replay(Graph& graph);
 
   // Runs `work`, which may touch device memory by addresses of DeviceRuntime::for_kernels() and all else that
   // it refers to. Where work runs at once it is not copied.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "cortado/base/units.h"
 #include "cortado/device/queue.h"
@@ -12,6 +13,16 @@ namespace cortado::device {
 // Who touches a device's memory: launched functions themselves, as the host's kernels do; the work that they
 // start on a GPU's stream (Queue::stream()), as kernels/gpu do; or, on a device for tests, either.
 enum class Launches { host_functions, gpu_work, either };
+
+// What carries bytes between the memories of devices, without the host. Ranks whose devices have the same
+// one, and are of different units, may use it (comm/links.h).
+enum class Link { none, emulated, nccl };
+
+// What of a device is used, where it has it.
+struct DeviceOptions {
+  bool graphs = true;
+  bool links = false;  // of emulated devices
+};
 
 // Where one rank computes: its memory (device/memory.h), and queues of work on it. A folder of this room
 // holds one kind of device. Only functions launched on a device's queues, and the queues' copies, touch its
@@ -25,6 +36,9 @@ class DeviceRuntime {
   bool host_accessible() const { return host_accessible_; }
   bool runs_host_functions() const { return launches_ != Launches::gpu_work; }
   bool runs_gpu_work() const { return launches_ != Launches::host_functions; }
+  virtual bool captures() const { return false; }  // its queues make graphs, and may
+  virtual Link link() const { return Link::none; }
+  virtual std::string unit() const { return ""; }  // names the hardware, among all hosts; with a link
   // The queue of the kernels. Nets that share parameters share it, so their work stays in order.
   virtual Queue& queue() = 0;
   virtual std::unique_ptr<Queue> make_queue() = 0;  // one more; must not outlive the device
@@ -32,6 +46,9 @@ class DeviceRuntime {
 
   // Keeps pages of the host's memory in their places, while what it returns lives, so that copies are fast.
   virtual std::shared_ptr<void> pin(std::byte*, Bytes) { return nullptr; }
+
+  // Whatever those who communicate with its memory keep as long as the device is there (comm/links.h).
+  std::shared_ptr<void> kept_by_links;
 
   // The address by which launched functions reach device memory at `address`. Others stay as they are.
   template <typename T>

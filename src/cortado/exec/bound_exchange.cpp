@@ -1,54 +1,80 @@
 #include "cortado/exec/bound_exchange.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "cortado/base/error.h"
 #include "cortado/base/sum_tree.h"
 
 namespace cortado {
 
 BoundExchange::BoundExchange(const Movement& movement, std::byte* from, std::byte* to, std::byte* staging,
-                             Communicator& communicator, int tag)
-    : movement_(movement), rank_(communicator.rank()) {
+                             std::vector<Carrier> carriers, int rank, int tag, device::Queue* queue)
+    : movement_(movement), carriers_(std::move(carriers)), rank_(rank), queue_(queue) {
+  ensure(!queue_ || !(movement.sums && movement.in_tree), "a device adds in no tree");
   if (movement.from) from_ = {*movement.from, from, movement.from_type};
   if (movement.to) to_ = {*movement.to, to, movement.to_type};
   if (!movement.talks()) return;
-  if (movement.group.empty()) {
-    bind_messages(staging, communicator, tag);
+  if (is_collective()) {
+    bind_collective(staging);
   } else {
-    bind_collective(staging, communicator);
+    bind_messages(staging, tag);
   }
 }
 
-void BoundExchange::bind_messages(std::byte* staging, Communicator& communicator, int tag) {
-  std::vector<MessagePart> sends, receives;
+const Carrier& BoundExchange::carrier_of(int peer) const {
+  for (const Carrier& carrier : carriers_)
+    if (!carrier.takes || carrier.takes(peer)) return carrier;
+  throw InternalError("an exchange has a carrier for each peer");
+}
+
+// Returns the memory that travels for this part of the exchange's own, and notes what is to be copied.
+void* BoundExchange::travels(const Carrier& carrier, std::byte* memory, Bytes size,
+                             std::vector<Run>& elsewhere) {
+  if (!carrier.in_place_of) return memory;
+  elsewhere.push_back({memory, size});
+  return carrier.in_place_of(memory);
+}
+
+void BoundExchange::bind_messages(std::byte* staging, int tag) {
   const ElementType type = movement_.type();
   auto pack = [&](const Movement::Part& part, std::vector<TensorPart>& packed) {
     packed.push_back({part.box, staging, type});
     staging += bytes_of(part.box.shape(), type).count;
     return packed.back().memory;
   };
-  for (const auto& part : movement_.sends) {
-    std::byte* memory = movement_.direct_send(part) ? from_.at(part.box) : pack(part, sends_);
-    sends.push_back({part.peer, memory, part.box.shape().size(), type});
+  std::vector<std::vector<MessagePart>> sends(carriers_.size()), receives(carriers_.size());
+  const auto bind = [&](const Movement::Part& part, std::byte* memory, auto& parts, auto& elsewhere) {
+    const Carrier& carrier = carrier_of(part.peer);
+    void* const there = travels(carrier, memory, bytes_of(part.box.shape(), type), elsewhere);
+    parts[static_cast<size_t>(&carrier - carriers_.data())].push_back(
+        {part.peer, there, part.box.shape().size(), type});
+  };
+  for (const auto& part : movement_.sends)
+    bind(part, movement_.direct_send(part) ? from_.at(part.box) : pack(part, sends_), sends, sent_elsewhere_);
+  for (const auto& part : movement_.receives)
+    bind(part, movement_.direct_receive(part) ? to_.at(part.box) : pack(part, receives_), receives,
+         received_elsewhere_);
+  for (size_t i = 0; i < carriers_.size(); ++i) {
+    if (sends[i].empty() && receives[i].empty()) continue;
+    transmissions_.push_back(
+        carriers_[i].communicator->exchange(std::move(sends[i]), std::move(receives[i]), tag));
+    by_links_.push_back(carriers_[i].by_links);
   }
-  for (const auto& part : movement_.receives) {
-    std::byte* memory = movement_.direct_receive(part) ? to_.at(part.box) : pack(part, receives_);
-    receives.push_back({part.peer, memory, part.box.shape().size(), type});
-  }
-  transmission_ = communicator.exchange(std::move(sends), std::move(receives), tag);
 }
 
 // The collective's chunks lie one after the other. An allgather uses the tensor's own memory where they lie
 // so there; else they lie in `staging`.
-void BoundExchange::bind_collective(std::byte* staging, Communicator& communicator) {
+void BoundExchange::bind_collective(std::byte* staging) {
   const bool packed = movement_.packed() > 0;
   const ElementType type = movement_.type();
   std::byte* const chunks = packed ? staging : to_.memory ? to_.memory : from_.memory;
-  std::byte* memory = chunks;
+  std::byte *memory = chunks, *mine = chunks;
+  Bytes my_size;
   std::vector<int64_t> counts;
   for (size_t i = 0; i < movement_.chunks.size(); ++i) {
     const auto& chunk = movement_.chunks[i];
-    const bool own = movement_.group[i] == communicator.rank();
+    const bool own = movement_.group[i] == rank_;
     counts.push_back(chunk ? chunk->shape().size() : 0);
     if (chunk && packed) {
       // For a sum this rank packs all chunks and gets its own back; else it packs its own and gets the
@@ -56,32 +82,68 @@ void BoundExchange::bind_collective(std::byte* staging, Communicator& communicat
       if (own || movement_.sums) sends_.push_back({*chunk, memory, type});
       if (own == movement_.sums) receives_.push_back({*chunk, memory, type});
     }
-    memory += bytes_of(counts.back(), type).count;
+    const Bytes size = bytes_of(counts.back(), type);
+    if (own) mine = memory, my_size = size;
+    memory += size.count;
   }
-  const ElementPointer values(chunks, type);
-  transmission_ = movement_.sums ? communicator.reduce_scatter(movement_.group, values, std::move(counts))
-                                 : communicator.allgather(movement_.group, values, std::move(counts));
+  const Carrier& carrier =
+      carrier_of(movement_.group.front() == rank_ ? movement_.group.back() : movement_.group.front());
+  const Bytes all{memory - chunks};
+  const ElementPointer values(
+      travels(carrier, chunks, all, movement_.sums ? sent_elsewhere_ : received_elsewhere_), type);
+  travels(carrier, mine, my_size, movement_.sums ? received_elsewhere_ : sent_elsewhere_);
+  by_links_.push_back(carrier.by_links);
+  transmissions_.push_back(
+      movement_.sums ? carrier.communicator->reduce_scatter(movement_.group, values, std::move(counts))
+                     : carrier.communicator->allgather(movement_.group, values, std::move(counts)));
+}
+
+void BoundExchange::copy(const TensorPart& from, const TensorPart& to, const Box& box) const {
+  queue_ ? launch_copy(*queue_, from, to, box) : copy_box(from, to, box);
+}
+
+void BoundExchange::add(const TensorPart& from, const TensorPart& to, const Box& box) const {
+  queue_ ? launch_add(*queue_, from, to, box) : add_box(from, to, box);
 }
 
 void BoundExchange::start() {
-  for (const TensorPart& packed : sends_) copy_box(from_, packed, packed.box);
-  const bool collective = !movement_.group.empty();
-  // In an allgather this rank's own chunk does not come back: copy it. In a sum it is part of what comes
-  // back.
-  if (collective && !movement_.sums && to_.memory && movement_.local) copy_box(from_, to_, *movement_.local);
-  if (transmission_) transmission_->start();
-  if (!to_.memory || (collective && !movement_.sums)) return;
-  // Copy what this rank has already while the messages travel.
-  const bool fills = movement_.local == movement_.to;
-  if (movement_.sums && !fills)
-    std::fill_n(to_.memory, bytes_of(to_.box.shape(), to_.type).count, std::byte{});
-  if (movement_.local && !collective) copy_box(from_, to_, *movement_.local);
+  pack();
+  send(false);
+  keep_own();
 }
 
 bool BoundExchange::test() {
-  if (transmission_ && !transmission_->test()) return false;
-  arrive();
+  if (!arrived()) return false;
+  unpack();
   return true;
+}
+
+// In an allgather this rank's own chunk does not come back: copies it. In a sum it is part of what comes
+// back.
+void BoundExchange::pack() {
+  for (const TensorPart& packed : sends_) copy(from_, packed, packed.box);
+  if (is_collective() && !movement_.sums && to_.memory && movement_.local) copy(from_, to_, *movement_.local);
+}
+
+void BoundExchange::send(bool by_links) {
+  for (size_t i = 0; i < transmissions_.size(); ++i)
+    if (by_links_[i] == by_links) transmissions_[i]->start();
+}
+
+void BoundExchange::keep_own() {
+  if (!to_.memory || (is_collective() && !movement_.sums)) return;
+  const bool fills = movement_.local == movement_.to;
+  if (movement_.sums && !fills) {
+    queue_ ? launch_zero(*queue_, to_)
+           : void(std::fill_n(to_.memory, bytes_of(to_.box.shape(), to_.type).count, std::byte{}));
+  }
+  if (movement_.local && !is_collective()) copy(from_, to_, *movement_.local);
+}
+
+bool BoundExchange::arrived() {
+  bool all = true;
+  for (auto& transmission : transmissions_) all = transmission->test() && all;
+  return all;
 }
 
 // Adds equal boxes in the fixed tree over the ranks that have them.
@@ -112,11 +174,11 @@ void BoundExchange::arrive_in_tree() {
 }
 
 // Adds in the order of the senders, so that sums are the same in every run.
-void BoundExchange::arrive() {
+void BoundExchange::unpack() {
   if (movement_.sums && movement_.in_tree) return arrive_in_tree();
-  const bool adds = movement_.sums && movement_.group.empty();
+  const bool adds = movement_.sums && !is_collective();
   for (const TensorPart& packed : receives_)
-    adds ? add_box(packed, to_, packed.box) : copy_box(packed, to_, packed.box);
+    adds ? add(packed, to_, packed.box) : copy(packed, to_, packed.box);
 }
 
 }  // namespace cortado

@@ -4,7 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include "cortado/exec/element.h"
+#include "cortado/kernels/element.h"
+#include "cortado/kernels/gpu/passes.h"
 
 namespace cortado {
 namespace {
@@ -54,7 +55,53 @@ void with_types(const TensorPart& from, const TensorPart& to, Use&& use) {
   });
 }
 
+// The axes of a box in both parts, without those of one element; axes that are one run in both join.
+gpu::BoxPlaces places_of(const TensorPart& from, const TensorPart& to, const Box& box) {
+  const int rank = box.rank();
+  const Strides from_strides = channels_last_strides(from.box.shape());
+  const Strides to_strides = channels_last_strides(to.box.shape());
+  gpu::BoxPlaces places;
+  for (int place = 0; place < rank; ++place) {
+    const int axis = memory_axis(rank, place);
+    const int64_t extent = box[axis].size(), source = from_strides[axis], target = to_strides[axis];
+    places.elements *= extent;
+    if (extent == 1) continue;
+    const int last = places.axes - 1;
+    if (last >= 0 && places.from[last] == extent * source && places.to[last] == extent * target) {
+      places.extent[last] *= extent;
+      places.from[last] = source, places.to[last] = target;
+      continue;
+    }
+    places.extent[places.axes] = extent;
+    places.from[places.axes] = source;
+    places.to[places.axes++] = target;
+  }
+  return places;
+}
+
 }  // namespace
+
+void launch_copy(device::Queue& queue, const TensorPart& from, const TensorPart& to, const Box& box) {
+  if (box.empty()) return;
+  queue.launch([&queue, places = places_of(from, to, box), source = from.at(box), target = to.at(box),
+                from_type = from.type, to_type = to.type] {
+    gpu::copy_box(queue.stream(), places, source, from_type, target, to_type);
+  });
+}
+
+void launch_add(device::Queue& queue, const TensorPart& from, const TensorPart& to, const Box& box) {
+  if (box.empty()) return;
+  queue.launch([&queue, places = places_of(from, to, box), source = from.at(box), target = to.at(box),
+                from_type = from.type, to_type = to.type] {
+    gpu::add_box(queue.stream(), places, source, from_type, target, to_type);
+  });
+}
+
+void launch_zero(device::Queue& queue, const TensorPart& part) {
+  queue.launch([&queue, memory = part.memory, elements = part.box.shape().size(), type = part.type] {
+    gpu::zero(queue.stream(), memory, elements, type);
+  });
+}
 
 std::byte* TensorPart::at(const Box& inner) const {
   const Strides strides = channels_last_strides(box.shape());

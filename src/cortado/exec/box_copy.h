@@ -4,6 +4,7 @@
 
 #include "cortado/base/box.h"
 #include "cortado/base/element_type.h"
+#include "cortado/device/queue.h"
 
 namespace cortado {
 
@@ -21,5 +22,9 @@ struct TensorPart {
 // target's type.
 void copy_box(const TensorPart& from, const TensorPart& to, const Box& box);
 void add_box(const TensorPart& from, const TensorPart& to, const Box& box);
+// The same in the memory of a device, launched on its queue; and zeros for all of a part.
+void launch_copy(device::Queue& queue, const TensorPart& from, const TensorPart& to, const Box& box);
+void launch_add(device::Queue& queue, const TensorPart& from, const TensorPart& to, const Box& box);
+void launch_zero(device::Queue& queue, const TensorPart& part);
 
 }  // namespace cortado

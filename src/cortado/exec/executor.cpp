@@ -10,6 +10,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
+#include "cortado/exec/step_graphs.h"
 #include "cortado/kernels/arrays.h"
 #include "cortado/kernels/gpu/passes.h"
 #include "cortado/kernels/tensor_type.h"
@@ -49,8 +50,11 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
   log_ = std::make_unique<MessageLog>(program_.steps.size());
   if (!device_.host_accessible())
     staging_ = std::make_unique<Staging>(program_, parameters_, entries_, arena_);
+  if (device_.captures() && compiled_.modelled.empty())
+    graphs_ = std::make_unique<StepGraphs>(plan_graphs(program_, network_), program_.steps.size(), queue_);
   bind();
   meet_groups(program_, communicator_);
+  meet_links();
   bind_messages();
   start_lane();
 }
@@ -92,7 +96,7 @@ double Executor::run(uint64_t iteration, const Update& update) {
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};
   run_lanes([&](StepIndex step) {
-    run_step(step, update);
+    if (!replays(step)) run_step(step, update);
     // The same on every rank, so all go on or none does.
     return !program_.steps[step].is<steps::Barrier>() || std::isfinite(loss());
   });
@@ -230,15 +234,23 @@ void Executor::run_step(StepIndex index, const Update& update) {
 void Executor::run_work(StepIndex index) {
   const Work& work = program_.works[program_.steps[index].work()];
   Bound& bound = bound_[index];
-  bound.arguments.random.iteration = iteration_;
   for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
-  queue_.launch([this, index] { compute(index); });
+  queue_.launch([this, index, iteration = iteration_] { compute(index, iteration); });
 }
 
-// A function that is launched.
-void Executor::compute(StepIndex index) {
+// Whether a graph does the step in this iteration.
+bool Executor::replays(StepIndex index) {
+  if (!graphs_ || !graphs_->replays(index, [this](StepIndex step) { run_step(step, {}); })) return false;
+  const Seconds now = since(iteration_start_);
+  timeline_[static_cast<size_t>(index.value())] = {communicator_.rank(), Lane::compute, index, now, now};
+  return true;
+}
+
+// A function that is launched. `iteration`: as it was at the launch.
+void Executor::compute(StepIndex index, uint64_t iteration) {
   const auto& step = *program_.steps[index].as<steps::Compute>();
   Bound& bound = bound_[index];
+  bound.arguments.random.iteration = iteration;
   try {
     switch (step.pass) {
       case Pass::forward:

@@ -13,6 +13,7 @@
 #include "cortado/base/activity.h"
 #include "cortado/base/core_sharing.h"
 #include "cortado/comm/communicator.h"
+#include "cortado/comm/links.h"
 #include "cortado/compile/compile.h"
 #include "cortado/device/memory.h"
 #include "cortado/exec/modelled_clock.h"
@@ -23,8 +24,10 @@
 namespace cortado {
 
 class BoundExchange;
+struct Carrier;
 class LaneThread;
 class Staging;
+class StepGraphs;
 
 // Brings in this rank's samples (Program::samples) of the next batch of a source layer: one pointer per top,
 // valid until the next call.
@@ -111,6 +114,8 @@ class Executor {
 
   // Lines for --verbose, one per task: its kernel, and why faster ones refused.
   std::vector<std::string> kernel_report() const;
+  // The same for what a device does without the host: graphs, and the ways of messages. None for the host.
+  std::vector<std::string> device_report() const;
 
  private:
   struct Bound;         // a work's kernel and arguments
@@ -121,11 +126,17 @@ class Executor {
   void bind();
   std::vector<ParameterIndex> gradient_order() const;
   int64_t chunk_elements(const Step& sum) const;
-  std::unique_ptr<Transmission> transmission_of(StepIndex step);
-  std::unique_ptr<Transmission> sum_over(const Step& step, ElementPointer values, int64_t count);
+  void meet_links();
+  void bind_transmission(StepIndex step);
+  std::unique_ptr<Transmission> transmission_of(StepIndex step, bool by_links);
+  std::unique_ptr<Transmission> sum_over(const Step& step, ElementPointer values, int64_t count,
+                                         Communicator& by);
   void bind_messages();
   bool reads_batch(const steps::Exchange& exchange) const;
   void bind_exchange(StepIndex step, const steps::Exchange& exchange);
+  void bind_on_device(StepIndex step, const steps::Exchange& exchange, const Movement& movement);
+  bool goes_by_links(const Movement& movement) const;
+  std::vector<Carrier> host_carriers() const;
   void start_lane();
   void run_step(StepIndex index, const Update& update);
   void bind_work(const Work& work, Arguments& arguments) const;
@@ -138,7 +149,8 @@ class Executor {
   void run_late(StepIndex index);
   void note_messages();
   void run_work(StepIndex index);
-  void compute(StepIndex index);
+  void compute(StepIndex index, uint64_t iteration);
+  bool replays(StepIndex index);
   void drain();
   void load(const Work& work);
   void accumulate(const Step& step) const;
@@ -154,6 +166,7 @@ class Executor {
   // another type lie there, too (kernels/kernel.h).
   float* pointer(BufferIndex buffer) const;
   float* pointer(const View& view) const;
+  std::byte* bytes(const View& view) const { return reinterpret_cast<std::byte*>(pointer(view)); }
   // The same for messages, in memory of the host.
   std::byte* message_pointer(const View& view) const;
   float* batch_pointer(BufferIndex buffer) const;
@@ -177,7 +190,10 @@ class Executor {
   IndexedVector<BufferIndex, const float*> batches_;           // of those of kind batch
   IndexedVector<StepIndex, Bound> bound_;
   IndexedVector<StepIndex, BoundMessage> messages_;
-  std::unique_ptr<Staging> staging_;  // null: the host touches the device's memory
+  std::optional<Ways> ways_;             // with staging_
+  std::unique_ptr<Communicator> links_;  // null: there are none; used by messages_
+  std::unique_ptr<Staging> staging_;     // null: the host touches the device's memory
+  std::unique_ptr<StepGraphs> graphs_;   // null: the device makes none
   std::atomic<StepIndex> computing_ = StepIndex(0);
   Timeline timeline_;
   Update late_update_;                  // of the last run

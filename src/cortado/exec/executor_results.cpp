@@ -5,6 +5,7 @@
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
 #include "cortado/exec/staging.h"
+#include "cortado/exec/step_graphs.h"
 #include "cortado/kernels/arrays.h"
 #include "cortado/kernels/tensor_type.h"
 
@@ -83,6 +84,13 @@ std::vector<std::string> Executor::kernel_report() const {
     for (const std::string& refusal : selection.refusals) line += "; not " + refusal;
     lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+std::vector<std::string> Executor::device_report() const {
+  if (!staging_) return {};
+  std::vector<std::string> lines = {"graphs: " + (graphs_ ? graphs_->text() : "none: they are off")};
+  if (ways_) std::ranges::copy(ways_->text(), std::back_inserter(lines));
   return lines;
 }
 

@@ -99,6 +99,8 @@ bool instead(const DeviceWords& words, Spelling spelled) {
 }  // namespace
 
 std::vector<DeviceName> devices_of(const DeviceWords& words, Spelling spelled) {
+  if (words.graph != "" && words.graph != "on" && words.graph != "off")
+    throw UserError(fmt::format("{} {}: give on or off", spelled("graph"), words.graph));
   const Given given = given_of(words, spelled);
   if (given.name.empty() || instead(words, spelled)) return {DeviceName{}};
   std::vector<DeviceName> names = named(given, spelled);
@@ -150,7 +152,7 @@ RankDevice open_rank_device(const DeviceWords& words, Communicator& job, Spellin
     mine.number = place.index;
     require_there({mine}, given_of(words, spelled).text(spelled));
   }
-  return {device::open_device(mine), values_of_ranks(job, mine)};
+  return {device::open_device(mine, {.graphs = words.graph != "off"}), values_of_ranks(job, mine)};
 }
 
 }  // namespace cortado

@@ -16,6 +16,7 @@ struct DeviceWords {
   std::string device;        // of every rank: "cpu", "gpu", "gpu:1", "emulated"
   std::string devices;       // of the ranks of each host, in their order: "gpu:0,gpu:1,cpu"
   std::string gpu;           // Caffe's: "0", "0,1", "all"
+  std::string graph;         // "on" (also: nothing) or "off": iterations as graphs, where the device can
   bool cpu_instead = false;  // where `gpu` asks for what is not there; see also CORTADO_CPU_INSTEAD
 };
 

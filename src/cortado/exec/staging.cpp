@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "cortado/base/error.h"
+#include "cortado/kernels/arrays.h"
 
 namespace cortado {
 namespace {
+
+// Of a batch: a piece is copied into pinned memory while the one before is on its way to the device.
+constexpr int64_t piece_elements = int64_t{1} << 20;
 
 std::byte* bytes(float* memory) { return reinterpret_cast<std::byte*>(memory); }
 
@@ -21,31 +25,38 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
       mirror_(arena.size()),
       messages_(program.steps.size()),
       computed_(program.steps.size()),
-      copies_(device_.make_queue()) {
-  pinned_.push_back(device_.pin(mirror_.data(), mirror_.size()));
+      copies_(device_.make_queue()),
+      links_(device_.make_queue()) {
+  const auto pin = [&](const device::Memory& memory) {
+    pinned_.push_back(device_.pin(memory.data(), memory.size()));
+  };
+  pin(mirror_);
   for (BufferIndex b : indices(program.buffers)) {
     const Buffer& buffer = program.buffers[b];
-    if (buffer.kind == Buffer::Kind::batch) batches_.emplace(b, device::Memory(buffer.size, device_));
+    if (buffer.kind != Buffer::Kind::batch) continue;
+    Batch batch{device::Memory(buffer.size, device_), device::Memory(buffer.size)};
+    pin(batches_.emplace(b, std::move(batch)).first->second.pinned);
   }
   for (StepIndex s : indices(program.steps)) {
     const Step& step = program.steps[s];
     if (step.lane != Lane::communication) continue;
     Message& message = messages_[s];
+    message.queue = copies_.get();
     message.out = device_.make_event();
     message.in = device_.make_event();
     for (StepIndex other : step.waits)
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
-    std::visit(
-        Overloaded{
-            [&](const steps::Exchange& exchange) { plan_exchange(exchange, message); },
-            [&](const steps::SumStatistics& sum) { message.reads = message.writes = {copy_of(sum.sums)}; },
-            [&](const steps::MovesParameters auto&) {
-              plan_parameters(step, message);
-              pinned_.push_back(device_.pin(message.parameters.data(), message.parameters.size()));
-            },
-            [](const steps::Local auto&) {}},
-        step.action);
+    std::visit(Overloaded{[&](const steps::SumStatistics& sum) {
+                            message.reads = message.writes = {copy_of(sum.sums)};
+                          },
+                          [&](const steps::MovesParameters auto&) {
+                            plan_parameters(step, message);
+                            pin(message.parameters);
+                          },
+                          [](const steps::Exchange&) {},  // bind() plans it
+                          [](const steps::Local auto&) {}},
+               step.action);
   }
 }
 
@@ -56,10 +67,31 @@ Staging::Copy Staging::copy_of(const View& view) const {
   return {arena_.data() + begin, mirror_.data() + begin, {view.bytes.size()}};
 }
 
-void Staging::plan_exchange(const steps::Exchange& exchange, Message& message) const {
-  const View &from = exchange.from, &to = exchange.to;
-  if (from && program_.buffers[from.buffer].kind != Buffer::Kind::batch) message.reads = {copy_of(from)};
-  if (to) message.writes = {copy_of(to)};
+Staging::Copy Staging::copy_of(const BoundExchange::Run& run) const {
+  const int64_t begin = run.memory - device_.for_kernels(arena_.data());
+  ensure(begin >= 0 && begin + run.size.count <= arena_.size().count, "what travels lies in the arena");
+  return {arena_.data() + begin, mirror_.data() + begin, run.size};
+}
+
+void Staging::bind(StepIndex step, BoundExchange& exchange, bool by_links) {
+  Message& message = messages_[step];
+  message.queue = &queue_of_messages(by_links);
+  message.exchange = &exchange;
+  message.some_by_links = exchange.uses_links();
+  for (const auto& run : exchange.sent_elsewhere()) message.reads.push_back(copy_of(run));
+  for (const auto& run : exchange.received_elsewhere()) message.writes.push_back(copy_of(run));
+}
+
+void Staging::bind_on_host(StepIndex step) {
+  const auto& exchange = *program_.steps[step].as<steps::Exchange>();
+  if (exchange.from) messages_[step].reads = {copy_of(exchange.from)};
+  if (exchange.to) messages_[step].writes = {copy_of(exchange.to)};
+}
+
+void Staging::bind(StepIndex step, Transmission& by_links) {
+  Message& message = messages_[step];
+  message.queue = links_.get();
+  message.by_links = &by_links;
 }
 
 // A step's gradients lie one after the other.
@@ -77,15 +109,38 @@ void Staging::plan_parameters(const Step& step, Message& message) const {
 std::byte* Staging::host(const View& view) const {
   return mirror_.data() + program_.buffers[view.buffer].offset + view.bytes.begin;
 }
+std::byte* Staging::host(std::byte* in_arena) const { return copy_of({in_arena, {}}).host; }
 float* Staging::host_parameters(StepIndex step) const { return messages_[step].parameters.floats(); }
-float* Staging::batch(BufferIndex buffer) const { return batches_.at(buffer).floats(); }
+float* Staging::batch(BufferIndex buffer) const { return batches_.at(buffer).memory.floats(); }
 
-void Staging::begin_copy_out(StepIndex step) {
+// What is given to the queue from now on comes after the steps that `step` waits for.
+void Staging::wait_before(const Step& step, device::Queue& queue) const {
+  for (const std::vector<StepIndex>* waits : {&step.waits, &step.waits_before})
+    for (StepIndex other : *waits) {
+      if (computed_[other]) queue.wait(*computed_[other]);
+      if (messages_[other].in && messages_[other].queue != &queue) queue.wait(*messages_[other].in);
+    }
+}
+
+void Staging::begin(StepIndex step) {
   const Message& message = messages_[step];
-  for (StepIndex other : program_.steps[step].waits)
-    if (computed_[other]) copies_->wait(*computed_[other]);
-  for (const Copy& copy : message.reads) copies_->copy_out(copy.host, copy.device, copy.size);
-  copies_->record(*message.out);
+  device::Queue& queue = *message.queue;
+  wait_before(program_.steps[step], queue);
+  if (message.exchange) message.exchange->pack();
+  if (by_links(step)) {
+    if (message.by_links) message.by_links->start();
+    if (message.exchange) message.exchange->send(true);
+    if (message.exchange) message.exchange->keep_own();
+    if (message.exchange) message.exchange->unpack();
+    return queue.record(*message.in);
+  }
+  for (const Copy& copy : message.reads) queue.copy_out(copy.host, copy.device, copy.size);
+  queue.record(*message.out);
+  if (message.exchange && message.some_by_links) {
+    links_->wait(*message.out);
+    message.exchange->send(true);  // now: links are used in the order of steps, on all ranks
+  }
+  if (message.exchange) message.exchange->keep_own();
   going_out_.push_back(step);
 }
 
@@ -98,18 +153,28 @@ StepIndex Staging::next_out() {
 
 bool Staging::is_out(StepIndex step) const { return std::ranges::find(going_out_, step) == going_out_.end(); }
 
+// The copies of the batch before have ended: an iteration does not end without them.
+void Staging::copy_batch(const Batch& batch, const float* values) {
+  const int64_t elements = elements_in(batch.pinned.size(), ElementType::f32);
+  for (int64_t done = 0; done < elements; done += piece_elements) {
+    const int64_t count = std::min(piece_elements, elements - done);
+    const int64_t offset = bytes_of(done, ElementType::f32).count;
+    arrays::copy(batch.pinned.floats(offset), values + done, count);
+    copies_->copy_in(batch.memory.data() + offset, batch.pinned.data() + offset,
+                     bytes_of(count, ElementType::f32));
+  }
+}
+
 void Staging::begin_copy_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches) {
   const Step& step = program_.steps[index];
+  const Message& message = messages_[index];
   if (const auto* load = step.as<steps::Load>()) {
-    for (const View& view : program_.works[load->work].outputs) {
-      if (!view) continue;
-      const device::Memory& memory = batches_.at(view.buffer);
-      copies_->copy_in(memory.data(), reinterpret_cast<const std::byte*>(batches[view.buffer]),
-                       memory.size());
-    }
+    for (const View& view : program_.works[load->work].outputs)
+      if (view) copy_batch(batches_.at(view.buffer), batches[view.buffer]);
   }
-  for (const Copy& copy : messages_[index].writes) copies_->copy_in(copy.device, copy.host, copy.size);
-  copies_->record(*messages_[index].in);
+  for (const Copy& copy : message.writes) copies_->copy_in(copy.device, copy.host, copy.size);
+  if (message.exchange) message.exchange->unpack();
+  copies_->record(*message.in);
 }
 
 void Staging::wait_for(StepIndex index) {

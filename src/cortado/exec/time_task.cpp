@@ -13,7 +13,7 @@
 #include "cortado/comm/processors.h"
 #include "cortado/device/host_view.h"
 #include "cortado/device/memory.h"
-#include "cortado/exec/element.h"
+#include "cortado/kernels/element.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
 #include "cortado/kernels/tensor_type.h"

@@ -146,6 +146,7 @@ class MpiCommunicator : public Communicator {
   void send(int peer, std::span<const float> values) override;
   void receive(int peer, std::span<float> values) override;
   double sum(double mine) override;
+  bool reads_device_memory() const override { return mpi_reads_device_memory(); }
   Traffic traffic() const override { return {world_->traffic().sent, world_->traffic().received}; }
 
  private:

@@ -15,6 +15,9 @@
 #include "cortado/base/error.h"
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/ring.h"
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 namespace cortado {
 namespace {
@@ -112,6 +115,19 @@ MPI_Datatype mpi_type(ElementType type) {
       return MPI_UINT16_T;  // moved, never summed
   }
   throw InternalError("an element type that is none");
+}
+
+// Both MPIs have a question of their own: Open MPI manual, "MPIX_Query_cuda_support"; MPICH 4 manual,
+// "MPIX_GPU_query_support". No GPU has answered it yet.
+bool mpi_reads_device_memory() {
+#if defined(MPIX_GPU_SUPPORT_CUDA)
+  int supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
+#elif defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
 }
 
 MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds time_to_end)

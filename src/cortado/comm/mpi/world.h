@@ -20,6 +20,9 @@ void check_mpi(int code);
 // How MPI takes elements of that type.
 MPI_Datatype mpi_type(ElementType type);
 
+// Whether the MPI library says that it takes addresses of a GPU's memory.
+bool mpi_reads_device_memory();
+
 // MPI's communicator of some ranks of the job, and how many collectives were made on it.
 struct MpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;

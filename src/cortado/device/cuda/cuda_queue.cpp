@@ -19,6 +19,13 @@ Function of_driver(const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
+struct CudaGraph : Graph {
+  cudaGraphExec_t executable = nullptr;
+  ~CudaGraph() override {
+    if (executable) cudaGraphExecDestroy(executable);
+  }
+};
+
 }  // namespace
 
 CudaEvent::CudaEvent(int gpu) : gpu_(gpu) {
@@ -41,7 +48,7 @@ bool CudaEvent::reached() {
   return true;
 }
 
-CudaQueue::CudaQueue(int gpu) : Queue(true), gpu_(gpu) {
+CudaQueue::CudaQueue(int gpu) : Queue(false), gpu_(gpu) {
   use(gpu_);
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream is made");
 }
@@ -89,8 +96,31 @@ void CudaQueue::finish() {
   check(cudaStreamSynchronize(stream_), "work ends");
 }
 
-void CudaQueue::launch_later(std::function<void()>) {
-  throw InternalError("a GPU's launched functions run at once");
+// Other threads go on with calls that a capture does not allow.
+void CudaQueue::begin_capture() {
+  use(gpu_);
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "a capture begins");
+}
+
+std::unique_ptr<Graph> CudaQueue::end_capture() {
+  use(gpu_);
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(stream_, &captured), "a capture ends");
+  auto graph = std::make_unique<CudaGraph>();
+  const cudaError_t error = cudaGraphInstantiate(&graph->executable, captured, 0);
+  cudaGraphDestroy(captured);
+  check(error, "a graph is made");
+  return graph;
+}
+
+void CudaQueue::replay(Graph& graph) {
+  use(gpu_);
+  check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "a graph begins");
+}
+
+void CudaQueue::launch_later(std::function<void()> work) {
+  use(gpu_);
+  work();
 }
 
 }  // namespace cortado::device::cuda

@@ -18,8 +18,8 @@ class CudaEvent : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// A stream of a GPU. Launched functions run at once and start work on stream(); what they throw, they throw
-// to the caller.
+// A stream of a GPU. Launched functions run at once, on that GPU, and start work on stream(); what they
+// throw, they throw to the caller.
 class CudaQueue : public Queue {
  public:
   explicit CudaQueue(int gpu);
@@ -31,6 +31,9 @@ class CudaQueue : public Queue {
   void record(Event& event) override;
   void wait(Event& event) override;
   void finish() override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
+  void replay(Graph& graph) override;
   void* stream() const override { return stream_; }
 
  private:

@@ -8,7 +8,15 @@ namespace {
 
 class CudaRuntime : public DeviceRuntime {
  public:
-  explicit CudaRuntime(int gpu) : DeviceRuntime(false, Launches::gpu_work), gpu_(gpu), queue_(gpu) {}
+  CudaRuntime(int gpu, const DeviceOptions& options)
+      : DeviceRuntime(false, Launches::gpu_work), gpu_(gpu), options_(options), queue_(gpu) {}
+  bool captures() const override { return options_.graphs; }
+  Link link() const override { return Link::nccl; }
+  std::string unit() const override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, gpu_), "its number is asked for");
+    return {properties.uuid.bytes, sizeof properties.uuid.bytes};
+  }
   Queue& queue() override { return queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<CudaQueue>(gpu_); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(gpu_); }
@@ -40,6 +48,7 @@ class CudaRuntime : public DeviceRuntime {
   }
 
   const int gpu_;
+  const DeviceOptions options_;
   CudaQueue queue_;
 };
 
@@ -73,6 +82,8 @@ std::string no_gpus_because() {
                      error == cudaSuccess ? "it counts none" : cudaGetErrorString(error));
 }
 
-std::unique_ptr<DeviceRuntime> make_cuda(int number) { return std::make_unique<cuda::CudaRuntime>(number); }
+std::unique_ptr<DeviceRuntime> make_cuda(int number, const DeviceOptions& options) {
+  return std::make_unique<cuda::CudaRuntime>(number, options);
+}
 
 }  // namespace cortado::device

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <mutex>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "cortado/base/error.h"
 #include "cortado/device/emulated/late_queue.h"
@@ -32,7 +33,8 @@ std::byte* reserve(size_t size) {
 // second has the memory, and launched functions alone know of it.
 class EmulatedRuntime : public DeviceRuntime {
  public:
-  EmulatedRuntime() : DeviceRuntime(false, Launches::either), addresses_(reserve(2 * range_size)) {
+  explicit EmulatedRuntime(const DeviceOptions& options)
+      : DeviceRuntime(false, Launches::either), options_(options), addresses_(reserve(2 * range_size)) {
     const auto begin = reinterpret_cast<uintptr_t>(addresses_);
     shift_for_kernels(begin, begin + range_size, range_size);
     queue_ = make_queue();
@@ -41,6 +43,9 @@ class EmulatedRuntime : public DeviceRuntime {
     queue_.reset();
     munmap(addresses_, 2 * range_size);
   }
+  bool captures() const override { return options_.graphs; }
+  Link link() const override { return options_.links ? Link::emulated : Link::none; }
+  std::string unit() const override { return fmt::format("{} {}", getpid(), fmt::ptr(addresses_)); }
   Queue& queue() override { return *queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<LateQueue>(*this); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<LateEvent>(); }
@@ -63,6 +68,7 @@ class EmulatedRuntime : public DeviceRuntime {
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
 
+  const DeviceOptions options_;
   std::byte* const addresses_;
   std::mutex mutex_;
   size_t used_ = 0;
@@ -72,6 +78,8 @@ class EmulatedRuntime : public DeviceRuntime {
 }  // namespace
 }  // namespace emulated
 
-std::unique_ptr<DeviceRuntime> make_emulated() { return std::make_unique<emulated::EmulatedRuntime>(); }
+std::unique_ptr<DeviceRuntime> make_emulated(const DeviceOptions& options) {
+  return std::make_unique<emulated::EmulatedRuntime>(options);
+}
 
 }  // namespace cortado::device

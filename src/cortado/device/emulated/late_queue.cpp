@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 
 namespace cortado::device::emulated {
@@ -36,11 +37,13 @@ LateQueue::~LateQueue() {
 }
 
 void LateQueue::copy_in(std::byte* device, const std::byte* host, Bytes size) {
+  require_no_capture();
   std::byte* to = device_.for_kernels(device);
   add({[=] { std::memcpy(to, host, static_cast<size_t>(size.count)); }});
 }
 
 void LateQueue::copy_out(std::byte* host, const std::byte* device, Bytes size) {
+  require_no_capture();
   const std::byte* from = device_.for_kernels(device);
   add({[=] { std::memcpy(host, from, static_cast<size_t>(size.count)); }});
 }
@@ -51,6 +54,7 @@ void LateQueue::fill(float* device, float value, int64_t count) {
 }
 
 void LateQueue::record(Event& event) {
+  require_no_capture();
   auto& late = static_cast<LateEvent&>(event);
   std::lock_guard lock(mutex_);
   late.queue_ = this;
@@ -58,16 +62,37 @@ void LateQueue::record(Event& event) {
 }
 
 void LateQueue::wait(Event& event) {
+  require_no_capture();
   const LateEvent as_recorded = static_cast<LateEvent&>(event);
   if (as_recorded.queue_ == nullptr || as_recorded.queue_ == this) return;
   add({[recorded = as_recorded]() mutable { recorded.wait(); }, true});
 }
 
 void LateQueue::finish() {
+  require_no_capture();
   std::unique_lock lock(mutex_);
   ask_for(given_);
   changed_.wait(lock, [&] { return done_ == given_; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void LateQueue::require_no_capture() const {
+  ensure(!captured_, "only launched functions and fills are captured");
+}
+
+void LateQueue::begin_capture() {
+  require_no_capture();
+  captured_ = std::make_unique<LateGraph>();
+}
+
+std::unique_ptr<Graph> LateQueue::end_capture() {
+  ensure(captured_ != nullptr, "a capture that began ends");
+  return std::move(captured_);
+}
+
+void LateQueue::replay(Graph& graph) {
+  require_no_capture();
+  for (const Item& item : static_cast<LateGraph&>(graph).items) add(item);
 }
 
 // Launches the work with as many compute threads as the calling thread has.
@@ -79,6 +104,10 @@ void LateQueue::launch_later(std::function<void()> work) {
 }
 
 void LateQueue::add(Item item) {
+  if (captured_) {
+    captured_->items.push_back(std::move(item));
+    return;
+  }
   std::lock_guard lock(mutex_);
   items_.push_back(std::move(item));
   ++given_;

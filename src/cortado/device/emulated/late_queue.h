@@ -5,8 +5,10 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "cortado/device/runtime.h"
 
@@ -38,6 +40,9 @@ class LateQueue : public Queue {
   void record(Event& event) override;
   void wait(Event& event) override;
   void finish() override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
+  void replay(Graph& graph) override;
 
  private:
   friend class LateEvent;
@@ -45,15 +50,20 @@ class LateQueue : public Queue {
     std::function<void()> work;
     bool waits = false;  // for another queue: done though an item before it failed
   };
+  struct LateGraph : Graph {
+    std::vector<Item> items;
+  };
   void launch_later(std::function<void()> work) override;
   void add(Item item);
+  void require_no_capture() const;
   void loop();
   void ask_for(int64_t items);  // under the mutex
 
   const DeviceRuntime& device_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> items_;  // those not done
+  std::unique_ptr<LateGraph> captured_;  // null: nobody captures; of the thread that gives work
+  std::deque<Item> items_;               // those not done
   int64_t given_ = 0, asked_ = 0, done_ = 0;
   bool quit_ = false;
   std::exception_ptr failure_;

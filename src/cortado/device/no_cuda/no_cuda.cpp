@@ -9,6 +9,6 @@ std::string no_gpus_because() {
   return "this cortado is built without CUDA; build it where the CUDA toolkit, 12 or 13, is installed";
 }
 
-std::unique_ptr<DeviceRuntime> make_cuda(int) { throw UserError(no_gpus_because()); }
+std::unique_ptr<DeviceRuntime> make_cuda(int, const DeviceOptions&) { throw UserError(no_gpus_because()); }
 
 }  // namespace cortado::device

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cortado/kernels/element.h"
 #include "cortado/kernels/gpu/elements.h"
 #include "cortado/kernels/gpu/grid.h"
 #include "cortado/kernels/gpu/pointers.h"
@@ -77,6 +78,45 @@ struct FoldColumns {
   }
 };
 
+template <typename From, typename To, bool adds>
+struct BoxElement {
+  BoxPlaces places;
+  const From* from;
+  To* to;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    int64_t source = 0, target = 0;
+    for (int axis = places.axes - 1; axis >= 0; --axis) {
+      const int64_t at = i % places.extent[axis];
+      i /= places.extent[axis];
+      source += at * places.from[axis];
+      target += at * places.to[axis];
+    }
+    if constexpr (adds)
+      assign(to[target], widened(to[target]) + widened(from[source]));
+    else if constexpr (std::is_same_v<From, To>)
+      to[target] = from[source];  // with all its bits
+    else
+      assign(to[target], widened(from[source]));
+  }
+};
+
+template <typename E>
+struct ZeroElement {
+  E* memory;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const { memory[i] = E{}; }
+};
+
+template <bool adds>
+void move_box(void* stream, const BoxPlaces& places, const void* from, ElementType from_type, void* to,
+              ElementType to_type) {
+  with_element_type(from_type, [&]<typename From>() {
+    with_element_type(to_type, [&]<typename To>() {
+      for_each(stream, places.elements,
+               BoxElement<From, To, adds>{places, static_cast<const From*>(from), static_cast<To*>(to)});
+    });
+  });
+}
+
 }  // namespace
 
 Bytes sum_of_squares_scratch() {
@@ -135,6 +175,21 @@ void update_parameter(void* stream, const UpdateOptions& o, const UpdateArgument
     for_each(stream, a.elements,
              UpdateElement<Rule, histories>{rule, update_rules::gradient_of(o, step), a, not_finite});
   });
+}
+
+void copy_box(void* stream, const BoxPlaces& places, const void* from, ElementType from_type, void* to,
+              ElementType to_type) {
+  move_box<false>(stream, places, from, from_type, to, to_type);
+}
+
+void add_box(void* stream, const BoxPlaces& places, const void* from, ElementType from_type, void* to,
+             ElementType to_type) {
+  move_box<true>(stream, places, from, from_type, to, to_type);
+}
+
+void zero(void* stream, void* memory, int64_t elements, ElementType type) {
+  with_element_type(
+      type, [&]<typename E>() { for_each(stream, elements, ZeroElement<E>{static_cast<E*>(memory)}); });
 }
 
 }  // namespace cortado::gpu

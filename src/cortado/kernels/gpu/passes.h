@@ -3,6 +3,8 @@
 #include <span>
 #include <type_traits>
 
+#include "cortado/base/element_type.h"
+#include "cortado/base/shape.h"
 #include "cortado/base/units.h"
 #include "cortado/kernels/update.h"
 
@@ -26,5 +28,21 @@ Bytes sum_of_squares_scratch();
 void update_parameter(void* stream, const UpdateOptions& options, const UpdateArguments& arguments,
                       const UpdateStep& step, float* not_finite, std::byte* scratch);
 Bytes update_scratch();
+
+// Boxes of tensors. Where the elements of a box lie in two tensors: its axes, slowest first, with the strides
+// of both in elements.
+struct BoxPlaces {
+  int axes = 0;
+  int64_t extent[Shape::max_rank] = {}, from[Shape::max_rank] = {}, to[Shape::max_rank] = {};
+  int64_t elements = 1;
+};
+
+// Copies, or adds, a box. `from`, `to`: its first elements. Elements of other types are converted; sums are
+// of floats (of doubles, where one is f64), each rounded to the target's type.
+void copy_box(void* stream, const BoxPlaces& places, const void* from, ElementType from_type, void* to,
+              ElementType to_type);
+void add_box(void* stream, const BoxPlaces& places, const void* from, ElementType from_type, void* to,
+             ElementType to_type);
+void zero(void* stream, void* memory, int64_t elements, ElementType type);
 
 }  // namespace cortado::gpu
