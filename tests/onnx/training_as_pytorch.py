@@ -4,14 +4,17 @@
     tests/onnx/training_as_pytorch.py --cortado build/dev/cortado [NAME...]
 
 A net with random weights is exported as for training (batch norms stay layers) and converted with --loss. `cortado train`
-makes one step of gradient descent on a batch of random images; PyTorch makes the same. PyTorch's net is exported and
-converted once more: all weights of the two must be equal within 1e-4, and the steps, of all weights together, within 6e-2
-of the step's Euclidean norm (single elements differ where rounding decides a ReLU or a maximum otherwise: decided_ties.py).
+makes one step of gradient descent on a batch of random images; PyTorch makes the same, in double precision and in its usual
+one. PyTorch's nets are exported and converted once more. All weights must be those of double precision within 1e-4, or where
+PyTorch's usual step is farther from them than that, within three times its distance: rounding decides some ReLUs otherwise
+(decided_ties.py), and batch norms of few samples enlarge that. The step, of all weights together, must be within 6e-2 of its
+Euclidean norm.
 Dropout and stochastic depth draw random numbers and are left out. Without names all nets are compared; it says how long
 that took. Needs what nets_as_pytorch.py needs; exits 77 where it is missing.
 """
 
 import argparse
+import copy
 import io
 import pathlib
 import re
@@ -22,7 +25,7 @@ import warnings
 
 from nets_as_pytorch import NETS, Cortado, h5py, make, np, safetensors_io, torch, tv
 
-BATCH, RATE, TOLERANCE, STEP_TOLERANCE = 4, 0.01, 1e-4, 6e-2
+BATCH, RATE, TOLERANCE, STEP_TOLERANCE = 4, 1e-3, 1e-4, 6e-2
 SOLVER = f"""net: "train.prototxt" base_lr: {RATE} lr_policy: "fixed" momentum: 0 weight_decay: 0 max_iter: 1
 snapshot_prefix: "trained"
 """
@@ -74,6 +77,31 @@ def train(cortado, images, labels):
     return weights_of(cortado, "before", "trained_iter_1.caffemodel")
 
 
+def step(net, images, labels, random):
+    """One step of gradient descent; returns the labels, which are drawn where none are given."""
+    scores = net.train()(images)
+    if labels is None:
+        labels = torch.randint(scores.shape[1], (BATCH, *scores.shape[2:]), generator=random)
+    torch.nn.functional.cross_entropy(scores, labels).backward()
+    with torch.no_grad():
+        for weight in net.parameters():
+            if weight.grad is not None:
+                weight -= RATE * weight.grad
+    return labels
+
+
+def difference(values, exact, before):
+    """The largest one of a weight, and that of the step relative to its norm."""
+    if values.keys() != exact.keys():
+        raise RuntimeError(f"other weights: {sorted(values.keys() ^ exact.keys())[:4]}")
+    worst = max(float(np.abs(values[key] - exact[key]).max()) for key in exact)
+    square = {"difference": 0.0, "norm": 0.0}
+    for key in exact:
+        square["difference"] += (np.subtract(values[key], exact[key], dtype=float) ** 2).sum()
+        square["norm"] += (np.subtract(exact[key], before[key], dtype=float) ** 2).sum()
+    return worst, (square["difference"] / square["norm"]) ** 0.5
+
+
 def compare(name, program):
     size, random = NETS[name][1], torch.Generator().manual_seed(2)
     net = without_chance(make(NETS[name][0]))
@@ -81,21 +109,12 @@ def compare(name, program):
     with tempfile.TemporaryDirectory() as temporary:
         cortado = Cortado(program, pathlib.Path(temporary))
         before = converted(cortado, net, images, "before")
-        scores = net.train()(images)
-        labels = torch.randint(scores.shape[1], (BATCH, *scores.shape[2:]), generator=random)
-        torch.nn.functional.cross_entropy(scores, labels).backward()
-        with torch.no_grad():
-            for weight in net.parameters():
-                if weight.grad is not None:
-                    weight -= RATE * weight.grad
-        theirs = converted(cortado, net, images, "after")
+        exact = copy.deepcopy(net).double()
+        labels = step(net, images, None, random)
+        step(exact, images.double(), labels, random)
+        theirs, exact = converted(cortado, net, images, "after"), converted(cortado, exact.float(), images, "exact")
         ours = train(cortado, images, labels)
-    if not ours.keys() == theirs.keys() == before.keys():
-        raise RuntimeError(f"other weights: {sorted(ours.keys() ^ theirs.keys())[:4]}")
-    worst = max(float(np.abs(ours[key] - theirs[key]).max()) for key in ours)
-    steps, others = ([values[key].astype(float) - before[key] for key in before] for values in (theirs, ours))
-    norm = sum((step ** 2).sum() for step in steps) ** 0.5
-    return worst, sum(((a - b) ** 2).sum() for a, b in zip(steps, others)) ** 0.5 / norm, norm
+    return difference(ours, exact, before), difference(theirs, exact, before)
 
 
 def main():
@@ -107,9 +126,9 @@ def main():
     for name in names:
         begin = time.monotonic()
         try:
-            worst, of_step, norm = compare(name, arguments.cortado)
-            good = worst < TOLERANCE and of_step < STEP_TOLERANCE
-            line = f"largest difference of weights {worst:.1e}, of the step {of_step:.1e} of its norm {norm:.1e}"
+            (worst, of_step), pytorch = compare(name, arguments.cortado)
+            good = worst < max(TOLERANCE, 3 * pytorch[0]) and of_step < STEP_TOLERANCE
+            line = f"weights {worst:.1e}, step {of_step:.1e}; PyTorch itself {pytorch[0]:.1e}, {pytorch[1]:.1e}"
         except Exception as problem:  # noqa: BLE001: one net must not hide the others
             good, line = False, str(problem).splitlines()[-1][:400]
         print(f"{'' if good else 'FAILED: '}{name}: {line} ({time.monotonic() - begin:.1f} s)", flush=True)
