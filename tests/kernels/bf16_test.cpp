@@ -133,7 +133,9 @@ std::vector<CutCase> native_cases(const Shape& shape) {
   Shape labels{shape[0]};
   for (int axis = 2; axis < shape.rank(); ++axis) labels.append(shape[axis]);
   const std::vector<Values> values = {{.low = -3, .high = 3}, {0, static_cast<double>(shape[1]), true}};
-  add({layer<SoftmaxLoss>(SoftmaxLossOptions{})}, {shape, labels}, 2).data.inputs = values;
+  for (const double smoothing : {0.0, 0.1})
+    add({layer<SoftmaxLoss>(SoftmaxLossOptions{.label_smoothing = smoothing})}, {shape, labels}, 2)
+        .data.inputs = values;
   CutCase& accuracy = add({layer<Accuracy>(AccuracyOptions{})}, {shape, labels});
   accuracy.data.inputs = values;
   accuracy.phase = Phase::test;

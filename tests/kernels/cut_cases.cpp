@@ -222,6 +222,7 @@ CutCase softmax_loss(Draw& draw) {
   using N = Normalization;
   SoftmaxLossOptions options{.normalization = draw.of({N::valid, N::valid, N::full, N::batch_size, N::none})};
   if (draw.one_in(2)) options.ignore_label = 1;
+  if (draw.one_in(3)) options.label_smoothing = 0.1;
   Shape scores = draw.image(draw.in(0, 3));
   CutCase cut{.layers = {layer<SoftmaxLoss>(options)}, .inputs = {scores, labels_of(draw, scores)}};
   cut.outputs = draw.one_in(3) ? 2 : 1;

@@ -61,6 +61,18 @@ TEST(SoftmaxLoss, DividesByEachNormalization) {
   }
 }
 
+// PyTorch's CrossEntropyLoss(label_smoothing=0.2) of scores 0, log 3: the target of class 0 is 0.9, 0.1.
+TEST(SoftmaxLoss, SmoothsLabels) {
+  LayerRun run(std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{.ignore_label = 9, .label_smoothing = 0.2}),
+               {{3, 2}, {3}}, 1);
+  run.forward({scores_of_positions(3), {0, 9, 1}});
+  const double zero = std::log(4.0), one = std::log(4.0 / 3);
+  EXPECT_TRUE(same(run.output(), {(0.9 * zero + 0.1 * one + 0.1 * zero + 0.9 * one) / 2}));
+  run.backward({1});
+  EXPECT_TRUE(
+      same(run.gradient(), {(0.25 - 0.9) / 2, (0.75 - 0.1) / 2, 0, 0, (0.25 - 0.1) / 2, (0.75 - 0.9) / 2}));
+}
+
 TEST(SoftmaxLoss, IsZeroWhenEverythingIsIgnored) {
   LayerRun run(softmax_loss(Normalization::valid, 0), {{2, 2}, {2}}, 1);
   run.forward({scores_of_positions(2), {0, 0}});
@@ -261,6 +273,9 @@ TEST(LossGradients, MatchFiniteDifferences) {
       task_of(softmax_loss(Normalization::valid), {{2, 3, 2, 2}, {2, 2, 2}}, 2), labelled));
   EXPECT_TRUE(
       gradients_match_differences(task_of(softmax_loss(Normalization::full, 1), {{4, 3}, {4}}), labelled));
+  EXPECT_TRUE(gradients_match_differences(
+      task_of(std::make_shared<SoftmaxLoss>(SoftmaxLossOptions{.label_smoothing = 0.1}), {{4, 3}, {4}}),
+      labelled));
   EXPECT_TRUE(
       gradients_match_differences(task_of(std::make_shared<EuclideanLoss>(), {{2, 3, 2, 2}, {2, 12}})));
   SigmoidCrossEntropyLossOptions ignoring{.ignore_label = 2};

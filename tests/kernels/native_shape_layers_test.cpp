@@ -95,6 +95,11 @@ TEST(NativeSoftmaxLoss, EqualsTheReference) {
   CheckOptions many{.inputs = {{.low = -5, .high = 5}, {.low = 0, .high = 1000, .integers = true}}};
   EXPECT_TRUE(agrees(make_native_softmax_loss,
                      task_of<SoftmaxLoss>(SoftmaxLossOptions{}, {{8, 1000}, {8, 1}}), 1e-5, many));
+  for (const double smoothing : {0.1, 0.9})
+    EXPECT_TRUE(
+        agrees(make_native_softmax_loss,
+               task_of<SoftmaxLoss>(SoftmaxLossOptions{.label_smoothing = smoothing}, {{8, 1000}, {8, 1}}),
+               1e-5, many));
   Task test = task_of<SoftmaxLoss>(SoftmaxLossOptions{}, {{8, 1000}, {8}}, 1, Phase::test);
   EXPECT_TRUE(agrees(make_native_softmax_loss, test, 1e-5, many));
 }

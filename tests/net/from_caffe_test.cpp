@@ -295,6 +295,17 @@ TEST(FromCaffe, LossNormalization) {
   EXPECT_EQ(softmax("normalize: false").normalization, Normalization::batch_size);
   EXPECT_EQ(softmax("normalize: false normalization: FULL").normalization, Normalization::full);
   EXPECT_EQ(softmax("ignore_label: 255").ignore_label, 255);
+  EXPECT_EQ(softmax("").label_smoothing, 0);
+  EXPECT_FLOAT_EQ(static_cast<float>(softmax("label_smoothing: 0.1").label_smoothing), 0.1F);
+  for (const char* value : {"-0.1", "1"})
+    EXPECT_NE(
+        declare_error(std::string("type: 'SoftmaxWithLoss' loss_param { label_smoothing: ") + value + " }")
+            .find("; use a value of at least 0 and below 1"),
+        std::string::npos)
+        << value;
+  EXPECT_NE(declare_error("type: 'SigmoidCrossEntropyLoss' loss_param { label_smoothing: 0.1 }")
+                .find("SigmoidCrossEntropyLoss takes no label_smoothing; remove it"),
+            std::string::npos);
   auto sigmoid = [](const std::string& p) {
     return as<SigmoidCrossEntropyLoss>(declare("type: 'SigmoidCrossEntropyLoss' loss_param { " + p + " }"))
         .options()

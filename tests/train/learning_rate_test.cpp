@@ -60,6 +60,17 @@ TEST(LearningRate, SigmoidIsHalfAtStepsize) {
   EXPECT_GT(learning_rate(o, 0), 0.99);
 }
 
+// 6 + 6 cos(pi t / 300): cos(60 degrees) is 1/2.
+TEST(LearningRate, CosineFallsFromItsBaseToZero) {
+  LearningRateOptions o{.policy = Policy::cosine, .base = 12, .max_iterations = 300};
+  EXPECT_EQ(learning_rate(o, 0), 12);
+  EXPECT_NEAR(learning_rate(o, 100), 9, 1e-12);
+  EXPECT_NEAR(learning_rate(o, 150), 6, 1e-12);
+  EXPECT_NEAR(learning_rate(o, 200), 3, 1e-12);
+  EXPECT_NEAR(learning_rate(o, 300), 0, 1e-12);
+  EXPECT_NEAR(learning_rate(o, 400), 0, 1e-12);
+}
+
 TEST(LearningRate, WarmUpIsLinearAndMeetsThePolicy) {
   LearningRateOptions o{.base = 1, .warmup_iterations = 4, .warmup_start = 0.2};
   EXPECT_DOUBLE_EQ(learning_rate(o, 0), 0.2);

@@ -48,6 +48,7 @@ TEST(SolverOptions, ComplaintsNameFileFieldAndRemedy) {
       {"type=Adm", "type: 'Adm' is unknown; did you mean 'Adam'?"},
       {"lr_policy=steps", "lr_policy: 'steps' is unknown; did you mean 'step'?"},
       {"stepsize=0", "stepsize: 0 is less than 1"},
+      {"lr_policy=cosin", "lr_policy: 'cosin' is unknown; did you mean 'cosine'?"},
       {"gamma=-1", "gamma: -1 is less than 0"},
       {"iter_size=0", "iter_size: 0 is less than 1"},
       {"delta=0", "delta: 0 is not above 0"},

@@ -14,7 +14,7 @@ namespace cortado::api {
 struct SolverOptions {
   std::string type = "SGD";  // SGD, Nesterov, AdaGrad, RMSProp, AdaDelta, Adam; LARS
   double base_lr = 0.01;
-  std::string lr_policy = "fixed";  // fixed, step, exp, inv, multistep, poly, sigmoid
+  std::string lr_policy = "fixed";  // fixed, step, exp, inv, multistep, poly, sigmoid; cosine
   double gamma = 0.1, power = 1;
   int64_t stepsize = 0;
   std::vector<int64_t> stepvalue{};

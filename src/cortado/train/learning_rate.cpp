@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "cortado/base/error.h"
 
@@ -27,6 +28,10 @@ double policy_rate(const LearningRateOptions& o, int64_t iteration) {
     }
     case Policy::sigmoid:
       return o.base / (1 + std::exp(-o.gamma * (t - static_cast<double>(o.stepsize))));
+    case Policy::cosine: {
+      const double passed = std::min(1.0, t / static_cast<double>(o.max_iterations));
+      return o.base * (1 + std::cos(std::numbers::pi * passed)) / 2;
+    }
   }
   throw InternalError("unknown learning-rate policy");
 }

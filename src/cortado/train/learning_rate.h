@@ -12,6 +12,8 @@ namespace cortado {
 //   multistep  base * gamma ^ (number of stepvalues <= iteration)
 //   poly       base * (1 - iteration / max_iterations) ^ power
 //   sigmoid    base / (1 + exp(-gamma * (iteration - stepsize)))
+// and by one that Caffe has not (Loshchilov, Hutter, "SGDR", 2017, equation 5, one period that ends at 0):
+//   cosine     base * (1 + cos(pi * iteration / max_iterations)) / 2
 // During the first warmup_iterations it grows linearly from warmup_start to what the policy says.
 double learning_rate(const LearningRateOptions& options, int64_t iteration);
 

@@ -23,9 +23,9 @@ struct Named {
 };
 
 constexpr Named<Policy> policies[] = {
-    {"fixed", Policy::fixed},    {"step", Policy::step},           {"exp", Policy::exp},
-    {"inv", Policy::inv},        {"multistep", Policy::multistep}, {"poly", Policy::poly},
-    {"sigmoid", Policy::sigmoid}};
+    {"fixed", Policy::fixed},     {"step", Policy::step},           {"exp", Policy::exp},
+    {"inv", Policy::inv},         {"multistep", Policy::multistep}, {"poly", Policy::poly},
+    {"sigmoid", Policy::sigmoid}, {"cosine", Policy::cosine}};
 
 constexpr Named<Solver> solvers[] = {{"SGD", Solver::sgd},           {"Nesterov", Solver::nesterov},
                                      {"AdaGrad", Solver::adagrad},   {"RMSProp", Solver::rmsprop},
@@ -78,7 +78,8 @@ LearningRateOptions rate_options(const caffe::SolverParameter& s, const SolverCh
   o.policy = check.named("lr_policy", s.lr_policy(), policies);
   o.gamma = s.gamma();
   o.power = s.power();
-  if (o.policy != Policy::fixed && o.policy != Policy::poly) check.at_least("gamma", o.gamma, 0.0);
+  const bool decays = o.policy != Policy::fixed && o.policy != Policy::poly && o.policy != Policy::cosine;
+  if (decays) check.at_least("gamma", o.gamma, 0.0);
   const bool steps = o.policy == Policy::step || o.policy == Policy::sigmoid;
   check.require(!steps || s.has_stepsize(), "stepsize",
                 fmt::format("missing; lr_policy \"{}\" needs it", s.lr_policy()));

@@ -15,13 +15,13 @@ namespace cortado {
 
 // How the learning rate depends on the iteration (learning_rate.h).
 struct LearningRateOptions {
-  enum class Policy { fixed, step, exp, inv, multistep, poly, sigmoid };
+  enum class Policy { fixed, step, exp, inv, multistep, poly, sigmoid, cosine };
   Policy policy = Policy::fixed;
   double base = 0.01;
   double gamma = 0.1, power = 1;
   int64_t stepsize = 1;
   std::vector<int64_t> stepvalues;  // multistep
-  int64_t max_iterations = 0;       // poly
+  int64_t max_iterations = 0;       // poly, cosine
   int64_t warmup_iterations = 0;    // 0: none
   double warmup_start = 0;
   bool operator==(const LearningRateOptions&) const = default;

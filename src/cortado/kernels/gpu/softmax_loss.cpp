@@ -23,6 +23,7 @@ struct KeptRows {
 struct LossRow {
   RowClasses of;
   int64_t extent;
+  double smoothing;
   const float *x, *labels;
   KeptRows kept;
   float* losses;
@@ -35,9 +36,9 @@ struct LossRow {
     const int label = of.of(labels, row);
     double loss = 0 * sum;
     if (label >= 0) {
-      const double most = 87.33654475055310;  // -log of the smallest normal float
-      const double own = log(sum) - (scores[label] - largest);
-      loss = own > most ? most : own;
+      loss = (1 - smoothing) * term(scores[label] - largest, sum);
+      for (int64_t k = 0; smoothing > 0 && k < extent; ++k)
+        loss += smoothing / static_cast<double>(extent) * term(scores[k] - largest, sum);
     } else if (label == RowClasses::wrong) {
       loss = std::numeric_limits<float>::quiet_NaN();
     }
@@ -45,6 +46,11 @@ struct LossRow {
     kept.maxima[row] = largest;
     kept.factors[row] = static_cast<float>(1 / sum);
     kept.classes[row] = label;
+  }
+  CORTADO_EVERYWHERE static double term(float score, double sum) {
+    const double most = 87.33654475055310;  // -log of the smallest normal float
+    const double own = log(sum) - score;
+    return own > most ? most : own;
   }
 };
 
@@ -75,6 +81,7 @@ struct WriteProbability {
 
 struct LossGradient {
   int64_t extent;
+  float smoothing;
   const float *x, *loss_weight;
   KeptRows kept;
   float* dx;
@@ -82,14 +89,18 @@ struct LossGradient {
     const int64_t row = i / extent, label = kept.classes[row];
     const float scale = static_cast<float>(*loss_weight / *kept.divisor);
     const float probability = expf(x[i] - kept.maxima[row]) * kept.factors[row];
-    dx[i] = label < 0 ? 0 : (probability - (i % extent == label ? 1 : 0)) * scale;
+    const float share = smoothing / static_cast<float>(extent);
+    const float target = i % extent == label ? 1 - smoothing + share : share;
+    dx[i] = label < 0 ? 0 : (probability - target) * scale;
   }
 };
 
 class SoftmaxLossKernel : public Kernel {
  public:
   SoftmaxLossKernel(const SoftmaxLossOptions& options, const Task& task)
-      : classes_(task, options.axis, options.ignore_label), backward_(task.has_backward()) {
+      : classes_(task, options.axis, options.ignore_label),
+        backward_(task.has_backward()),
+        smoothing_(options.label_smoothing) {
     const AxisView local(task.local_input(0), options.axis), whole(task.inputs[0], options.axis);
     extent_ = local.extent;
     rows_ = local.before * local.after;
@@ -113,7 +124,7 @@ class SoftmaxLossKernel : public Kernel {
     const KeptRows kept = kept_of(a);
     auto* const totals = reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, 2).count);
     auto* const losses = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(totals + 2) + kept_bytes());
-    for_each(a.stream, rows_, LossRow{classes_, extent_, a.inputs[0], a.inputs[1], kept, losses});
+    for_each(a.stream, rows_, LossRow{classes_, extent_, smoothing_, a.inputs[0], a.inputs[1], kept, losses});
     sum_rows(a.stream, rows_, 2, a.scratch, totals, LossTerm{losses, kept.classes});
     for_each(a.stream, 1,
              WriteCountedLoss{totals, travels_ ? a.sums : nullptr, fixed_, kept.divisor, a.outputs[0]});
@@ -125,7 +136,8 @@ class SoftmaxLossKernel : public Kernel {
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     for_each(a.stream, rows_ * extent_,
-             LossGradient{extent_, a.inputs[0], a.output_gradients[0], kept_of(a), a.input_gradients[0]});
+             LossGradient{extent_, static_cast<float>(smoothing_), a.inputs[0], a.output_gradients[0],
+                          kept_of(a), a.input_gradients[0]});
   }
 
  private:
@@ -140,6 +152,7 @@ class SoftmaxLossKernel : public Kernel {
 
   RowClasses classes_;
   bool backward_, travels_ = false;
+  double smoothing_;
   int64_t extent_, rows_;
   double fixed_ = 0;
 };

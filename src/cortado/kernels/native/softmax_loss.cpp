@@ -19,7 +19,9 @@ namespace {
 // Softmax loss of contiguous rows of scores x:
 //   forward: loss = sum(log(sum(exp(x - max))) - (x[class] - max)) / normalizer
 //   backward: dx = (exp(x - max) / sum - [class]) * loss weight / normalizer
-// Kept for the backward pass, per row: class, maximum, 1 / sum. Labels, losses and probabilities are float.
+// with label smoothing: forward the mean of the classes' losses beside the label's, backward a smoothed
+// [class]. Kept for the backward pass, per row: class, maximum, 1 / sum. Labels, losses and probabilities are
+// float.
 template <typename E>
 class SoftmaxLossKernel : public Kernel {
  public:
@@ -28,6 +30,7 @@ class SoftmaxLossKernel : public Kernel {
         view_(task.local_input(0), options.axis),
         rows_(view_.before * view_.after),
         classes_(task, options.axis, options.ignore_label),
+        smoothing_(static_cast<float>(options.label_smoothing)),
         backward_(task.has_backward()),
         divisor_(task, options.normalization, options.ignore_label.has_value(),
                  AxisView(task.inputs[0], options.axis).before,
@@ -58,8 +61,7 @@ class SoftmaxLossKernel : public Kernel {
       });
       kept.maxima[row] = largest;
       kept.factors[row] = 1 / sum;
-      losses[row] =
-          kept.classes[row] < 0 ? 0 * sum : loss_of(load<float>(x + kept.classes[row]) - largest, sum);
+      losses[row] = kept.classes[row] < 0 ? 0 * sum : row_loss(x, kept.classes[row], largest, sum);
       if (probabilities)
         write_powers(x + own.begin, probabilities + row * own.size(), own.size(), largest, 1 / sum);
     });
@@ -84,11 +86,13 @@ class SoftmaxLossKernel : public Kernel {
       }
       const int64_t label = kept.classes[row];
       const float factor = kept.factors[row] * scale;
-      write_powers(x, dx, view_.extent, kept.maxima[row], factor);
+      const float share = smoothing_ * scale / static_cast<float>(view_.extent);
+      const float target = scale - smoothing_ * scale;
+      write_powers(x, dx, view_.extent, kept.maxima[row], factor, share);
       if constexpr (std::is_same_v<E, float>) {
-        dx[label] -= scale;
+        dx[label] -= target;
       } else {  // of what was written, too little is left to subtract from
-        store(dx + label, exp(load<float>(x + label) - kept.maxima[row]) * factor - scale);
+        store(dx + label, exp(load<float>(x + label) - kept.maxima[row]) * factor - share - target);
       }
     });
   }
@@ -112,6 +116,14 @@ class SoftmaxLossKernel : public Kernel {
     return read_classes(labels_, arguments.inputs[1], rows_, classes_, kept_of(arguments).classes);
   }
 
+  float row_loss(const E* x, int32_t label, float largest, float sum) const {
+    const float loss = loss_of(load<float>(x + label) - largest, sum);
+    if (smoothing_ == 0) return loss;
+    double all = 0;
+    for (int64_t c = 0; c < view_.extent; ++c) all += loss_of(load<float>(x + c) - largest, sum);
+    return static_cast<float>((1 - smoothing_) * loss + smoothing_ * all / static_cast<double>(view_.extent));
+  }
+
   // -log of the probability, which counts as at least the smallest normal number.
   static float loss_of(float score, float sum) {
     static const double largest = -std::log(static_cast<double>(std::numeric_limits<float>::min()));
@@ -119,15 +131,18 @@ class SoftmaxLossKernel : public Kernel {
     return static_cast<float>(loss > largest ? largest : loss);
   }
 
+  // y = exp(x - largest) * factor - less
   template <typename T>
-  static void write_powers(const E* x, T* y, int64_t count, float largest, float factor) {
-    by_lanes(0, count, [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor); });
+  static void write_powers(const E* x, T* y, int64_t count, float largest, float factor, float less = 0) {
+    by_lanes(0, count,
+             [&]<typename V>(int64_t i) { store(y + i, exp(load<V>(x + i) - largest) * factor - less); });
   }
 
   Shape labels_;
   AxisView view_;
   int64_t rows_;
   LabelClasses classes_;
+  float smoothing_;
   bool backward_;
   LossDivisor divisor_;
 };

@@ -45,8 +45,9 @@ class SoftmaxLossReference : public KernelOf<T> {
     int64_t valid = for_each_position(arguments.inputs[1], [&](int64_t i, int64_t j, auto label) {
       loss = carry(loss, probabilities[index(i, 0, j)]);
       if (!label) return;
-      double probability = probabilities[index(i, *label, j)];
-      loss -= std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
+      loss += (1 - smoothing()) * term(probabilities[index(i, *label, j)]);
+      for (int64_t c = 0; smoothing() > 0 && c < view_.extent; ++c)
+        loss += share() * term(probabilities[index(i, c, j)]);
     });
     arguments.outputs[0][0] = static_cast<T>(loss / divisor_.forward(valid, arguments.sums, arguments.saved));
     if (arguments.outputs.size() > 1)
@@ -54,13 +55,14 @@ class SoftmaxLossReference : public KernelOf<T> {
                                      Spoken<T>(probabilities_, arguments.outputs[1]));
   }
 
-  // dx = (softmax(x) - [class is the label]) * loss weight / normalizer, 0 where the label is
-  // ignored or another device's
+  // dx = (softmax(x) - target) * loss weight / normalizer, 0 where the label is ignored or another device's;
+  // target: [class is the label], smoothed
   void backward(const ArgumentsOf<T>& arguments) override {
     if (!arguments.input_gradients[0]) return;
     std::vector<double> gradient = softmax(arguments.inputs[0]);
     int64_t valid = for_each_position(arguments.inputs[1], [&](int64_t i, int64_t j, auto label) {
-      if (label) gradient[index(i, *label, j)] -= 1;
+      if (label) gradient[index(i, *label, j)] -= 1 - smoothing();
+      for (int64_t c = 0; c < view_.extent && label; ++c) gradient[index(i, c, j)] -= share();
       for (int64_t c = 0; c < view_.extent && !label; ++c) gradient[index(i, c, j)] = 0;
     });
     double scale =
@@ -71,6 +73,12 @@ class SoftmaxLossReference : public KernelOf<T> {
 
  private:
   int64_t index(int64_t i, int64_t c, int64_t j) const { return (i * view_.extent + c) * view_.after + j; }
+
+  double smoothing() const { return options_.label_smoothing; }
+  double share() const { return smoothing() / static_cast<double>(view_.extent); }
+  static double term(double probability) {
+    return -std::log(std::max(probability, static_cast<double>(std::numeric_limits<float>::min())));
+  }
 
   // Probabilities in spoken order.
   std::vector<double> softmax(const T* memory) const {

@@ -43,6 +43,20 @@ std::optional<int> ignored_label(const Parameter& parameter) {
   return parameter.has_ignore_label() ? std::optional<int>(parameter.ignore_label()) : std::nullopt;
 }
 
+// The part of a label that all classes share.
+double label_smoothing(const caffe::LossParameter& loss) {
+  const float part = loss.label_smoothing();
+  if (!(part >= 0 && part < 1))
+    throw UserError(fmt::format("label_smoothing is {:g}; use a value of at least 0 and below 1", part));
+  return part;
+}
+
+// Of a loss whose labels are no classes.
+void refuse_label_smoothing(const caffe::LossParameter& loss, std::string_view type) {
+  if (loss.has_label_smoothing())
+    throw UserError(fmt::format("{} takes no label_smoothing; remove it", type));
+}
+
 LayerPtr softmax(const caffe::LayerParameter& layer) {
   return std::make_shared<Softmax>(SoftmaxOptions{.axis = layer.softmax_param().axis()});
 }
@@ -52,10 +66,12 @@ LayerPtr softmax_loss(const caffe::LayerParameter& layer) {
   options.axis = layer.softmax_param().axis();
   options.ignore_label = ignored_label(layer.loss_param());
   options.normalization = normalization(layer.loss_param(), Normalization::valid);
+  options.label_smoothing = label_smoothing(layer.loss_param());
   return std::make_shared<SoftmaxLoss>(options);
 }
 
 LayerPtr sigmoid_cross_entropy_loss(const caffe::LayerParameter& layer) {
+  refuse_label_smoothing(layer.loss_param(), layer.type());
   SigmoidCrossEntropyLossOptions options;
   options.ignore_label = ignored_label(layer.loss_param());
   options.normalization = normalization(layer.loss_param(), Normalization::batch_size);
@@ -90,6 +106,7 @@ std::vector<float> read_matrix(const std::string& path) {
 
 LayerPtr infogain_loss(const caffe::LayerParameter& layer) {
   const caffe::InfogainLossParameter& p = layer.infogain_loss_param();
+  refuse_label_smoothing(layer.loss_param(), layer.type());
   InfogainLossOptions options;
   options.axis = p.axis();
   options.ignore_label = ignored_label(layer.loss_param());
