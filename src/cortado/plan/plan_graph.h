@@ -18,10 +18,10 @@ struct PlanGraph {
     ElementType type = ElementType::f32;
   };
   CostGraph costs;
-  std::vector<Group> groups;                    // per vertex
-  std::vector<std::vector<Priced>> candidates;  // per vertex
-  std::vector<Edge> edges;                      // those of `costs`, in order; after them only those that
-                                                // give layers of one parameter the same cut
+  std::vector<Group> groups;           // per vertex
+  std::vector<Candidates> candidates;  // per vertex
+  std::vector<Edge> edges;             // those of `costs`, in order; after them only those that
+                                       // give layers of one parameter the same cut
   std::vector<int> node_of_device;
   // Per vertex: what the cheapest of the candidates costs that were left out, for all together would need too
   // much memory; infinity: none was.

@@ -110,10 +110,12 @@ class PlanMaker {
   }
 
   std::vector<double> shares_of(const Network::Node& node, const ParallelConfig& config) const {
-    const LayerCut cut = cut_layer(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs),
-                                   config, pricing_.devices);
-    std::vector<double> shares;
-    for (const auto& box : cut.domain) shares.push_back(box ? static_cast<double>(box->shape().size()) : 0);
+    const std::vector<Shape> inputs = shapes(network_, node.inputs), outputs = shapes(network_, node.outputs);
+    const LayerCutter cutter(*node.layer, inputs, outputs, config);
+    std::vector<double> shares(static_cast<size_t>(pricing_.devices));
+    for (size_t i = 0; i < config.devices.size(); ++i)
+      shares[static_cast<size_t>(config.devices[i])] =
+          static_cast<double>(cutter.domain(static_cast<int>(i)).shape().size());
     const double most = *std::ranges::max_element(shares);
     for (double& share : shares) share /= most;
     return shares;
@@ -241,7 +243,7 @@ class PlanMaker {
 
 // The built-in strategies and an optimum by measured costs, where costs can be measured.
 void measure(const Network& network, const PricingOptions& options, CostModel& costs, PlanGraph& graph) {
-  const bool bounds = std::ranges::any_of(graph.candidates, [](const std::vector<Priced>& candidates) {
+  const bool bounds = std::ranges::any_of(graph.candidates, [](const Candidates& candidates) {
     return std::ranges::any_of(candidates, [](const Priced& priced) { return priced.compute.bound; });
   });
   if (!bounds) return;
