@@ -60,6 +60,25 @@ TEST_F(RecomputeOnMachine, APlanThatDoesNotFitFitsWithIt) {
   EXPECT_LE(held(plan.strategy), request.options.memory);
 }
 
+TEST_F(RecomputeOnMachine, AFrontierHasWhatThePlansCutsTakeWithLess) {
+  const auto with_batch = [&](int64_t) { return net_; };
+  plan::PlanRequest request{.network = net_, .batch = 2, .with_batch = with_batch};
+  request.options.frontier_points = 5;
+  EXPECT_TRUE(plan_recomputed(request, machine_, 2, false).recompute_frontier.empty());
+  const plan::Plan plan = plan_recomputed(request, machine_, 2, true);
+  const auto& frontier = plan.recompute_frontier;
+  ASSERT_GE(frontier.size(), 3u);
+  EXPECT_EQ(frontier.back().memory, held(plan.strategy));
+  EXPECT_EQ(frontier.back().layers, 0);
+  EXPECT_EQ(frontier.back().added.count, 0);
+  for (size_t i = 1; i < frontier.size(); ++i) {
+    EXPECT_LT(frontier[i - 1].memory, frontier[i].memory);
+    EXPECT_GE(frontier[i - 1].added, frontier[i].added);
+    EXPECT_GT(frontier[i - 1].layers, 0);
+    EXPECT_LE(frontier[i - 1].least_added, frontier[i - 1].added);
+  }
+}
+
 TEST(ScheduleChanges, RefuseWhatDoesNotGoTogether) {
   const auto refused = [](const ScheduleChanges& changes) {
     try {

@@ -133,7 +133,9 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
   add_number(*command, "--history", a->history, 1, 2,
              "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta, 1 for the "
              "others");
-  command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
+  command->add_flag(
+      "--frontier", a->frontier,
+      "Tell what less memory would cost, and what more would save; with --recompute, also by it");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan, or the sweep, as JSON");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");

@@ -49,6 +49,15 @@ struct Tradeoff {
   bool chosen = false;  // the plan itself
 };
 
+// The plan's cuts with layers computed again so that a device holds less.
+struct RecomputeTradeoff {
+  Bytes memory;         // that the rank holds which holds most
+  Seconds iteration;    // simulated
+  Seconds added;        // computing of the rank that holds most without recomputation
+  Seconds least_added;  // no choice that keeps to the memory adds less
+  int layers = 0;       // that are computed again
+};
+
 // How a network is best cut, by Eq. 1 of the papers: an iteration takes the sum over layers of computing,
 // sums and transfers, each as long as the slowest device or link takes; nothing overlaps.
 struct Plan : Assignment {
@@ -63,9 +72,10 @@ struct Plan : Assignment {
   std::vector<Alternative> runners_up, by_sample;
   std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
   std::vector<Tradeoff> frontier;     // by memory, where it was asked for
-  std::string recomputation;          // what is computed again so that it fits, in words; empty: nothing
-  Seconds pricing;                    // that making the cost graph took, measuring included
-  int candidates = 0;                 // of all groups together
+  std::vector<RecomputeTradeoff> recompute_frontier;  // by memory, where it was asked for
+  std::string recomputation;  // what is computed again so that it fits, in words; empty: nothing
+  Seconds pricing;            // that making the cost graph took, measuring included
+  int candidates = 0;         // of all groups together
   SearchStatistics search;
 
   bool fits(Bytes memory) const { return memory_limit.count == 0 || memory <= memory_limit; }

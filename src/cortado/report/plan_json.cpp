@@ -80,6 +80,12 @@ std::string plan_json(const PlanReport& report) {
                                 {"memory_bytes", point.memory.count},
                                 {"fits", plan.fits(point.memory)},
                                 {"chosen", point.chosen}});
+  for (const plan::RecomputeTradeoff& point : plan.recompute_frontier)
+    json["recompute_frontier"].push_back({{"memory_bytes", point.memory.count},
+                                          {"simulated_seconds", point.iteration.count},
+                                          {"added_seconds", point.added.count},
+                                          {"least_added_seconds", point.least_added.count},
+                                          {"layers", point.layers}});
   return json.dump(2) + "\n";
 }
 
