@@ -384,8 +384,14 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
     return candidates[static_cast<size_t>(vertex)]
                      [static_cast<size_t>(assignment[static_cast<size_t>(vertex)])];
   };
-  return exchange_volume(chosen(edge.from).owns[edge.output], chosen(edge.to).reads[edge.input],
-                         node_of_device, edge.type);
+  const GridLayout &owned = chosen(edge.from).owns[edge.output], &needed = chosen(edge.to).reads[edge.input];
+  const auto key = std::tuple(owned.identity(), needed.identity(), edge.type);
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    const ExchangeVolume volume = exchange_volume(owned, needed, node_of_device, edge.type);
+    known = known_.emplace(key, KnownVolume{owned, needed, volume}).first;
+  }
+  return known->second.volume;
 }
 
 int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {
