@@ -95,4 +95,12 @@ plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& 
   return plan;
 }
 
+plan::Plan plan_for(plan::PlanRequest request, const DeviceGraph& machine, int devices, bool recompute,
+                    bool by_simulation) {
+  const DeviceGraph used = machine.first(devices);
+  AbsentMachine absent(used);
+  if (by_simulation) request.options.judge = simulated_seconds(request.network, absent.simulated());
+  return plan_recomputed(request, machine, devices, recompute);
+}
+
 }  // namespace cortado

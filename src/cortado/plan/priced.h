@@ -19,6 +19,7 @@ namespace cortado::plan {
 struct Priced {
   LayerStrategy strategy;  // of the first layer
   TaskTime compute;
+  Seconds first;                 // computing of the first device that it is on
   Seconds sums;                  // within the layers: partial sums of r, statistics of batch normalization
   Seconds sync;                  // of the gradients
   Seconds update;                // of the parameters
