@@ -8,6 +8,7 @@
 #include "cortado/program/held_memory.h"
 
 #include "tests/plan/zoo.h"
+#include "tests/program/nets.h"
 
 namespace cortado {
 namespace {
@@ -58,6 +59,46 @@ TEST_F(RecomputeOnMachine, APlanThatDoesNotFitFitsWithIt) {
   const plan::Plan plan = plan_recomputed(request, machine_, 1, true);
   EXPECT_THAT(plan.recomputation, HasSubstr("layers computed again"));
   EXPECT_LE(held(plan.strategy), request.options.memory);
+}
+
+TEST_F(RecomputeOnMachine, AFrontierHasWhatThePlansCutsTakeWithLess) {
+  const auto with_batch = [&](int64_t) { return net_; };
+  plan::PlanRequest request{.network = net_, .batch = 2, .with_batch = with_batch};
+  request.options.frontier_points = 5;
+  EXPECT_TRUE(plan_recomputed(request, machine_, 2, false).recompute_frontier.empty());
+  const plan::Plan plan = plan_recomputed(request, machine_, 2, true);
+  const auto& frontier = plan.recompute_frontier;
+  ASSERT_GE(frontier.size(), 3u);
+  EXPECT_EQ(frontier.back().memory, held(plan.strategy));
+  EXPECT_EQ(frontier.back().layers, 0);
+  EXPECT_EQ(frontier.back().added.count, 0);
+  for (size_t i = 1; i < frontier.size(); ++i) {
+    EXPECT_LT(frontier[i - 1].memory, frontier[i].memory);
+    EXPECT_GE(frontier[i - 1].added, frontier[i].added);
+    EXPECT_GT(frontier[i - 1].layers, 0);
+    EXPECT_LE(frontier[i - 1].least_added, frontier[i - 1].added);
+  }
+}
+
+TEST(PlanBySimulation, IsNoSlowerThanWhatItKnowsAndNothingBeatsItsBound) {
+  const DeviceGraph machine = testing::ready_machine("layer-wise-p100", 4);
+  AbsentMachine absent(machine);
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed);
+    const auto seconds = simulated_seconds(net, absent.simulated());
+    const plan::PlanRequest request{.network = net, .with_batch = [&](int64_t) { return net; }};
+    const plan::Plan plan = plan_for(request, machine, 4, false, true);
+    ASSERT_TRUE(plan.judged);
+    EXPECT_DOUBLE_EQ(plan.judged->seconds.count, seconds(plan.strategy).count);
+    const plan::Plan cheapest = plan_for(request, machine, 4, false, false);
+    EXPECT_LE(plan.judged->seconds.count, seconds(cheapest.strategy).count * (1 + 1e-9));
+    for (std::string_view name : built_in_strategies()) {
+      const Seconds built_in = seconds(built_in_strategy(name, net, 4));
+      EXPECT_LE(plan.judged->lower_bound.count, built_in.count * (1 + 1e-9)) << name;
+    }
+    EXPECT_LE(plan.judged->lower_bound.count, plan.judged->seconds.count * (1 + 1e-9));
+  }
 }
 
 TEST(ScheduleChanges, RefuseWhatDoesNotGoTogether) {

@@ -53,7 +53,9 @@ TEST(Planner, BoundsWhatItLeavesOut) {
     SCOPED_TRACE(seed);
     const Network net = testing::random_net(seed);
     const plan::Plan best = plan::make_plan(net, {.devices = 8}, costs, one_node(8));
-    const plan::PricingOptions few{.devices = 8, .most_tables = {1}, .kept_candidates = 2 + seed % 16};
+    plan::PricingOptions few{.devices = 8, .kept_candidates = 2 + seed % 16};
+    if (seed % 2 == 0) few.most_tables = {1};
+    if (seed % 2 == 1) few.most_volumes = 1;
     const plan::Plan plan = plan::make_plan(net, few, costs, one_node(8));
     const double rounding = 1e-9 * best.seconds.count;
     EXPECT_LE(plan.lower_bound.count, best.seconds.count + rounding);
@@ -68,6 +70,37 @@ TEST(Planner, BoundsWhatItLeavesOut) {
   EXPECT_GT(omitted, 30);
   EXPECT_GT(proven, 0);
   EXPECT_LT(proven, omitted);
+}
+
+// A judge that likes few devices: of what it is asked about it gets what it likes most.
+TEST(Planner, TakesWhatAJudgePrefers) {
+  FakeCosts costs;
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed);
+    std::vector<Strategy> asked;
+    std::vector<double> answers;
+    const plan::Judge judge = [&](const Strategy& strategy) {
+      double parts = 0;
+      for (const Strategy::Rule& rule : strategy.rules) parts += rule.layer.config.degrees.product();
+      asked.push_back(strategy);
+      answers.push_back(1000 + parts);
+      return Seconds{answers.back()};
+    };
+    const plan::Plan cheapest = plan::make_plan(net, {.devices = 4}, costs, one_node(4));
+    EXPECT_FALSE(cheapest.judged);
+    const plan::Plan plan = plan::make_plan(net, {.devices = 4}, costs, one_node(4), {.judge = judge});
+    ASSERT_TRUE(plan.judged);
+    const auto least = std::ranges::min_element(answers);
+    EXPECT_EQ(plan.judged->seconds.count, *least);
+    EXPECT_EQ(plan.strategy, asked[static_cast<size_t>(least - answers.begin())]);
+    EXPECT_EQ(*least, 1000 + static_cast<double>(plan.strategy.rules.size())) << "one device was asked about";
+    EXPECT_EQ(asked[0], cheapest.strategy);
+    EXPECT_EQ(plan.judged->cheapest.count, answers[0]);
+    EXPECT_EQ(plan.judged->strategies, std::ssize(answers));
+    EXPECT_GE(plan.seconds.count, cheapest.seconds.count * (1 - 1e-9));
+    EXPECT_DOUBLE_EQ(plan.lower_bound.count, cheapest.lower_bound.count);
+  }
 }
 
 TEST(Planner, PlansRunAndNoBaselineIsFaster) {

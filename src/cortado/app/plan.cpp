@@ -34,7 +34,7 @@ struct PlanArguments {
   int devices = 0;
   double memory_gib = 0;  // 0: as the machine says
   int history = 1;
-  bool frontier = false, recompute = false;
+  bool frontier = false, recompute = false, simulated = false;
   std::string command_line;
 };
 
@@ -67,6 +67,8 @@ CommandFiles files_of(const PlanArguments& a) {
 
 // Plans for the ranks of this job, by costs measured on them.
 void plan_here(PlanArguments& a) {
+  if (a.simulated)
+    throw UserError("--objective simulated: of machines that are not here; train has --strategy auto");
   if (a.recompute) throw UserError("--recompute: of machines that are not here; train has --memory-limit");
   std::unique_ptr<Communicator> job = join_job(a.here);
   check_command_files(files_of(a), *job);
@@ -100,7 +102,7 @@ void run_plan(PlanArguments& a) {
     return fmt::print("{}",
                       write_sweep({sweep_on_machine(request, machine, a.sweep), page_origin(a.command_line)},
                                   {.json = a.json, .csv = a.csv, .page = a.report}));
-  const plan::Plan plan = plan_recomputed(request, whole, machine.devices(), a.recompute);
+  const plan::Plan plan = plan_for(request, whole, machine.devices(), a.recompute, a.simulated);
   report_plan(a, loaded.network, machine, plan);
 }
 
@@ -130,10 +132,14 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
   add_number(*command, "--memory", a->memory_gib, 1e-6, 1e6,
              "GiB that a device may hold; default: as the machine says, of the smallest device");
   command->add_flag("--recompute", a->recompute, plan_recompute_help);
+  add_choice<bool>(*command, "--objective", a->simulated, {{"costs", false}, {"simulated", true}},
+                   plan_objective_help);
   add_number(*command, "--history", a->history, 1, 2,
              "Tensors of a parameter's size that the solver keeps: 2 for Adam and AdaDelta, 1 for the "
              "others");
-  command->add_flag("--frontier", a->frontier, "Tell what less memory would cost, and what more would save");
+  command->add_flag(
+      "--frontier", a->frontier,
+      "Tell what less memory would cost, and what more would save; with --recompute, also by it");
   command->add_option("--out", a->out, "Write the strategy, for --strategy of the other commands");
   command->add_option("--json", a->json, "Write the plan, or the sweep, as JSON");
   command->add_option("--report", a->report, "Write a page, index.html, into this folder");
@@ -142,7 +148,8 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
                    "Plan and simulate every combination: devices=4..64 batch=256,32/device link=12,25 (GB/s)")
       ->expected(1, 3)
       ->excludes("--out")
-      ->excludes("--frontier");
+      ->excludes("--frontier")
+      ->excludes("--objective");
   command->add_option("--csv", a->csv, "With --sweep: write its points as CSV")->needs("--sweep");
   command->footer(
       help_footer({"cortado plan --model models/vgg-16/train_val.prototxt --machine layer-wise-p100 "

@@ -39,8 +39,10 @@ std::string recompute_on_job(const ScheduleChanges& changes, const Network& netw
   return take(std::move(found), strategy);
 }
 
-plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
-                           bool recompute) {
+namespace {
+
+plan::Plan plan_within(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
+                       bool recompute) {
   const Bytes limit = request.options.memory;
   if (!recompute || limit.count == 0) return plan::plan_on_machine(request, machine, devices);
   std::optional<plan::Plan> fitting;  // without recomputation
@@ -69,6 +71,36 @@ plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& 
   plan.strategy = again.strategy;
   plan.recomputation = again.text();
   return plan;
+}
+
+// What the plan's cuts take with less memory, layers computed again.
+std::vector<plan::RecomputeTradeoff> recompute_tradeoffs(const plan::PlanRequest& request,
+                                                         const DeviceGraph& used, Strategy cuts) {
+  for (Strategy::Rule& rule : cuts.rules) rule.layer.recompute = false;
+  AbsentMachine absent(used);
+  std::vector<plan::RecomputeTradeoff> tradeoffs;
+  for (const RecomputedStrategy& point : recompute_frontier(
+           request.options.frontier_points, absent.simulated(), request.network, cuts, request.history))
+    tradeoffs.push_back({point.memory, point.iteration, point.added, point.lower_bound, point.layers});
+  return tradeoffs;
+}
+
+}  // namespace
+
+plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
+                           bool recompute) {
+  plan::Plan plan = plan_within(request, machine, devices, recompute);
+  if (recompute && request.options.frontier_points > 0)
+    plan.recompute_frontier = recompute_tradeoffs(request, machine.first(devices), plan.strategy);
+  return plan;
+}
+
+plan::Plan plan_for(plan::PlanRequest request, const DeviceGraph& machine, int devices, bool recompute,
+                    bool by_simulation) {
+  const DeviceGraph used = machine.first(devices);
+  AbsentMachine absent(used);
+  if (by_simulation) request.options.judge = simulated_seconds(request.network, absent.simulated());
+  return plan_recomputed(request, machine, devices, recompute);
 }
 
 }  // namespace cortado

@@ -25,8 +25,13 @@ std::string recompute_on_job(const ScheduleChanges& changes, const Network& netw
 
 // Plans as plan::plan_on_machine() does; with `recompute`, layers are computed again where that fits and
 // takes less, by simulations, than the best plan without. Costs in the plan are those of its cuts alone; what
-// is added is in Plan::recomputation.
+// is added is in Plan::recomputation. Where a frontier is asked for, too, Plan::recompute_frontier says what
+// the plan's cuts take with less memory.
 plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
                            bool recompute);
+
+// The same; `by_simulation`: a simulation chooses between plans (PlanOptions::judge).
+plan::Plan plan_for(plan::PlanRequest request, const DeviceGraph& machine, int devices, bool recompute,
+                    bool by_simulation);
 
 }  // namespace cortado

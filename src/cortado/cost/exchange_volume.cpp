@@ -1,6 +1,7 @@
 #include "cortado/cost/exchange_volume.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -61,6 +62,7 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
       owned_(side_of(owned)),
       needed_(side_of(needed)) {
   set_units(node_of);
+  divisions_ = Divisions(units());
   std::vector<Classes>& holders = blocks_.emplace_back();
   for (const GridLayout& a : owned_.holders)
     for (const GridLayout& b : needed_.holders) holders.push_back(classes_of_holders(a, b));
@@ -143,14 +145,25 @@ std::vector<ExchangeVolumes::Patterns> ExchangeVolumes::patterns_of(
   return patterns;
 }
 
+size_t ExchangeVolumes::Divisions::number_of(std::vector<uint32_t> of_unit) {
+  uint64_t hash = 0;
+  for (uint32_t each : of_unit) hash = (hash ^ each) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+  const auto [begin, end] = numbers_.equal_range(hash);
+  for (auto known = begin; known != end; ++known)
+    if (lists_[known->second] == of_unit) return known->second;
+  numbers_.emplace(hash, lists_.size());
+  lists_.push_back(std::move(of_unit));
+  return lists_.size() - 1;
+}
+
 // Puts units into classes by the values that fill(unit, values) writes over zeros, the same for units of the
 // same two patterns.
 template <typename Fill>
 ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, const Patterns& needed,
-                                                     PairNumbers& met, Fill&& fill) const {
+                                                     PairNumbers& met, Fill&& fill) {
   const size_t size = arrays_ * width_;
   Classes classes;
-  classes.of_unit.resize(units());
+  std::vector<uint32_t> of_unit(units());
   std::vector<double> values(size);
   std::vector<uint64_t> hashes;  // of the classes' values
   met.clear(owned.count * needed.count);
@@ -173,9 +186,9 @@ ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, cons
       }
     }
     ++classes.counts[number];
-    classes.of_unit[unit] = number;
+    of_unit[unit] = number;
   }
-  if (classes.count() == 1) classes.of_unit.clear();
+  classes.division = divisions_.number_of(std::move(of_unit));
   return classes;
 }
 
@@ -234,7 +247,7 @@ void ExchangeVolumes::fill(const GridLayout::Axis& owned, const GridLayout::Axis
 // Has 1 for each rank that takes part. What a rank sends is that times the number of readers, for the axes
 // hold means over them.
 ExchangeVolumes::Classes ExchangeVolumes::classes_of_holders(const GridLayout& owned,
-                                                             const GridLayout& needed) const {
+                                                             const GridLayout& needed) {
   const auto held = [&](const GridLayout& layout) {
     std::vector<int> of_rank;
     for (size_t rank = 0; rank < ranks_; ++rank) of_rank.push_back(layout.holds(static_cast<int>(rank)));
@@ -259,8 +272,8 @@ ExchangeVolumes::Classes ExchangeVolumes::classes_of_holders(const GridLayout& o
   });
 }
 
-ExchangeVolumes::Room ExchangeVolumes::room() const {
-  Room room;
+ExchangeVolumes::Room ExchangeVolumes::room(size_t remembered) const {
+  Room room(divisions_, remembered);
   room.products_.resize(blocks_.size());
   for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) sums->resize(units());
   return room;
@@ -272,41 +285,58 @@ const ExchangeVolumes::Classes& ExchangeVolumes::block(size_t axis, int from_kin
   return blocks_[axis][static_cast<size_t>(from_kind) * columns + static_cast<size_t>(to_kind)];
 }
 
+const ExchangeVolumes::Meeting& ExchangeVolumes::meeting(const Classes& before, const Classes& by,
+                                                         Room& room) const {
+  const auto [known, is_new] = room.meetings_.try_emplace(uint64_t{before.division} << 32 | by.division);
+  Meeting& meeting = known->second;
+  if (!is_new) return meeting;
+  const std::vector<uint32_t>&of_before = room.divisions_[before.division],
+        &of_by = room.divisions_[by.division];
+  room.met_.clear(before.count() * by.count());
+  std::vector<uint32_t> of_unit(units());
+  for (size_t unit = 0; unit < units(); ++unit) {
+    const uint32_t a = of_before[unit], b = of_by[unit];
+    uint32_t& number = room.met_[a * by.count() + b];
+    if (number == unseen) {
+      number = static_cast<uint32_t>(meeting.classes.size());
+      meeting.classes.emplace_back(a, b);
+      meeting.counts.push_back(0);
+    }
+    ++meeting.counts[number];
+    of_unit[unit] = number;
+  }
+  meeting.division = room.divisions_.number_of(std::move(of_unit));
+  return meeting;
+}
+
 // Classes of units that are in the same class by both, with the products of their values.
 void ExchangeVolumes::refine(const Classes& before, const Classes& by, Classes& result, Room& room) const {
   const size_t size = arrays_ * width_;
-  result.values.clear();
-  const auto add = [&](size_t a, size_t b) {
+  const auto multiply = [&](size_t a, size_t b, size_t to) {
     const double *x = before.values.data() + a * size, *y = by.values.data() + b * size;
-    const size_t end = result.values.size();
-    result.values.resize(end + size);
-    double* to = result.values.data() + end;
-    for (size_t i = 0; i < size; ++i) to[i] = x[i] * y[i];
+    double* both = result.values.data() + to * size;
+    for (size_t i = 0; i < size; ++i) both[i] = x[i] * y[i];
   };
   if (by.count() == 1 || before.count() == 1) {
     const Classes& more = by.count() == 1 ? before : by;
-    result.of_unit = more.of_unit;
+    result.division = more.division;
     result.counts = more.counts;
-    for (size_t c = 0; c < more.count(); ++c) by.count() == 1 ? add(c, 0) : add(0, c);
+    result.values.resize(more.count() * size);
+    for (size_t c = 0; c < more.count(); ++c) by.count() == 1 ? multiply(c, 0, c) : multiply(0, c, c);
     return;
   }
-  room.met_.clear(before.count() * by.count());
-  result.of_unit.resize(units());
-  result.counts.clear();
-  for (size_t unit = 0; unit < units(); ++unit) {
-    const uint32_t a = before.of_unit[unit], b = by.of_unit[unit];
-    uint32_t& number = room.met_[a * by.count() + b];
-    if (number == unseen) {
-      number = static_cast<uint32_t>(result.count());
-      result.counts.push_back(0);
-      add(a, b);
-    }
-    ++result.counts[number];
-    result.of_unit[unit] = number;
-  }
+  const Meeting& both = meeting(before, by, room);
+  result.division = both.division;
+  result.counts = both.counts;
+  result.values.resize(both.classes.size() * size);
+  for (size_t c = 0; c < both.classes.size(); ++c) multiply(both.classes[c].first, both.classes[c].second, c);
 }
 
 std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const {
+  if (room.meetings_.size() * units() > room.remembered_) {
+    room.meetings_.clear();
+    room.divisions_ = divisions_;
+  }
   const size_t factors = blocks_.size();
   const std::vector<int>& from = owned_.kinds[owned];
   std::vector<ExchangeVolume> volumes(order_.size());
@@ -352,9 +382,10 @@ bool ExchangeVolumes::goes_round(size_t needed, const Classes& all) const {
 
 ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Classes& all, Room& room) const {
   const Rings& rings = rings_[needed];
+  const std::vector<uint32_t>& of_unit = room.divisions_[all.division];
   for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) std::ranges::fill(*sums, 0.0);
   const auto value = [&](size_t array, size_t rank, size_t unit) {
-    const size_t of = all.of_unit.empty() ? 0 : all.of_unit[unit];
+    const size_t of = of_unit[unit];
     return all.values[(of * arrays_ + array) * width_ + rank - unit_begin_[unit]];
   };
   double total = 0, inside = 0, across = 0;
@@ -401,36 +432,61 @@ ExchangeVolume ExchangeVolumes::of_one_node(const Classes& all) const {
 }
 
 ExchangeVolume ExchangeVolumes::of_nodes(const Classes& all) const {
-  double most_senders = 0, most_inside = 0, most_across = 0, total = 0, node_inside = 0, node_across = 0;
+  switch (width_) {  // numbers that the compiler knows make vectors of a node's ranks
+    case 2:
+      return of_nodes_of<2>(all);
+    case 4:
+      return of_nodes_of<4>(all);
+    case 8:
+      return of_nodes_of<8>(all);
+    default:
+      return of_nodes_of<0>(all);
+  }
+}
+
+// `known`: ranks of the largest node; 0: as `width_` says.
+template <size_t known>
+ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
+  constexpr size_t block = known > 0 ? known : 1;  // ranks at a time
+  const size_t width = known > 0 ? known : width_;
+  std::array<double, block> most_senders{}, most_inside{}, most_across{};
+  double total = 0, node_inside = 0, node_across = 0;
   for (size_t c = 0; c < all.count(); ++c) {
-    const double* values = all.values.data() + c * arrays_ * width_;
     double into = 0, out_of = 0, within = 0, moves = 0;  // of the node
-    for (size_t i = 0; i < width_; ++i) {
-      const double kept = values[own * width_ + i], moved = values[whole * width_ + i] - kept;
-      double in = 0, out = 0;  // what goes to and fro between mates
+    for (size_t first = 0; first < width; first += block) {
+      const double* values = all.values.data() + c * arrays_ * width + first;
+      std::array<double, block> in{}, out{}, moved{};  // in, out: what goes to and fro between mates
       for (size_t array = first_mate; array < arrays_; array += 2) {
-        in += values[array * width_ + i];
-        out += values[(array + 1) * width_ + i];
+        for (size_t i = 0; i < block; ++i) in[i] += values[array * width + i];
+        for (size_t i = 0; i < block; ++i) out[i] += values[(array + 1) * width + i];
       }
-      const double far_in = moved - in, far_out = values[sent * width_ + i] - kept - out;
-      const double others = moved > 0 ? values[senders * width_ + i] - (kept > 0 ? 1.0 : 0.0) : 0.0;
-      most_senders = std::max(most_senders, others);
-      most_inside = std::max(most_inside, std::max(in, out));
-      most_across = std::max(most_across, std::max(far_in, far_out));
-      into += far_in;
-      out_of += far_out;
-      within += in;
-      moves += moved;
+      std::array<double, block> far_in{}, far_out{};
+      for (size_t i = 0; i < block; ++i) {
+        const double kept = values[own * width + i];
+        moved[i] = values[whole * width + i] - kept;
+        far_in[i] = moved[i] - in[i];
+        far_out[i] = values[sent * width + i] - kept - out[i];
+        const double others = values[senders * width + i] - (kept > 0 ? 1.0 : 0.0);
+        most_senders[i] = std::max(most_senders[i], moved[i] > 0 ? others : 0.0);
+        most_inside[i] = std::max(most_inside[i], std::max(in[i], out[i]));
+        most_across[i] = std::max(most_across[i], std::max(far_in[i], far_out[i]));
+      }
+      for (size_t i = 0; i < block; ++i) {
+        into += far_in[i];
+        out_of += far_out[i];
+        within += in[i];
+        moves += moved[i];
+      }
     }
     total += all.counts[c] * moves;
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }
-  return {.inside = most_inside * element_bytes_,
-          .across = most_across * element_bytes_,
+  return {.inside = std::ranges::max(most_inside) * element_bytes_,
+          .across = std::ranges::max(most_across) * element_bytes_,
           .node_inside = node_inside * element_bytes_,
           .node_across = node_across * element_bytes_,
-          .messages = static_cast<int>(most_senders),
+          .messages = static_cast<int>(std::ranges::max(most_senders)),
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 

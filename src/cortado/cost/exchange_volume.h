@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "cortado/base/element_type.h"
@@ -32,6 +34,8 @@ struct ExchangeVolume {
 // which most are alike. So for each pair of kinds the nodes are put into classes of equal ones, and each
 // class has its values once. A volume takes the classes of each axis, multiplies the values of those that
 // meet, and looks for the maxima. Layouts that begin with the same kinds share that part of the product.
+// Which classes meet depends only on how the nodes are divided into them. There are few such divisions, so
+// nodes are looked at once for each two of them, not for each two layouts.
 //
 // Movements (program/movement.h) come from transfers() instead: a program needs the boxes of the few layouts
 // that it has. A planner needs only bytes, but of all pairs of layouts, where listing boxes takes far too
@@ -41,9 +45,10 @@ class ExchangeVolumes {
   ExchangeVolumes(const std::vector<GridLayout>& owned, const std::vector<GridLayout>& needed,
                   const std::vector<int>& node_of, ElementType type = ElementType::f32);
 
-  // Room for one thread's calls of row().
+  // Room for one thread's calls of row(). From row to row it remembers which nodes are equal, in about
+  // `remembered` numbers.
   class Room;
-  Room room() const;
+  Room room(size_t remembered = size_t{1} << 25) const;
   // Volumes from one owned layout to each needed one.
   std::vector<ExchangeVolume> row(size_t owned, Room& room) const;
 
@@ -75,11 +80,29 @@ class ExchangeVolumes {
     std::vector<double> meet;  // per needed range: owned ones that share something with it
     std::vector<double> mean;  // per owned range: what it shares with a reader's, the mean over readers
   };
+  // Divisions of the units into classes: the class of each unit, classes in the order of their first units.
+  // Each division is there once; number 0 has all units in one class.
+  class Divisions {
+   public:
+    explicit Divisions(size_t units) { number_of(std::vector<uint32_t>(units)); }
+    size_t number_of(std::vector<uint32_t> of_unit);
+    const std::vector<uint32_t>& operator[](size_t number) const { return lists_[number]; }
+
+   private:
+    std::deque<std::vector<uint32_t>> lists_;
+    std::unordered_multimap<uint64_t, size_t> numbers_;  // by hash
+  };
+  // Where the classes of two divisions meet.
+  struct Meeting {
+    size_t division = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> classes;  // of the one and the other, per class of both
+    std::vector<int> counts;                             // units of each
+  };
   // Units in classes: those of a class have the same values.
   struct Classes {
-    std::vector<uint32_t> of_unit;  // empty: all are of class 0
-    std::vector<int> counts;        // units of each class
-    std::vector<double> values;     // of each class: arrays by ranks of a unit
+    size_t division = 0;
+    std::vector<int> counts;     // units of each class
+    std::vector<double> values;  // of each class: arrays by ranks of a unit
     size_t count() const { return counts.size(); }
   };
   // Ranks that need the same box of a layout.
@@ -93,18 +116,21 @@ class ExchangeVolumes {
   Patterns patterns_of(const std::vector<int>& of_rank) const;
   std::vector<Patterns> patterns_of(const std::vector<GridLayout::AxisPtr>& axes) const;
   template <typename Fill>
-  Classes classes_by(const Patterns& owned, const Patterns& needed, PairNumbers& met, Fill&& fill) const;
+  Classes classes_by(const Patterns& owned, const Patterns& needed, PairNumbers& met, Fill&& fill);
   void add_axis(size_t axis);
   static Shared shared_of(const GridLayout::Axis& owned, const GridLayout::Axis& needed);
   void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, const Shared& shared, size_t unit,
             double* values) const;
-  Classes classes_of_holders(const GridLayout& owned, const GridLayout& needed) const;
+  Classes classes_of_holders(const GridLayout& owned, const GridLayout& needed);
   const Classes& block(size_t axis, int from_kind, int to_kind) const;
+  const Meeting& meeting(const Classes& before, const Classes& by, Room& room) const;
   void refine(const Classes& before, const Classes& by, Classes& result, Room& room) const;
   bool goes_round(size_t needed, const Classes& all) const;
   ExchangeVolume of_rings(size_t needed, const Classes& all, Room& room) const;
   ExchangeVolume of_one_node(const Classes& all) const;
   ExchangeVolume of_nodes(const Classes& all) const;
+  template <size_t known>
+  ExchangeVolume of_nodes_of(const Classes& all) const;
 
   double element_bytes_;
   size_t ranks_ = 0;
@@ -115,6 +141,7 @@ class ExchangeVolumes {
   std::vector<size_t> unit_begin_;  // the first rank of each unit, and how many ranks there are
   std::vector<size_t> unit_of_;     // per rank
   Side owned_, needed_;
+  Divisions divisions_{0};
   std::vector<std::vector<Classes>> blocks_;  // of holders, then per axis: kinds of owned by kinds of needed
   std::vector<Rings> rings_;                  // per needed layout
   std::vector<size_t> order_;                 // of needed layouts, by their kinds
@@ -123,7 +150,11 @@ class ExchangeVolumes {
 class ExchangeVolumes::Room {
  private:
   friend class ExchangeVolumes;
-  std::vector<Classes> products_;               // of holders and so many axes
+  Room(const Divisions& of_axes, size_t remembered) : divisions_(of_axes), remembered_(remembered) {}
+  std::vector<Classes> products_;  // of holders and so many axes
+  Divisions divisions_;            // of the axes, and what comes of them
+  std::unordered_map<uint64_t, Meeting> meetings_;
+  size_t remembered_;
   PairNumbers met_;                             // classes
   std::vector<double> into_, out_of_, within_;  // by node
 };

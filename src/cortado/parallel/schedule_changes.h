@@ -33,6 +33,10 @@ inline constexpr const char* recompute_help =
     "strategy says";
 inline constexpr const char* plan_recompute_help =
     "Where that takes less, by simulation, than a plan that fits: compute layers again to keep to the memory";
+inline constexpr const char* plan_objective_help =
+    "What a plan is to make least: costs (of computing and messages, added up; default), or simulated (the "
+    "time "
+    "of a simulated iteration, of the cheapest plans and the built-in strategies)";
 inline constexpr const char* memory_limit_help =
     "What a rank may hold, such as 2GiB: compute layers again where they would not fit";
 

@@ -21,10 +21,6 @@ struct Choice {
   std::string misfit;  // why nothing is sure to fit in the memory, and the choice is made without that limit
 };
 
-// Seconds of an iteration under a strategy, known better than by Eq. 1: by a simulation, which knows what
-// communication hides under computing.
-using Judge = std::function<Seconds(const Strategy&)>;
-
 // Costs are true to about a tenth. A plan is the cheapest of very many strategies, so errors of the costs
 // make it look better than it is; and it waits for other ranks at more places than a built-in strategy. So
 // the plan is a candidate only where it costs this many times less than the best built-in strategy.

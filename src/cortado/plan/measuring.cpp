@@ -44,14 +44,15 @@ class Measurer {
   }
 
  private:
-  Priced& priced(int vertex, int candidate) {
+  const Priced& priced(int vertex, int candidate) const {
     return graph_.candidates[static_cast<size_t>(vertex)][static_cast<size_t>(candidate)];
   }
 
   void set(int vertex, int candidate, CostModel& costs) {
-    Priced& one = priced(vertex, candidate);
-    one = price(network_, graph_.groups[static_cast<size_t>(vertex)], one.strategy, options_, costs);
+    Priced one = price(network_, graph_.groups[static_cast<size_t>(vertex)],
+                       priced(vertex, candidate).strategy, options_, costs);
     graph_.costs.set_seconds(vertex, candidate, one.total().count);
+    graph_.candidates[static_cast<size_t>(vertex)].set(static_cast<size_t>(candidate), std::move(one));
   }
 
   void measure(int vertex, int candidate) {

@@ -104,7 +104,31 @@ class MemoryWalk {
 
 }  // namespace
 
+namespace {
+
+// Bytes of copies of the edge's tensor that its reader's own bytes do not count, by candidates of both ends.
+std::vector<double> copied_bytes(const PlanGraph& graph, const PlanGraph::Edge& edge, const Costs& seconds) {
+  std::vector<double> bytes(seconds->size());
+  const Candidates& from = graph.candidates[static_cast<size_t>(edge.from)];
+  const Candidates& to = graph.candidates[static_cast<size_t>(edge.to)];
+  const int64_t tensor = elements(from[0].owns[edge.output]);
+  for (size_t b = 0; b < to.size(); ++b) {
+    const GridLayout& reads = to[b].reads[edge.input];
+    if (elements(reads) > tensor) continue;  // counted by held_bytes
+    const double copy = static_cast<double>(largest(reads, edge.type).count);
+    for (size_t a = 0; a < from.size(); ++a) {
+      const size_t pair = a * to.size() + b;
+      if ((*seconds)[pair] > 0) bytes[pair] = copy;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// Edges of equal costs between equal candidates share their bytes, too.
 CostGraph held_graph(const PlanGraph& graph) {
+  std::vector<size_t> made;  // edges
   CostGraph held;
   for (const CostGraph::Vertex& vertex : graph.costs.vertices()) {
     std::vector<double> bytes;
@@ -113,25 +137,27 @@ CostGraph held_graph(const PlanGraph& graph) {
   }
   for (size_t e = 0; e < graph.costs.edges().size(); ++e) {
     const auto& costs = graph.costs.edges()[e];
-    std::vector<double> bytes(costs.seconds->size());
     if (e >= graph.edges.size()) {  // cuts layers of one parameter the same way: what cannot be stays so
-      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = (*costs.seconds)[i];
-    } else {
-      const PlanGraph::Edge& edge = graph.edges[e];
-      const auto& from = graph.candidates[static_cast<size_t>(edge.from)];
-      const auto& to = graph.candidates[static_cast<size_t>(edge.to)];
-      const int64_t tensor = elements(from[0].owns[edge.output]);
-      for (size_t b = 0; b < to.size(); ++b) {
-        const GridLayout& reads = to[b].reads[edge.input];
-        const bool counted = elements(reads) > tensor;  // by held_bytes
-        const double copy = counted ? 0 : static_cast<double>(largest(reads, edge.type).count);
-        for (size_t a = 0; a < from.size(); ++a) {
-          const size_t pair = a * to.size() + b;
-          if ((*costs.seconds)[pair] > 0) bytes[pair] = copy;
-        }
-      }
+      held.add_edge(costs.from, costs.to, costs.seconds);
+      continue;
     }
-    held.add_edge(costs.from, costs.to, std::move(bytes));
+    const PlanGraph::Edge& edge = graph.edges[e];
+    const auto candidates = [&](int vertex) -> const Candidates& {
+      return graph.candidates[static_cast<size_t>(vertex)];
+    };
+    const auto known = std::ranges::find_if(made, [&](size_t other) {
+      const PlanGraph::Edge& that = graph.edges[other];
+      return graph.costs.edges()[other].seconds == costs.seconds &&
+             candidates(that.from).shares_with(candidates(edge.from)) &&
+             candidates(that.to).shares_with(candidates(edge.to)) && that.output == edge.output &&
+             that.input == edge.input && that.type == edge.type;
+    });
+    if (known == made.end()) {
+      made.push_back(e);
+      held.add_edge(costs.from, costs.to, copied_bytes(graph, edge, costs.seconds));
+    } else {
+      held.add_edge(costs.from, costs.to, held.edges()[*known].seconds);
+    }
   }
   return held;
 }

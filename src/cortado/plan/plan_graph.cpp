@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -30,8 +31,23 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> Priced::*member,
-                 size_t index) {
+// Configurations of the first devices are kept without the list of these: of a large machine there are very
+// many.
+ParallelConfig compact(ParallelConfig config) {
+  for (size_t i = 0; i < config.devices.size(); ++i)
+    if (config.devices[i] != static_cast<int>(i)) return config;
+  config.devices = {};
+  return config;
+}
+
+ParallelConfig with_devices(ParallelConfig config) {
+  if (!config.devices.empty()) return config;
+  config.devices.resize(static_cast<size_t>(config.degrees.product()));
+  std::iota(config.devices.begin(), config.devices.end(), 0);
+  return config;
+}
+
+Column column_of(const Candidates& candidates, std::vector<GridLayout> Priced::*member, size_t index) {
   Column column;
   std::unordered_map<size_t, std::vector<int>> known;  // by hash
   for (const Priced& candidate : candidates) {
@@ -51,10 +67,11 @@ Column column_of(const std::vector<Priced>& candidates, std::vector<GridLayout> 
 // Equal groups, with what they have in common.
 struct Kind {
   Group group;
-  std::vector<ParallelConfig> configs;
-  std::vector<Priced> priced;
-  std::vector<int> reads, owns;  // numbers of columns, per input and output
-  double omitted = infinity;     // what the cheapest costs that was left out
+  std::vector<ParallelConfig> configs;  // compact()
+  int vertices = 0;
+  std::optional<Candidates> priced{};
+  std::vector<int> reads{}, owns{};  // numbers of columns, per input and output
+  double omitted = infinity;         // what the cheapest costs that was left out
 };
 
 class GraphMaker {
@@ -70,7 +87,7 @@ class GraphMaker {
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
-    if (table_bytes() > static_cast<double>(options_.most_tables.count)) leave_out();
+    if (too_many()) leave_out();
     price_kinds();
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_vertex(v);
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_edges(static_cast<int>(v));
@@ -82,7 +99,7 @@ class GraphMaker {
  private:
   void add_vertex(size_t vertex) {
     const Group& group = graph_.groups[vertex];
-    const std::vector<Priced>& priced = kinds_[kind_of_vertex_[vertex]].priced;
+    const Candidates& priced = *kinds_[kind_of_vertex_[vertex]].priced;
     std::vector<double> seconds;
     std::vector<Bytes> bytes;
     for (const Priced& candidate : priced) {
@@ -125,32 +142,42 @@ class GraphMaker {
   }
 
   size_t kind_of(const Group& group) {
-    const std::vector<ParallelConfig> baselines = baselines_of(group);
+    std::vector<ParallelConfig> baselines = baselines_of(group);
+    std::ranges::transform(baselines, baselines.begin(), compact);
     for (size_t k = 0; k < kinds_.size(); ++k) {
       const auto has = [&](const ParallelConfig& config) {
         return std::ranges::find(kinds_[k].configs, config) != kinds_[k].configs.end();
       };
-      if (cost_the_same(network_, kinds_[k].group, group) && std::ranges::all_of(baselines, has)) return k;
+      if (!cost_the_same(network_, kinds_[k].group, group) || !std::ranges::all_of(baselines, has)) continue;
+      ++kinds_[k].vertices;
+      return k;
     }
-    Kind kind{group, configs_of(group), {}, {}, {}};
+    Kind kind{.group = group, .configs = {}, .vertices = 1};
+    for (ParallelConfig& config : configs_of(group)) kind.configs.push_back(compact(std::move(config)));
     for (const ParallelConfig& config : baselines) number_of(kind.configs, config);
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
   }
 
-  double table_bytes() const {
-    std::map<NodeIndex, size_t> candidates;  // by the last node of a group
-    double bytes = 0;
+  // Whether costs of all pairs of candidates would take too much memory, or too long to find out.
+  bool too_many() const {
+    std::map<NodeIndex, size_t> kinds;  // by node of a group
+    std::set<std::pair<size_t, size_t>> edges;
+    double pairs = 0, different = 0;
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
-      const size_t own = kinds_[kind_of_vertex_[v]].configs.size();
+      const size_t own = kind_of_vertex_[v];
       for (TensorIndex input : network_.nodes()[graph_.groups[v].nodes[0]].inputs) {
-        const auto from = candidates.find(network_.tensors()[input].producer);
-        if (from != candidates.end())
-          bytes += sizeof(double) * static_cast<double>(own) * static_cast<double>(from->second);
+        const auto from = kinds.find(network_.tensors()[input].producer);
+        if (from == kinds.end()) continue;
+        const double of_edge = static_cast<double>(kinds_[own].configs.size()) *
+                               static_cast<double>(kinds_[from->second].configs.size());
+        pairs += of_edge;
+        if (edges.emplace(from->second, own).second) different += of_edge;
       }
-      for (NodeIndex node : graph_.groups[v].nodes) candidates[node] = own;
+      for (NodeIndex node : graph_.groups[v].nodes) kinds[node] = own;
     }
-    return bytes;
+    return sizeof(double) * pairs > static_cast<double>(options_.most_tables.count) ||
+           different > options_.most_volumes;
   }
 
   // What a candidate costs and holds, whatever its neighbours take.
@@ -161,7 +188,8 @@ class GraphMaker {
   std::vector<Alone> price_alone(const Kind& kind) {
     std::vector<Alone> alone;
     GroupPricer pricer(network_, kind.group, options_, costs_);
-    for (const ParallelConfig& config : kind.configs) {
+    for (const ParallelConfig& each : kind.configs) {
+      const ParallelConfig config = with_devices(each);
       const Priced priced = pricer.price(config);
       alone.push_back({priced.total().count, priced.memory});
       if (const std::optional<Priced> other = pricer.price_replicated(config))
@@ -178,20 +206,22 @@ class GraphMaker {
     });
     // By how much each way to cut exceeds the layers' cheapest ones, over the whole net.
     std::map<std::string, double> excess;
-    for (size_t kind : kind_of_vertex_) {
-      const double least = std::ranges::min(alone[kind], {}, &Alone::seconds).seconds;
-      for (size_t c = 0; c < alone[kind].size(); ++c)
-        excess[kinds_[kind].configs[c].text()] += alone[kind][c].seconds - least;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const double least = std::ranges::min(alone[k], {}, &Alone::seconds).seconds;
+      for (size_t c = 0; c < alone[k].size(); ++c)
+        excess[kinds_[k].configs[c].text()] += kinds_[k].vertices * (alone[k][c].seconds - least);
     }
     std::vector<std::set<std::string>> baselines(kinds_.size());
     for (size_t v = 0; v < graph_.groups.size(); ++v)
       for (const ParallelConfig& config : baselines_of(graph_.groups[v]))
-        baselines[kind_of_vertex_[v]].insert(config.text());
+        baselines[kind_of_vertex_[v]].insert(compact(config).text());
     for (size_t k = 0; k < kinds_.size(); ++k) leave_out_of(kinds_[k], alone[k], excess, baselines[k]);
   }
 
   void leave_out_of(Kind& kind, const std::vector<Alone>& alone, const std::map<std::string, double>& excess,
                     const std::set<std::string>& baselines) const {
+    std::vector<double> over_all;
+    for (const ParallelConfig& config : kind.configs) over_all.push_back(excess.at(config.text()));
     std::vector<bool> kept(alone.size());
     const auto keep = [&](size_t most, auto&& value) {
       std::vector<size_t> order(alone.size());
@@ -200,7 +230,7 @@ class GraphMaker {
       for (size_t i = 0; i < std::min(most, order.size()); ++i) kept[order[i]] = true;
     };
     keep(options_.kept_candidates / 2, [&](size_t c) { return alone[c].seconds; });
-    keep(options_.kept_candidates / 2, [&](size_t c) { return excess.at(kind.configs[c].text()); });
+    keep(options_.kept_candidates / 2, [&](size_t c) { return over_all[c]; });
     keep(options_.kept_candidates / 16, [&](size_t c) { return alone[c].memory; });
     std::vector<ParallelConfig> configs;
     for (size_t c = 0; c < alone.size(); ++c) {
@@ -220,17 +250,20 @@ class GraphMaker {
     parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
       Kind& kind = kinds_[static_cast<size_t>(k)];
       GroupPricer pricer(network_, kind.group, options_, costs_);
-      for (const ParallelConfig& config : kind.configs) kind.priced.push_back(pricer.price(config));
+      std::vector<Priced> priced;
+      for (const ParallelConfig& config : kind.configs) priced.push_back(pricer.price(with_devices(config)));
       for (const ParallelConfig& config : kind.configs) {
-        if (std::optional<Priced> other = pricer.price_replicated(config))
-          kind.priced.push_back(std::move(*other));
+        if (std::optional<Priced> other = pricer.price_replicated(with_devices(config)))
+          priced.push_back(std::move(*other));
       }
+      kind.priced.emplace(std::move(priced));
     });
     for (Kind& kind : kinds_) {
-      for (size_t i = 0; i < kind.priced[0].reads.size(); ++i)
-        kind.reads.push_back(number_of(columns_, column_of(kind.priced, &Priced::reads, i)));
-      for (size_t k = 0; k < kind.priced[0].owns.size(); ++k)
-        kind.owns.push_back(number_of(columns_, column_of(kind.priced, &Priced::owns, k)));
+      const Candidates& priced = *kind.priced;
+      for (size_t i = 0; i < priced[0].reads.size(); ++i)
+        kind.reads.push_back(number_of(columns_, column_of(priced, &Priced::reads, i)));
+      for (size_t k = 0; k < priced[0].owns.size(); ++k)
+        kind.owns.push_back(number_of(columns_, column_of(priced, &Priced::owns, k)));
     }
   }
 
@@ -351,8 +384,14 @@ ExchangeVolume PlanGraph::volume(const Edge& edge, const std::vector<int>& assig
     return candidates[static_cast<size_t>(vertex)]
                      [static_cast<size_t>(assignment[static_cast<size_t>(vertex)])];
   };
-  return exchange_volume(chosen(edge.from).owns[edge.output], chosen(edge.to).reads[edge.input],
-                         node_of_device, edge.type);
+  const GridLayout &owned = chosen(edge.from).owns[edge.output], &needed = chosen(edge.to).reads[edge.input];
+  const auto key = std::tuple(owned.identity(), needed.identity(), edge.type);
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    const ExchangeVolume volume = exchange_volume(owned, needed, node_of_device, edge.type);
+    known = known_.emplace(key, KnownVolume{owned, needed, volume}).first;
+  }
+  return known->second.volume;
 }
 
 int PlanGraph::candidate(int vertex, const LayerStrategy& strategy) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "cortado/plan/cost_graph.h"
@@ -18,16 +20,16 @@ struct PlanGraph {
     ElementType type = ElementType::f32;
   };
   CostGraph costs;
-  std::vector<Group> groups;                    // per vertex
-  std::vector<std::vector<Priced>> candidates;  // per vertex
-  std::vector<Edge> edges;                      // those of `costs`, in order; after them only those that
-                                                // give layers of one parameter the same cut
+  std::vector<Group> groups;           // per vertex
+  std::vector<Candidates> candidates;  // per vertex
+  std::vector<Edge> edges;             // those of `costs`, in order; after them only those that
+                                       // give layers of one parameter the same cut
   std::vector<int> node_of_device;
   // Per vertex: what the cheapest of the candidates costs that were left out, for all together would need too
   // much memory; infinity: none was.
   std::vector<double> omitted;
 
-  // What moves along an edge when its ends take these candidates.
+  // What moves along an edge when its ends take these candidates. Remembers it; one thread at a time may ask.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
   // Bytes that it moves in an iteration, forward and back.
   Bytes moved(const Edge& edge, const std::vector<int>& assignment) const;
@@ -37,6 +39,13 @@ struct PlanGraph {
   // The candidates of a strategy whose layers' are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;
   Bytes sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
+
+ private:
+  struct KnownVolume {
+    GridLayout owned, needed;  // live as long as their identities are keys
+    ExchangeVolume volume;
+  };
+  mutable std::map<std::tuple<const void*, const void*, ElementType>, KnownVolume> known_;
 };
 
 // The built-in strategies' configurations are candidates, too. Where tables of all candidates would take more

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "cortado/base/error.h"
@@ -15,6 +16,9 @@
 
 namespace cortado::plan {
 namespace {
+
+// What sums and transfers are counted at, of what they take, to find plans that hide them.
+constexpr double judged_weights[] = {1, 0.5, 0.1};
 
 class PlanMaker {
  public:
@@ -32,10 +36,12 @@ class PlanMaker {
 
   Plan run() {
     const Cheapest best = cheapest_within({graph_.costs, held_, peak(), options_.memory});
-    Plan plan{assignment("plan", best.assignment)};
-    plan.seconds = best.seconds;
-    plan.strategy = strategy_of(best.assignment);
-    plan.proven = best.proven;
+    Plan plan;
+    const std::vector<int> taken = options_.judge ? judged(best, plan.judged.emplace()) : best.assignment;
+    static_cast<Assignment&>(plan) = assignment("plan", taken);
+    if (taken == best.assignment) plan.seconds = best.seconds;
+    plan.strategy = strategy_of(taken);
+    plan.proven = best.proven && plan.seconds <= best.seconds;
     plan.lower_bound = best.lower_bound;
     plan.memory_limit = options_.memory;
     plan.limited = best.limited;
@@ -43,7 +49,7 @@ class PlanMaker {
     plan.search = best.search;
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     bound_what_was_omitted(plan);
-    add_alternatives(plan, best);
+    add_alternatives(plan, best, taken);
     for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(without_owners(name, chosen));
     add_best_of_each(plan);
     if (options_.frontier_points > 0) add_frontier(plan);
@@ -53,6 +59,59 @@ class PlanMaker {
  private:
   std::function<Bytes(const std::vector<int>&)> peak() const {
     return [this](const std::vector<int>& assignment) { return peak_bytes(graph_, assignment); };
+  }
+
+  // The costs with sums and transfers counted at so much of what they take.
+  CostGraph weighed(double of_sums, double of_transfers) const {
+    CostGraph result;
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      std::vector<double> seconds;
+      for (const Priced& priced : graph_.candidates[v])
+        seconds.push_back((priced.compute.total() + priced.update).count +
+                          of_sums * (priced.sums + priced.sync).count);
+      result.add_vertex(graph_.costs.vertices()[v].name, std::move(seconds));
+    }
+    std::map<const std::vector<double>*, Costs> known;
+    for (const CostGraph::Edge& edge : graph_.costs.edges()) {
+      Costs& less = known[edge.seconds.get()];
+      if (!less) {
+        auto costs = std::make_shared<std::vector<double>>(*edge.seconds);
+        for (double& each : *costs) each = std::isinf(each) ? each : of_transfers * each;
+        less = std::move(costs);
+      }
+      result.add_edge(edge.from, edge.to, less);
+    }
+    return result;
+  }
+
+  // The optimum, those of other weights, and the built-in strategies; each once, those that fit.
+  std::vector<std::vector<int>> contenders(const std::vector<int>& optimum) const {
+    std::vector<std::vector<int>> all{optimum};
+    const auto add = [&](const std::vector<int>& one) {
+      const bool fits = options_.memory.count == 0 || peak_bytes(graph_, one) <= options_.memory;
+      if (fits && std::ranges::find(all, one) == all.end()) all.push_back(one);
+    };
+    for (double of_sums : judged_weights)
+      for (double of_transfers : judged_weights) add(search(weighed(of_sums, of_transfers)).assignment);
+    for (const Baseline& baseline : baselines_) add(baseline.assignment);
+    return all;
+  }
+
+  // The contender that takes least; of equal ones the first.
+  std::vector<int> judged(const Cheapest& best, Judged& result) const {
+    std::vector<int> fastest;
+    for (std::vector<int>& one : contenders(best.assignment)) {
+      const Seconds seconds = options_.judge(strategy_of(one));
+      if (result.strategies == 0) result.cheapest = seconds;
+      if (result.strategies == 0 || seconds < result.seconds) {
+        result.seconds = seconds;
+        fastest = std::move(one);
+      }
+      ++result.strategies;
+    }
+    for (const Candidates& candidates : graph_.candidates)
+      result.lower_bound += std::ranges::min(candidates, {}, &Priced::first).first;
+    return fastest;
   }
 
   // Candidates that were left out may be cheaper. One more candidate for each vertex, that costs as little as
@@ -110,10 +169,12 @@ class PlanMaker {
   }
 
   std::vector<double> shares_of(const Network::Node& node, const ParallelConfig& config) const {
-    const LayerCut cut = cut_layer(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs),
-                                   config, pricing_.devices);
-    std::vector<double> shares;
-    for (const auto& box : cut.domain) shares.push_back(box ? static_cast<double>(box->shape().size()) : 0);
+    const std::vector<Shape> inputs = shapes(network_, node.inputs), outputs = shapes(network_, node.outputs);
+    const LayerCutter cutter(*node.layer, inputs, outputs, config);
+    std::vector<double> shares(static_cast<size_t>(pricing_.devices));
+    for (size_t i = 0; i < config.devices.size(); ++i)
+      shares[static_cast<size_t>(config.devices[i])] =
+          static_cast<double>(cutter.domain(static_cast<int>(i)).shape().size());
     const double most = *std::ranges::max_element(shares);
     for (double& share : shares) share /= most;
     return shares;
@@ -135,26 +196,25 @@ class PlanMaker {
   }
 
   // Where memory limits the plan, something else may be cheaper without the limit; it costs no less with it.
-  void add_alternatives(Plan& plan, const Cheapest& best) const {
+  void add_alternatives(Plan& plan, const Cheapest& best, const std::vector<int>& taken) const {
     const auto marginals = min_marginals(graph_.costs);
     const auto alternative = [&](size_t v, int candidate) -> Alternative {
       if (candidate < 0) return {{}, {infinity}};
-      const double adds = marginals[v][static_cast<size_t>(candidate)] - best.seconds.count;
+      const double adds = marginals[v][static_cast<size_t>(candidate)] - plan.seconds.count;
       const Priced& priced = graph_.candidates[v][static_cast<size_t>(candidate)];
       return {priced.strategy, {best.limited ? std::max(adds, 0.0) : adds}, priced.compute.bound};
     };
     for (size_t v = 0; v < plan.groups.size(); ++v) {
       int second = -1;
       for (size_t c = 0; c < marginals[v].size(); ++c) {
-        if (static_cast<int>(c) == best.assignment[v] || std::isinf(marginals[v][c])) continue;
+        if (static_cast<int>(c) == taken[v] || std::isinf(marginals[v][c])) continue;
         if (second < 0 || marginals[v][c] < marginals[v][static_cast<size_t>(second)])
           second = static_cast<int>(c);
       }
       plan.runners_up.push_back(alternative(v, second));
       const int by_sample = baseline("data")[v];
-      plan.by_sample.push_back(by_sample == best.assignment[v]
-                                   ? Alternative{chosen(v, best.assignment).strategy, {0}}
-                                   : alternative(v, by_sample));
+      plan.by_sample.push_back(by_sample == taken[v] ? Alternative{chosen(v, taken).strategy, {0}}
+                                                     : alternative(v, by_sample));
     }
   }
 
@@ -241,7 +301,7 @@ class PlanMaker {
 
 // Measures what the built-in strategies and an optimum use, where their costs are only bounds.
 void measure(const Network& network, const PricingOptions& options, CostModel& costs, PlanGraph& graph) {
-  const bool bounds = std::ranges::any_of(graph.candidates, [](const std::vector<Priced>& candidates) {
+  const bool bounds = std::ranges::any_of(graph.candidates, [](const Candidates& candidates) {
     return std::ranges::any_of(candidates, [](const Priced& priced) { return priced.compute.bound; });
   });
   if (!bounds) return;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,18 @@ struct Assignment {
   Bytes memory;  // most that is held at a time, of the device that holds most (memory.h)
 };
 
+// Seconds of an iteration under a strategy, known better than by Eq. 1: by a simulation, which knows what
+// communication hides under computing.
+using Judge = std::function<Seconds(const Strategy&)>;
+
+// How a plan was chosen by a Judge.
+struct Judged {
+  Seconds seconds;      // of the plan
+  Seconds cheapest;     // of the optimum of Eq. 1
+  Seconds lower_bound;  // what the first device computes: no choice of candidates takes less
+  int strategies = 0;   // that were judged
+};
+
 // A point of the time-memory frontier.
 struct Tradeoff {
   Seconds seconds;
@@ -49,10 +63,20 @@ struct Tradeoff {
   bool chosen = false;  // the plan itself
 };
 
+// The plan's cuts with layers computed again so that a device holds less.
+struct RecomputeTradeoff {
+  Bytes memory;         // that the rank holds which holds most
+  Seconds iteration;    // simulated
+  Seconds added;        // computing of the rank that holds most without recomputation
+  Seconds least_added;  // no choice that keeps to the memory adds less
+  int layers = 0;       // that are computed again
+};
+
 // How a network is best cut, by Eq. 1 of the papers: an iteration takes the sum over layers of computing,
 // sums and transfers, each as long as the slowest device or link takes; nothing overlaps.
 struct Plan : Assignment {
   Strategy strategy;
+  std::optional<Judged> judged;  // where a Judge chose; `proven` and `lower_bound` are of Eq. 1 all the same
   bool proven = true;
   Seconds lower_bound;   // of an iteration of any plan that fits; with `proven` the plan's own
   Bytes memory_limit;    // of a device; 0: none was given
@@ -63,9 +87,10 @@ struct Plan : Assignment {
   std::vector<Alternative> runners_up, by_sample;
   std::vector<Assignment> baselines;  // the built-in strategies, and `best-of-each` of their configurations
   std::vector<Tradeoff> frontier;     // by memory, where it was asked for
-  std::string recomputation;          // what is computed again so that it fits, in words; empty: nothing
-  Seconds pricing_took;               // that making the cost graph took, measuring included
-  int candidates = 0;                 // of all groups together
+  std::vector<RecomputeTradeoff> recompute_frontier;  // by memory, where it was asked for
+  std::string recomputation;  // what is computed again so that it fits, in words; empty: nothing
+  Seconds pricing_took;       // that making the cost graph took, measuring included
+  int candidates = 0;         // of all groups together
   SearchStatistics search;
 
   bool fits(Bytes memory) const { return memory_limit.count == 0 || memory <= memory_limit; }
@@ -76,6 +101,9 @@ inline constexpr int usual_frontier_points = 12;
 struct PlanOptions {
   Bytes memory;             // that a device may hold; 0: without a limit
   int frontier_points = 0;  // at most so many of the frontier's corners
+  // The plan is what takes least by it: of the optimum of Eq. 1, of optima with messages counted at less than
+  // they take, since computing may hide them, and of the built-in strategies. Null: Eq. 1 decides.
+  Judge judge{};
 };
 
 // Throws NothingFits, and UserError where the search would need too much memory.

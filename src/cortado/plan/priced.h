@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace cortado::plan {
 struct Priced {
   LayerStrategy strategy;  // of the first layer
   TaskTime compute;
+  Seconds first;                 // computing of the first device that it is on
   Seconds sums;                  // within the layers: partial sums of r, statistics of batch normalization
   Seconds sync;                  // of the gradients
   Seconds update;                // of the parameters
@@ -32,6 +34,25 @@ struct Priced {
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
   Seconds total() const { return compute.total() + sums + sync + update; }
+};
+
+// The candidates of a vertex. Copies share them until one of them changes.
+class Candidates {
+ public:
+  explicit Candidates(std::vector<Priced> list)
+      : list_(std::make_shared<std::vector<Priced>>(std::move(list))) {}
+  size_t size() const { return list_->size(); }
+  const Priced& operator[](size_t i) const { return (*list_)[i]; }
+  std::vector<Priced>::const_iterator begin() const { return list_->cbegin(); }
+  std::vector<Priced>::const_iterator end() const { return list_->cend(); }
+  void set(size_t i, Priced priced) {
+    if (list_.use_count() > 1) list_ = std::make_shared<std::vector<Priced>>(*list_);
+    (*list_)[i] = std::move(priced);
+  }
+  bool shares_with(const Candidates& other) const { return list_ == other.list_; }
+
+ private:
+  std::shared_ptr<std::vector<Priced>> list_;
 };
 
 // Bytes of the device that has most of it; of outputs, of each, and where `type` is given as that.

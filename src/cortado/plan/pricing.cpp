@@ -201,6 +201,15 @@ class GroupPricer::Run {
     return slowest;
   }
 
+  // Computing of the first device, where the slowest one takes `most`.
+  Seconds of_first(const Task& whole, size_t i, const TaskTime& most) {
+    const GridLayout domain = group_.members_[i].grid.domain(config_of(i));
+    const int first = config_.devices[0];
+    if (!domain.holds(first)) return {};
+    const bool equal = group_.options_.weights.empty() && domain.elements(first) == domain.most_elements();
+    return equal ? most.total() : time_on(first, whole, i, domain).total();
+  }
+
   TaskTime time_on(int rank, const Task& whole, size_t i, const GridLayout& domain) {
     std::optional<Range> summed;
     if (i == 0 && config_.degrees.r > 1) summed = priced_.reads[0].range(rank, 1);
@@ -213,11 +222,14 @@ class GroupPricer::Run {
     if (replicated_) return price_replicated_tasks();
     if (config_.degrees.r == 1) {
       priced_.compute = slowest(group_.whole_, 0);
+      priced_.first = of_first(group_.whole_, 0, priced_.compute);
       return;
     }
     priced_.compute = slowest(*group_.summed_, 0);
+    priced_.first = of_first(*group_.summed_, 0, priced_.compute);
     if (!group_.after_) return;
     const TaskTime rest = slowest(*group_.after_, 1);
+    priced_.first += of_first(*group_.after_, 1, rest);
     priced_.compute.forward += rest.forward;
     priced_.compute.backward += rest.backward;
     priced_.compute.backward_weights += rest.backward_weights;
@@ -228,6 +240,7 @@ class GroupPricer::Run {
   // first are priced as parts of its kernel, though they run by themselves.
   void price_replicated_tasks() {
     priced_.compute = slowest(group_.whole_, 0);
+    priced_.first = of_first(group_.whole_, 0, priced_.compute);  // at least: of its part of the samples
     const TaskTime whole = slowest(group_.whole_, 0, group_.members_[0].grid.replicas_domain(config_));
     priced_.compute.backward_weights = whole.backward_weights;
     priced_.compute.bound |= whole.bound;

@@ -23,9 +23,10 @@ struct PricingOptions {
   std::string dimensions{all_dimensions};
   std::vector<double> weights{};
   bool replicate = true;  // replicas may compute whole gradients: all devices round the same way
-  // Where costs of all pairs of candidates at the ends of edges would take more, each group keeps about
-  // `kept_candidates`.
+  // Where costs of all pairs of candidates at the ends of edges would take more, or where more pairs differ,
+  // each group keeps about `kept_candidates`.
   Bytes most_tables{int64_t{1} << 31};
+  double most_volumes = 1e8;
   size_t kept_candidates = 400;
 };
 // The built-in strategies that plans are compared with: all, or without those that replicate gradients.

@@ -80,6 +80,17 @@ std::string plan_json(const PlanReport& report) {
                                 {"memory_bytes", point.memory.count},
                                 {"fits", plan.fits(point.memory)},
                                 {"chosen", point.chosen}});
+  if (plan.judged)
+    json["simulated"] = {{"seconds", plan.judged->seconds.count},
+                         {"cheapest_seconds", plan.judged->cheapest.count},
+                         {"lower_bound_seconds", plan.judged->lower_bound.count},
+                         {"strategies", plan.judged->strategies}};
+  for (const plan::RecomputeTradeoff& point : plan.recompute_frontier)
+    json["recompute_frontier"].push_back({{"memory_bytes", point.memory.count},
+                                          {"simulated_seconds", point.iteration.count},
+                                          {"added_seconds", point.added.count},
+                                          {"least_added_seconds", point.least_added.count},
+                                          {"layers", point.layers}});
   return json.dump(2) + "\n";
 }
 

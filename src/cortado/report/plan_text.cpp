@@ -80,6 +80,27 @@ std::string frontier_text(const Plan& plan) {
   return table.text() + '\n';
 }
 
+std::string judged_text(const plan::Judged& judged) {
+  return fmt::format(
+      "simulated: {} ms, the least of {} strategies; the cheapest by costs takes {} ms; no choice of these "
+      "configurations takes less than {} ms, which this is at most {:.2g} % above\n",
+      milliseconds(judged.seconds), judged.strategies, milliseconds(judged.cheapest),
+      milliseconds(judged.lower_bound), 100 * (judged.seconds.count / judged.lower_bound.count - 1));
+}
+
+std::string recompute_text(const Plan& plan) {
+  Table table({{"computed again", Table::Align::left},
+               {"simulated ms"},
+               {"added ms"},
+               {"at least ms"},
+               {"a device"}});
+  for (const plan::RecomputeTradeoff& point : plan.recompute_frontier)
+    table.add({fmt::format("{} {}", point.layers, point.layers == 1 ? "layer" : "layers"),
+               milliseconds(point.iteration), milliseconds(point.added), milliseconds(point.least_added),
+               gibibytes(point.memory)});
+  return table.text() + '\n';
+}
+
 }  // namespace
 
 Seconds compute_of(const PlannedGroup& group) { return group.compute.total() + group.update; }
@@ -109,7 +130,9 @@ std::string plan_text(const PlanReport& report) {
   const Plan& plan = report.plan;
   const auto& eliminations = plan.search.eliminations;
   return layers_text(report.network, plan) + '\n' + baselines_text(plan) + memory_text(plan) +
+         (plan.judged ? judged_text(*plan.judged) : "") +
          (plan.frontier.empty() ? "" : '\n' + frontier_text(plan)) +
+         (plan.recompute_frontier.empty() ? "" : '\n' + recompute_text(plan)) +
          fmt::format(
              "{}: {} configurations priced in {:.1f} ms, searched in {:.1f} ms ({} leaves, {} nodes, {} "
              "edges "
