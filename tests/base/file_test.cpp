@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/base/scratch_folder.h"
@@ -30,6 +31,30 @@ TEST(File, AnUnfinishedWriteLeavesTheOldFileAndNoOther) {
   }
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+// Files of a process that is gone go; those of one that is there, of other names and of other kinds stay.
+TEST(File, LeftTemporariesOfDeadProcessesAreRemoved) {
+  ScratchFolder folder;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const std::string random = "-0123456789abcdef.tmp", path = folder.file("s_iter_");
+  const auto name = [&](const std::string& begin, pid_t process) {
+    return folder.file(begin + "." + std::to_string(process) + random);
+  };
+  const std::string left = name("s_iter_10.safetensors", child);
+  const std::vector<std::string> kept = {name("s_iter_20.safetensors", getpid()), name("t_iter_10", child),
+                                         folder.file("s_iter_10.safetensors"), folder.file("s_iter_x.tmp"),
+                                         name("s_iter_1", child) + ".gz"};
+  write_file_atomically(left, "half");
+  for (const std::string& file : kept) write_file_atomically(file, "whole");
+  fs::create_directory(name("s_iter_folder", child));
+  remove_left_temporaries(path);
+  EXPECT_FALSE(fs::exists(left));
+  for (const std::string& file : kept) EXPECT_TRUE(fs::exists(file)) << file;
+  EXPECT_TRUE(fs::exists(name("s_iter_folder", child)));
+  remove_left_temporaries(folder.file("no/such/s_iter_"));
 }
 
 // A limit on the size of files stands for a full disk.

@@ -80,6 +80,11 @@ TEST_F(Limits, CountsOfMessages) {
                little);
   folder_.write("many.caffemodel", binary);
   expect_error(train_ + " --weights many.caffemodel", {"many.caffemodel: has 300000 messages"}, little);
+  std::string layer;  // of that many blobs
+  for (int i = 0; i < 16'000'000; ++i) layer += std::string("\x3a\0", 2);
+  folder_.write("blobs.caffemodel", std::string("\xa2\x06\x80\x90\xa1\x0f") + layer);
+  expect_error(train_ + " --weights blobs.caffemodel",
+               {"blobs.caffemodel: has 16000001 messages; more than 200000"}, little);
 }
 
 TEST_F(Limits, NamesOfLayers) {

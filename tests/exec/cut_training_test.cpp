@@ -13,6 +13,7 @@
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"
+#include "cortado/layers/sum_blocks.h"
 #include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
@@ -636,8 +637,8 @@ TEST(CutTraining, ReproducibleSharesAreThoseOfTheTree) {
   EXPECT_EQ(cut.weights, single.weights);
 }
 
-// Cuts each layer its own way, by samples and, where it is an inner product of an even number of outputs, by
-// channel; layers that may be one kernel, and those that read a tensor several times, as what they read.
+// Cuts each layer its own way, by samples and, where its outputs are blocks, by channel; layers that may be
+// one kernel, and those that read a tensor several times, as what they read.
 Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& channels) {
   std::mt19937 random(static_cast<uint32_t>(seed));
   const auto draw = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
@@ -646,7 +647,10 @@ Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& chan
   for (Strategy::Rule& rule : strategy.rules) {
     const auto& node = net.nodes()[net.node(rule.pattern)];
     ParallelConfig& config = rule.layer.config;
-    const auto* product = dynamic_cast<const InnerProduct*>(node.layer.get());
+    std::vector<Shape> inputs, outputs;
+    for (TensorIndex tensor : node.inputs) inputs.push_back(net.tensors()[tensor].shape);
+    for (TensorIndex tensor : node.outputs) outputs.push_back(net.tensors()[tensor].shape);
+    const bool has_blocks = channel_blocks(*node.layer, inputs, outputs) > 1;
     const auto repeated = std::ranges::find_if(
         node.inputs, [&](TensorIndex input) { return std::ranges::count(node.inputs, input) > 1; });
     const auto& bottom = net.tensors()[repeated == node.inputs.end() ? node.inputs[0] : *repeated];
@@ -655,7 +659,7 @@ Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& chan
     } else if (config.degrees.n > 1) {
       config.degrees = {.n = 1 << draw(3)};
       while (config.degrees.n > ranks) config.degrees.n /= 2;
-      if (product && product->options().num_output % 2 == 0) {
+      if (has_blocks && draw(3) > 0) {
         config.degrees = {.n = config.degrees.n > 1 && ranks > 2 ? 2 : 1, .c = 2};
         ++channels;
       }

@@ -40,8 +40,7 @@ TEST_P(Law, APartOfTheSamplesIsAPartOfTheWhole) {
   EXPECT_TRUE(held > 0 || never_cut(cut_kind_name(GetParam())));
 }
 
-// Layers that may be cut by channel though they sum nothing over channels in blocks
-// (program/reproducible.cpp).
+// Layers that may be cut by channel though they sum nothing over channels in blocks.
 TEST(ChannelLaw, APartOfTheChannelsIsAPartOfTheWhole) {
   std::mt19937_64 generator(78);
   std::map<std::string, int> held;
@@ -50,7 +49,7 @@ TEST(ChannelLaw, APartOfTheChannelsIsAPartOfTheWhole) {
       CutCase cut = random_cut_case(kind, generator);
       const std::string type(cut.layers[0]->type());
       const Task whole = whole_task(cut);
-      if (cut.layers.size() > 1 || !(type == "ReLU" || type == "Dropout")) continue;
+      if (cut.layers.size() > 1 || !channels_stand_alone(whole.layer())) continue;
       if (!whole.layer().cuts(whole.inputs).c || whole.domain_box[1].size() < 2) continue;
       cut.tolerance = same_bits;
       cut.degrees = {.c = 2};
@@ -58,7 +57,28 @@ TEST(ChannelLaw, APartOfTheChannelsIsAPartOfTheWhole) {
       ++held[type];
     }
   }
-  EXPECT_EQ(held.size(), 2U);
+  EXPECT_EQ(held.size(), 8U);
+}
+
+// Products whose sums depend on no box: cut by outputs into nodes of the tree, and by samples, too.
+TEST(ChannelLaw, APartOfAProductsOutputsIsAPartOfTheWhole) {
+  std::mt19937_64 generator(79);
+  std::map<std::string, int> held;
+  for (int kind = 0; kind < cut_kinds(); ++kind) {
+    for (int number = 0; number < 60; ++number) {
+      CutCase cut = random_cut_case(kind, generator);
+      const Task whole = whole_task(cut);
+      if (!has_fixed_products(whole.layer(), whole.inputs, whole.outputs)) continue;
+      if (!select_kernel(cut_task(whole, whole.domain_box), reproducible_kernels).kernel) continue;
+      if (channel_blocks(whole.layer(), whole.inputs, whole.outputs) < 2) continue;
+      cut.tolerance = same_bits;
+      cut.degrees = {.c = 2};
+      for (int threads : {1, 2, 3})
+        ASSERT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, threads)) << cut.text();
+      ++held[std::string(whole.layer().type())];
+    }
+  }
+  EXPECT_EQ(held.size(), 3U);
 }
 
 // Halves of the outputs of inner products, and their blocks.

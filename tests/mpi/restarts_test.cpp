@@ -151,6 +151,18 @@ layer {{ name: "ids" type: "Reduction" bottom: "label" top: "ids" loss_weight: 1
   }
 }
 
+// A signal that asks for a snapshot asks nobody to end.
+TEST_F(Restarts, FollowASnapshotThatASignalAskedFor) {
+  calm();
+  const CommandResult result =
+      train_while("--set snapshot=1000 --ranks 3 --restarts 1 --sigint-effect snapshot",
+                  "while ! compgen -G 's_iter_*.safetensors' >/dev/null; do kill -INT "
+                  "$job; sleep 0.1; done\nkill -KILL $(pid 1)\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output, ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+"));
+  expect_calm_end();
+}
+
 TEST_F(Restarts, GoOnFromTheNewestSoundSnapshot) {
   calm();
   // Whichever of the newest two the job was told of.

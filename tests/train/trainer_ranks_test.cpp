@@ -135,6 +135,9 @@ TEST_F(ReproducibleTrainer, WritesTheSameBytesOnAnyNumberOfRanksAndThreads) {
   EXPECT_TRUE(trained(3, 1, "data") == one);
   EXPECT_TRUE(trained(4, 2, "owt") == one);
   EXPECT_TRUE(trained(8, 1, "data") == one);
+  EXPECT_TRUE(trained(2, 2, "model") == one);
+  EXPECT_TRUE(trained(3, 1, "model") == one);
+  EXPECT_TRUE(trained(8, 1, "model") == one);
 }
 
 TEST_F(ReproducibleTrainer, ClipsTheSameNorm) {
@@ -157,8 +160,6 @@ TEST_F(ReproducibleTrainer, GoesOnOnAnotherNumberOfRanks) {
 }
 
 TEST_F(ReproducibleTrainer, NamesTheLayerThatCannotBe) {
-  EXPECT_EQ(refusal("model").find("reproducible: layer 'conv1' (Convolution): c = 2"), 0U)
-      << refusal("model");
   EXPECT_NE(refusal("spatial").find("reproducible: layer 'conv1' (Convolution): h2"), std::string::npos);
 }
 

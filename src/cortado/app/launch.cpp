@@ -86,7 +86,12 @@ std::optional<int> start_job(int count, const char* const* words) {
                  .stall_seconds = number_in(normalized, "--stall-timeout", default_time_limit),
                  .peer_seconds = std::max(1, number_in(normalized, "--peer-timeout", default_time_limit)),
                  .restarts = restarts,
-                 .min_ranks = number_in(normalized, "--min-ranks", 1)};
+                 .min_ranks = number_in(normalized, "--min-ranks", 1),
+                 .stop_signals = {SIGTERM}};
+  if (option_value(normalized, "--sigint-effect").value_or("stop") == "stop")
+    start.stop_signals.push_back(SIGINT);
+  if (option_value(normalized, "--sighup-effect").value_or("") == "stop")
+    start.stop_signals.push_back(SIGHUP);
   start.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   start.command.insert(start.command.end(), words + 1, words + count);
   tell_ranks_of_terminal();

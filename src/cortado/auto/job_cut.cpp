@@ -99,7 +99,8 @@ CompileOptions compile_options(const JobCut& cut, const Network& network, Commun
   CompileOptions options{.strategies = resolve(strategy, network, job.size(), strategy_name(cut, job.size())),
                          .schedule = strategy.schedule,
                          .ranks = job.size(),
-                         .rank = job.rank()};
+                         .rank = job.rank(),
+                         .fit_channels = is_built_in(strategy_name(cut, job.size()))};
   options.kernels = select_kernels(cut, network, job, options, messages.notice);
   return options;
 }

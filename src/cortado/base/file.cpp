@@ -1,6 +1,7 @@
 #include "cortado/base/file.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,8 +9,10 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <limits>
 #include <memory>
 #include <random>
+#include <regex>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -80,6 +83,25 @@ std::string temporary_name(const std::string& path) {
                                             whole.filename().string().substr(0, longest_name), getpid(),
                                             number))
       .string();
+}
+
+void remove_left_temporaries(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::string begin = whole.filename().string();
+  static const std::regex end(R"(.*\.([1-9][0-9]{0,9})-[0-9a-f]{16}\.tmp)");
+  std::error_code error;  // what cannot be seen or removed stays
+  const std::filesystem::directory_iterator entries(whole.has_parent_path() ? whole.parent_path() : ".",
+                                                    error);
+  for (const auto& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    std::smatch parts;
+    if (!name.starts_with(begin) || !entry.is_regular_file(error) || entry.is_symlink(error)) continue;
+    if (!std::regex_match(name, parts, end)) continue;
+    const int64_t process = std::stoll(parts[1]);
+    const bool gone = process <= std::numeric_limits<pid_t>::max() &&
+                      kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
+    if (gone) std::filesystem::remove(entry.path(), error);
+  }
 }
 
 FileWriter::FileWriter(const std::string& path) : path_(path), target_(resolved(path)) {

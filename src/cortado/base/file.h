@@ -20,6 +20,10 @@ std::string read_file(const std::string& path);
 // whole.
 std::string temporary_name(const std::string& path);
 
+// Removes files of such names that begin with `path` where no process of this host has their PID: killed
+// writers left them. To be called where processes of other hosts write none of that name.
+void remove_left_temporaries(const std::string& path);
+
 // Replaces `path` by what is written here: a file beside it that is synced and renamed by finish(), and
 // removed without it. A kill or a full disk at any moment leaves the old file or the new one, whole; a kill
 // may leave the temporary one, too. Where `path` is a link, what it leads to is replaced; a device or a pipe

@@ -14,6 +14,7 @@ std::shared_ptr<const Placement> placement_of(const Network& network, const Comp
   NodeStrategies strategies = options.strategies;
   if (strategies.empty()) strategies.resize(network.nodes().size());
   const bool reproducible = options.kernels.reproducible();
+  if (reproducible && options.fit_channels) strategies = with_held_channels(network, std::move(strategies));
   if (reproducible) strategies = reproducible_strategies(network, std::move(strategies));
   return std::make_shared<const Placement>(place(network, strategies, options.ranks, reproducible));
 }

@@ -20,6 +20,9 @@ struct CompileOptions {
   int ranks = 1, rank = 0;
   bool keep_tensors = false;  // every tensor and gradient can be read after an iteration
   bool fuse = true;
+  // The strategies are a built-in one's: with reproducible kernels, cuts by channel are made those that are
+  // held (program/reproducible.h).
+  bool fit_channels = false;
   // Called after every pass with its name and the program so far (dumps).
   std::function<void(std::string_view pass, const Program&)> after_pass{};
 };

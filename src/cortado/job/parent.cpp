@@ -282,7 +282,7 @@ class Parent {
 
   void pass_on(int number) {
     if (number == SIGCHLD) return;
-    if (number != SIGHUP) {
+    if (std::ranges::find(start_.stop_signals, number) != start_.stop_signals.end()) {
       asked_to_stop_ = number;
       asked_at_ = now_;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct JobStart {
   int peer_seconds = 60;              // until a host that cannot be reached is given up
   int restarts = 0;                   // how often the job may be started again
   int min_ranks = 1;                  // on no fewer ranks than these
+  std::vector<int> stop_signals{SIGINT, SIGTERM};  // that ask the ranks to end
   int restarts_done = 0;
   bool trained = false;  // one of the starts before has
   std::string snapshot;  // that a job which is started again goes on from; empty: as its command says

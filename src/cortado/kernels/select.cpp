@@ -19,6 +19,7 @@
 #include "cortado/kernels/reordered.h"
 #include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/winograd.h"
+#include "cortado/layers/convolution.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/sum_blocks.h"
 
@@ -290,15 +291,44 @@ Selection select_sample_blocks(const Task& task) {
   return selection;
 }
 
-Selection select_reproducible(const Task& task) {
-  const int blocks = channel_blocks(task.layer(), task.inputs, task.outputs);
-  if (blocks == 1 || !task.all_f32()) return select_sample_blocks(task);
-  if (task.layers.size() > 1) return {};
-  const std::vector<Task> tasks = tasks_of_blocks(task, 1, blocks);
+// Layers of has_fixed_products(): by our own products, none of whose sums depends on the box or on threads.
+// The layer alone says whether they are Winograd's, whatever the device's share.
+Selection select_fixed_products(Task task) {
+  const int blocks = sample_blocks(task.layer(), task.inputs, task.outputs);
+  const bool convolves = task.layer().products() == Products::convolution;
+  task.output_blocks = channel_blocks(task.layer(), task.inputs, task.outputs);
+  task.sample_blocks = convolves ? 0 : blocks;
+  Task whole = task;
+  whole.domain_box = Box::whole(task.layer().domain(task.inputs, task.outputs));
+  whole.input_boxes.clear();
+  whole.output_boxes.clear();
+  for (const Shape& input : task.inputs) whole.input_boxes.push_back(Box::whole(input));
+  for (const Shape& output : task.outputs) whole.output_boxes.push_back(Box::whole(output));
+  Selection selection;
+  const bool winograd = make_winograd(whole).kernel != nullptr;
+  selection.implementation = winograd ? "winograd" : "implicit-gemm";
+  const auto make = [&](const Task& part) {
+    KernelOffer offer = winograd ? make_winograd_of_any_size(part) : make_implicit_gemm(part);
+    if (!offer.kernel) selection.refusals.push_back(selection.implementation + ": " + offer.refusal);
+    return std::move(offer.kernel);
+  };
+  selection.kernel = make(task);
+  if (!selection.kernel || !convolves || !any_wanted(task.parameter_gradients)) return selection;
+  const std::vector<Task> tasks = tasks_of_blocks(task, 0, blocks);
   std::vector<std::unique_ptr<Kernel>> kernels;
-  Selection selection = select_blocks(tasks, kernels, select_sample_blocks);
-  selection.kernel = make_channel_blocked(task, tasks, std::move(kernels));
+  {
+    const ComputeThreads alone(1);
+    for (const Task& part : tasks) kernels.push_back(make(part));
+  }
+  selection.kernel =
+      make_weights_blocked(std::move(selection.kernel), make_sample_blocked(task, tasks, std::move(kernels)));
   return selection;
+}
+
+Selection select_reproducible(const Task& task) {
+  return task.all_f32() && has_fixed_products(task.layer(), task.inputs, task.outputs)
+             ? select_fixed_products(task)
+             : select_sample_blocks(task);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string key_of(const Layer& layer) {
 }
 
 std::string problem_of(const Task& task) {
-  static_assert(member_count<Task>() == 16, "the text names every member of a task");
+  static_assert(member_count<Task>() == 18, "the text names every member of a task");
   std::string text;
   for (const LayerPtr& layer : task.layers) text += key_of(*layer) + "; ";
   text += task.phase == Phase::train ? "train" : "test";
@@ -36,6 +36,8 @@ std::string problem_of(const Task& task) {
   for (size_t k = 0; k < task.outputs.size(); ++k)
     text += fmt::format("; out {} {} {}", name_of(task.output_type(static_cast<int>(k))),
                         task.outputs[k].text(), text_of(task.output_boxes[k]));
+  if (task.output_blocks + task.sample_blocks > 0)
+    text += fmt::format("; blocks {} {}", task.output_blocks, task.sample_blocks);
   return text + fmt::format("; domain {}; gradients {} {}; {}; {}{}{}{}", text_of(task.domain_box),
                             flags(task.input_gradients), flags(task.parameter_gradients),
                             name_of(task.parameter_type), task.cut ? "cut" : "whole",

@@ -1,6 +1,11 @@
 #include "cortado/layers/sum_blocks.h"
 
-#include "cortado/layers/inner_product.h"
+#include <set>
+#include <string_view>
+
+#include "cortado/layers/convolution.h"
+#include "cortado/layers/deconvolution.h"
+#include "cortado/layers/pooling.h"
 
 namespace cortado {
 namespace {
@@ -54,10 +59,24 @@ int sample_blocks(const Layer& layer, std::span<const Shape> inputs, std::span<c
   return blocks;
 }
 
+bool has_fixed_products(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {
+  if (const auto* convolution = dynamic_cast<const Convolution*>(&layer))
+    return convolution->options().group == 1;
+  if (const auto* deconvolution = dynamic_cast<const Deconvolution*>(&layer))
+    return deconvolution->options().group == 1;
+  return layer.type() == "InnerProduct" && layer.cuts(inputs).c && outputs[0].rank() == 2;
+}
+
 int channel_blocks(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {
-  const auto* product = dynamic_cast<const InnerProduct*>(&layer);
-  if (!product || product->options().transpose || !layer.cuts(inputs).c || outputs[0].rank() != 2) return 1;
-  return blocks_of(outputs[0][1]);
+  return has_fixed_products(layer, inputs, outputs) ? blocks_of(outputs[0][1]) : 1;
+}
+
+bool channels_stand_alone(const Layer& layer) {
+  if (const auto* pooling = dynamic_cast<const Pooling*>(&layer))
+    return pooling->options().method == PoolingOptions::Method::max;
+  static const std::set<std::string_view> types = {"Concat", "Crop",  "Dropout", "Eltwise",
+                                                   "ReLU",   "Slice", "Split"};
+  return types.contains(layer.type());
 }
 
 bool shared_by_samples(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,

@@ -29,6 +29,9 @@ struct Task {
   bool cut = false;           // several devices share the layer: what it sums, it sums over all of them
   bool local_sums = false;    // batch normalization: over this device's samples alone
   bool f32_products = false;  // weights are not rounded to bf16, though some tensors are
+  // Blocks of the layer's output channels and of its samples (layers/sum_blocks.h): sums over these go within
+  // blocks, then in a fixed tree over those that the device has. 0: in any order.
+  int output_blocks = 0, sample_blocks = 0;
 
   const Layer& layer() const { return *layers.front(); }
   ElementType input_type(int i) const { return type_in(input_types, i); }
@@ -45,8 +48,14 @@ struct Task {
   Box parameter_box(int layer, int p) const;
   Shape local_input(int i) const { return input_boxes[i].shape(); }
   Shape local_output(int i) const { return output_boxes[i].shape(); }
+  // How many of these blocks the device has; 1 where there are none.
+  int output_parts() const { return parts_of(output_blocks, 1); }
+  int sample_parts() const { return parts_of(sample_blocks, 0); }
 
  private:
+  int parts_of(int blocks, int axis) const {
+    return blocks == 0 ? 1 : static_cast<int>(output_boxes[0][axis].size() * blocks / outputs[0][axis]);
+  }
   static ElementType type_in(const std::vector<ElementType>& types, int i) {
     return i < static_cast<int>(types.size()) ? types[i] : ElementType::f32;
   }

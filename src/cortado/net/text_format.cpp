@@ -96,17 +96,35 @@ void check_messages(const std::string& path, int64_t messages) {
         fmt::format("{}: has {} messages; more than {} are no net's", path, messages, most_messages));
 }
 
-// Of the outermost level.
-int64_t messages_in(std::string_view bytes) {
+// Messages at all levels of a message of that kind: strings at the outermost level count, too.
+int64_t messages_in(pb::io::CodedInputStream& stream, const pb::Descriptor& kind, int level = 0) {
   using Wire = pb::internal::WireFormatLite;
-  pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                  static_cast<int>(bytes.size()));
+  constexpr int most_levels = 100;
   int64_t messages = 0;
   while (const uint32_t tag = stream.ReadTag()) {
-    messages += Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED;
-    if (!Wire::SkipField(&stream, tag)) break;  // what parses the message says so
+    const bool has_length = Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED;
+    const pb::FieldDescriptor* field = kind.FindFieldByNumber(Wire::GetTagFieldNumber(tag));
+    const bool is_message = field && field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE;
+    messages += has_length && (is_message || level == 0);
+    if (!has_length || !is_message || level == most_levels) {
+      if (!Wire::SkipField(&stream, tag)) break;  // what parses the message says so
+      continue;
+    }
+    uint32_t size = 0;
+    if (!stream.ReadVarint32(&size) || size > std::numeric_limits<int>::max()) break;
+    const auto before = stream.PushLimit(static_cast<int>(size));
+    messages += messages_in(stream, *field->message_type(), level + 1);
+    const bool skipped = stream.Skip(std::max(0, stream.BytesUntilLimit()));
+    stream.PopLimit(before);
+    if (!skipped) break;
   }
   return messages;
+}
+
+int64_t messages_in(std::string_view bytes, const pb::Message& message) {
+  pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                  static_cast<int>(bytes.size()));
+  return messages_in(stream, *message.GetDescriptor());
 }
 
 // Element `index` (-1: not repeated) of a field of floating-point numbers; 0 of any other.
@@ -183,7 +201,7 @@ void parse_binary(std::string_view bytes, const std::string& file, pb::Message& 
   silence_protobuf();
   check_size(file, bytes.size());
   check_seal(bytes, file);
-  check_messages(file, messages_in(bytes));
+  check_messages(file, messages_in(bytes, message));
   pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                   static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int>::max());

@@ -150,6 +150,10 @@ std::vector<std::string_view> built_in_strategies() {
   return names;
 }
 
+bool is_built_in(std::string_view strategy) {
+  return std::ranges::find(built_ins, strategy, &BuiltIn::name) != std::end(built_ins);
+}
+
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks) {
   const auto built_in = std::ranges::find(built_ins, name, &BuiltIn::name);
   ensure(built_in != std::end(built_ins), "there is no built-in strategy of that name");

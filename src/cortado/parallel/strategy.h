@@ -116,6 +116,7 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
 //               bytes (Lee et al. 2017, section III.C.2)
 // A layer with fewer samples, channels or rows than devices is cut over fewer.
 std::vector<std::string_view> built_in_strategies();
+bool is_built_in(std::string_view strategy);
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);
 
 // A strategy that cuts every layer another way, and a schedule, drawn from `seed`; for tests and `cortado

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
-#include <set>
 
 #include "cortado/base/error.h"
 #include "cortado/base/sum_tree.h"
@@ -12,12 +11,6 @@
 namespace cortado {
 namespace {
 
-// Layers whose kernels give each channel the same bits whatever the others are (tests/kernels/law_test.cpp).
-bool channels_stand_alone(const Layer& layer) {
-  static const std::set<std::string_view> types = {"ReLU", "Dropout"};
-  return types.contains(layer.type());
-}
-
 class Check {
  public:
   Check(const Network& network, const NodeStrategies& strategies)
@@ -25,11 +18,8 @@ class Check {
 
   void run() {
     for (NodeIndex n : indices(network_.nodes())) {
-      node_ = &network_.nodes()[n];
-      if (node_->layer->is_source()) continue;
-      strategy_ = &strategies_[n];
-      inputs_ = shapes(node_->inputs);
-      outputs_ = shapes(node_->outputs);
+      if (network_.nodes()[n].layer->is_source()) continue;
+      look_at(n);
       check_cuts();
       check_parameters();
       check_chain(n);
@@ -37,7 +27,33 @@ class Check {
     }
   }
 
+  // Whether the layer's cut by samples or by channels is held.
+  bool holds(NodeIndex n) {
+    look_at(n);
+    return (degrees().n == 1 || refusal_of_samples().empty()) &&
+           (degrees().c == 1 || refusal_of_channels().empty());
+  }
+
+  // The layer after it that must be cut as it is; nowhere: there is none. Layers that one kernel may compute
+  // together have that kernel, not those of each, wherever nothing moves between them: other algorithms,
+  // which round otherwise. Products in blocks have the same kernel with a ReLU after them and without.
+  NodeIndex computed_with(NodeIndex n) {
+    look_at(n);
+    const bool in_blocks = !in_bf16() && channel_blocks(*node_->layer, inputs_, outputs_) > 1;
+    if (node_->outputs.size() != 1 || in_blocks) return {};
+    const auto& consumers = network_.tensors()[node_->outputs[0]].consumers;
+    if (consumers.size() != 1) return {};
+    return node_->layer->may_fuse_with(*network_.nodes()[consumers[0]].layer) ? consumers[0] : NodeIndex();
+  }
+
  private:
+  void look_at(NodeIndex n) {
+    node_ = &network_.nodes()[n];
+    strategy_ = &strategies_[n];
+    inputs_ = shapes(node_->inputs);
+    outputs_ = shapes(node_->outputs);
+  }
+
   const Degrees& degrees() const { return strategy_->config.degrees; }
   std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
     std::vector<Shape> shapes;
@@ -63,42 +79,49 @@ class Check {
       refuse("batch_norm = local: statistics are those of each rank's own samples; use global ones");
     if (!std::ranges::is_sorted(strategy_->config.devices))
       refuse("the ranks of its devices do not ascend, as the parts of its samples do");
-    if (degrees().n > 1) check_samples();
-    if (degrees().c > 1) check_channels();
+    if (degrees().n > 1) refuse_if(refusal_of_samples());
+    if (degrees().c > 1) refuse_if(refusal_of_channels());
   }
 
-  void check_samples() const {
+  void refuse_if(const std::string& reason) const {
+    if (!reason.empty()) refuse(reason);
+  }
+
+  // Why these samples are not held; empty: they are.
+  std::string refusal_of_samples() const {
     const int blocks = sample_blocks(*node_->layer, inputs_, outputs_);
     const Shape domain = node_->layer->domain(inputs_, outputs_);
     for (int i = 0; i < degrees().product(); ++i)
       if (!is_node(domain_block(domain, strategy_->config, i)[0], domain[0], blocks))
-        refuse(fmt::format(
+        return fmt::format(
             "n = {}: its {} samples are {} of which each rank needs 1, 2, 4 or 8 neighbours; use a "
             "power of two up to {}{}",
             degrees().n, domain[0], blocks > 1 ? fmt::format("{} blocks,", blocks) : "one block,", blocks,
-            blocks < 8 ? ", or a batch that 8 divides" : ""));
+            blocks < 8 ? ", or a batch that 8 divides" : "");
     for (int i = 0; i < static_cast<int>(inputs_.size()); ++i)
       if (node_->propagate_down[static_cast<size_t>(i)] &&
           shared_by_samples(*node_->layer, inputs_, outputs_, i))
-        refuse(
-            fmt::format("n = {}: the gradient of its input {} is a sum over samples; use 1", degrees().n, i));
+        return fmt::format("n = {}: the gradient of its input {} is a sum over samples; use 1", degrees().n,
+                           i);
+    return "";
   }
 
-  void check_channels() const {
+  // Why these channels are not held; empty: they are.
+  std::string refusal_of_channels() const {
     const Shape domain = node_->layer->domain(inputs_, outputs_);
     const int blocks = channel_blocks(*node_->layer, inputs_, outputs_);
     if (in_bf16() || (blocks == 1 && !channels_stand_alone(*node_->layer)))
-      refuse(fmt::format(
-          "c = {}: {}; cut samples", degrees().c,
-          node_->layer->products() == Products::none
-              ? "a part of its channels may be rounded otherwise than the whole"
-              : "the gradient of its input is a sum over channels, which one rank does not sum in "
-                "blocks"));
-    if (blocks == 1) return;
+      return fmt::format("c = {}: {}; cut samples", degrees().c,
+                         node_->layer->products() == Products::none
+                             ? "a part of its channels may be rounded otherwise than the whole"
+                             : "the gradient of its input is a sum over channels, which one rank does not "
+                               "sum in blocks");
+    if (blocks == 1) return "";
     for (int i = 0; i < degrees().product(); ++i)
       if (!is_node(domain_block(domain, strategy_->config, i)[1], domain[1], blocks))
-        refuse(fmt::format("c = {}: its {} outputs are {} blocks; use a power of two up to {}", degrees().c,
-                           domain[1], blocks, blocks));
+        return fmt::format("c = {}: its {} outputs are {} blocks; use a power of two up to {}", degrees().c,
+                           domain[1], blocks, blocks);
+    return "";
   }
 
   void check_parameters() const {
@@ -117,18 +140,11 @@ class Check {
     }
   }
 
-  // Layers that one kernel may compute together have that kernel, not those of each, wherever nothing moves
-  // between them: other algorithms, which round otherwise.
-  void check_chain(NodeIndex n) const {
-    const bool by_outputs = !in_bf16() && channel_blocks(*node_->layer, inputs_, outputs_) > 1;  // never one
-    if (node_->outputs.size() != 1 || by_outputs) return;
-    const auto& consumers = network_.tensors()[node_->outputs[0]].consumers;
-    if (consumers.size() != 1) return;
-    const auto& next = network_.nodes()[consumers[0]];
-    if (!node_->layer->may_fuse_with(*next.layer)) return;
-    if (strategies_[consumers[0]].config != strategies_[n].config)
+  void check_chain(NodeIndex n) {
+    const NodeIndex next = computed_with(n);
+    if (next && strategies_[next].config != strategies_[n].config)
       refuse(fmt::format("is cut otherwise than layer '{}', which is computed with it; cut both the same way",
-                         next.name));
+                         network_.nodes()[next].name));
   }
 
   // Contributions to a tensor's gradient are added in the order of its uses. Copies of what a layer reads
@@ -155,16 +171,44 @@ class Check {
 
 bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
+// Shares are nodes of the tree, whatever the devices are worth.
+void share_by_tree(ParallelConfig& config) {
+  const int parts = config.degrees.product();
+  config.weights.clear();
+  if ((config.degrees.n != parts && config.degrees.c != parts) || is_power_of_two(parts)) return;
+  const std::vector<int64_t> shares = tree_shares(parts);
+  config.weights.assign(shares.begin(), shares.end());
+}
+
 }  // namespace
 
-NodeStrategies reproducible_strategies(const Network& network, NodeStrategies strategies) {
-  for (LayerStrategy& strategy : strategies) {
-    ParallelConfig& config = strategy.config;
-    config.weights.clear();  // shares are nodes of the tree, whatever the devices are worth
-    if (config.degrees.n != config.degrees.product() || is_power_of_two(config.degrees.n)) continue;
-    const std::vector<int64_t> shares = tree_shares(config.degrees.n);
-    config.weights.assign(shares.begin(), shares.end());
+NodeStrategies with_held_channels(const Network& network, NodeStrategies strategies) {
+  IndexedVector<NodeIndex, ParallelConfig> asked;
+  for (const LayerStrategy& strategy : strategies) asked.push_back(strategy.config);
+  for (NodeIndex n : indices(network.nodes())) {
+    const Degrees& whole = asked[n].degrees;
+    if (whole.c == 1 || whole.c != whole.product()) continue;
+    ParallelConfig& config = strategies[n].config;
+    const auto held = [&](const Degrees& degrees) {
+      config = asked[n];
+      config.degrees = degrees;
+      config.devices.resize(static_cast<size_t>(degrees.product()));
+      share_by_tree(config);
+      return Check(network, strategies).holds(n);
+    };
+    bool found = false;
+    for (int parts = whole.c; parts > 1 && !found; --parts) found = held({.c = parts});
+    for (int parts = whole.c; parts > 1 && !found; --parts) found = held({.n = parts});
+    if (!found) held({});
   }
+  for (NodeIndex n : indices(network.nodes()))
+    if (const NodeIndex next = Check(network, strategies).computed_with(n); next && asked[next] == asked[n])
+      strategies[next].config = strategies[n].config;
+  return strategies;
+}
+
+NodeStrategies reproducible_strategies(const Network& network, NodeStrategies strategies) {
+  for (LayerStrategy& strategy : strategies) share_by_tree(strategy.config);
   Check(network, strategies).run();
   return strategies;
 }

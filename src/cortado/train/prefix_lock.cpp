@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cortado/base/error.h"
+#include "cortado/base/file.h"
 
 namespace cortado {
 namespace {
@@ -84,7 +85,7 @@ void PrefixLock::take(const std::string& prefix, const Notices& notice) {
   using namespace std::chrono_literals;
   int reason = 0;
   for (int tries = 0; tries < 20; ++tries) {  // its owner may be on its way out
-    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return remove_left_temporaries(prefix + "_iter_");
     reason = errno;
     if (reason != EWOULDBLOCK) break;
     std::this_thread::sleep_for(50ms);

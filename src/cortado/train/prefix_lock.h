@@ -8,7 +8,8 @@ namespace cortado {
 
 // Lets one training at a time write snapshots of a prefix. While it lives, the file PREFIX_iter.lock is
 // there, locked, with process and host of its owner. The system takes the lock from a process that ends in
-// whatever way, so a file that a killed one left stops nobody.
+// whatever way, so a file that a killed one left stops nobody. Who gets it removes temporary files of
+// snapshots that killed processes left.
 class PrefixLock {
  public:
   // Throws UserError: another training has it (its process and host are named), the file cannot be made, or

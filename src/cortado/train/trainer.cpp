@@ -109,7 +109,8 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, c
                            .kernels = {.kernels = options.kernels},
                            .ranks = communicator_ ? communicator_->size() : 1,
                            .rank = communicator_ ? communicator_->rank() : 0,
-                           .keep_tensors = options.keep_tensors && net.network().learns()};
+                           .keep_tensors = options.keep_tensors && net.network().learns(),
+                           .fit_channels = is_built_in(options.strategy)};
   if (options.open_nets) compiling = open_compile_options(std::move(compiling));
   if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);
   Compiled compiled = compile(net.network(), std::move(compiling));

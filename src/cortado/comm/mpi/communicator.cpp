@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "cortado/base/activity.h"
@@ -16,7 +17,7 @@ namespace {
 // The longest message, in elements. MPI counts in int; and a watcher sees that a message moves only when it
 // ends.
 constexpr int64_t longest_message = int64_t{1} << 22;
-constexpr int tags = 30000;
+constexpr int ring_tags = 30000;  // MPI has at least 32,768; rings of a group take turns
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
 constexpr int64_t smallest_ring_bytes = 1 << 16;
 
@@ -26,7 +27,11 @@ class MpiExchange : public Transmission {
   MpiExchange(std::shared_ptr<MpiWorld> world, const std::vector<MessagePart>& sends,
               const std::vector<MessagePart>& receives, int tag)
       : world_(std::move(world)) {
-    ensure(tag >= 0 && tag < tags, "an exchange's tag is below 30000");
+    if (tag < 0 || tag > world_->largest_tag())
+      throw UserError(
+          fmt::format("a net of so many layers needs {} tags of messages, this MPI has {}; cut the net over "
+                      "fewer layers, or use an MPI with more",
+                      int64_t{tag} + 1, int64_t{world_->largest_tag()} + 1));
     for (const MessagePart& part : receives) add(part, tag, MPI_Recv_init, volume_.received);
     for (const MessagePart& part : sends) add(part, tag, MPI_Send_init, volume_.sent);
     indices_.resize(requests_.size());
@@ -152,7 +157,7 @@ class MpiCommunicator : public Communicator {
  private:
   std::unique_ptr<Transmission> ring(MpiGroup& group, ElementPointer values,
                                      const std::vector<int64_t>& counts, RingPhases phases) {
-    return std::make_unique<MpiRing>(world_, group, group.made++ % tags, values, counts, phases,
+    return std::make_unique<MpiRing>(world_, group, group.made++ % ring_tags, values, counts, phases,
                                      world_->segment_bytes());
   }
 

@@ -150,6 +150,10 @@ MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds
     throw UserError("this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); use another");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  void* most = nullptr;
+  int known = 0;
+  check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&most), &known));
+  if (known != 0) largest_tag_ = *static_cast<int*>(most);
   check_launcher(size_);
   one_host_ = !apart && all_on_one_host(size_);
   if (!one_host_) under_way_.limit(segment_bytes());

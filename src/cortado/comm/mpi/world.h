@@ -46,6 +46,7 @@ class MpiWorld {
   int size() const { return size_; }
   MPI_Comm exchanges() const { return exchanges_; }
   MPI_Comm blocking() const { return blocking_; }
+  int largest_tag() const { return largest_tag_; }
   // Made at the first use, by all members together; kept.
   MpiGroup& group(std::span<const int> ranks);
   TrafficCount& traffic() { return traffic_; }
@@ -55,7 +56,7 @@ class MpiWorld {
   UnderWay& under_way() { return under_way_; }
 
  private:
-  int rank_ = 0, size_ = 1;
+  int rank_ = 0, size_ = 1, largest_tag_ = 32767;
   int exceptions_ = 0;
   bool one_host_ = true;
   bool begun_here_ = true;  // false: the program has begun MPI, and ends it

@@ -140,6 +140,8 @@ KernelOffer make_convolution(const Task& task, const ConvolutionOptions& options
   if (!problem) return offer;
   problem->image_type = task.input_type(0);
   problem->window_type = task.output_type(0);
+  problem->window_parts = task.output_parts();
+  problem->all_window_channels = task.output_blocks > 0 ? task.outputs[0][1] : 0;
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
   if (products) offer.kernel = make_gather_kernel(*tail, task, std::move(*products));
   return offer;
@@ -150,9 +152,10 @@ KernelOffer make_deconvolution(const Task& task, const ConvolutionOptions& optio
   KernelOffer offer;
   const std::optional<ChainTail> tail = chain_tail(task, offer.refusal);
   if (!tail) return offer;
-  const auto problem = convolution_problem(options, task.outputs[0], task.output_boxes[0], task.inputs[0],
-                                           task.input_boxes[0], offer.refusal);
+  auto problem = convolution_problem(options, task.outputs[0], task.output_boxes[0], task.inputs[0],
+                                     task.input_boxes[0], offer.refusal);
   if (!problem) return offer;
+  problem->image_parts = task.output_parts();
   std::optional<ConvolutionProducts> products = make_products(*problem, offer.refusal);
   if (products) offer.kernel = std::make_unique<SpreadKernel>(*problem, *tail, task, std::move(*products));
   return offer;

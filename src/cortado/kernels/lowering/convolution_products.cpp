@@ -14,7 +14,7 @@ ConvolutionProducts implicit_products(const ConvolutionProblem& problem) {
 }
 
 GatherProduct::GatherProduct(const ConvolutionProblem& problem)
-    : problem_(problem), panels_(problem), product_(problem.gather_lattice()) {}
+    : problem_(problem), panels_(problem), product_(problem.gather_lattice(), problem.image_parts) {}
 
 void GatherProduct::run(const float* image, const float* weight, float* windows, const Epilogue& epilogue,
                         std::byte* scratch) const {
@@ -55,7 +55,7 @@ SpreadProduct::SpreadProduct(const ConvolutionProblem& problem) : problem_(probl
       empty = empty || axes[i].axis.rows <= 0;
     }
     if (empty) continue;
-    Class part{RowProduct(lattice), {}, image_offset, right_elements_};
+    Class part{RowProduct(lattice, problem.window_parts), {}, image_offset, right_elements_};
     for (int64_t kd : axes[0].taps)
       for (int64_t kh : axes[1].taps)
         for (int64_t kw : axes[2].taps) part.taps.push_back((kd * h.kernel + kh) * w.kernel + kw);
@@ -104,7 +104,7 @@ void SpreadProduct::run(const float* windows, const float* weight, float* image,
 }
 
 CorrelateProduct::CorrelateProduct(const ConvolutionProblem& problem)
-    : problem_(problem), panels_(problem), product_(problem.gather_lattice()) {}
+    : problem_(problem), panels_(problem), product_(problem.gather_lattice(), problem.all_window_channels) {}
 
 void CorrelateProduct::run(const WeightProduct::Operands& operands, float* weight_gradient,
                            float* bias_gradient, std::byte* scratch) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <fmt/format.h>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/lowering/panels.h"
 #include "cortado/kernels/lowering/row_product.h"
+#include "cortado/kernels/lowering/sample_sums.h"
 #include "cortado/kernels/lowering/weight_product.h"
 
 namespace cortado::lowering {
@@ -44,16 +46,18 @@ class Output : public DataProduct {
 
 // input gradient[n][k] = sum over o of weight[o][k] * gradient[n][o], computed transposed: the weight, which
 // is by far the largest, is the left operand, read panel by panel as it lies, and the gradient is packed
-// to [n / tile_columns][o][tile_columns]. It has no epilogue.
+// to [n / tile_columns][o][tile_columns]. It has no epilogue. With `blocks`, a power of two, a sum goes over
+// each of so many parts of the outputs, then over these in the tree of base/sum_tree.h.
 class InputGradient : public DataProduct {
  public:
-  explicit InputGradient(const Extents& extents)
+  InputGradient(const Extents& extents, int blocks)
       : extents_(extents),
+        blocks_(blocks),
         panels_(divide_up(extents.outputs, tile_columns)),
         parts_(divide_up(extents.batch, tile_columns)) {}
 
   size_t scratch_bytes() const override {
-    return (packed_elements() + compute_threads() * block_rows * tile_columns) * sizeof(float);
+    return (packed_elements() + compute_threads() * sums_elements()) * sizeof(float);
   }
 
   void run(const float* gradient, const float* weight, float* input_gradient, const Epilogue&,
@@ -62,7 +66,7 @@ class InputGradient : public DataProduct {
     pack(gradient, packed);
     const int64_t threads = compute_threads(), blocks = divide_up(extents_.depth, block_rows);
     parallel_for(threads, [&](int64_t thread) {
-      float* sums = packed + packed_elements() + thread * block_rows * tile_columns;
+      float* sums = packed + packed_elements() + thread * sums_elements();
       for (int64_t block = blocks * thread / threads; block < blocks * (thread + 1) / threads; ++block)
         for (int64_t part = 0; part < parts_; ++part)
           run_block(weight, packed, block * block_rows, part, sums, input_gradient);
@@ -73,6 +77,9 @@ class InputGradient : public DataProduct {
   static constexpr int64_t block_rows = 32 * tile_rows;
   static constexpr int64_t panel_group = 4;  // streams of the weight read at a time
 
+  // A level for each of the tree's, and one for the sum under way.
+  int64_t levels() const { return std::bit_width(static_cast<unsigned>(blocks_)); }
+  int64_t sums_elements() const { return levels() * block_rows * tile_columns; }
   int64_t packed_elements() const { return parts_ * panels_ * tile_columns * tile_columns; }
 
   void pack(const float* gradient, float* packed) const {
@@ -87,24 +94,42 @@ class InputGradient : public DataProduct {
     });
   }
 
-  // Adds `count` panels to the tile of rows [row, row + Rows) at `sums`.
+  // What is added to the tile of rows [row, row + Rows): outputs of successive panels, and then kept sums.
+  struct Addends {
+    const float* weight;  // of the first panel
+    int64_t panel_stride;
+    const float* packed;
+    Range outputs;      // from the first panel's first on
+    const float* from;  // sums to continue; null: zeros
+    const float* kept;  // of so many levels
+    int levels;
+    float* to;
+  };
+
   template <int Rows>
-  static void add_panels(const float* weight, int64_t panel_stride, int64_t count, const float* packed,
-                         float* sums, bool first) {
+  static void add_panels(const Addends& addends) {
     Tile<Rows> tile;
-    if (first) tile.set_rows(nullptr);
-    for (int r = 0; r < Rows && !first; ++r) tile.load_row(r, sums + r * tile_columns);
+    if (!addends.from) tile.set_rows(nullptr);
+    for (int r = 0; r < Rows && addends.from; ++r) tile.load_row(r, addends.from + r * tile_columns);
     const float* rows[Rows];
-    for (int r = 0; r < Rows; ++r) rows[r] = weight + r * tile_columns;
-    for (int64_t panel = 0; panel < count; ++panel)
-      multiply_rows<Rows>(tile, rows, panel * panel_stride, tile_columns,
-                          packed + panel * tile_columns * tile_columns);
-    for (int r = 0; r < Rows; ++r) tile.store_row(r, sums + r * tile_columns);
+    for (int r = 0; r < Rows; ++r) rows[r] = addends.weight + r * tile_columns;
+    const auto& [begin, end] = addends.outputs;
+    for (int64_t panel = 0; panel * tile_columns < end; ++panel) {
+      const int64_t first = std::max<int64_t>(0, begin - panel * tile_columns);
+      multiply_rows<Rows>(tile, rows, panel * addends.panel_stride + first,
+                          std::min<int64_t>(tile_columns, end - panel * tile_columns) - first,
+                          addends.packed + (panel * tile_columns + first) * tile_columns);
+    }
+    for (int level = 0; level < addends.levels; ++level)
+      for (int r = 0; r < Rows; ++r)
+        for (int v = 0; v < tile_vectors; ++v)
+          tile.value[r][v] += load(addends.kept + (level * block_rows + r) * tile_columns + v * vector_lanes);
+    for (int r = 0; r < Rows; ++r) tile.store_row(r, addends.to + r * tile_columns);
   }
 
   template <int... I>
   static constexpr auto add_functions(std::integer_sequence<int, I...>) {
-    using Function = void (*)(const float*, int64_t, int64_t, const float*, float*, bool);
+    using Function = void (*)(const Addends&);
     return std::array<Function, sizeof...(I) + 1>{nullptr, add_panels<I + 1>...};
   }
 
@@ -113,19 +138,36 @@ class InputGradient : public DataProduct {
     static constexpr auto add_panels_of_rows = add_functions(std::make_integer_sequence<int, tile_rows>());
     const auto& [batch, depth, outputs] = extents_;
     const int64_t rows = std::min(block_rows, depth - first_row), panel_stride = depth * tile_columns;
-    for (int64_t panel = 0; panel < panels_; panel += panel_group)
-      for (int64_t row = 0; row < rows; row += tile_rows)
-        add_panels_of_rows[std::min<int64_t>(tile_rows, rows - row)](
-            weight + panel * panel_stride + (first_row + row) * tile_columns, panel_stride,
-            std::min(panel_group, panels_ - panel),
-            packed + (part * panels_ + panel) * tile_columns * tile_columns, sums + row * tile_columns,
-            panel == 0);
+    const int64_t level_elements = block_rows * tile_columns;
+    float* result = sums + (levels() - 1) * level_elements;
+    for (int block = 0; block < blocks_; ++block) {
+      const Range all{outputs * block / blocks_, outputs * (block + 1) / blocks_};
+      const int levels = std::countr_one(static_cast<unsigned>(block));
+      for (int64_t panel = all.begin / tile_columns; panel * tile_columns < all.end; panel += panel_group) {
+        const int64_t first = panel * tile_columns, next = first + panel_group * tile_columns;
+        const bool last = next >= all.end;
+        for (int64_t row = 0; row < rows; row += tile_rows) {
+          const auto of_row = [&](float* level) { return level + row * tile_columns; };
+          float* kept = last && block < blocks_ - 1 ? sums + levels * level_elements : result;
+          add_panels_of_rows[std::min<int64_t>(tile_rows, rows - row)](
+              {.weight = weight + panel * panel_stride + (first_row + row) * tile_columns,
+               .panel_stride = panel_stride,
+               .packed = packed + (part * panels_ + panel) * tile_columns * tile_columns,
+               .outputs = {std::max(all.begin, first) - first, std::min(all.end, next) - first},
+               .from = first > all.begin ? of_row(result) : nullptr,
+               .kept = of_row(sums),
+               .levels = last ? levels : 0,
+               .to = of_row(kept)});
+        }
+      }
+    }
     const int64_t sample = part * tile_columns;
-    transpose(sums, tile_columns, input_gradient + sample * depth + first_row, depth, rows,
+    transpose(result, tile_columns, input_gradient + sample * depth + first_row, depth, rows,
               std::min<int64_t>(tile_columns, batch - sample));
   }
 
   Extents extents_;
+  int blocks_;  // of outputs
   int64_t panels_, parts_;
 };
 
@@ -155,10 +197,16 @@ KernelOffer make_inner_product(const Task& task, const InnerProductOptions& opti
   }
   const Extents extents{input[0], input.count(1), task.local_output(0).count(1)};
   const WeightPanels panels(1, extents.outputs, input.spatial_size(), input[1], options.transpose);
-  offer.kernel =
-      make_gather_kernel(*tail, task,
-                         {std::make_unique<Output>(extents), std::make_unique<InputGradient>(extents),
-                          std::make_unique<WeightGradient>(extents), "implicit-gemm", panels.format()});
+  std::unique_ptr<const FilterProduct> weights;
+  if (task.sample_blocks > 0)
+    weights =
+        std::make_unique<SampleSums>(extents.batch, extents.depth, extents.outputs, task.sample_parts());
+  else
+    weights = std::make_unique<WeightGradient>(extents);
+  offer.kernel = make_gather_kernel(
+      *tail, task,
+      {std::make_unique<Output>(extents), std::make_unique<InputGradient>(extents, task.output_parts()),
+       std::move(weights), "implicit-gemm", panels.format()});
   return offer;
 }
 

@@ -14,7 +14,7 @@ constexpr int64_t short_run = 16;  // channels
 }  // namespace
 
 bool ConvolutionProblem::flattens_taps() const {
-  return groups == 1 && image_channels < short_run && axis[2].dilation == 1;
+  return groups == 1 && image_parts == 1 && image_channels < short_run && axis[2].dilation == 1;
 }
 
 Lattice ConvolutionProblem::gather_lattice() const {

@@ -28,6 +28,9 @@ struct ConvolutionProblem {
   int64_t image_channels = 1, window_channels = 1;  // of each group
   std::array<ConvolutionAxis, 3> axis;              // d, h, w
   ElementType image_type = ElementType::f32, window_type = ElementType::f32;
+  // Parts of these channels, a power of two, each summed on its own and then added up in a fixed tree.
+  int image_parts = 1, window_parts = 1;
+  int64_t all_window_channels = 0;  // of the whole layer, where sums must not depend on the part; 0: else
 
   bool all_f32() const { return image_type == ElementType::f32 && window_type == ElementType::f32; }
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }

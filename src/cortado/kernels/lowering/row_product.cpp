@@ -1,9 +1,11 @@
 #include "cortado/kernels/lowering/row_product.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
+#include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/microkernel.h"
 
@@ -15,17 +17,23 @@ constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel'
 constexpr int64_t max_row_block = 96;     // times max_depth_block floats: the left operand's part in L2
 constexpr double many_outside = 0.05;     // of all taps of all points
 constexpr int64_t max_shared_panels = 64 << 10;  // floats: panels' parts that stay in L2 together
+constexpr int max_part_levels = 6;               // of a tree of parts
 
 // One tile's share of a depth block. `left` is [taps][tile_rows], begins with null where all rows read zeros;
-// `out` is [tile_rows].
+// `out` is [tile_rows]. Kept sums are [tile_rows][tile_columns].
 struct TileTask {
   const float* const* left;
   int64_t taps, offset, depth;
   const float* panel;
+  int64_t panel_step;  // between taps
   float* const* out;
   int64_t first_column;
-  int columns;         // at most tile_columns
-  const float* start;  // [tile_columns] initial sums; null: continue from what `out` holds
+  int columns;                            // at most tile_columns
+  const float* start;                     // [tile_columns] initial sums; null: continue from `from`
+  const float* from;                      // kept sums; null: what `out` holds
+  float* kept;                            // where the sums go; null: `out`
+  const float* addends[max_part_levels];  // kept sums that the tile is added to
+  int addend_count;
   bool rectify;
   float slope;
 };
@@ -49,6 +57,8 @@ void multiply_tile(const TileTask& task) {
     for (int r = 0; r < Rows; ++r)  // fetched while the sums are made
       for (int v = 0; v < tile_vectors; ++v)
         __builtin_prefetch(task.out[r] + task.first_column + v * vector_lanes, 1);
+  } else if (task.from) {
+    for (int r = 0; r < Rows; ++r) tile.load_row(r, task.from + r * tile_columns);
   } else {
     for (int r = 0; r < Rows; ++r) {
       const float* from = task.out[r] + task.first_column;
@@ -57,9 +67,17 @@ void multiply_tile(const TileTask& task) {
     }
   }
   const float* panel = task.panel;
-  for (int64_t tap = 0; tap < task.taps; ++tap, panel += task.depth * tile_columns)
+  for (int64_t tap = 0; tap < task.taps; ++tap, panel += task.panel_step)
     if (task.left[tap * tile_rows])
       multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
+  for (int a = 0; a < task.addend_count; ++a)
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < tile_vectors; ++v)
+        tile.value[r][v] = load(task.addends[a] + r * tile_columns + v * vector_lanes) + tile.value[r][v];
+  if (task.kept) {
+    for (int r = 0; r < Rows; ++r) tile.store_row(r, task.kept + r * tile_columns);
+    return;
+  }
   if (task.rectify) rectify_tile(tile, task.slope);
   for (int r = 0; r < Rows; ++r) {
     float* to = task.out[r] + task.first_column;
@@ -92,11 +110,15 @@ double share_outside(const LatticeAxis& axis, int64_t run) {
 struct RowProduct::Workspace {
   const float** left;  // [tile][tap][tile_rows]
   float** out;         // [row]
+  float* kept;         // [level][row][tile_columns]
   float* border;       // copies of runs that cross the border of the left tensor
 };
 
-RowProduct::RowProduct(Lattice lattice)
-    : lattice_(std::move(lattice)), zeros_(lattice_.depth + tile_columns) {
+RowProduct::RowProduct(Lattice lattice, int parts)
+    : lattice_(std::move(lattice)), parts_(parts), zeros_(lattice_.depth + tile_columns) {
+  ensure(std::has_single_bit(static_cast<unsigned>(parts)) && lattice_.depth % parts == 0 &&
+             kept_tiles() <= max_part_levels && (parts == 1 || lattice_.run == 1),
+         "a depth of equal parts");
   order_rows();
   block_depth();
   block_rows();
@@ -112,20 +134,35 @@ void RowProduct::order_rows() {
 }
 
 void RowProduct::block_depth() {
-  const int64_t depth = lattice_.depth, taps = lattice_.taps();
-  if (taps == 0) {
-    depth_blocks_.push_back({0, 0, 0, 0});  // only the epilogue
-  } else if (depth > max_depth_block) {
-    const int64_t part = round_up(divide_up(depth, divide_up(depth, max_depth_block)), tile_columns);
-    for (int64_t tap = 0; tap < taps; ++tap)
-      for (int64_t begin = 0; begin < depth; begin += part)
-        depth_blocks_.push_back({tap, tap + 1, begin, std::min(part, depth - begin)});
-  } else {
-    const int64_t parts = divide_up(taps, max_depth_block / depth);
-    for (int64_t part = 0; part < parts; ++part)
-      depth_blocks_.push_back({taps * part / parts, taps * (part + 1) / parts, 0, depth});
+  const int64_t length = lattice_.depth / parts_;
+  for (int part = 0; part < parts_; ++part) {
+    const size_t first = depth_blocks_.size();
+    add_depth_blocks(part, part * length, length);
+    depth_blocks_[first].first = depth_blocks_.back().last = true;
   }
 }
+
+void RowProduct::add_depth_blocks(int part, int64_t begin, int64_t length) {
+  const int64_t taps = lattice_.taps();
+  const auto add = [&](int64_t tap_begin, int64_t tap_end, int64_t from, int64_t size) {
+    depth_blocks_.push_back({tap_begin, tap_end, from, size, false, false, part});
+  };
+  if (taps == 0) {
+    add(0, 0, 0, 0);  // only the epilogue
+  } else if (length > max_depth_block) {
+    const int64_t size = round_up(divide_up(length, divide_up(length, max_depth_block)), tile_columns);
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t at = 0; at < length; at += size)
+        add(tap, tap + 1, begin + at, std::min(size, length - at));
+  } else {
+    const int64_t blocks = divide_up(taps, max_depth_block / std::max<int64_t>(1, length));
+    for (int64_t block = 0; block < blocks; ++block)
+      add(taps * block / blocks, taps * (block + 1) / blocks, begin, length);
+  }
+}
+
+// One for each level of the tree, and one for the part that is being summed.
+int RowProduct::kept_tiles() const { return parts_ == 1 ? 0 : std::bit_width(static_cast<unsigned>(parts_)); }
 
 void RowProduct::block_rows() {
   const int64_t rows = lattice_.rows(), threads = compute_threads();
@@ -144,7 +181,8 @@ void RowProduct::block_rows() {
 size_t RowProduct::scratch_bytes() const {
   const int64_t pointers = row_block_ * (lattice_.taps() + 1);
   const int64_t border = lattice_.run > 1 ? row_block_ * lattice_.taps() * lattice_.depth : 0;
-  return compute_threads() * round_up(pointers * sizeof(void*) + border * sizeof(float), 64);
+  const int64_t floats = border + kept_tiles() * row_block_ * tile_columns;
+  return compute_threads() * round_up(pointers * sizeof(void*) + floats * sizeof(float), 64);
 }
 
 RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread) const {
@@ -152,7 +190,8 @@ RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread) cons
   auto** left = reinterpret_cast<const float**>(own);
   own += row_block_ * lattice_.taps() * sizeof(float*);
   auto** out = reinterpret_cast<float**>(own);
-  return {left, out, reinterpret_cast<float*>(own + row_block_ * sizeof(float*))};
+  auto* kept = reinterpret_cast<float*>(own + row_block_ * sizeof(float*));
+  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns};
 }
 
 // A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
@@ -225,10 +264,16 @@ void RowProduct::leave_out_zeros(int64_t row_count, const Workspace& work) const
     }
 }
 
+// With parts, the sums of a panel are kept over all of them.
+//
 // A panel's part of a depth block stays in the L1 cache over all rows; where all panels' parts stay in L2, a
 // tile of rows meets them one after another instead, and whole lines of the output are written at a time.
 void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                                 const Epilogue& epilogue, const Workspace& work) const {
+  for (int64_t panel = panel_begin; panel < panel_end && parts_ > 1; ++panel)
+    for (const DepthBlock& block : depth_blocks_)
+      multiply_panel(block, 0, row_count, panel, right, epilogue, work);
+  if (parts_ > 1) return;
   for (const DepthBlock& block : depth_blocks_) {
     const int64_t floats =
         (panel_end - panel_begin) * (block.tap_end - block.tap_begin) * block.length * tile_columns;
@@ -242,28 +287,38 @@ void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t 
 void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
                                 const float* right, const Epilogue& epilogue, const Workspace& work) const {
   const int64_t taps = lattice_.taps(), column = panel * tile_columns;
-  const bool first = &block == &depth_blocks_.front(), last = &block == &depth_blocks_.back();
   TileTask task{};
   task.taps = block.tap_end - block.tap_begin;
   task.offset = block.begin;
   task.depth = block.length;
+  task.panel_step = lattice_.depth * tile_columns;
   task.panel =
       right + (panel * taps * lattice_.depth + block.tap_begin * lattice_.depth + block.begin) * tile_columns;
   task.first_column = column;
   task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
-  task.rectify = last && epilogue.rectify;
+  task.rectify = block.last && epilogue.rectify;
   task.slope = epilogue.slope;
   float bias[tile_columns];
-  if (first) {
+  if (block.first) {
     task.start = epilogue.bias ? epilogue.bias + column : zeros_.data();
     if (epilogue.bias && task.columns < tile_columns) {
       std::fill(std::copy_n(epilogue.bias + column, task.columns, bias), bias + tile_columns, 0.0f);
       task.start = bias;
     }
   }
+  // After part p, the sums of trees of parts that end with it are added: as many as p ends in ones.
+  const int levels = block.last ? std::countr_one(static_cast<unsigned>(block.part)) : 0;
+  const bool to_out = parts_ == 1 || (block.last && block.part == parts_ - 1);
+  const auto kept = [&](int level, int64_t row) {
+    return work.kept + (level * row_block_ + row) * tile_columns;
+  };
+  task.addend_count = levels;
   for (int64_t row = row_begin; row < row_end; row += tile_rows) {
     task.left = work.left + row * taps + block.tap_begin * tile_rows;
     task.out = work.out + row;
+    for (int level = 0; level < levels; ++level) task.addends[level] = kept(level, row);
+    if (parts_ > 1) task.from = kept(kept_tiles() - 1, row);
+    if (!to_out) task.kept = kept(block.last ? levels : kept_tiles() - 1, row);
     multiply_tile_of_rows[std::min<int64_t>(tile_rows, row_end - row)](task);
   }
 }

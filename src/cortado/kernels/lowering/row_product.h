@@ -27,9 +27,13 @@ struct Epilogue {
 // are outside for a whole tile of rows: where many are, as in small images with padding, rows of a tile are
 // the same point of several samples. The right operand is packed in panels
 // [columns / tile_columns][tap][depth][tile_columns], zero padded.
+//
+// No sum depends on which other rows and columns there are, nor on the threads. With `parts`, a power of two,
+// the depth is cut in as many: a sum goes over all taps of a part, then over parts in the tree of
+// base/sum_tree.h; there is no epilogue.
 class RowProduct {
  public:
-  explicit RowProduct(Lattice lattice);
+  explicit RowProduct(Lattice lattice, int parts = 1);
 
   void run(const float* left, const float* right, float* out, const Epilogue& epilogue,
            std::byte* scratch) const;
@@ -42,11 +46,15 @@ class RowProduct {
   // Part of the sum done in one go, so that a panel's part stays in cache: whole taps, or a part of one.
   struct DepthBlock {
     int64_t tap_begin, tap_end, begin, length;
+    bool first, last;  // of its part
+    int part;
   };
   struct Workspace;
 
   void order_rows();
   void block_depth();
+  void add_depth_blocks(int part, int64_t begin, int64_t length);
+  int kept_tiles() const;  // sums of parts, of each row
   void block_rows();
   Workspace workspace(std::byte* scratch, int thread) const;
   void point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
@@ -59,6 +67,7 @@ class RowProduct {
                       const float* right, const Epilogue& epilogue, const Workspace& work) const;
 
   Lattice lattice_;
+  int parts_;
   bool leaves_out_zeros_ = false;
   int64_t samples_ = 1;  // rows are in the order (sample / samples_, d, h, w, sample % samples_)
   std::vector<DepthBlock> depth_blocks_;

@@ -114,8 +114,9 @@ WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_chan
   return part;
 }
 
-WeightProduct::WeightProduct(Lattice lattice)
+WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
     : lattice_(std::move(lattice)),
+      all_columns_(std::max(all_columns, lattice_.columns)),
       tiles_(divide_up(lattice_.depth, tile_rows)),
       tile_height_(tiles_ > 0 ? divide_up(lattice_.depth, tiles_) : 0),
       panels_(divide_up(lattice_.columns, tile_columns)) {
@@ -149,7 +150,8 @@ int64_t WeightProduct::line_elements() const { return lattice_.axis[2].rows * ti
 void WeightProduct::choose_blocks() {
   if (lattice_.rows() == 0) return;
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
-  const int64_t row_bytes = (copies() * tiles_ * tile_height_ + panels_ * tile_columns) * sizeof(float);
+  const int64_t row_bytes =
+      (copies() * tiles_ * tile_height_ + round_up(all_columns_, tile_columns)) * sizeof(float);
   const int64_t bytes = parts_ > 1 ? own_block_bytes : block_bytes;
   const int64_t block_lines = std::max<int64_t>(1, bytes / (row_bytes * w.rows));
   const int64_t parts = divide_up(h.rows, block_lines);  // of a plane

@@ -19,9 +19,11 @@ namespace cortado::lowering {
 // is one contiguous run. Where the gradient is small and rows are many, each thread packs and sums blocks of
 // its own, and these sums are added up in order: what a thread packed is in its own caches, which may be far
 // from another's. Else all threads pack a block, then share the tiles of the result.
+// On one thread no element depends on which other columns there are where the columns of the whole, of which
+// the lattice has a part, are given as `all_columns`.
 class WeightProduct {
  public:
-  explicit WeightProduct(Lattice lattice);
+  explicit WeightProduct(Lattice lattice, int64_t all_columns = 0);
 
   struct Operands {
     const float* left = nullptr;
@@ -85,6 +87,7 @@ class WeightProduct {
   int64_t gradient_elements() const;
 
   Lattice lattice_;
+  int64_t all_columns_;
   int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
   int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
   std::vector<Block> blocks_;

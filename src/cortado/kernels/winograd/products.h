@@ -11,7 +11,8 @@ namespace cortado::winograd {
 
 // Forward or, from the windows to the image, backward data. Each thread takes blocks of tiles: transforms
 // their image positions, makes a matrix product for each element of them and the transformed filters, and
-// finishes the windows while the sums are in its cache.
+// finishes the windows while the sums are in its cache. Backward, parts of the windows' channels
+// (ConvolutionProblem) are summed on their own, and their sums added up after the transform.
 template <typename F>
 class TileProduct : public lowering::DataProduct {
  public:
@@ -26,10 +27,18 @@ class TileProduct : public lowering::DataProduct {
   void choose_blocks();
   void run_group(int64_t group, const float* from, const float* weight, float* to,
                  const lowering::Epilogue& epilogue, std::byte* scratch) const;
-  // The sums of some panels' columns, which begin with the first of these.
-  void multiply(const float* left, const float* filters, int64_t tiles, Range panels, float* sums) const;
+  // The sums over `depth` of some panels' columns, which begin with the first of these.
+  void multiply(const float* left, const float* filters, int64_t tiles, Range depth, Range panels,
+                float* sums) const;
+  // The sums of a block of tiles, transformed back.
+  void finish_block(const float* left, const float* filters, Range range, Range panels, int64_t group,
+                    const lowering::Epilogue& epilogue, float* sums, float* to) const;
+  int64_t kept_elements() const;  // of a level of the tree of parts
+  int kept_levels() const;
+  int64_t thread_elements() const;
 
   Direction direction_;
+  int parts_;  // of the depth
   lowering::WeightPanels weight_;
   FilterPanels<F> filters_;
   Tiles<F> tiles_;
@@ -71,6 +80,7 @@ class TileSums : public lowering::FilterProduct {
   lowering::WeightPanels weight_;
   FilterPanels<F> sum_panels_;
   Tiles<F> tiles_;
+  int64_t all_columns_;            // of the layer, where the sum of a column must not depend on the others
   int64_t parts_ = 1, block_ = 0;  // parts of the tiles; most tiles of a block
   TransformedLayout left_, right_;
 };

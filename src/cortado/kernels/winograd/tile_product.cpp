@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
@@ -39,6 +40,7 @@ void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const 
 template <typename F>
 TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction direction)
     : direction_(direction),
+      parts_(direction == Direction::forward ? 1 : problem.window_parts),
       weight_(problem),
       filters_(direction == Direction::forward ? FilterPanels<F>::forward(weight_)
                                                : FilterPanels<F>::backward(weight_)),
@@ -67,19 +69,35 @@ void TileProduct<F>::choose_blocks() {
 }
 
 template <typename F>
+int64_t TileProduct<F>::kept_elements() const {
+  return block_ * F::windows * F::windows * round_up(filters_.columns, tile_columns);
+}
+
+template <typename F>
+int TileProduct<F>::kept_levels() const {
+  return std::bit_width(static_cast<unsigned>(parts_)) - 1;
+}
+
+template <typename F>
+int64_t TileProduct<F>::thread_elements() const {
+  return left_.elements() + sums_.elements() + kept_levels() * kept_elements();
+}
+
+template <typename F>
 size_t TileProduct<F>::scratch_bytes() const {
-  const int64_t blocks = compute_threads() * (left_.elements() + sums_.elements());
+  const int64_t blocks = compute_threads() * thread_elements();
   return aligned(copies_ * filters_.elements() * sizeof(float)) + aligned(blocks * sizeof(float));
 }
 
 // Rows after the last tile of a block are summed, too, but nobody reads them.
 template <typename F>
-void TileProduct<F>::multiply(const float* left, const float* filters, int64_t tiles, Range panels,
-                              float* sums) const {
-  const int64_t parts = std::max<int64_t>(1, divide_up(filters_.depth, max_depth_block));
+void TileProduct<F>::multiply(const float* left, const float* filters, int64_t tiles, Range depth,
+                              Range panels, float* sums) const {
+  const int64_t parts = std::max<int64_t>(1, divide_up(depth.size(), max_depth_block));
   for (int element = 0; element < F::positions; ++element)
     for (int64_t part = 0; part < parts; ++part) {
-      const int64_t begin = filters_.depth * part / parts, end = filters_.depth * (part + 1) / parts;
+      const int64_t begin = depth.begin + depth.size() * part / parts,
+                    end = depth.begin + depth.size() * (part + 1) / parts;
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const float* right = filters + element * filters_.element_stride() +
                              panel * filters_.panel_elements() + begin * tile_columns;
@@ -90,6 +108,23 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
                    left_.tile_stride, end - begin, right, to + tile * sums_.tile_stride, sums_.tile_stride);
       }
     }
+}
+
+template <typename F>
+void TileProduct<F>::finish_block(const float* left, const float* filters, Range range, Range panels,
+                                  int64_t group, const Epilogue& epilogue, float* sums, float* to) const {
+  const int64_t first = group * filters_.columns;
+  const Range some{first + panels.begin * tile_columns,
+                   first + std::min(filters_.columns, panels.end * tile_columns)};
+  for (int part = 0; part < parts_; ++part) {
+    multiply(left, filters, range.size(),
+             {filters_.depth * part / parts_, filters_.depth * (part + 1) / parts_}, panels, sums);
+    KeptSums kept;
+    if (parts_ > 1)
+      kept = {sums + sums_.elements(), kept_elements(), std::countr_one(static_cast<unsigned>(part)),
+              part == parts_ - 1};
+    tiles_.finish_windows(some, sums, sums_, range, epilogue, to, kept);
+  }
 }
 
 template <typename F>
@@ -114,7 +149,7 @@ void TileProduct<F>::run_group(int64_t group, const float* from, const float* we
   const int64_t items = blocks_ * column_parts_, threads = compute_threads();
   const int64_t panels = divide_up(filters_.columns, tile_columns);
   parallel_for(threads, [&](int64_t thread) {
-    float* left = blocks + thread * (left_.elements() + sums_.elements());
+    float* left = blocks + thread * thread_elements();
     float* sums = left + left_.elements();
     const float* own = filters + (copies_ > 1 ? thread * filters_.elements() : 0);
     for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
@@ -122,11 +157,7 @@ void TileProduct<F>::run_group(int64_t group, const float* from, const float* we
       const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
       tiles_.transform_image(from, group * filters_.depth, range, left_, left);
       const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
-      multiply(left, own, range.size(), some, sums);
-      const int64_t first = group * filters_.columns;
-      tiles_.finish_windows(
-          {first + some.begin * tile_columns, first + std::min(filters_.columns, some.end * tile_columns)},
-          sums, sums_, range, epilogue, to);
+      finish_block(left, own, range, some, group, epilogue, sums, to);
     }
   });
 }

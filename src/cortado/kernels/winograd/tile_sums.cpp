@@ -46,7 +46,8 @@ template <typename F>
 TileSums<F>::TileSums(const ConvolutionProblem& problem)
     : weight_(problem),
       sum_panels_{round_up(weight_.depth, tile_rows), weight_.columns},
-      tiles_(forward_grid(problem, F::windows), weight_.depth, weight_.columns) {
+      tiles_(forward_grid(problem, F::windows), weight_.depth, weight_.columns),
+      all_columns_(std::max(problem.all_window_channels, weight_.columns)) {
   choose_blocks();
   left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, channel_group);
   right_ = TransformedLayout::of_groups(F::positions, weight_.columns, block_, tile_columns);
@@ -58,7 +59,7 @@ void TileSums<F>::choose_blocks() {
   const int64_t element_bytes = F::positions * sizeof(float);
   const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns;
   const int64_t tile_bytes =
-      element_bytes * (round_up(weight_.depth, channel_group) + round_up(weight_.columns, tile_columns));
+      element_bytes * (round_up(weight_.depth, channel_group) + round_up(all_columns_, tile_columns));
   const int64_t least = threads * sum_bytes <= max_near_bytes ? min_near_tiles : min_own_tiles;
   if (threads * sum_bytes <= max_own_bytes && tiles >= threads * least) parts_ = threads;
   block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));

@@ -129,14 +129,19 @@ void transform_gradient_tile(const WindowTile tile, const GradientOperands<E> op
 
 template <typename F, typename E, bool rectify, bool whole>
 void finish_tile(const WindowTile tile, Range some, const float* sums, const TransformedLayout& layout,
-                 const lowering::Epilogue epilogue, E* windows) {
-  const int64_t stride = layout.element_stride;
+                 const lowering::Epilogue epilogue, E* windows, const KeptSums kept) {
+  const int64_t stride = layout.element_stride, width = round_up(some.size(), vector_lanes);
   for_each_vector(some.size(), layout, [&](int64_t c, auto lanes, int64_t offset) {
     const Vector bias = epilogue.bias ? get(epilogue.bias + some.begin + c, lanes) : Vector{};
     const float* first = sums + offset;
     E* corner = windows + some.begin + c;
     const auto write = [&](int i, int j, Vector value) {
       if (!whole && !tile.has(i, j)) return;
+      if (kept.memory) {
+        float* at = kept.memory + (i * F::windows + j) * width + c;
+        for (int level = 0; level < kept.levels; ++level, at += kept.level_stride) value = load(at) + value;
+        if (!kept.last) return store(at, value);
+      }
       value += bias;
       if (rectify) value = (value < 0 ? Vector{} : value) + epilogue.slope * (value < 0 ? value : Vector{});
       put(corner + tile.at(i, j), value, lanes);
@@ -255,14 +260,18 @@ void Tiles<F>::transform_gradient(const lowering::WeightProduct::Operands& opera
 
 template <typename F>
 void Tiles<F>::finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
-                              const lowering::Epilogue& epilogue, float* windows) const {
+                              const lowering::Epilogue& epilogue, float* windows,
+                              const KeptSums& kept) const {
   with_tensor_type(grid_.window_type, [&]<typename E>() {
+    KeptSums of_tile = kept;
     for_each_place(grid_, range, [&](const TilePlace& place) {
       const WindowTile tile(grid_, place, window_channels_);
       choose(epilogue.rectify, tile.is_whole(), [&](auto rectify, auto whole) {
-        finish_tile<F, E, rectify(), whole()>(tile, some, sums, layout, epilogue, elements<E>(windows));
+        finish_tile<F, E, rectify(), whole()>(tile, some, sums, layout, epilogue, elements<E>(windows),
+                                              of_tile);
       });
       sums += layout.tile_stride;
+      if (kept.memory) of_tile.memory += F::windows * F::windows * round_up(some.size(), vector_lanes);
     });
   });
 }

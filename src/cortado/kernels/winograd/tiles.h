@@ -40,6 +40,15 @@ struct TransformedLayout {
   int64_t elements() const { return positions * element_stride; }  // floats in all
 };
 
+// Sums over parts of the channels, kept in memory until they are added up in the tree of base/sum_tree.h:
+// [level][tile][window][channel], `level_stride` floats a level.
+struct KeptSums {
+  float* memory = nullptr;  // null: there are no parts
+  int64_t level_stride = 0;
+  int levels = 0;     // whose sums are added to this part's
+  bool last = false;  // the sum goes to the windows; else it is kept at level `levels`
+};
+
 // The transforms of F (transforms.h) over ranges of a grid's tiles, of one group's channels, which begin at
 // `first`; transformed tiles begin with the range's first. Tensors lie at pointers of float whatever the type
 // of their elements (kernel.h); what is transformed is float.
@@ -57,7 +66,7 @@ class Tiles {
                           const TransformedLayout& layout, float* to) const;
   // A^T m A with bias and ReLU to `some` of all groups' channels; `sums` begin with the first of these.
   void finish_windows(Range some, const float* sums, const TransformedLayout& layout, Range range,
-                      const lowering::Epilogue& epilogue, float* windows) const;
+                      const lowering::Epilogue& epilogue, float* windows, const KeptSums& kept = {}) const;
 
  private:
   template <typename E>

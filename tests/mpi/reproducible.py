@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Trains nets with --reproducible on every number of ranks and threads, cut every way, and compares the SHA-256 of
+the snapshots with that of one rank and one thread.
+
+    tests/mpi/reproducible.py CORTADO [OTHER...] [--nets a,b] [--ranks 1,2] [--threads 1,2] [--strategies data,mixed]
+                              [--iterations N]
+
+OTHER: commands of other builds with the same instruction set, such as one with another MPI. `mixed` cuts convolutions
+and inner products of a multiple of 8 outputs by channel, or by samples and channel on an even number of ranks above 2,
+and all other layers by samples. Nets learn from random data that the seed gives. Ends with 1 where bits differ."""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# Net file; samples of a batch; shape of a sample; shape of its labels.
+NETS = {
+    "shapes": ("examples/shapes/train_val.prototxt", 16, [3, 32, 32], []),
+    "cifar10_full": ("models/cifar10_full/train_val.prototxt", 16, [3, 32, 32], []),
+    "resnet-20": ("models/resnet-20/train_val.prototxt", 8, [3, 32, 32], []),
+    "resnet-50": ("models/resnet-50/train_val.prototxt", 8, [3, 64, 64], []),
+    "u-net": ("models/u-net/train_val.prototxt", 8, [1, 32, 32], [32, 32]),
+}
+READERS = {"Data", "HDF5Data", "ImageData"}
+
+
+def layers_of(text):
+    """The text of each layer."""
+    layers, at = [], 0
+    for found in re.finditer(r"^layer \{", text, re.M):
+        if found.start() < at:
+            continue
+        depth, at = 1, found.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        layers.append(text[found.start():at])
+    return layers
+
+
+def field(layer, name):
+    found = re.search(rf'\b{name}: "?([^"\s]+)', layer)
+    return found[1] if found else None
+
+
+def make_folder(folder, net, iterations):
+    file, batch, sample, label = NETS[net]
+    shape = lambda extents: "shape { " + " ".join(f"dim: {extent}" for extent in extents) + " }"
+    data = (f'layer {{ name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param {{ '
+            f'{shape([batch, *sample])} {shape([batch, *label])} '
+            f'data_filler {{ type: "gaussian" }} data_filler {{ type: "constant" value: 1 }} }} }}')
+    layers = [layer for layer in layers_of((ROOT / file).read_text())
+              if field(layer, "type") not in READERS and "phase: TEST" not in layer]
+    (folder / "net.prototxt").write_text("\n".join([f'name: "{net}"', data, *layers]) + "\n")
+    (folder / "solver.prototxt").write_text(
+        f'net: "net.prototxt" base_lr: 0.001 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 random_seed: 7 '
+        f'max_iter: {iterations} snapshot_prefix: "s" display: 0\n')
+    return layers
+
+
+def write_mixed(folder, net, layers, ranks):
+    rules = {"*": {"n": ranks}}
+    for layer in layers:
+        if field(layer, "type") in ("Convolution", "InnerProduct", "Deconvolution") and \
+                int(field(layer, "num_output")) % 8 == 0 and int(field(layer, "group") or 1) == 1:
+            samples = 2 if ranks > 2 and ranks % 2 == 0 else 1
+            rules[field(layer, "name")] = {"n": samples, "c": ranks // samples}
+    (folder / "mixed.json").write_text(json.dumps(
+        {"format": "cortado-strategy", "version": 1, "net": net, "ranks": ranks, "layers": rules}))
+    return "mixed.json"
+
+
+def digest(cortado, folder, net, layers, iterations, ranks, threads, strategy):
+    file = folder / f"s_iter_{iterations}.safetensors"
+    file.unlink(missing_ok=True)
+    words = [cortado, "train", "--solver", "solver.prototxt", "--snapshot-format", "cortado", "--reproducible",
+             "--threads", str(threads), "--ranks", str(ranks)]
+    if ranks > 1:
+        words += ["--strategy", write_mixed(folder, net, layers, ranks) if strategy == "mixed" else strategy]
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        return "exit code {}: {}".format(done.returncode, done.stdout.decode(errors="replace")[-600:])
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def cases(arguments):
+    """(command, ranks, threads, strategy): the first is what all others are compared with."""
+    yield arguments.cortado[0], 1, 1, "single"
+    for command in arguments.cortado:
+        for ranks in arguments.ranks:
+            for strategy in arguments.strategies if ranks > 1 else ["single"]:
+                for threads in arguments.threads:
+                    if (command, ranks, threads) != (arguments.cortado[0], 1, 1):
+                        yield command, ranks, threads, strategy
+
+
+def main():
+    words = lambda text: text.split(",")
+    numbers = lambda text: [int(word) for word in text.split(",")]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cortado", nargs="+")
+    parser.add_argument("--nets", type=words, default=["shapes", "cifar10_full", "resnet-20", "u-net"])
+    parser.add_argument("--ranks", type=numbers, default=[1, 2, 3, 4, 8])
+    parser.add_argument("--threads", type=numbers, default=[1, 2])
+    parser.add_argument("--strategies", type=words, default=["data", "model", "owt", "mixed"])
+    parser.add_argument("--iterations", type=int, default=200)
+    arguments = parser.parse_args()
+    arguments.cortado = [str(pathlib.Path(command).resolve()) for command in arguments.cortado]
+    failed, begin = 0, time.monotonic()
+    for net in arguments.nets:
+        with tempfile.TemporaryDirectory(prefix="cortado-reproducible-") as name:
+            folder = pathlib.Path(name)
+            layers = make_folder(folder, net, arguments.iterations)
+            expected = None
+            for command, ranks, threads, strategy in cases(arguments):
+                began = time.monotonic()
+                found = digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy)
+                expected = expected or found
+                same = found == expected and len(found) == 64
+                failed += not same
+                print(f"{net}, {ranks} ranks of {threads} threads, {strategy}: {found[:16] if same else found}"
+                      f"{'' if same else '  DIFFERS'}  {time.monotonic() - began:.1f} s", flush=True)
+    print(f"{failed} differ; {time.monotonic() - begin:.0f} s")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
