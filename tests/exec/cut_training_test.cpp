@@ -176,7 +176,7 @@ Trained train(const Network& net, const Strategy& strategy, int ranks, bool inte
       losses.push_back(executor.run(i, [&](EntryIndex index) {
         ParameterIndex parameter(0);
         while (executor.parameter_entries()[parameter] != index) ++parameter;
-        const Range range = executor.update_range(parameter);
+        const Range range = executor.updated_elements(parameter);
         testing::descend(store, index, static_cast<float>(rate), range);
       }));
     }

@@ -12,7 +12,7 @@
 
 #include "tests/exec/test_device.h"
 
-namespace cortado {
+namespace cortado::step_graphs {
 namespace {
 
 const Shape images{2, 4, 6, 6};
@@ -113,4 +113,4 @@ TEST(StepGraphs, ALossThatIsNotFiniteStillStopsAndIsNamed) {
 }
 
 }  // namespace
-}  // namespace cortado
+}  // namespace cortado::step_graphs

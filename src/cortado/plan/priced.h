@@ -43,6 +43,7 @@ class Candidates {
       : list_(std::make_shared<std::vector<Priced>>(std::move(list))) {}
   size_t size() const { return list_->size(); }
   const Priced& operator[](size_t i) const { return (*list_)[i]; }
+  const Priced& at(size_t i) const { return list_->at(i); }
   std::vector<Priced>::const_iterator begin() const { return list_->cbegin(); }
   std::vector<Priced>::const_iterator end() const { return list_->cend(); }
   void set(size_t i, Priced priced) {
