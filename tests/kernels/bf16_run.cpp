@@ -211,7 +211,7 @@ class Bf16Device {
   Numbers expected_input_gradient(size_t i) const {
     if (reference_->passes_output_gradient()) return expected_.output_gradients[0].values();
     Numbers gradient = expected_.input_gradients[i].values();
-    if (!derivative(task_, 0)) return gradient;
+    if (kernel_->backward_reads().inputs || !derivative(task_, 0)) return gradient;
     const Numbers outputs = expected_.outputs[0].values();
     for (size_t at = 0; at < gradient.size(); ++at)
       gradient[at] = data_.output_gradients[0][at] * *derivative(task_, outputs[at]);

@@ -155,9 +155,9 @@ layer {{ name: "ids" type: "Reduction" bottom: "label" top: "ids" loss_weight: 1
 TEST_F(Restarts, FollowASnapshotThatASignalAskedFor) {
   calm();
   const CommandResult result =
-      train_while("--set snapshot=1000 --ranks 3 --restarts 1 --sigint-effect snapshot",
-                  "while ! compgen -G 's_iter_*.safetensors' >/dev/null; do kill -INT "
-                  "$job; sleep 0.1; done\nkill -KILL $(pid 1)\n");
+      train_while("--set snapshot=1000 --ranks 3 --restarts 1 --sigint-effect snapshot --log log.jsonl",
+                  "wait_for log.jsonl\nfor i in $(seq 600); do compgen -G 's_iter_*.safetensors' >/dev/null "
+                  "&& break; kill -INT $job || break; sleep 0.1; done\nkill -KILL $(pid 1)\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+"));
   expect_calm_end();

@@ -1,7 +1,7 @@
-#include "cortado/program/mark_recomputed.h"
-
 #include <algorithm>
 #include <set>
+
+#include "cortado/program/placement.h"
 
 namespace cortado {
 namespace {

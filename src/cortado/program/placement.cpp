@@ -7,7 +7,6 @@
 #include "cortado/layers/bias.h"
 #include "cortado/layers/user_defined.h"
 #include "cortado/parallel/layer_cut.h"
-#include "cortado/program/mark_recomputed.h"
 
 namespace cortado {
 namespace {

@@ -76,6 +76,12 @@ struct Placement {
   std::vector<int> replicas(ParameterIndex parameter, int rank) const;
 };
 
+// Sets Operation::recomputed of what the strategies ask for, as far as it can be: outputs that are losses,
+// that are reported, or that whole gradients of replicas are computed from are kept. What one kernel might
+// run together with an operation that is recomputed is recomputed with it, and so is what only moves its
+// outputs. A part of place(). (mark_recomputed.cpp)
+void mark_recomputed(Placement& placement);
+
 // `reproducible`: sums over ranks go in a fixed tree; for strategies of reproducible_strategies().
 Placement place(const Network& network, const NodeStrategies& strategies, int ranks,
                 bool reproducible = false);

@@ -62,8 +62,9 @@ std::string foot(const PlanReport& report) {
       "<details><summary>How the plan was found</summary><p>{} configurations were priced in {} ms and "
       "searched in {} ms: {} leaves, {} nodes, {} edges and {} vertices of more neighbours eliminated.</p>"
       "</details>\n",
-      grouped(plan.candidates), short_milliseconds(plan.pricing_took), short_milliseconds(plan.search.seconds),
-      eliminations.leaves, eliminations.nodes, eliminations.edges, eliminations.general);
+      grouped(plan.candidates), short_milliseconds(plan.pricing_took),
+      short_milliseconds(plan.search.seconds), eliminations.leaves, eliminations.nodes, eliminations.edges,
+      eliminations.general);
   return page_foot(meaning, report.origin);
 }
 

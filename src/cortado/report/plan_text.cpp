@@ -137,8 +137,9 @@ std::string plan_text(const PlanReport& report) {
              "{}: {} configurations priced in {:.1f} ms, searched in {:.1f} ms ({} leaves, {} nodes, {} "
              "edges "
              "and {} vertices of more neighbours eliminated)\n",
-             verdict_of(plan), plan.candidates, 1e3 * plan.pricing_took.count, 1e3 * plan.search.seconds.count,
-             eliminations.leaves, eliminations.nodes, eliminations.edges, eliminations.general);
+             verdict_of(plan), plan.candidates, 1e3 * plan.pricing_took.count,
+             1e3 * plan.search.seconds.count, eliminations.leaves, eliminations.nodes, eliminations.edges,
+             eliminations.general);
 }
 
 }  // namespace cortado
