@@ -7,7 +7,7 @@
 
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/executor.h"
-#include "cortado/train/compare_cut.h"
+#include "cortado/train/layer_difference.h"
 
 namespace cortado {
 
