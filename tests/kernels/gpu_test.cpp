@@ -477,7 +477,9 @@ TEST(GpuKernels, EqualReferenceInBf16) {
   for (const char* type :
        {"ReLU", "Scale", "BatchNorm", "Eltwise", "Concat", "Slice", "Split", "Reshape", "Dropout"}) {
     EXPECT_GT(own[type], 0) << type;
-    if (type != std::string_view("Scale")) EXPECT_EQ(converted[type], 0) << type;  // along other axes it is
+    if (type != std::string_view("Scale")) {  // along other axes it is
+      EXPECT_EQ(converted[type], 0) << type;
+    }
   }
   for (const char* type : {"Convolution", "InnerProduct", "Pooling"}) EXPECT_GT(converted[type], 0) << type;
 }
