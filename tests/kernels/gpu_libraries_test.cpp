@@ -116,6 +116,7 @@ TEST(CudnnProblem, SaysWhatItRefuses) {
   narrow.input_gradients = {false};
   EXPECT_EQ(problem_of(narrow).refusal, "");
   EXPECT_TRUE(problem_of(narrow).narrows_source);
+  narrow.input_types = {ElementType::bf16};
   narrow.output_types = {ElementType::f32};
   EXPECT_EQ(problem_of(narrow).refusal, "an output that is not bf16");
   Task across = convolution({.num_output = 8, .group = 2, .kernel = {3}}, {2, 4, 8, 8});

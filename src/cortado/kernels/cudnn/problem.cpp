@@ -21,7 +21,10 @@ std::string misfit(const Task& task, int64_t groups) {
 bool add_axis(Convolution& to, const WindowAxis& axis, const Range& held, const Range& windows) {
   const int64_t before = held.begin - axis.first(windows.begin);
   int64_t after = before;
-  const auto count = [&] { return (held.size() + before + after - axis.extent()) / axis.stride + 1; };
+  const auto count = [&] {
+    const int64_t room = held.size() + before + after - axis.extent();
+    return room < 0 ? 0 : room / axis.stride + 1;
+  };
   if (before < 0) return false;
   if (count() != windows.size()) after = axis.first(windows.end - 1) + axis.extent() - held.end;
   if (after < 0 || count() != windows.size()) return false;
