@@ -12,6 +12,5 @@ launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake --preset dev "${launcher[@]}"
 cmake --build --preset dev
-scripts/compile_cuda.sh
 # Programs that share the cores must not spin while they wait. Some tests mostly sleep: one more than there are cores.
 OMP_WAIT_POLICY=passive ctest --test-dir build/dev --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error "$@"

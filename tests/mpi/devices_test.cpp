@@ -91,6 +91,8 @@ TEST_F(Devices, ClipAndScaleByNormsAsOneCpu) {
 
 // By what layers take there, measured.
 TEST_F(Devices, ArePlannedAndPredicted) {
+  std::filesystem::copy_file(CORTADO_SOURCE_DIR "/tests/mpi/few_tasks.prototxt", folder_.file("net.prototxt"),
+                             std::filesystem::copy_options::overwrite_existing);
   for (const char* how : {"--ranks 2 --device emulated", "--devices emulated,cpu"}) {
     SCOPED_TRACE(how);
     const CommandResult trained =

@@ -67,16 +67,9 @@ snapshot_prefix: "s" random_seed: 7
   }
   // A net of few tasks, where what matters is that they are measured.
   void write_net_of_few_tasks() {
-    folder_.write("net.prototxt", R"(name: "tiny"
-layer { name: "data" type: "Data" top: "data" top: "label"
-  data_param { source: "shapes_lmdb" batch_size: 8 backend: LMDB } transform_param { scale: 0.01 } }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "score" type: "InnerProduct" bottom: "conv" top: "score"
-  inner_product_param { num_output: 12 weight_filler { type: "xavier" } } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
-)");
+    using std::filesystem::copy_options;
+    std::filesystem::copy_file(CORTADO_SOURCE_DIR "/tests/mpi/few_tasks.prototxt",
+                               folder_.file("net.prototxt"), copy_options::overwrite_existing);
   }
   std::string kept(const std::string& prefix) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.file("kept"))) {
