@@ -45,10 +45,10 @@ developing=$(inside dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n
 say "$(inside cortado --version); $(inside sh -c 'dpkg-query -W | wc -l') packages in all, none of them -dev, no compiler"
 
 say "a training as the demo's"
-mkdir -p "$root/work/demo"
-cp -r examples "$root/work"
+mkdir -p "$root/trial/demo"
+cp -r examples "$root/trial"
 there() {  # COMMAND, in a shell
-  inside bash -ec "cd /work; $1" >"$root/work/log" 2>&1 || { tail "$root/work/log"; fail "$1"; }
+  inside bash -ec "cd /trial; $1" >"$root/trial/log" 2>&1 || { tail "$root/trial/log"; fail "$1"; }
 }
 there "cortado data generate demo/train_lmdb --samples 4000 --seed 1"
 there "cortado data generate demo/test_lmdb --samples 1000 --seed 2"
@@ -57,9 +57,9 @@ there "cortado test --model examples/shapes/train_val.prototxt --weights demo/sh
 few="cortado train --solver examples/shapes/solver.prototxt --set max_iter=5 --set test_iter=1"
 there "$few --set snapshot_prefix=demo/two --ranks 2 --strategy data"
 there "cortado show --model /usr/share/cortado/models/lenet/train_val.prototxt --input-shape 1x28x28"
-accuracy=$(grep -A1 '"accuracy"' "$root/work/demo/test.json" | sed -nE 's/.*"value": *([0-9.]+).*/\1/p')
+accuracy=$(grep -A1 '"accuracy"' "$root/trial/demo/test.json" | sed -nE 's/.*"value": *([0-9.]+).*/\1/p')
 awk -v accuracy="$accuracy" 'BEGIN {exit !(accuracy > 0.5)}' || fail "200 iterations give an accuracy of $accuracy"
-[[ -e $root/work/demo/two_iter_5.caffemodel ]] || fail "two ranks trained nothing"
+[[ -e $root/trial/demo/two_iter_5.caffemodel ]] || fail "two ranks trained nothing"
 say "accuracy $accuracy on images that it has not seen; two ranks train, too"
 
 for level in "" $(ls "$root/usr/lib/cortado/glibc-hwcaps" 2>/dev/null); do  # where the package has builds for several processors
@@ -68,7 +68,7 @@ done
 chosen=$(inside env LD_DEBUG=libs cortado --version 2>&1 | sed -nE 's#.*calling init: (.*/libcortado_kernels[^ ]*)#\1#p')
 say "all levels train; this processor takes ${chosen:-what is in the program itself}"
 
-inside bash -ec 'cd /work
+inside bash -ec 'cd /trial
 python3 - <<PY
 import cortado
 import cortado.caffe as caffe

@@ -18,7 +18,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 try:
     import h5py
@@ -29,6 +28,7 @@ except ImportError as error:
     print(f"skipped: {error} (Debian's packages belong to /usr/bin/python3; this is {sys.executable})")
     sys.exit(77)
 
+from each_net import judge_each
 from random_net import make
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
@@ -140,18 +140,12 @@ def main():
     parser.add_argument("--cortado", required=True, help="the program")
     parser.add_argument("names", nargs="*", help="which nets (default: all)")
     arguments = parser.parse_args()
-    names, failures, start = arguments.names or list(NETS), 0, time.monotonic()
-    for name in names:
-        begin = time.monotonic()
-        try:
-            tensors, difference = compare(name, arguments.cortado)
-            good, line = difference < TOLERANCE, f"{tensors} tensors, largest difference of outputs {difference:.1e}"
-        except Exception as problem:  # noqa: BLE001: one net must not hide the others
-            good, line = False, str(problem).splitlines()[-1][:400]
-        print(f"{'' if good else 'FAILED: '}{name}: {line} ({time.monotonic() - begin:.1f} s)", flush=True)
-        failures += not good
-    print(f"{len(names)} nets, {failures} faults, {time.monotonic() - start:.0f} s")
-    return 1 if failures else 0
+
+    def judge(name):
+        tensors, difference = compare(name, arguments.cortado)
+        return difference < TOLERANCE, f"{tensors} tensors, largest difference of outputs {difference:.1e}"
+
+    return judge_each(arguments.names or list(NETS), judge)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 
 try:
@@ -32,6 +31,7 @@ except ImportError as error:
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 import safetensors_io  # noqa: E402, F401: training_as_pytorch.py takes it from here
+from each_net import judge_each  # noqa: E402
 from random_net import make  # noqa: E402
 
 BATCH, TOLERANCE = 2, 1e-5
@@ -159,22 +159,15 @@ def main():
     parser.add_argument("--opset", type=int, default=13, help="of the export, 13 to 17; the batch is open in 13")
     parser.add_argument("names", nargs="*", help="which nets (default: all)")
     arguments = parser.parse_args()
-    names, failures, start = arguments.names or [*NETS, *REFUSED], 0, time.monotonic()
-    for name in names:
-        begin = time.monotonic()
-        try:
-            if name in REFUSED:
-                good, line = True, f"refused: {refusal(name, arguments.cortado, arguments.opset)}"
-            else:
-                worst = compare(name, arguments.cortado, arguments.opset)
-                good = all(difference < TOLERANCE for difference in worst.values())
-                line = ", ".join(f"{prefix} {difference:.1e}" for prefix, difference in worst.items())
-        except Exception as problem:  # noqa: BLE001: one net must not hide the others
-            good, line = False, str(problem).splitlines()[-1][:400]
-        print(f"{'' if good else 'FAILED: '}{name}: {line} ({time.monotonic() - begin:.1f} s)", flush=True)
-        failures += not good
-    print(f"{len(names)} nets, {failures} faults, {time.monotonic() - start:.0f} s")
-    return 1 if failures else 0
+
+    def judge(name):
+        if name in REFUSED:
+            return True, f"refused: {refusal(name, arguments.cortado, arguments.opset)}"
+        worst = compare(name, arguments.cortado, arguments.opset)
+        return all(difference < TOLERANCE for difference in worst.values()), ", ".join(
+            f"{prefix} {difference:.1e}" for prefix, difference in worst.items())
+
+    return judge_each(arguments.names or [*NETS, *REFUSED], judge)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,9 @@ import pathlib
 import re
 import sys
 import tempfile
-import time
 import warnings
 
-from nets_as_pytorch import NETS, Cortado, h5py, make, np, safetensors_io, torch, tv
+from nets_as_pytorch import NETS, Cortado, h5py, judge_each, make, np, safetensors_io, torch, tv
 
 BATCH, RATE, TOLERANCE, STEP_TOLERANCE = 4, 1e-3, 1e-4, 6e-2
 SOLVER = f"""net: "train.prototxt" base_lr: {RATE} lr_policy: "fixed" momentum: 0 weight_decay: 0 max_iter: 1
@@ -122,19 +121,13 @@ def main():
     parser.add_argument("--cortado", required=True, help="the program")
     parser.add_argument("names", nargs="*", help="which nets (default: all)")
     arguments = parser.parse_args()
-    names, failures, start = arguments.names or list(NETS), 0, time.monotonic()
-    for name in names:
-        begin = time.monotonic()
-        try:
-            (worst, of_step), pytorch = compare(name, arguments.cortado)
-            good = worst < max(TOLERANCE, 3 * pytorch[0]) and of_step < STEP_TOLERANCE
-            line = f"weights {worst:.1e}, step {of_step:.1e}; PyTorch itself {pytorch[0]:.1e}, {pytorch[1]:.1e}"
-        except Exception as problem:  # noqa: BLE001: one net must not hide the others
-            good, line = False, str(problem).splitlines()[-1][:400]
-        print(f"{'' if good else 'FAILED: '}{name}: {line} ({time.monotonic() - begin:.1f} s)", flush=True)
-        failures += not good
-    print(f"{len(names)} nets, {failures} faults, {time.monotonic() - start:.0f} s")
-    return 1 if failures else 0
+
+    def judge(name):
+        (worst, of_step), pytorch = compare(name, arguments.cortado)
+        good = worst < max(TOLERANCE, 3 * pytorch[0]) and of_step < STEP_TOLERANCE
+        return good, f"weights {worst:.1e}, step {of_step:.1e}; PyTorch itself {pytorch[0]:.1e}, {pytorch[1]:.1e}"
+
+    return judge_each(arguments.names or list(NETS), judge)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/kernels/gpu/fastest.h"
+#include "cortado/kernels/gpu/per_gpu.h"
 
 namespace cortado::cublaslt {
 namespace {
@@ -95,17 +96,9 @@ Product::Product(const ProductOf& of)
   set(made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(of.result));
 }
 
-// Those of GPUs whose kernels are alive.
 std::shared_ptr<Gpu> Gpu::current() {
-  static std::mutex mutex;
-  static std::map<int, std::weak_ptr<Gpu>> known;
-  int number = 0;
-  if (const cudaError_t error = cudaGetDevice(&number); error != cudaSuccess)
-    throw Refusal(std::string("no GPU: ") + cudaGetErrorString(error));
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<Gpu> gpu = known[number].lock();
-  if (!gpu) known[number] = gpu = std::shared_ptr<Gpu>(new Gpu(number));
-  return gpu;
+  static gpu::PerGpu<Gpu, Refusal> known;
+  return known.current([](int number) { return std::shared_ptr<Gpu>(new Gpu(number)); });
 }
 
 Gpu::Gpu(int number) : number_(number) { check(cublasLtCreate(&handle_), "cuBLASLt begins"); }

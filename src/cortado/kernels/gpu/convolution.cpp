@@ -4,23 +4,11 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
+#include "cortado/kernels/gpu/windows.h"
 
 namespace cortado {
 namespace gpu {
 namespace {
-
-// One spatial axis of the window.
-struct ConvolutionAxis {
-  int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
-  CORTADO_EVERYWHERE int64_t position(int64_t window, int64_t tap) const {
-    return window * stride - pad + tap * dilation;
-  }
-  // The window in which that tap lies at a position; -1: none.
-  CORTADO_EVERYWHERE int64_t window(int64_t position, int64_t tap) const {
-    const int64_t first = position + pad - tap * dilation;
-    return first >= 0 && first % stride == 0 ? first / stride : -1;
-  }
-};
 
 struct Channels {
   int64_t begin, end;
@@ -29,15 +17,9 @@ CORTADO_EVERYWHERE inline Channels common(int64_t begin, int64_t end, const Part
   return {begin > with.begin ? begin : with.begin, end < with.end() ? end : with.end()};
 }
 
-// The direct sum over channels and taps, of tensors in channels last and weights in the order of files,
-// [output channel, input channel of its group, taps], of which this device has those of its channels.
-struct ConvolutionGeometry {
-  Part input, output;
-  ConvolutionAxis d, h, w;
-  int64_t group_inputs, group_outputs;     // channels of a group
-  int64_t weight_channels, first_channel;  // of the slice; the first one's number in its group
-
-  CORTADO_EVERYWHERE int64_t taps() const { return d.kernel * h.kernel * w.kernel; }
+// The direct sum over channels and taps, with weights in the order of files, [output channel, input channel
+// of its group, taps].
+struct ConvolutionGeometry : Windows {
   CORTADO_EVERYWHERE int64_t weight(int64_t o, int64_t c, int64_t tap) const {
     return ((o - output.c.begin) * weight_channels + c % group_inputs - first_channel) * taps() + tap;
   }
@@ -61,10 +43,7 @@ struct ConvolutionElement {
     const Channels channels = g.channels_of(of.c);
     double sum = bias ? bias[of.c - g.output.c.begin] : 0;
     for (int64_t tap = 0; tap < g.taps(); ++tap) {
-      Point at = of;
-      at.d = g.d.position(of.d, tap / g.w.kernel / g.h.kernel);
-      at.h = g.h.position(of.h, tap / g.w.kernel % g.h.kernel);
-      at.w = g.w.position(of.w, tap % g.w.kernel);
+      Point at = g.point(of, tap);
       at.c = channels.begin;
       if (channels.begin >= channels.end || !g.input.holds(at)) continue;
       const int64_t first = g.input.offset(at);
@@ -84,10 +63,7 @@ struct ConvolutionInputGradient {
     const Channels outputs = g.outputs_of(of.c);
     double sum = 0;
     for (int64_t tap = 0; tap < g.taps(); ++tap) {
-      Point at = of;
-      at.d = g.d.window(of.d, tap / g.w.kernel / g.h.kernel);
-      at.h = g.h.window(of.h, tap / g.w.kernel % g.h.kernel);
-      at.w = g.w.window(of.w, tap % g.w.kernel);
+      Point at = g.window(of, tap);
       at.c = outputs.begin;
       if (outputs.begin >= outputs.end || !g.output.holds(at)) continue;
       const int64_t first = g.output.offset(at);
@@ -114,9 +90,8 @@ struct ConvolutionWeightGradient {
       for (window.d = g.output.d.begin; window.d < g.output.d.end(); ++window.d)
         for (window.h = g.output.h.begin; window.h < g.output.h.end(); ++window.h)
           for (window.w = g.output.w.begin; window.w < g.output.w.end(); ++window.w) {
-            Point at{window.n, g.d.position(window.d, tap / g.w.kernel / g.h.kernel),
-                     g.h.position(window.h, tap / g.w.kernel % g.h.kernel),
-                     g.w.position(window.w, tap % g.w.kernel), c};
+            Point at = g.point(window, tap);
+            at.c = c;
             if (g.input.holds(at))
               sum += static_cast<double>(dy[g.output.offset(window)]) * x[g.input.offset(at)];
           }
@@ -124,26 +99,10 @@ struct ConvolutionWeightGradient {
   }
 };
 
-struct ConvolutionBiasTerm {
-  const float* dy;
-  int64_t channels;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const { return dy[row * channels + c]; }
-};
-
 class ConvolutionKernel : public Kernel {
  public:
   ConvolutionKernel(const ConvolutionOptions& options, const Task& task) : bias_(options.bias_term) {
-    const Window window = options.resolve(task.inputs[0].rank());
-    g_.input = part_of(task.input_boxes[0]);
-    g_.output = part_of(task.output_boxes[0]);
-    ConvolutionAxis* axes[] = {&g_.d, &g_.h, &g_.w};
-    for (size_t i = 0; i < window.size(); ++i)
-      *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad, window[i].dilation};
-    g_.group_inputs = task.inputs[0][1] / options.group;
-    g_.group_outputs = task.outputs[0][1] / options.group;
-    const Box weight = task.parameter_box(0, 0);
-    g_.weight_channels = weight[1].size();
-    g_.first_channel = weight[1].begin;
+    set_windows(g_, options, task);
     outputs_ = g_.output.c.size;
     rows_ = g_.output.elements() / outputs_;
   }
@@ -170,7 +129,7 @@ class ConvolutionKernel : public Kernel {
                ConvolutionWeightGradient{g_, a.inputs[0], dy, a.parameter_gradients[0]});
     if (!bias_ || !a.parameter_gradients[1]) return;
     auto* totals = reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, outputs_).count);
-    sum_rows(a.stream, rows_, outputs_, a.scratch, totals, ConvolutionBiasTerm{dy, outputs_});
+    sum_rows(a.stream, rows_, outputs_, a.scratch, totals, BiasTerm{dy, outputs_});
     for_each(a.stream, outputs_, RoundElement{totals, a.parameter_gradients[1]});
   }
 

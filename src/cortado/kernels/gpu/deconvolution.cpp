@@ -4,46 +4,17 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
+#include "cortado/kernels/gpu/windows.h"
 
 namespace cortado {
 namespace gpu {
 namespace {
 
-// One spatial axis: window p of the input is spread over the positions p * stride - pad + tap * dilation of
-// the output.
-struct SpreadAxis {
-  int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
-  CORTADO_EVERYWHERE int64_t position(int64_t window, int64_t tap) const {
-    return window * stride - pad + tap * dilation;
-  }
-  // The window whose tap lies at a position; -1: none.
-  CORTADO_EVERYWHERE int64_t window(int64_t position, int64_t tap) const {
-    const int64_t first = position + pad - tap * dilation;
-    return first >= 0 && first % stride == 0 ? first / stride : -1;
-  }
-};
-
-// Tensors in channels last; weights in the order of files, [input channel, output channel of its group,
-// taps], of which this device has those of its channels.
-struct SpreadGeometry {
-  Part input, output;
-  SpreadAxis d, h, w;
-  int64_t group_inputs, group_outputs;     // channels of a group
-  int64_t weight_channels, first_channel;  // of the slice; the first one's number in its group
-
-  CORTADO_EVERYWHERE int64_t taps() const { return d.kernel * h.kernel * w.kernel; }
+// Windows of the input are spread over the output; weights are in the order of files, [input channel, output
+// channel of its group, taps].
+struct SpreadGeometry : Windows {
   CORTADO_EVERYWHERE int64_t weight(int64_t c, int64_t o, int64_t tap) const {
     return ((c - input.c.begin) * weight_channels + o % group_outputs - first_channel) * taps() + tap;
-  }
-  // The point that tap `tap` spreads a window to, and the window that it spreads to a point; the channel is
-  // left as it is.
-  CORTADO_EVERYWHERE Point spread(const Point& window, int64_t tap) const {
-    return {window.n, d.position(window.d, tap / w.kernel / h.kernel),
-            h.position(window.h, tap / w.kernel % h.kernel), w.position(window.w, tap % w.kernel), window.c};
-  }
-  CORTADO_EVERYWHERE Point window(const Point& at, int64_t tap) const {
-    return {at.n, d.window(at.d, tap / w.kernel / h.kernel), h.window(at.h, tap / w.kernel % h.kernel),
-            w.window(at.w, tap % w.kernel), at.c};
   }
   // The channels of `held` in the group of which `channel` is one of `own`.
   CORTADO_EVERYWHERE static PartAxis joined(int64_t channel, int64_t own, int64_t others,
@@ -86,7 +57,7 @@ struct SpreadInputGradient {
     const PartAxis outputs = SpreadGeometry::joined(of.c, g.group_inputs, g.group_outputs, g.output.c);
     double sum = 0;
     for (int64_t tap = 0; outputs.size > 0 && tap < g.taps(); ++tap) {
-      Point at = g.spread(of, tap);
+      Point at = g.point(of, tap);
       at.c = outputs.begin;
       if (!g.output.holds(at)) continue;
       const int64_t first = g.output.offset(at);
@@ -113,7 +84,7 @@ struct SpreadWeightGradient {
       for (window.d = g.input.d.begin; window.d < g.input.d.end(); ++window.d)
         for (window.h = g.input.h.begin; window.h < g.input.h.end(); ++window.h)
           for (window.w = g.input.w.begin; window.w < g.input.w.end(); ++window.w) {
-            Point at = g.spread(window, tap);
+            Point at = g.point(window, tap);
             at.c = o;
             if (g.output.holds(at))
               sum += static_cast<double>(x[g.input.offset(window)]) * dy[g.output.offset(at)];
@@ -122,26 +93,10 @@ struct SpreadWeightGradient {
   }
 };
 
-struct SpreadBiasTerm {
-  const float* dy;
-  int64_t channels;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const { return dy[row * channels + c]; }
-};
-
 class DeconvolutionKernel : public Kernel {
  public:
   DeconvolutionKernel(const ConvolutionOptions& options, const Task& task) : bias_(options.bias_term) {
-    const Window window = options.resolve(task.inputs[0].rank());
-    g_.input = part_of(task.input_boxes[0]);
-    g_.output = part_of(task.output_boxes[0]);
-    SpreadAxis* axes[] = {&g_.d, &g_.h, &g_.w};
-    for (size_t i = 0; i < window.size(); ++i)
-      *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad, window[i].dilation};
-    g_.group_inputs = task.inputs[0][1] / options.group;
-    g_.group_outputs = task.outputs[0][1] / options.group;
-    const Box weight = task.parameter_box(0, 0);
-    g_.weight_channels = weight[1].size();
-    g_.first_channel = weight[1].begin;
+    set_windows(g_, options, task);
     outputs_ = g_.output.c.size;
     rows_ = g_.output.elements() / outputs_;
   }
@@ -168,7 +123,7 @@ class DeconvolutionKernel : public Kernel {
                SpreadWeightGradient{g_, a.inputs[0], dy, a.parameter_gradients[0]});
     if (!bias_ || !a.parameter_gradients[1]) return;
     auto* totals = reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, outputs_).count);
-    sum_rows(a.stream, rows_, outputs_, a.scratch, totals, SpreadBiasTerm{dy, outputs_});
+    sum_rows(a.stream, rows_, outputs_, a.scratch, totals, BiasTerm{dy, outputs_});
     for_each(a.stream, outputs_, RoundElement{totals, a.parameter_gradients[1]});
   }
 
