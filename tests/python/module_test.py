@@ -381,7 +381,7 @@ class Feeding(Case):
                 cortado.Data().arrays("data", tops)
 
 
-RANK = """import sys
+RANK = """import os, sys
 sys.path.insert(0, FOLDER)
 from module_test import cortado, lenet_data, lenet_solver
 trainer = cortado.Trainer(lenet_solver(), lenet_data(24), launched=LAUNCHED, strategy=STRATEGY, threads=1)
@@ -389,19 +389,24 @@ losses = []
 trainer.observe(iteration=lambda row: losses.append(row["loss"]))
 trainer.step(5)
 values = trainer.parameter("ip1/weight")
-print(*losses, values.sum(), flush=True)
+with open(os.path.join(RESULTS, str(os.getpid())), "w") as file:
+    print(*losses, values.sum(), file=file)
 del trainer  # ends MPI
 """
 
 
 class Ranks(Case):
     def run_script(self, launcher, launched, strategy):
+        # A launcher may mix the lines of its ranks: each writes a file.
+        results = self.folder / f"results-{strategy}"
+        results.mkdir()
         script = RANK.replace("FOLDER", repr(os.path.dirname(__file__))).replace("LAUNCHED", str(launched))
+        script = script.replace("RESULTS", repr(str(results)))
         file = self.write("rank.py", script.replace("STRATEGY", repr(strategy)))
         command = [*launcher, sys.executable, "-B", file]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return [[float(number) for number in line.split()] for line in done.stdout.splitlines()]
+        return [[float(number) for number in path.read_text().split()] for path in results.iterdir()]
 
     def test_two_ranks_train_as_one(self):
         launcher = os.environ.get("LAUNCHER", "").split()
