@@ -5,10 +5,10 @@ figures 4a and 9). Never run on a GPU yet.
     bench/gpu.py --cortado build/gpu/cortado
     bench/gpu.py --cortado build/dev/cortado --device emulated --nets lenet --iterations 2 --batch 4 --shares 0.5    # a rehearsal
 
-Takes `cortado time` of each net on the device and PyTorch's contenders, in turns (A B A B): eager and compiled, channels
-last, in f32, TF32 and bf16 (autocast). They run on the GPU, or in a rehearsal on the processor; where PyTorch, or a
+Takes `cortado time` of each net on the device and PyTorch's contenders, in turns (A B A B): both in f32, TF32
+(Cortado: --fast-math) and bf16 (PyTorch: autocast), PyTorch eager and compiled, channels last. PyTorch's run on the GPU, or in a rehearsal on the processor; where PyTorch, or a
 contender, is missing a line says so. Then a net by sample on two ranks, the device and the CPU, at each share
-of the device. Ends before --minutes are over: what did not fit is named.
+of the device and at the one that --strategy auto chooses. Ends before --minutes are over: what did not fit is named.
 """
 
 import argparse
@@ -24,7 +24,8 @@ NETS = {  # batch, input shape
     "lenet": (64, "1x28x28"), "caffenet": (256, "3x227x227"), "alexnet": (256, "3x227x227"),
     "vgg-16": (64, "3x224x224"), "resnet-50": (256, "3x224x224"), "inception-v3": (128, "3x299x299"),
     "u-net-3d": (2, "1x64x64x64,64x64x64")}
-PRECISIONS = {"f32": (), "TF32": ("--tf32",), "bf16": ("--precision", "bf16")}  # words of torch_step.py
+PRECISIONS = {  # words of Cortado and of torch_step.py
+    "f32": ((), ()), "TF32": (("--fast-math",), ("--tf32",)), "bf16": (("--precision", "bf16"), ("--precision", "bf16"))}
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / "models"
 
@@ -80,13 +81,14 @@ def torch_seconds(arguments, net, batch, clock, words):
 
 def contenders(arguments, net, batch, clock):
     """Pairs of a name and a function that takes its seconds; Cortado first."""
-    result = [("Cortado, f32", lambda: step_seconds(arguments, net, batch, clock, "--device", arguments.device))]
-    if not arguments.torch:
-        return result
-    for precision, words in PRECISIONS.items():
-        for compiled in ((), ("--compile",)):
+    result = []
+    for precision in arguments.precisions:
+        ours, theirs = PRECISIONS[precision]
+        result.append((f"Cortado, {precision}", lambda words=ours: step_seconds(
+            arguments, net, batch, clock, "--device", arguments.device, *words)))
+        for compiled in ((), ("--compile",)) if arguments.torch else ():
             name = f"PyTorch {'compiled' if compiled else 'eager'}, channels_last, {precision}"
-            result.append((name, lambda words=(*words, *compiled): torch_seconds(arguments, net, batch, clock, words)))
+            result.append((name, lambda words=(*theirs, *compiled): torch_seconds(arguments, net, batch, clock, words)))
     return result
 
 
@@ -109,24 +111,20 @@ def print_rates(arguments, clock):
                       f"({1000 * step:.1f} ms, {len(taken)} runs)")
 
 
-def by_sample(folder, share):
-    path = pathlib.Path(folder, f"{share}.json")
-    path.write_text(json.dumps({"format": "cortado-strategy", "version": 1, "ranks": 2,
-                                "layers": {"*": {"n": 2, "weights": [share, 1 - share]}}}))
-    return path
-
-
 def print_shares(arguments, clock):
     """The device and the CPU share each layer by sample."""
     net = arguments.shared
     batch = arguments.batch or NETS[net][0]
     with tempfile.TemporaryDirectory() as folder:
+        strategies = {"what auto chooses": "auto"}
         for share in arguments.shares:
-            step = step_seconds(arguments, net, batch, clock, "--devices", f"{arguments.device},cpu",
-                                "--strategy", by_sample(folder, share))
+            path = strategies[f"share {share} on {arguments.device}, the rest on the CPU"] = pathlib.Path(folder, f"{share}.json")
+            path.write_text(json.dumps({"format": "cortado-strategy", "version": 1, "ranks": 2,
+                                        "layers": {"*": {"n": 2, "weights": [share, 1 - share]}}}))
+        for name, strategy in strategies.items():
+            step = step_seconds(arguments, net, batch, clock, "--devices", f"{arguments.device},cpu", "--strategy", strategy)
             if step:
-                print(f"{net}, batch {batch}, share {share} on {arguments.device}, the rest on the CPU: "
-                      f"{batch / step:.1f} images/s")
+                print(f"{net}, batch {batch}, {name}: {batch / step:.1f} images/s")
 
 
 def main():
@@ -134,6 +132,7 @@ def main():
     parser.add_argument("--cortado", default="build/gpu/cortado", help="the program")
     parser.add_argument("--device", default="gpu:0", help="gpu:0, ... or emulated")
     parser.add_argument("--nets", nargs="+", choices=NETS, default=["alexnet", "vgg-16", "resnet-50", "inception-v3", "u-net-3d"])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--shared", choices=NETS, default="caffenet", help="the net that CPU and device share")
     parser.add_argument("--shares", type=float, nargs="*", default=[0.8, 0.85, 0.9, 0.95], help="of the device")
     parser.add_argument("--batch", type=int, help="in place of each net's")

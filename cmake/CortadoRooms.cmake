@@ -88,6 +88,8 @@ function(cortado_finish target no_hot_loops)
   endif()
 endfunction()
 
+set(CORTADO_TESTS_AT ${PROJECT_SOURCE_DIR} CACHE STRING "Where tests find the sources: elsewhere for a build that moves")
+mark_as_advanced(CORTADO_TESTS_AT)
 # cortado_test(NAME SOURCES FILE... ROOMS ROOM... [SHARDS NUMBER] [ENVIRONMENT VARIABLE=VALUE...])
 # makes one GoogleTest program, and one test of it: with SHARDS, that many tests NAME_0... that share its cases.
 # A folder has one program: each program reads the same headers anew.
@@ -102,7 +104,7 @@ function(cortado_test name)
     target_link_libraries(${name} PRIVATE cortado_${room})
   endforeach()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${name} PRIVATE CORTADO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE CORTADO_SOURCE_DIR="${CORTADO_TESTS_AT}")
   cortado_run_test(${name} ${name} SHARDS ${TEST_SHARDS} ENVIRONMENT ${TEST_ENVIRONMENT})
 endfunction()
 

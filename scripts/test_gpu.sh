@@ -2,7 +2,7 @@
 # Tests on one GPU, meant to end in nine minutes (never run on one yet): every kernel, nets whose ranks are on the GPU and
 # on the CPU, and the command on two ranks of that GPU, with solvers that need norms, measured plans, predictions and a
 # trace; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
-# another device the build that is there is taken.
+# another device, or a build of scripts/bundle_gpu.sh, the build that is there is taken.
 #   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0
 #   BUILD=build/dev                   the folder of the build; default: build/gpu
 set -euo pipefail
@@ -12,7 +12,10 @@ build=${BUILD:-build/gpu}
 began=$SECONDS
 say() { echo "== $((SECONDS - began)) s: $*"; }
 
-if [[ $device == gpu* ]]; then
+if [[ -e $build/env.sh ]]; then
+  . "$build/env.sh"
+  "$build/tests/kernels/gpu_libraries_test" --gtest_brief=1
+elif [[ $device == gpu* ]]; then
   say "building"
   cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCORTADO_PYTHON=OFF -DCMAKE_BUILD_TYPE=Release >/dev/null
   cmake --build "$build" --target cortado kernels_test exec_test ranks_test

@@ -38,6 +38,7 @@ class ForwardingCommunicator : public Communicator {
   void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }
   double sum(double mine) override { return job_.sum(mine); }
   Traffic traffic() const override { return job_.traffic(); }
+  void count(Traffic more) override { job_.count(more); }
 
  private:
   Communicator& job_;

@@ -24,6 +24,7 @@
 #include "cortado/layers/filter.h"
 #include "cortado/layers/hinge_loss.h"
 #include "cortado/layers/infogain_loss.h"
+#include "cortado/layers/lrn.h"
 #include "cortado/layers/parameter.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/pooling.h"
@@ -108,7 +109,7 @@ std::map<std::string, int> check_cases(const char* kernels, double tolerance, in
         EXPECT_TRUE(matches_reference(task, there, std::max(cut.tolerance, tolerance), cut.data))
             << selection.implementation << ": " << cut.text();
         if (testing::Test::HasFailure()) return checked;
-        ++checked[std::string(task.layer().type())];
+        ++checked[std::string(task.layer().type()) + (task.layers.size() > 1 ? " and more" : "")];
         ++checked[selection.implementation];
       }
     }
@@ -128,6 +129,7 @@ TEST(GpuKernels, EqualReference) {
     if (type == "Silence") continue;
     EXPECT_GT(checked[std::string(type)], 0) << type;
   }
+  for (const char* chain : {"BatchNorm and more", "Eltwise and more"}) EXPECT_GT(checked[chain], 0) << chain;
 }
 
 // Libraries run on GPUs alone.
@@ -272,8 +274,8 @@ TEST(GpuKernels, SayWhatTheyRefuse) {
   Task narrow = chain_task({std::make_shared<Dropout>(DropoutOptions{})}, image);
   narrow.input_types = narrow.output_types = {ElementType::bf16};
   EXPECT_EQ(make_gpu_lrn(narrow).refusal, "not an LRN");
-  narrow.layers = {std::make_shared<Pooling>(PoolingOptions{.kernel = {1}})};
-  EXPECT_EQ(make_gpu_pooling(narrow).refusal, "tensors of other types than f32");
+  narrow.layers = {std::make_shared<Lrn>(LrnOptions{})};
+  EXPECT_EQ(make_gpu_lrn(narrow).refusal, "tensors of other types than f32");
   narrow.layers = {std::make_shared<Dropout>(DropoutOptions{})};
   EXPECT_EQ(make_gpu_dropout(narrow).refusal, "");
   narrow.output_types = {ElementType::f32};
@@ -451,12 +453,12 @@ TEST(CublasltShapes, AreInnerProducts) {
 // Parts of layers in bf16. Those that memory bounds have kernels of their own, the others run between
 // conversions.
 TEST(GpuKernels, EqualReferenceInBf16) {
-  std::map<std::string, int> own, converted;
+  std::map<std::string, int> own, converted, chains;
   for (int kind = 0; kind < cut_kinds(); ++kind) {
     std::mt19937_64 generator(2900 + static_cast<uint64_t>(kind));
-    for (int number = 0; number < 8; ++number) {
+    for (int number = 0; number < 16; ++number) {
       CutCase cut = random_cut_case(kind, generator);
-      cut.layers.resize(1);
+      if (number % 2 == 0) cut.layers.resize(1);
       bool known = true;
       for (const Task& task : device_tasks(cut, whole_task(cut))) {
         try {
@@ -464,7 +466,7 @@ TEST(GpuKernels, EqualReferenceInBf16) {
           known = known && selection.for_gpu;
           if (!selection.for_gpu) continue;
           const bool between = selection.kernel->name().ends_with(", converted");
-          ++(between ? converted : own)[std::string(task.layer().type())];
+          ++(task.layers.size() > 1 ? chains : between ? converted : own)[std::string(task.layer().type())];
         } catch (const UserError&) {
           known = false;  // refused by name
         }
@@ -474,14 +476,15 @@ TEST(GpuKernels, EqualReferenceInBf16) {
       if (HasFailure()) return;
     }
   }
-  for (const char* type :
-       {"ReLU", "Scale", "BatchNorm", "Eltwise", "Concat", "Slice", "Split", "Reshape", "Dropout"}) {
+  for (const char* type : {"ReLU", "Scale", "BatchNorm", "Eltwise", "Concat", "Slice", "Split", "Reshape",
+                           "Dropout", "Pooling"}) {
     EXPECT_GT(own[type], 0) << type;
-    if (type != std::string_view("Scale")) {  // along other axes it is
+    if (type != std::string_view("Scale") && type != std::string_view("Pooling")) {  // some are
       EXPECT_EQ(converted[type], 0) << type;
     }
   }
-  for (const char* type : {"Convolution", "InnerProduct", "Pooling"}) EXPECT_GT(converted[type], 0) << type;
+  for (const char* type : {"Convolution", "InnerProduct", "LRN"}) EXPECT_GT(converted[type], 0) << type;
+  for (const char* type : {"BatchNorm", "Eltwise"}) EXPECT_GT(chains[type], 0) << type;
 }
 
 TEST(GpuKernels, ListsBeginWithLibrariesAndTheProcessorsHaveNone) {

@@ -4,6 +4,7 @@
 #include "cortado/app/commands.h"
 #include "cortado/app/job_options.h"
 #include "cortado/cli/help_lines.h"
+#include "cortado/comm/links.h"
 #include "cortado/device/cuda.h"
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/measure/host_facts.h"
@@ -18,7 +19,8 @@ void run_device_query(const DeviceWords& words) {
   if (!no_gpus.empty()) fmt::print("{:<26}none: {}\n", "GPUs:", no_gpus);
   for (int i = 0; const device::Gpu& gpu : device::gpus())
     fmt::print("{:<26}{}\n", fmt::format("gpu:{}:", i++), device::text(gpu));
-  fmt::print("{:<26}{}\n{:<26}{}\n", "cuDNN:", cudnn_version(), "cuBLASLt:", cublaslt_version());
+  fmt::print("{:<26}{}\n{:<26}{}\n{:<26}{}\n", "cuDNN:", cudnn_version(), "cuBLASLt:", cublaslt_version(),
+             "NCCL:", nccl_version());
   fmt::print("{}", facts_text(host_facts()));
 }
 

@@ -75,6 +75,8 @@ class Communicator {
   virtual bool reads_device_memory() const { return false; }
 
   virtual Traffic traffic() const = 0;
+  // Adds bytes that another communicator moved for this one's job. Of any thread.
+  virtual void count(Traffic more) = 0;
 };
 
 // The only rank of its job: every transmission is empty, every sum its own.

@@ -64,6 +64,7 @@ std::unique_ptr<Communicator> make_links(Communicator& job, device::DeviceRuntim
 
 // The NCCL that this build has (comm/nccl) or has not (comm/no_nccl).
 bool built_with_nccl();
+std::string nccl_version();  // "2.28.9"; "none: built without it"
 // For a rank that has a link of NCCL, and all others of its job. `groups`: that this rank needs.
 std::unique_ptr<Communicator> make_nccl(Communicator& job, device::DeviceRuntime& device,
                                         device::Queue& queue, const std::vector<int>& linked,

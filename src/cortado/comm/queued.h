@@ -26,6 +26,7 @@ class QueuedCommunicator : public Communicator {
   void receive(int peer, std::span<float> values) override { job_.receive(peer, values); }
   double sum(double mine) override { return job_.sum(mine); }
   Traffic traffic() const override { return job_.traffic(); }
+  void count(Traffic more) override { job_.count(more); }
 
  protected:
   // `work` is launched at each start. `check`: throws where a peer has failed meanwhile; may be empty.

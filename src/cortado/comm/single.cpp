@@ -63,6 +63,7 @@ class SingleCommunicator : public Communicator {
   void receive(int, std::span<float>) override { throw InternalError("a single rank has no peers"); }
   double sum(double mine) override { return mine; }
   Traffic traffic() const override { return {}; }
+  void count(Traffic) override {}
 
  private:
   static std::unique_ptr<Transmission> nothing() {

@@ -130,9 +130,9 @@ const std::vector<Candidate>& candidates() {
       of_gpu_library("Convolution", "cudnn", make_cudnn_convolution),
       of_gpu_tf32("InnerProduct", "cublaslt-tf32", make_cublaslt_tf32_inner_product),
       of_gpu_library("InnerProduct", "cublaslt", make_cublaslt_inner_product),
-      {{}, {"reference", make_reference}},
 #define GPU(name, ...) on_gpu({__VA_ARGS__}, make_gpu_##name),
 #include "cortado/kernels/layer_kernels.def"
+      {{}, {"reference", make_reference}},
   };
   return list;
 }

@@ -32,6 +32,7 @@ class LocalCommunicator : public Communicator {
   void receive(int peer, std::span<float> values) override;
   double sum(double mine) override;
   Traffic traffic() const override { return {traffic_->sent, traffic_->received}; }
+  void count(Traffic more) override { traffic_->add(more); }
 
  private:
   std::vector<SharedBytes> meet(std::vector<std::byte> mine);

@@ -153,6 +153,7 @@ class MpiCommunicator : public Communicator {
   double sum(double mine) override;
   bool reads_device_memory() const override { return mpi_reads_device_memory(); }
   Traffic traffic() const override { return {world_->traffic().sent, world_->traffic().received}; }
+  void count(Traffic more) override { world_->traffic().add(more); }
 
  private:
   std::unique_ptr<Transmission> ring(MpiGroup& group, ElementPointer values,

@@ -110,7 +110,10 @@ class NcclCommunicator : public QueuedCommunicator {
   std::unique_ptr<Transmission> exchange(std::vector<MessagePart> sends, std::vector<MessagePart> receives,
                                          int) override {
     const ncclComm_t comm = groups_->of(linked_);
-    return checked(comm, [=, this] {
+    Traffic volume;
+    for (const MessagePart& part : sends) volume.sent += bytes_of(part.count, part.type).count;
+    for (const MessagePart& part : receives) volume.received += bytes_of(part.count, part.type).count;
+    return checked(comm, volume, [=, this] {
       for (const MessagePart& part : sends)
         check(ncclSend(part.memory, static_cast<size_t>(part.count), type_of(part.type), member(part.peer),
                        comm, stream()));
@@ -124,7 +127,8 @@ class NcclCommunicator : public QueuedCommunicator {
                                           int64_t count) override {
     ensure_summed(values.type);
     const ncclComm_t comm = groups_->of(group);
-    return checked(comm, [=, this] {
+    const auto chunks = balanced_chunks(count, static_cast<int>(group.size()));
+    return checked(comm, ring_volume(group, chunks, {}, values.type), [=, this] {
       check(ncclAllReduce(values.memory, values.memory, static_cast<size_t>(count), type_of(values.type),
                           ncclSum, comm, stream()));
     });
@@ -135,7 +139,8 @@ class NcclCommunicator : public QueuedCommunicator {
                                                std::vector<int64_t> counts) override {
     ensure_summed(values.type);
     const ncclComm_t comm = groups_->of(group);
-    return checked(comm, [=, this, counts = std::move(counts)] {
+    const Traffic volume = ring_volume(group, counts, {.allgather = false}, values.type);
+    return checked(comm, volume, [=, this, counts = std::move(counts)] {
       each_chunk(values, counts, [&](void* chunk, size_t count, int root) {
         check(ncclReduce(chunk, chunk, count, type_of(values.type), ncclSum, root, comm, stream()));
       });
@@ -144,7 +149,8 @@ class NcclCommunicator : public QueuedCommunicator {
   std::unique_ptr<Transmission> allgather(std::span<const int> group, ElementPointer values,
                                           std::vector<int64_t> counts) override {
     const ncclComm_t comm = groups_->of(group);
-    return checked(comm, [=, this, counts = std::move(counts)] {
+    const Traffic volume = ring_volume(group, counts, {.reduce_scatter = false}, values.type);
+    return checked(comm, volume, [=, this, counts = std::move(counts)] {
       each_chunk(values, counts, [&](void* chunk, size_t count, int root) {
         check(ncclBroadcast(chunk, chunk, count, type_of(values.type), root, comm, stream()));
       });
@@ -163,13 +169,21 @@ class NcclCommunicator : public QueuedCommunicator {
     }
   }
 
-  // All calls of a transmission are one group of NCCL's: none waits for another.
-  std::unique_ptr<Transmission> checked(ncclComm_t comm, std::function<void()> calls) {
+  // What a ring moves; NCCL may choose another way and does not say.
+  Traffic ring_volume(std::span<const int> group, const std::vector<int64_t>& counts, RingPhases phases,
+                      ElementType type) const {
+    const int64_t whole = std::accumulate(counts.begin(), counts.end(), int64_t{1});  // no message is cut
+    return ring_traffic(ring_schedule(counts, group_member(group, rank()), phases, whole), type);
+  }
+
+  // All calls of a transmission are one group of NCCL's: none waits for another. `volume`: that it moves.
+  std::unique_ptr<Transmission> checked(ncclComm_t comm, Traffic volume, std::function<void()> calls) {
     return transmission(
-        [calls = std::move(calls)] {
+        [this, volume, calls = std::move(calls)] {
           check(ncclGroupStart());
           calls();
           check(ncclGroupEnd());
+          count(volume);
         },
         [groups = groups_, comm] { groups->check_peers(comm); });
   }
@@ -181,6 +195,12 @@ class NcclCommunicator : public QueuedCommunicator {
 }  // namespace
 
 bool built_with_nccl() { return true; }
+
+std::string nccl_version() {
+  int number = 0;
+  check(ncclGetVersion(&number));
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
 
 std::unique_ptr<Communicator> make_nccl(Communicator& job, device::DeviceRuntime& device,
                                         device::Queue& queue, const std::vector<int>& linked,

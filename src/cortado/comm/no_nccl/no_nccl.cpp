@@ -4,6 +4,7 @@
 namespace cortado {
 
 bool built_with_nccl() { return false; }
+std::string nccl_version() { return "none: built without it"; }
 
 std::unique_ptr<Communicator> make_nccl(Communicator&, device::DeviceRuntime&, device::Queue&,
                                         const std::vector<int>&, std::vector<std::vector<int>>) {

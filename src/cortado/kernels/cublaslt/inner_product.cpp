@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cortado/kernels/cublaslt/product.h"
-#include "cortado/kernels/gpu/fused_relu.h"
+#include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/gpu/part.h"
 #include "cortado/kernels/gpu_libraries.h"
@@ -131,7 +131,7 @@ class InnerProductKernel : public Kernel {
 };
 
 std::string misfit(const Task& task, const InnerProduct& layer) {
-  if (auto reason = gpu::chain_refusal(task); !reason.empty()) return reason;
+  if (auto reason = chain_refusal(task); !reason.empty()) return reason;
   if (task.inputs[0].canonical_axis(layer.options().axis) != 1) return "an axis other than 1";
   if (task.inputs[0].rank() > gpu::most_axes) return "more than five axes";
   if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";

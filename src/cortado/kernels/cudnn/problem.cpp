@@ -1,12 +1,12 @@
 #include "cortado/kernels/cudnn/problem.h"
 
-#include "cortado/kernels/gpu/fused_relu.h"
+#include "cortado/kernels/fused_relu.h"
 
 namespace cortado::cudnn {
 namespace {
 
 std::string misfit(const Task& task, int64_t groups) {
-  if (auto reason = gpu::chain_refusal(task); !reason.empty()) return reason;
+  if (auto reason = chain_refusal(task); !reason.empty()) return reason;
   if (groups == 0) return "channels cut across groups";
   if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";
   if (task.all_f32()) return "";

@@ -1,8 +1,7 @@
-#include "cortado/layers/batch_norm.h"
-
 #include <cmath>
 
-#include "cortado/kernels/carry.h"
+#include "cortado/kernels/batch_norm_chain.h"
+#include "cortado/kernels/gpu/elements.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
@@ -12,227 +11,244 @@ namespace cortado {
 namespace gpu {
 namespace {
 
-// What rows of channels add up to, per channel.
+// x and x^2.
 template <typename E>
-struct RowValue {
+struct RowMoments {
   const E* x;
   int64_t channels;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
-    return value_of(x[row * channels + c]);
-  }
-};
-template <typename E>
-struct RowSquare {
-  RowValue<E> value;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const { return value(row, c) * value(row, c); }
-};
-template <typename E>
-struct RowVariance {
-  RowValue<E> value;
-  const double* mean;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
-    const double difference = value(row, c) - mean[c];
-    return difference * difference;
+  CORTADO_EVERYWHERE SumsOf<2> operator()(int64_t row, int64_t c) const {
+    const double value = value_of(x[row * channels + c]);
+    return {{value, value * value}};
   }
 };
 
-// Per channel. `inverse`: 1 / sqrt(variance + eps).
-struct Statistics {
-  double *mean, *variance, *inverse;
-};
-// dy * (x - mean): what devices of all kinds add up where they share the layer (native/batch_norm.cpp)
-template <typename E>
-struct RowCorrelation {
-  RowValue<E> x, dy;
-  Statistics of;
-  CORTADO_EVERYWHERE double operator()(int64_t row, int64_t c) const {
-    return dy(row, c) * (x(row, c) - of.mean[c]);
+// Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
+struct Coefficients {
+  float *mean, *inverse;  // 1 / sqrt(variance + eps)
+  float *slope, *shift, *constant, *linear;
+
+  CORTADO_EVERYWHERE float before_relu(float x, int64_t c) const {
+    return (x - mean[c]) * slope[c] + shift[c];
   }
 };
 
-CORTADO_EVERYWHERE inline double inverse_deviation(double variance, double eps) {
-  return 1 / (sqrt(variance + eps) + variance * 0);
-}
-
-struct SetMean {
-  Statistics to;
-  const double* sums;
-  double count;
-  CORTADO_EVERYWHERE void operator()(int64_t c) const { to.mean[c] = sums[c] / count; }
-};
-struct SetVariance {
-  Statistics to;
-  const double* sums;
-  double count, eps;
-  CORTADO_EVERYWHERE void operator()(int64_t c) const {
-    to.variance[c] = sums[c] / count;
-    to.inverse[c] = inverse_deviation(to.variance[c], eps);
+// Sets the coefficients of the forward pass. Gamma and beta: null for 1 and 0. What is not finite, or does
+// not fit in a float, makes the channel not a number.
+struct SetForward {
+  Coefficients per;
+  const float *gamma, *beta;
+  CORTADO_EVERYWHERE void statistics(int64_t c, double mean, double variance, double eps) const {
+    per.mean[c] = static_cast<float>(mean);
+    per.inverse[c] = static_cast<float>(1 / sqrt(variance + eps)) + static_cast<float>(variance) * 0;
+    affine(c);
+  }
+  CORTADO_EVERYWHERE void affine(int64_t c) const {
+    per.slope[c] = per.inverse[c] * (gamma ? gamma[c] : 1.0F);
+    per.shift[c] = beta ? beta[c] : 0.0F;
   }
 };
-// Of sums of x and of x^2 over all devices.
-struct SetOfSums {
-  Statistics to;
-  const double *sums, *squares;
-  double count, eps;
-  CORTADO_EVERYWHERE void operator()(int64_t c) const {
-    const double mean = sums[c] / count, variance = squares[c] / count - mean * mean;
-    to.mean[c] = mean;
-    to.variance[c] = variance < 0 ? 0 : variance;
-    to.inverse[c] = inverse_deviation(to.variance[c], eps);
-  }
-};
+// `mean`, `variance` and `factor`: the running ones.
 struct SetOfRunning {
-  Statistics to;
+  SetForward set;
   const float *mean, *variance, *factor;
   double eps;
   CORTADO_EVERYWHERE void operator()(int64_t c) const {
-    const double f = factor[0], scale = f == 0 ? 0 : 1 / f + f * 0;
-    to.mean[c] = scale * mean[c];
-    to.variance[c] = scale * variance[c];
-    to.inverse[c] = inverse_deviation(to.variance[c], eps);
+    const double f = factor[0], weight = f == 0 ? 0 : 1 / f + f * 0;
+    set.statistics(c, weight * mean[c], weight * variance[c], eps);
   }
 };
-struct UpdateRunning {
-  Statistics batch;
+// Of sums over `count` elements of the batch; updates the running ones (null: leaves them).
+struct SetOfBatch {
+  SetForward set;
+  const double* sums;
+  int64_t channels;
+  double count, eps, fraction;
   float *mean, *variance, *factor;
-  double fraction, correction;
   CORTADO_EVERYWHERE void operator()(int64_t c) const {
-    mean[c] = static_cast<float>(fraction * mean[c] + batch.mean[c]);
-    variance[c] = static_cast<float>(fraction * variance[c] + correction * batch.variance[c]);
+    const double batch_mean = sums[c] / count,
+                 difference = sums[channels + c] / count - batch_mean * batch_mean,
+                 batch_variance = difference < 0 ? 0 : difference;
+    set.statistics(c, batch_mean, batch_variance, eps);
+    if (mean == nullptr) return;
+    const double unbiased = count > 1 ? count / (count - 1) : 1;
+    mean[c] = static_cast<float>(fraction * mean[c] + batch_mean);
+    variance[c] = static_cast<float>(fraction * variance[c] + unbiased * batch_variance);
     if (c == 0) factor[0] = static_cast<float>(fraction * factor[0] + 1);
   }
 };
+struct SetAffine {
+  SetForward set;
+  CORTADO_EVERYWHERE void operator()(int64_t c) const { set.affine(c); }
+};
 
-template <typename E>
+template <typename E, bool relu>
 struct Normalize {
-  Statistics by;
+  Coefficients per;
   const E* x;
   int64_t channels;
   E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    y[i] = rounded<E>(static_cast<float>((value_of(x[i]) - by.mean[c]) * by.inverse[c]));
-  }
-};
-// `sums`: of dy and of dy * (x - mean); null: the statistics are constants.
-template <typename E>
-struct NormalizeGradient {
-  Statistics by;
-  const double* sums;
-  double count;
-  const E *x, *dy;
-  int64_t channels;
-  E* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    const double y = (value_of(x[i]) - by.mean[c]) * by.inverse[c];
-    const double mean = sums ? sums[c] / count : 0,
-                 correlation = sums ? sums[channels + c] * by.inverse[c] / count : 0;
-    dx[i] = rounded<E>(static_cast<float>((value_of(dy[i]) - mean - correlation * y) * by.inverse[c]));
+    const float value = per.before_relu(value_of(x[i]), remainder_of(i, channels));
+    y[i] = rounded<E>(relu && !(value > 0) ? 0 * value : value);
   }
 };
 
+// The gradient before the ReLU.
+template <typename E, bool relu>
+struct Rectified {
+  Coefficients per;
+  const E *x, *dy;
+  CORTADO_EVERYWHERE float operator()(int64_t i, int64_t c) const {
+    const float gradient = value_of(dy[i]);
+    return relu && !(per.before_relu(value_of(x[i]), c) > 0) ? 0 * gradient : gradient;
+  }
+};
+// g and g * (x - mean): what devices of all kinds add up where they share the layer (native/batch_norm.cpp).
+template <typename E, bool relu>
+struct RowGradients {
+  Rectified<E, relu> gradient;
+  int64_t channels;
+  CORTADO_EVERYWHERE SumsOf<2> operator()(int64_t row, int64_t c) const {
+    const int64_t i = row * channels + c;
+    const double g = gradient(i, c);
+    return {{g, g * (value_of(gradient.x[i]) - gradient.per.mean[c])}};
+  }
+};
+// `own`: this device's sums, `all` those of all devices; null: nothing depends on them. Gradients may be
+// null.
+struct SetBackward {
+  Coefficients per;
+  const double *own, *all;
+  int64_t channels;
+  double count;
+  float *gamma_gradient, *beta_gradient;
+  CORTADO_EVERYWHERE void operator()(int64_t c) const {
+    const double inverse = per.inverse[c], slope = per.slope[c];
+    if (gamma_gradient) gamma_gradient[c] = static_cast<float>(inverse * own[channels + c]);
+    if (beta_gradient) beta_gradient[c] = static_cast<float>(own[c]);
+    per.constant[c] = all ? static_cast<float>(slope * all[c] / count) : 0.0F;
+    per.linear[c] = all ? static_cast<float>(slope * inverse * inverse * all[channels + c] / count) : 0.0F;
+  }
+};
+template <typename E, bool relu>
+struct NormalizeGradient {
+  Rectified<E, relu> gradient;
+  int64_t channels;
+  E* dx;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const int64_t c = remainder_of(i, channels);
+    const Coefficients& per = gradient.per;
+    const float centred = value_of(gradient.x[i]) - per.mean[c];
+    dx[i] = rounded<E>(per.slope[c] * gradient(i, c) - (centred * per.linear[c] + per.constant[c]));
+  }
+};
+
+// Saved: mean and inverse, and where devices share the layer this one's sums of the backward pass.
+template <typename E, bool relu>
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const BatchNormOptions& options, const Task& task)
-      : options_(options),
-        global_(options.global_statistics(task.phase)),
+  BatchNormKernel(const BatchNormChain& chain, const Task& task)
+      : chain_(chain),
+        global_(chain.options.global_statistics(task.phase)),
         summed_(task.cut && !task.local_sums && !global_),
-        backward_(task.has_backward()),
-        type_(task.input_type(0)) {
+        backward_(task.has_backward()) {
     const Part part = part_of(task.output_boxes[0]);
     channels_ = part.c.size;
     rows_ = part.elements() / channels_;
     const Part whole = part_of(Box::whole(task.inputs[0]));
     count_ = static_cast<double>(summed_ ? whole.elements() / whole.c.size : rows_);
   }
-  std::string name() const override { return "gpu batch-norm"; }
+  std::string name() const override { return relu ? "gpu batch-norm-relu" : "gpu batch-norm"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+  bool in_place() const override { return true; }
   int64_t forward_sums() const override { return summed_ ? 2 * channels_ : 0; }
   int64_t backward_sums() const override { return summed_ ? 2 * channels_ : 0; }
-  Bytes saved_bytes() const override { return {backward_ ? statistics_bytes() : 0}; }
+  Bytes saved_bytes() const override {
+    return {backward_ ? 2 * row_bytes() + backward_sums() * int64_t{sizeof(double)} : 0};
+  }
   Bytes scratch_bytes() const override {
-    return sum_scratch(rows_, channels_) +
-           Bytes{2 * channels_ * int64_t{sizeof(double)} + statistics_bytes()};
+    return totals_begin() + Bytes{2 * channels_ * int64_t{sizeof(double)} + coefficient_rows * row_bytes()};
   }
 
-  void forward_partial(const Arguments& a) override {
-    with_tensor_type(type_, [&]<typename E>() {
-      add_up(a, a.sums, values<E>(a.inputs[0]));
-      add_up(a, a.sums + channels_, RowSquare<E>{values<E>(a.inputs[0])});
-    });
-  }
+  void forward_partial(const Arguments& a) override { add_moments(a, a.sums); }
   void forward(const Arguments& a) override {
-    with_tensor_type(type_, [&]<typename E>() { normalize<E>(a); });
+    const Coefficients per = coefficients(a);
+    if (global_) {
+      for_each(a.stream, channels_,
+               SetOfRunning{set_forward(a, per), a.parameters[0], a.parameters[1], a.parameters[2],
+                            chain_.options.eps});
+    } else {
+      if (!summed_) add_moments(a, totals(a));
+      float* const* const running = a.again ? nullptr : a.parameters.data();
+      for_each(
+          a.stream, channels_,
+          SetOfBatch{set_forward(a, per), summed_ ? a.sums : totals(a), channels_, count_, chain_.options.eps,
+                     chain_.options.moving_average_fraction, running ? running[0] : nullptr,
+                     running ? running[1] : nullptr, running ? running[2] : nullptr});
+    }
+    for_each(a.stream, rows_ * channels_,
+             Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_, elements<E>(a.outputs[0])});
   }
+
   void backward_partial(const Arguments& a) override {
-    with_tensor_type(type_, [&]<typename E>() { add_gradients<E>(a, a.sums); });
+    set_affine(a);
+    add_gradients(a, a.sums);
+    for_each(a.stream, backward_sums(), CopyElement<double>{a.sums, own_sums(a)});
   }
   void backward(const Arguments& a) override {
+    set_affine(a);
+    const double* own = summed_ ? own_sums(a) : totals(a);
+    float* const gamma = chain_.scale ? a.parameter_gradients[BatchNormChain::gamma] : nullptr;
+    float* const beta = chain_.bias ? a.parameter_gradients[BatchNormChain::beta] : nullptr;
+    if (!summed_ && (!global_ || gamma || beta)) add_gradients(a, totals(a));
+    for_each(a.stream, channels_,
+             SetBackward{coefficients(a), own,
+                         global_   ? nullptr
+                         : summed_ ? a.sums
+                                   : own,
+                         channels_, count_, gamma, beta});
     if (!a.input_gradients[0]) return;
-    with_tensor_type(type_, [&]<typename E>() { normalize_gradient<E>(a); });
+    for_each(a.stream, rows_ * channels_,
+             NormalizeGradient<E, relu>{rectified(a), channels_, elements<E>(a.input_gradients[0])});
   }
 
  private:
-  template <typename E>
-  void normalize(const Arguments& a) const {
-    const Statistics statistics = statistics_of(a);
-    if (global_) {
-      for_each(a.stream, channels_,
-               SetOfRunning{statistics, a.parameters[0], a.parameters[1], a.parameters[2], options_.eps});
-    } else if (summed_) {
-      for_each(a.stream, channels_, SetOfSums{statistics, a.sums, a.sums + channels_, count_, options_.eps});
-    } else {
-      add_up(a, totals(a), values<E>(a.inputs[0]));
-      for_each(a.stream, channels_, SetMean{statistics, totals(a), count_});
-      add_up(a, totals(a), RowVariance<E>{values<E>(a.inputs[0]), statistics.mean});
-      for_each(a.stream, channels_, SetVariance{statistics, totals(a), count_, options_.eps});
-    }
-    for_each(a.stream, rows_ * channels_,
-             Normalize<E>{statistics, elements<E>(a.inputs[0]), channels_, elements<E>(a.outputs[0])});
-    if (global_ || a.again) return;
-    const double correction = count_ > 1 ? count_ / (count_ - 1) : 1;
-    for_each(a.stream, channels_,
-             UpdateRunning{statistics, a.parameters[0], a.parameters[1], a.parameters[2],
-                           options_.moving_average_fraction, correction});
-  }
-  template <typename E>
-  void normalize_gradient(const Arguments& a) const {
-    const double* sums = global_ ? nullptr : summed_ ? a.sums : totals(a);
-    if (!global_ && !summed_) add_gradients<E>(a, totals(a));
-    for_each(a.stream, rows_ * channels_,
-             NormalizeGradient<E>{statistics_of(a), sums, count_, elements<E>(a.inputs[0]),
-                                  elements<E>(a.output_gradients[0]), channels_,
-                                  elements<E>(a.input_gradients[0])});
-  }
-  int64_t statistics_bytes() const { return 3 * channels_ * int64_t{sizeof(double)}; }
-  template <typename E>
-  RowValue<E> values(const float* x) const {
-    return {elements<E>(x), channels_};
-  }
+  static constexpr int coefficient_rows = 6;
+
+  int64_t row_bytes() const { return channels_ * int64_t{sizeof(float)}; }
+  Bytes totals_begin() const { return sum_scratch(rows_, channels_, 2); }
   double* totals(const Arguments& a) const {
-    return reinterpret_cast<double*>(a.scratch + sum_scratch(rows_, channels_).count);
+    return reinterpret_cast<double*>(a.scratch + totals_begin().count);
   }
-  Statistics statistics_of(const Arguments& a) const {
-    auto* mean = backward_ ? reinterpret_cast<double*>(a.saved) : totals(a) + 2 * channels_;
-    return {mean, mean + channels_, mean + 2 * channels_};
+  double* own_sums(const Arguments& a) const { return reinterpret_cast<double*>(a.saved + 2 * row_bytes()); }
+  Coefficients coefficients(const Arguments& a) const {
+    auto* const rows = reinterpret_cast<float*>(totals(a) + 2 * channels_);
+    auto* const statistics = backward_ ? reinterpret_cast<float*>(a.saved) : rows;
+    const auto row = [&](int64_t i) { return rows + i * channels_; };
+    return {statistics, statistics + channels_, row(2), row(3), row(4), row(5)};
   }
-  template <typename Value>
-  void add_up(const Arguments& a, double* to, const Value& value) const {
-    sum_rows(a.stream, rows_, channels_, a.scratch, to, value);
+  SetForward set_forward(const Arguments& a, const Coefficients& per) const {
+    return {per, chain_.scale ? a.parameters[BatchNormChain::gamma] : nullptr,
+            chain_.bias ? a.parameters[BatchNormChain::beta] : nullptr};
   }
-  template <typename E>
+  void set_affine(const Arguments& a) const {
+    for_each(a.stream, channels_, SetAffine{set_forward(a, coefficients(a))});
+  }
+  Rectified<E, relu> rectified(const Arguments& a) const {
+    return {coefficients(a), elements<E>(a.inputs[0]), elements<E>(a.output_gradients[0])};
+  }
+  void add_moments(const Arguments& a, double* to) const {
+    sum_rows_of<2>(a.stream, rows_, channels_, a.scratch, to,
+                   RowMoments<E>{elements<E>(a.inputs[0]), channels_});
+  }
   void add_gradients(const Arguments& a, double* to) const {
-    const RowValue<E> dy = values<E>(a.output_gradients[0]);
-    add_up(a, to, dy);
-    add_up(a, to + channels_, RowCorrelation<E>{values<E>(a.inputs[0]), dy, statistics_of(a)});
+    sum_rows_of<2>(a.stream, rows_, channels_, a.scratch, to, RowGradients<E, relu>{rectified(a), channels_});
   }
 
-  BatchNormOptions options_;
+  BatchNormChain chain_;
   bool global_;
   bool summed_;  // the statistics are of the batch, and other devices hold parts of it
   bool backward_;
-  ElementType type_;
   int64_t channels_, rows_;
   double count_;  // elements that a statistic is over
 };
@@ -241,10 +257,16 @@ class BatchNormKernel : public Kernel {
 }  // namespace gpu
 
 KernelOffer make_gpu_batch_norm(const Task& task) {
-  const auto* layer = dynamic_cast<const BatchNorm*>(&task.layer());
-  if (!layer) return {nullptr, "not a BatchNorm"};
-  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
-  return gpu::offered<gpu::BatchNormKernel>(layer->options(), task);
+  std::string refusal;
+  const auto chain = batch_norm_chain(task, refusal);
+  if (!chain) return {nullptr, std::move(refusal)};
+  if (refusal = gpu::chain_tensors_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  KernelOffer offer;
+  with_tensor_type(task.input_type(0), [&]<typename E>() {
+    offer = chain->relu ? gpu::offered<gpu::BatchNormKernel<E, true>>(*chain, task)
+                        : gpu::offered<gpu::BatchNormKernel<E, false>>(*chain, task);
+  });
+  return offer;
 }
 
 }  // namespace cortado

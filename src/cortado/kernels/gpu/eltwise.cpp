@@ -1,6 +1,8 @@
 #include "cortado/layers/eltwise.h"
 
+#include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/gpu/gpu.h"
+#include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/pointers.h"
 #include "cortado/kernels/gpu/values.h"
@@ -12,18 +14,20 @@ namespace {
 template <typename E>
 using Inputs = Pointers<const E>;
 
-struct Coefficients {
+struct Factors {
   double of[most_pointers];
 };
 
 template <typename E>
 struct WeightedSum {
   Inputs<E> x;
-  Coefficients factors;
+  Factors factors;
+  bool relu;
   E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double sum = 0;
     for (int k = 0; k < x.count; ++k) sum += factors.of[k] * value_of(x.of[k][i]);
+    if (relu && !(sum > 0)) sum *= 0;  // what is not finite becomes not a number
     y[i] = rounded<E>(static_cast<float>(sum));
   }
 };
@@ -93,27 +97,42 @@ struct EltwiseMaximumGradient {
   }
 };
 
+// A sum may have a ReLU after it. Where all its factors are 1, the gradient of each input is that of the
+// output, masked in place by the ReLU.
 class EltwiseKernel : public Kernel {
  public:
   using Operation = EltwiseOptions::Operation;
 
   EltwiseKernel(const EltwiseOptions& options, const Task& task)
-      : options_(options), size_(task.local_output(0).size()), type_(task.input_type(0)) {
+      : options_(options),
+        relu_(task.layers.size() > 1),
+        size_(task.local_output(0).size()),
+        type_(task.input_type(0)) {
     std::ranges::fill(factors_.of, 1.0);
     std::ranges::copy(options.coeff, factors_.of);
+    plain_ = options.operation == Operation::sum &&
+             std::ranges::all_of(factors_.of, [](double factor) { return factor == 1; });
   }
-  std::string name() const override { return "gpu eltwise"; }
+  std::string name() const override { return relu_ ? "gpu sum-relu" : "gpu eltwise"; }
   BackwardReads backward_reads() const override {
     const bool product = options_.operation == Operation::prod;
-    return {.inputs = options_.operation != Operation::sum, .outputs = product && !options_.stable_prod_grad};
+    return {.inputs = options_.operation != Operation::sum,
+            .outputs = relu_ || (product && !options_.stable_prod_grad)};
   }
+  bool in_place() const override { return options_.operation == Operation::sum; }
+  bool passes_output_gradient() const override { return plain_; }
+  bool overwrites_output_gradients() const override { return relu_; }
 
   void forward(const Arguments& a) override {
     with_tensor_type(type_, [&]<typename E>() { forward_of<E>(a); });
   }
   void backward(const Arguments& a) override {
     with_tensor_type(type_, [&]<typename E>() {
-      for (size_t k = 0; k < a.input_gradients.size(); ++k)
+      if (relu_)
+        mask_gradient(a.stream, elements<E>(a.output_gradients[0]), elements<E>(a.outputs[0]), size_);
+      if (plain_) return;
+      // Input 0 last: its gradient may lie where the output's does.
+      for (size_t k = a.input_gradients.size(); k-- > 0;)
         if (a.input_gradients[k]) gradient<E>(a, static_cast<int>(k));
     });
   }
@@ -131,7 +150,7 @@ class EltwiseKernel : public Kernel {
     E* const y = elements<E>(a.outputs[0]);
     switch (options_.operation) {
       case Operation::sum:
-        return for_each(a.stream, size_, WeightedSum<E>{x, factors_, y});
+        return for_each(a.stream, size_, WeightedSum<E>{x, factors_, relu_, y});
       case Operation::prod:
         return for_each(a.stream, size_, EltwiseProduct<E>{x, y});
       case Operation::max:
@@ -154,9 +173,10 @@ class EltwiseKernel : public Kernel {
   }
 
   EltwiseOptions options_;
+  bool relu_, plain_;
   int64_t size_;
   ElementType type_;
-  Coefficients factors_;
+  Factors factors_;
 };
 
 }  // namespace
@@ -165,7 +185,10 @@ class EltwiseKernel : public Kernel {
 KernelOffer make_gpu_eltwise(const Task& task) {
   const auto* layer = dynamic_cast<const Eltwise*>(&task.layer());
   if (!layer) return {nullptr, "not an Eltwise"};
-  if (auto refusal = gpu::one_type_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (auto refusal = chain_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (task.layers.size() > 1 && layer->options().operation != EltwiseOptions::Operation::sum)
+    return {nullptr, "only a sum and a ReLU are fused"};
+  if (auto refusal = gpu::chain_tensors_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
   if (task.inputs.size() > gpu::most_pointers) return {nullptr, "more than 64 inputs"};
   return gpu::offered<gpu::EltwiseKernel>(layer->options(), task);
 }

@@ -10,26 +10,31 @@
 
 namespace cortado::gpu {
 
-// Why no kernel of this folder takes the task, whatever its layer; empty: nothing.
-inline std::string common_refusal(const Task& task) {
-  if (task.layers.size() > 1) return "a chain of layers";
-  if (!task.all_f32()) return "tensors of other types than f32";
+inline std::string axes_refusal(const Task& task) {
   for (const auto* shapes : {&task.inputs, &task.outputs})
     for (const Shape& shape : *shapes)
       if (shape.rank() > most_axes) return "more than five axes";
   return "";
 }
 
-// The same for kernels of tensors that are all f32 or all bf16.
-inline std::string one_type_refusal(const Task& task) {
-  Task of_f32 = task;
-  of_f32.input_types.clear();
-  of_f32.output_types.clear();
+// Why no kernel of this folder takes the task, whatever its layer; empty: nothing.
+inline std::string common_refusal(const Task& task) {
+  if (task.layers.size() > 1) return "a chain of layers";
+  return task.all_f32() ? axes_refusal(task) : "tensors of other types than f32";
+}
+
+// The same for kernels of chains of layers whose tensors are all f32 or all bf16.
+inline std::string chain_tensors_refusal(const Task& task) {
   const ElementType type = task.input_type(0);
   bool one = is_tensor_type(type);
   for (size_t i = 0; i < task.inputs.size(); ++i) one = one && task.input_type(static_cast<int>(i)) == type;
   for (size_t i = 0; i < task.outputs.size(); ++i) one = one && task.output_type(static_cast<int>(i)) == type;
-  return one ? common_refusal(of_f32) : "tensors of two types";
+  return one ? axes_refusal(task) : "tensors of two types";
+}
+
+// The same for one layer.
+inline std::string one_type_refusal(const Task& task) {
+  return task.layers.size() > 1 ? "a chain of layers" : chain_tensors_refusal(task);
 }
 
 template <typename KernelType, typename... Given>

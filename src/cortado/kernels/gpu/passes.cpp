@@ -120,12 +120,12 @@ void move_box(void* stream, const BoxPlaces& places, const void* from, ElementTy
 }  // namespace
 
 Bytes sum_of_squares_scratch() {
-  return sum_scratch(most_sum_blocks, square_columns) + Bytes{square_columns * int64_t{sizeof(double)}};
+  return most_sum_scratch(square_columns) + Bytes{square_columns * int64_t{sizeof(double)}};
 }
 
 void sum_of_squares(void* stream, const float* x, int64_t count, std::byte* scratch, double* total) {
   const int64_t rows = (count + square_columns - 1) / square_columns;
-  auto* columns = reinterpret_cast<double*>(scratch + sum_scratch(most_sum_blocks, square_columns).count);
+  auto* columns = reinterpret_cast<double*>(scratch + most_sum_scratch(square_columns).count);
   sum_rows(stream, rows, square_columns, scratch, columns, SquareTerm{x, square_columns, count});
   for_each(stream, 1, FoldColumns{columns, total});
 }

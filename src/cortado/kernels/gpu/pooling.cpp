@@ -6,6 +6,7 @@
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/random_bits.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado {
 namespace gpu {
@@ -79,117 +80,125 @@ struct PoolingGeometry {
 constexpr int64_t outside = -1;  // the number that a window outside the image selects
 
 // The first maximum in spoken order; a NaN counts as above all numbers. What is not finite is carried on.
+template <typename E>
 struct MaximumElement {
   PoolingGeometry geometry;
-  const float* x;
-  float* y;
+  const E* x;
+  E* y;
   int64_t* selected;  // null: there is no backward pass
   float* indices;     // null: they are no output
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     float largest = -std::numeric_limits<float>::max(), zero = 0;
     int64_t number = outside;
     geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t position) {
-      const float value = x[element];
+      const float value = value_of(x[element]);
       zero += value * 0;
       const bool larger = value > largest || (value != value && largest == largest);
       if (number != outside && !larger) return;
       largest = value;
       number = position;
     });
-    y[i] = largest + zero;
+    y[i] = rounded<E>(largest + zero);
     if (selected) selected[i] = number;
     if (indices) indices[i] = static_cast<float>(number);
   }
 };
 
 // The first element at which the running sum reaches a uniform share of the window's sum.
+template <typename E>
 struct DrawnElement {
   PoolingGeometry geometry;
   RandomStream random;
-  const float* x;
-  float* y;
+  const E* x;
+  E* y;
   int64_t* selected;  // null: there is no backward pass
   float* indices;     // null: they are no output
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const Point window = geometry.output.point(i);
     double total = 0, running = 0;
-    geometry.positions(window, [&](int64_t element, int64_t) { total += x[element]; });
+    geometry.positions(window, [&](int64_t element, int64_t) { total += value_of(x[element]); });
     const double share = random_bits(random, geometry.output_number(window)) * 0x1p-32;
     float value = 0, zero = 0;
     int64_t number = outside;
     geometry.positions(window, [&](int64_t element, int64_t position) {
-      running += x[element];
-      zero += x[element] * 0;
+      running += value_of(x[element]);
+      zero += value_of(x[element]) * 0;
       if (number != outside || running < total * share) return;
-      value = x[element];
+      value = value_of(x[element]);
       number = position;
     });
-    y[i] = value + zero;
+    y[i] = rounded<E>(value + zero);
     if (selected) selected[i] = number;
     if (indices) indices[i] = static_cast<float>(number);
   }
 };
 
 // The expectation of a draw.
+template <typename E>
 struct ExpectedElement {
   PoolingGeometry geometry;
-  const float* x;
-  float* y;
+  const E* x;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double sum = 0, squares = 0;
     geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t) {
-      const double value = x[element];
+      const double value = value_of(x[element]);
       sum += value;
       squares += value * value;
     });
-    y[i] = static_cast<float>((sum > 0 ? squares / sum : 0) + sum * 0);
+    y[i] = rounded<E>(static_cast<float>((sum > 0 ? squares / sum : 0) + sum * 0));
   }
 };
 
+template <typename E>
 struct SelectedGradient {
   PoolingGeometry geometry;
-  const float* dy;
+  const E* dy;
   const int64_t* selected;
-  float* dx;
+  E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const Point at = geometry.input.point(i);
     const int64_t number = (at.d * geometry.h.image + at.h) * geometry.w.image + at.w;
     double sum = 0;
-    geometry.windows(at,
-                     [&](int64_t window, int64_t) { sum += selected[window] == number ? dy[window] : 0; });
-    dx[i] = static_cast<float>(sum);
+    geometry.windows(at, [&](int64_t window, int64_t) {
+      sum += selected[window] == number ? value_of(dy[window]) : 0.0F;
+    });
+    dx[i] = rounded<E>(static_cast<float>(sum));
   }
 };
 
+template <typename E>
 struct AverageElement {
   PoolingGeometry geometry;
-  const float* x;
-  float* y;
+  const E* x;
+  E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     const Point window = geometry.output.point(i);
     double sum = 0;
-    geometry.positions(window, [&](int64_t element, int64_t) { sum += x[element]; });
-    y[i] = static_cast<float>(sum / static_cast<double>(geometry.padded_size(window)));
+    geometry.positions(window, [&](int64_t element, int64_t) { sum += value_of(x[element]); });
+    y[i] = rounded<E>(static_cast<float>(sum / static_cast<double>(geometry.padded_size(window))));
   }
 };
 
+template <typename E>
 struct AverageGradient {
   PoolingGeometry geometry;
-  const float* dy;
-  float* dx;
+  const E* dy;
+  E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double sum = 0;
     geometry.windows(geometry.input.point(i), [&](int64_t window, int64_t size) {
-      sum += static_cast<double>(dy[window]) / static_cast<double>(size);
+      sum += static_cast<double>(value_of(dy[window])) / static_cast<double>(size);
     });
-    dx[i] = static_cast<float>(sum);
+    dx[i] = rounded<E>(static_cast<float>(sum));
   }
 };
 
 class PoolingKernel : public Kernel {
  public:
   enum class Method { maximum, average, drawn, expected };
-  PoolingKernel(const Task& task, Method method) : method_(method), backward_(task.has_backward()) {
+  PoolingKernel(const Task& task, Method method)
+      : method_(method), backward_(task.has_backward()), type_(task.input_type(0)) {
     const Window window = dynamic_cast<const Pooling&>(task.layer()).options().resolve(task.inputs[0]);
     geometry_.input = part_of(task.input_boxes[0]);
     geometry_.output = part_of(task.output_boxes[0]);
@@ -211,37 +220,47 @@ class PoolingKernel : public Kernel {
   bool saves_by_samples() const override { return true; }
 
   void forward(const Arguments& a) override {
-    auto* selected = backward_ ? reinterpret_cast<int64_t*>(a.saved) : nullptr;
-    float* indices = a.outputs.size() > 1 ? a.outputs[1] : nullptr;
-    const float* x = a.inputs[0];
-    float* y = a.outputs[0];
-    const int64_t count = geometry_.output.elements();
-    switch (method_) {
-      case Method::maximum:
-        return for_each(a.stream, count, MaximumElement{geometry_, x, y, selected, indices});
-      case Method::drawn:
-        return for_each(a.stream, count, DrawnElement{geometry_, a.random, x, y, selected, indices});
-      case Method::average:
-        return for_each(a.stream, count, AverageElement{geometry_, x, y});
-      case Method::expected:
-        return for_each(a.stream, count, ExpectedElement{geometry_, x, y});
-    }
+    with_tensor_type(type_, [&]<typename E>() { forward_of<E>(a); });
   }
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
-    const auto* selected = reinterpret_cast<const int64_t*>(a.saved);
-    if (selects())
-      for_each(a.stream, geometry_.input.elements(),
-               SelectedGradient{geometry_, a.output_gradients[0], selected, a.input_gradients[0]});
-    else if (method_ == Method::average)
-      for_each(a.stream, geometry_.input.elements(),
-               AverageGradient{geometry_, a.output_gradients[0], a.input_gradients[0]});
+    with_tensor_type(type_, [&]<typename E>() { backward_of<E>(a); });
   }
 
  private:
+  template <typename E>
+  void forward_of(const Arguments& a) const {
+    auto* selected = backward_ ? reinterpret_cast<int64_t*>(a.saved) : nullptr;
+    float* indices = a.outputs.size() > 1 ? a.outputs[1] : nullptr;
+    const E* x = elements<E>(a.inputs[0]);
+    E* y = elements<E>(a.outputs[0]);
+    const int64_t count = geometry_.output.elements();
+    switch (method_) {
+      case Method::maximum:
+        return for_each(a.stream, count, MaximumElement<E>{geometry_, x, y, selected, indices});
+      case Method::drawn:
+        return for_each(a.stream, count, DrawnElement<E>{geometry_, a.random, x, y, selected, indices});
+      case Method::average:
+        return for_each(a.stream, count, AverageElement<E>{geometry_, x, y});
+      case Method::expected:
+        return for_each(a.stream, count, ExpectedElement<E>{geometry_, x, y});
+    }
+  }
+  template <typename E>
+  void backward_of(const Arguments& a) const {
+    const E* dy = elements<E>(a.output_gradients[0]);
+    E* dx = elements<E>(a.input_gradients[0]);
+    const int64_t count = geometry_.input.elements();
+    if (selects())
+      for_each(a.stream, count,
+               SelectedGradient<E>{geometry_, dy, reinterpret_cast<const int64_t*>(a.saved), dx});
+    else if (method_ == Method::average)
+      for_each(a.stream, count, AverageGradient<E>{geometry_, dy, dx});
+  }
   bool selects() const { return method_ == Method::maximum || method_ == Method::drawn; }
   Method method_;
   bool backward_;
+  ElementType type_;
   PoolingGeometry geometry_{};
 };
 
@@ -251,7 +270,9 @@ class PoolingKernel : public Kernel {
 KernelOffer make_gpu_pooling(const Task& task) {
   const auto* layer = dynamic_cast<const Pooling*>(&task.layer());
   if (!layer) return {nullptr, "not a Pooling"};
-  if (auto refusal = gpu::common_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  // Indices are numbers of f32.
+  auto refusal = task.outputs.size() > 1 ? gpu::common_refusal(task) : gpu::one_type_refusal(task);
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
   using Method = gpu::PoolingKernel::Method;
   Method method = Method::maximum;
   if (layer->options().method == PoolingOptions::Method::average) method = Method::average;

@@ -19,7 +19,7 @@ struct ScaleElement {
   int64_t channels;
   E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
+    const int64_t c = remainder_of(i, channels);
     y[i] = rounded<E>(value_of(x[i]) * (scale ? scale[c] : 1) + (bias ? bias[c] : 0));
   }
 };
@@ -45,6 +45,7 @@ class ScaleKernel : public Kernel {
   }
   std::string name() const override { return "gpu scale"; }
   BackwardReads backward_reads() const override { return {.inputs = scale_ >= 0, .outputs = false}; }
+  bool in_place() const override { return true; }
   Bytes scratch_bytes() const override {
     return sum_scratch(rows_, channels_) + Bytes{channels_ * int64_t{sizeof(double)}};
   }

@@ -1,26 +1,16 @@
-#include "cortado/layers/batch_norm.h"
-
 #include <cmath>
-#include <optional>
 
+#include "cortado/kernels/batch_norm_chain.h"
 #include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
 #include "cortado/kernels/native/native.h"
-#include "cortado/layers/pointwise.h"
-#include "cortado/layers/scale.h"
 
 namespace cortado {
 
 namespace native {
 
 namespace {
-
-// What follows the BatchNorm of a chain.
-struct BatchNormChain {
-  BatchNormOptions options;
-  bool scale = false, bias = false, relu = false;
-};
 
 // Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
 struct Coefficients {
@@ -31,8 +21,7 @@ struct Coefficients {
 //   backward, g = dy where y > 0:  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
 //   dx = gamma*inverse * (g - dbeta/m - (x - mean)*inverse*dgamma/m); global statistics: gamma*inverse * g
 // Where several devices share the layer, they sum the sums of x and of x^2, then those of g and of g*(x -
-// mean). Saved: mean and inverse, 2 x C, and this device's addends of the latter sums. Parameters: mean',
-// variance', factor, then gamma, then beta.
+// mean). Saved: mean and inverse, 2 x C, and this device's addends of the latter sums.
 template <typename E>
 class BatchNormKernel : public Kernel {
  public:
@@ -121,8 +110,9 @@ float BatchNormKernel<E>::inverse_deviation(double variance) const {
 template <typename E>
 void BatchNormKernel<E>::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
   for (int64_t c = 0; c < x_.channels; ++c) {
-    per_channel.slope[c] = per_channel.inverse[c] * (chain_.scale ? arguments.parameters[3][c] : 1.0f);
-    per_channel.shift[c] = chain_.bias ? arguments.parameters[4][c] : 0.0f;
+    per_channel.slope[c] =
+        per_channel.inverse[c] * (chain_.scale ? arguments.parameters[BatchNormChain::gamma][c] : 1.0f);
+    per_channel.shift[c] = chain_.bias ? arguments.parameters[BatchNormChain::beta][c] : 0.0f;
   }
 }
 
@@ -266,8 +256,8 @@ void BatchNormKernel<E>::reduce_gradients(const Arguments& arguments, const Coef
                                     : gradient_sums<false>(arguments, per_channel);
   const double* all = summed_ ? arguments.sums : own;
   const double count = static_cast<double>(count_);
-  float* gamma_gradient = chain_.scale ? arguments.parameter_gradients[3] : nullptr;
-  float* beta_gradient = chain_.bias ? arguments.parameter_gradients[4] : nullptr;
+  float* gamma_gradient = chain_.scale ? arguments.parameter_gradients[BatchNormChain::gamma] : nullptr;
+  float* beta_gradient = chain_.bias ? arguments.parameter_gradients[BatchNormChain::beta] : nullptr;
   for (int64_t c = 0; c < channels; ++c) {
     const double inverse = per_channel.inverse[c], slope = per_channel.slope[c];
     if (gamma_gradient) gamma_gradient[c] = static_cast<float>(inverse * own[channels + c]);
@@ -300,34 +290,6 @@ void BatchNormKernel<E>::backward(const Arguments& arguments) {
   chain_.relu ? write_gradient<true>(arguments, per_channel) : write_gradient<false>(arguments, per_channel);
 }
 
-// The chain, or the reason why it is none of this kernel's.
-std::optional<BatchNormChain> match_chain(const Task& task, std::string& refusal) {
-  auto* norm = dynamic_cast<const BatchNorm*>(task.layers.front().get());
-  if (!norm) return refusal = "not a BatchNorm", std::nullopt;
-  BatchNormChain chain{.options = norm->options()};
-  size_t next = 1;
-  if (next < task.layers.size()) {
-    if (auto* scale = dynamic_cast<const Scale*>(task.layers[next].get())) {
-      if (scale->options().broadcast.operand(task.inputs) != Shape{task.inputs[0][1]} ||
-          scale->options().broadcast.first_axis(task.inputs) != 1) {
-        return refusal = "the Scale is not per channel", std::nullopt;
-      }
-      chain.scale = true;
-      chain.bias = scale->options().bias_term;
-      ++next;
-    }
-  }
-  if (next < task.layers.size()) {
-    auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[next].get());
-    if (pointwise && pointwise->function() == PointwiseFunction(ReluOptions{})) {
-      chain.relu = true;
-      ++next;
-    }
-  }
-  if (next < task.layers.size()) return refusal = "a layer after BatchNorm does not fuse", std::nullopt;
-  return chain;
-}
-
 }  // namespace
 
 }  // namespace native
@@ -336,7 +298,7 @@ KernelOffer make_native_batch_norm(const Task& task) {
   std::string refusal;
   if (task.inputs.size() != 1) return {nullptr, "more than one input"};
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
-  auto chain = native::match_chain(task, refusal);
+  auto chain = batch_norm_chain(task, refusal);
   if (!chain) return {nullptr, refusal};
   return native::offer_by_type(
       task, [&]<typename E>() { return std::make_unique<native::BatchNormKernel<E>>(*chain, task); });

@@ -1,13 +1,12 @@
 #include "cortado/layers/eltwise.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "cortado/kernels/carry.h"
+#include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/elementwise.h"
 #include "cortado/kernels/native/native.h"
-#include "cortado/layers/pointwise.h"
 
 namespace cortado {
 namespace native {
@@ -210,14 +209,6 @@ class MaximumKernel : public Kernel {
   bool backward_;
 };
 
-// Whether a ReLU of slope 0 follows the first layer; nothing for a chain with anything else.
-std::optional<bool> relu_after(const Task& task) {
-  if (task.layers.size() == 1) return false;
-  const auto* next = dynamic_cast<const Pointwise*>(task.layers[1].get());
-  if (task.layers.size() > 2 || !next || next->function() != PointwiseFunction(ReluOptions{})) return {};
-  return true;
-}
-
 }  // namespace
 }  // namespace native
 
@@ -225,15 +216,15 @@ KernelOffer make_native_eltwise(const Task& task) {
   using Operation = EltwiseOptions::Operation;
   const auto* layer = dynamic_cast<const Eltwise*>(&task.layer());
   if (!layer) return {nullptr, "only for Eltwise"};
-  std::optional<bool> relu = native::relu_after(task);
+  if (auto refusal = chain_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const bool relu = task.layers.size() > 1;
   const EltwiseOptions& options = layer->options();
-  if (!relu || (*relu && options.operation != Operation::sum))
-    return {nullptr, "only a sum and a ReLU are fused"};
+  if (relu && options.operation != Operation::sum) return {nullptr, "only a sum and a ReLU are fused"};
   if (options.operation == Operation::sum) {
     std::vector<float> coefficients(task.inputs.size(), 1.0f);
     std::ranges::copy(options.coeff, coefficients.begin());
     return native::offer_by_type(task, [&]<typename E>() {
-      return std::make_unique<native::SumKernel<E>>(task, std::move(coefficients), *relu);
+      return std::make_unique<native::SumKernel<E>>(task, std::move(coefficients), relu);
     });
   }
   if (options.operation == Operation::prod) {

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "cortado/kernels/arrays.h"
+#include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/native/relu_mask.h"
 #include "cortado/kernels/onednn/overflow.h"
 #include "cortado/kernels/onednn/reorder.h"
-#include "cortado/layers/pointwise.h"
 
 namespace cortado::onednn {
 
@@ -281,11 +281,7 @@ std::string misfit_of(const Task& task) {
       if (size_of(type) > 4) return fmt::format("a tensor of {}", name_of(type));
     if (!has_bf16_instructions()) return "no instructions for bf16 products";
   }
-  if (task.layers.size() == 1) return "";
-  auto* pointwise = dynamic_cast<const Pointwise*>(task.layers[1].get());
-  if (task.layers.size() == 2 && pointwise && pointwise->function() == PointwiseFunction(ReluOptions{}))
-    return "";
-  return fmt::format("a {} after it does not fuse", task.layers.back()->type());
+  return chain_refusal(task);
 }
 
 dnnl::primitive_attr backward_attributes() {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cortado/layers/batch_norm.h"
+#include "cortado/layers/task.h"
+
+namespace cortado {
+
+// {BatchNorm}, {BatchNorm, Scale}, {BatchNorm, ReLU} or {BatchNorm, Scale, ReLU}: what follows the BatchNorm.
+// Parameters are mean', variance', factor, then gamma, then beta.
+struct BatchNormChain {
+  static constexpr int gamma = 3, beta = 4;  // numbers of parameters
+
+  BatchNormOptions options;
+  bool scale = false, bias = false, relu = false;
+};
+
+// Nothing, and why, where the task is another chain or its Scale is not per channel.
+std::optional<BatchNormChain> batch_norm_chain(const Task& task, std::string& refusal);
+
+}  // namespace cortado
