@@ -26,6 +26,10 @@ class OutOfTime(Exception):
     pass
 
 
+class Failed(Exception):
+    pass
+
+
 class Bench:
     def __init__(self, arguments):
         self.arguments = arguments
@@ -40,7 +44,7 @@ class Bench:
         except subprocess.TimeoutExpired:
             raise OutOfTime from None
         if done.returncode:
-            sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
+            raise Failed(f"{' '.join(map(str, command))}\n{done.stderr.strip()}")
         return done.stdout
 
     def cortado(self, net, *more):
@@ -70,7 +74,11 @@ class Bench:
                     least(("ranks", count), ranks["step_seconds"])
                     best["predicted", count] = ranks["prediction"]["overlapped_step_seconds"]
                 if self.arguments.torch:
-                    least(("PyTorch", count), self.torch(net, count))
+                    try:
+                        least(("PyTorch", count), self.torch(net, count))
+                    except Failed as error:
+                        print(f"PyTorch is left out: {str(error).splitlines()[-1]}")
+                        self.arguments.torch = False
 
     def print_net(self, net):
         counts = [count for count in (2**power for power in range(10)) if count <= self.arguments.cores]
@@ -82,7 +90,8 @@ class Bench:
         for count in counts:
             steps = [f"{name} {1000 * best[name, count]:.1f} ms" for name in ("threads", "ranks", "predicted", "PyTorch")
                      if (name, count) in best]
-            print(f"{net}, {count} cores:  {'  '.join(steps)}", flush=True)
+            if steps:
+                print(f"{net}, {count} cores:  {'  '.join(steps)}", flush=True)
 
 
 def main():
@@ -100,7 +109,10 @@ def main():
         sys.exit(f"{arguments.cortado}: there is no such program")
     bench = Bench(arguments)
     for net in arguments.nets:
-        bench.print_net(net)
+        try:
+            bench.print_net(net)
+        except Failed as error:
+            sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tests on one GPU, meant to end in nine minutes (never run on one yet): every kernel, nets whose ranks are on the GPU and
-# on the CPU, and the command on two ranks of that GPU, with solvers that need norms, measured plans, predictions and a
-# trace; the kernels once more under compute-sanitizer where it is installed. Builds with CUDA first; with
+# Tests on one GPU, which end within nine minutes after the build (never run on one yet): every kernel, nets whose ranks
+# are on the GPU and on the CPU, the command on two ranks of that GPU, with solvers that need norms, measured plans,
+# predictions and a trace, and the losses of the zoo as on the processor; the kernels once more under compute-sanitizer
+# where it is installed. Builds with CUDA first; with
 # another device, or a build of scripts/bundle_gpu.sh, the build that is there is taken.
 #   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0
 #   BUILD=build/dev                   the folder of the build; default: build/gpu
@@ -26,15 +27,24 @@ elif [[ $device == gpu* ]]; then
 fi
 "$build/cortado" device_query
 export CORTADO_TEST_DEVICE=$device
+within() {  # SECONDS COMMAND...: at most so long, and not beyond nine minutes in all
+  local left=$((tested + 520 - SECONDS))
+  ((left > 0)) || { say "not run, the time is over: ${*:2}"; return 1; }
+  timeout "$(($1 < left ? $1 : left))" "${@:2}"
+}
+tested=$SECONDS
 say "kernels on $device"
-timeout 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+within 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
 say "nets whose ranks are on $device and on the CPU; graphs; boxes of messages"
-CORTADO_CASES=${CORTADO_CASES:-8} timeout 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:Boxes.*' --gtest_brief=1
+CORTADO_CASES=${CORTADO_CASES:-8} within 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:Boxes.*' --gtest_brief=1
 say "the command on ranks of $device"
-CORTADO=$build/cortado timeout 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
+CORTADO=$build/cortado within 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
+say "losses of the zoo"
+nets=(); [[ $device == gpu* ]] || nets=(--nets lenet)
+within 180 tests/end_to_end/device_losses.py --cortado "$build/cortado" --device "$device" "${nets[@]}" --minutes 2.5
 if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then
   say "kernels under compute-sanitizer"
-  timeout 150 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+  within 150 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
 else
   say "no compute-sanitizer: not run"
 fi

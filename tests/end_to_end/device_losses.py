@@ -42,7 +42,7 @@ def agree(options, net, end):
             print(f"{net}: not finished, the time is over", flush=True)
             return False
         if not report.exists():
-            print(f"{net}: {(done.stderr.strip() or "failed").splitlines()[-1]}", flush=True)
+            print(f"{net}: {done.stderr.strip() or 'failed'}", flush=True)
             return False
         rows = json.loads(report.read_text())["losses"]
     worst = max(abs(row["difference"]) / abs(row["uncut"]) for row in rows)

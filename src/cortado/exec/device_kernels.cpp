@@ -7,7 +7,7 @@ KernelChoice kernels_on(const device::DeviceRuntime& device, const std::string& 
   KernelChoice choice{.kernels = kernels, .mixed_devices = mixed, .no_other = no_other};
   // Libraries' kernels run on GPUs alone.
   if (gpu && kernels.empty()) choice.kernels = no_other ? gpu_list : gpu_kernels;
-  if (no_other && kernels == fast_math) choice.kernels = gpu_fast_math;
+  if (gpu && kernels == fast_math) choice.kernels = no_other ? gpu_fast_math : gpu_kernels;
   return choice;
 }
 
