@@ -338,12 +338,8 @@ void Net::feed(const Data& data) {
     if (!node.layer->is_source())
       throw UserError(fmt::format("data of layer '{}': it is no source layer", layer));
     ReaderOptions options{.phase = node.phase, .top_names = {}, .layer_name = layer};
-    std::vector<cortado::Shape> shapes;
-    for (TensorIndex output : node.outputs) {
-      options.top_names.push_back(net.tensors()[output].name);
-      shapes.push_back(net.tensors()[output].shape);
-    }
-    impl_->open->sources().feed(layer, reader_of(*source, options, std::move(shapes)));
+    for (TensorIndex output : node.outputs) options.top_names.push_back(net.tensors()[output].name);
+    impl_->open->sources().feed(layer, reader_of(*source, options, net.shapes_of(node.outputs)));
   }
 }
 

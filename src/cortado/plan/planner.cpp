@@ -170,7 +170,8 @@ class PlanMaker {
   }
 
   std::vector<double> shares_of(const Network::Node& node, const ParallelConfig& config) const {
-    const std::vector<Shape> inputs = shapes(network_, node.inputs), outputs = shapes(network_, node.outputs);
+    const std::vector<Shape> inputs = network_.shapes_of(node.inputs);
+    const std::vector<Shape> outputs = network_.shapes_of(node.outputs);
     const LayerCutter cutter(*node.layer, inputs, outputs, config);
     std::vector<double> shares(static_cast<size_t>(pricing_.devices));
     for (size_t i = 0; i < config.devices.size(); ++i)
