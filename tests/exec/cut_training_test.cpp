@@ -647,10 +647,8 @@ Strategy reproducible_mixture(int seed, const Network& net, int ranks, int& chan
   for (Strategy::Rule& rule : strategy.rules) {
     const auto& node = net.nodes()[net.node(rule.pattern)];
     ParallelConfig& config = rule.layer.config;
-    std::vector<Shape> inputs, outputs;
-    for (TensorIndex tensor : node.inputs) inputs.push_back(net.tensors()[tensor].shape);
-    for (TensorIndex tensor : node.outputs) outputs.push_back(net.tensors()[tensor].shape);
-    const bool has_blocks = channel_blocks(*node.layer, inputs, outputs) > 1;
+    const bool has_blocks =
+        channel_blocks(*node.layer, net.shapes_of(node.inputs), net.shapes_of(node.outputs)) > 1;
     const auto repeated = std::ranges::find_if(
         node.inputs, [&](TensorIndex input) { return std::ranges::count(node.inputs, input) > 1; });
     const auto& bottom = net.tensors()[repeated == node.inputs.end() ? node.inputs[0] : *repeated];

@@ -20,7 +20,7 @@ void expect_layouts(const Network& network, const plan::Group& group, int device
   const std::vector<ParallelConfig> configs = plan::candidates_of(network, group, devices);
   for (size_t i = 0; i < group.nodes.size(); ++i) {
     const auto& node = network.nodes()[group.nodes[i]];
-    const auto inputs = plan::shapes(network, node.inputs), outputs = plan::shapes(network, node.outputs);
+    const auto inputs = network.shapes_of(node.inputs), outputs = network.shapes_of(node.outputs);
     plan::LayerGrid grid(*node.layer, inputs, outputs, devices);
     for (const ParallelConfig& first : configs) {
       const ParallelConfig config = i == 0 ? first : plan::following(first);

@@ -149,6 +149,11 @@ void Net::Impl::check_size(const std::string& what, size_t given, int64_t wanted
       fmt::format("net '{}': {} has {} values; given {}", open->network().name(), what, wanted, given));
 }
 
+void Net::Impl::copy_out(const std::string& what, const Tensor& from, std::span<float> to) const {
+  check_size(what, to.size(), std::ssize(from.values));
+  std::ranges::copy(from.values, to.begin());
+}
+
 NodeIndex Net::Impl::layer(const std::string& name) const {
   const NodeIndex node = open->network().node(name);
   if (node) return node;
@@ -233,9 +238,7 @@ Tensor Net::values(const std::string& blob) const {
 }
 
 void Net::values(const std::string& blob, std::span<float> to) const {
-  const Tensor tensor = values(blob);
-  impl_->check_size("blob '" + blob + "'", to.size(), std::ssize(tensor.values));
-  std::ranges::copy(tensor.values, to.begin());
+  impl_->copy_out("blob '" + blob + "'", values(blob), to);
 }
 
 void Net::set_values(const std::string& blob, std::span<const float> values) {
@@ -248,9 +251,7 @@ Tensor Net::gradient(const std::string& blob) const {
 }
 
 void Net::gradient(const std::string& blob, std::span<float> to) const {
-  const Tensor tensor = gradient(blob);
-  impl_->check_size("blob '" + blob + "'", to.size(), std::ssize(tensor.values));
-  std::ranges::copy(tensor.values, to.begin());
+  impl_->copy_out("blob '" + blob + "'", gradient(blob), to);
 }
 
 void Net::set_gradient(const std::string& blob, std::span<const float> values) {
@@ -265,9 +266,7 @@ Tensor Net::parameter(const std::string& name) const {
 }
 
 void Net::parameter(const std::string& name, std::span<float> to) const {
-  const Tensor tensor = parameter(name);
-  impl_->check_size("parameter '" + name + "'", to.size(), std::ssize(tensor.values));
-  std::ranges::copy(tensor.values, to.begin());
+  impl_->copy_out("parameter '" + name + "'", parameter(name), to);
 }
 
 void Net::set_parameter(const std::string& name, std::span<const float> values) {
@@ -283,9 +282,7 @@ Tensor Net::parameter_gradient(const std::string& name) const {
 }
 
 void Net::parameter_gradient(const std::string& name, std::span<float> to) const {
-  const Tensor tensor = parameter_gradient(name);
-  impl_->check_size("parameter '" + name + "'", to.size(), std::ssize(tensor.values));
-  std::ranges::copy(tensor.values, to.begin());
+  impl_->copy_out("parameter '" + name + "'", parameter_gradient(name), to);
 }
 
 void Net::set_parameter_gradient(const std::string& name, std::span<const float> values) {
@@ -341,12 +338,8 @@ void Net::feed(const Data& data) {
     if (!node.layer->is_source())
       throw UserError(fmt::format("data of layer '{}': it is no source layer", layer));
     ReaderOptions options{.phase = node.phase, .top_names = {}, .layer_name = layer};
-    std::vector<cortado::Shape> shapes;
-    for (TensorIndex output : node.outputs) {
-      options.top_names.push_back(net.tensors()[output].name);
-      shapes.push_back(net.tensors()[output].shape);
-    }
-    impl_->open->sources().feed(layer, reader_of(*source, options, std::move(shapes)));
+    for (TensorIndex output : node.outputs) options.top_names.push_back(net.tensors()[output].name);
+    impl_->open->sources().feed(layer, reader_of(*source, options, net.shapes_of(node.outputs)));
   }
 }
 

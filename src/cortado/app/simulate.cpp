@@ -13,6 +13,7 @@
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/cli/file_option.h"
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
@@ -46,14 +47,11 @@ SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, con
 void tune(const SimulateArguments& a, const DeviceGraph& machine, const Network& network,
           Strategy& strategy) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto since = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
   AbsentMachine absent(machine);
-  const TunedStrategy tuned =
-      tune_on(absent.simulated(), network, strategy,
-              {.cuts = !a.keep_cuts, .go_on = [&] { return since() < a.tune_seconds; }}, 1);
-  fmt::print("{}", tuning_text(network, strategy, tuned, since(), "--tune-seconds"));
+  const TunedStrategy tuned = tune_on(
+      absent.simulated(), network, strategy,
+      {.cuts = !a.keep_cuts, .go_on = [&] { return seconds_since(begin).count < a.tune_seconds; }}, 1);
+  fmt::print("{}", tuning_text(network, strategy, tuned, seconds_since(begin).count, "--tune-seconds"));
   strategy = tuned.strategy;
 }
 
@@ -79,13 +77,13 @@ void run_simulate(const SimulateArguments& a) {
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
   const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const Seconds taken = seconds_since(begin);
   const SimulatedJob alone =
       simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
   const TimeReport report = report_of(simulated, network, machine);
   const Seconds one = alone.simulation.iteration;
   fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with {}\n",
-             times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count(),
+             times_text(report), 1e3 * one.count, one.count / report.step.count, taken.count,
              AbsentMachine(machine).guesses_kernels() ? "a guess at its kernels"
                                                       : "its kernels, which are this build's");
   if (!a.report.empty()) {
@@ -96,7 +94,7 @@ void run_simulate(const SimulateArguments& a) {
   if (!a.json.empty()) {
     auto json = times_json(report);
     json["single_step_seconds"] = one.count;
-    json["simulation_seconds"] = taken.count();
+    json["simulation_seconds"] = taken.count;
     write_file_atomically(a.json, json.dump(2) + "\n");
   }
   if (!a.trace.empty()) write_file_atomically(a.trace, trace_json(slices_of_job(simulated, network)));

@@ -9,6 +9,7 @@
 #include "cortado/auto/trial.h"
 #include "cortado/base/digest.h"
 #include "cortado/base/error.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/measure/job_costs.h"
 #include "cortado/measure/job_machine.h"
 #include "cortado/plan/choice.h"
@@ -174,7 +175,7 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   made.measurements = costs.measurements();
   made.cached = made.measurements == 0 && trial.fresh == 0 && !costs.times().machine_measured();
   made.strategy = parse_strategy(from_first_rank(job, strategy_text(refined.strategy)), "strategy auto");
-  made.planning = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  made.planning = seconds_since(begin);
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/exec/agreement.h"
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
@@ -19,9 +20,6 @@ namespace cortado {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-Seconds since(Clock::time_point start) {
-  return {std::chrono::duration<double>(Clock::now() - start).count()};
-}
 
 }  // namespace
 
@@ -136,14 +134,11 @@ void Executor::note_messages() {
   std::lock_guard lock(log_->mutex);
   for (StepIndex s : indices(program_.steps)) {
     if (program_.steps[s].lane != Lane::communication) continue;
-    auto since_start = [&](Clock::time_point time) {
-      return Seconds{std::chrono::duration<double>(time - iteration_start_).count()};
-    };
     const auto& [begin, end] = log_->last[s];
     const bool ran = end > iteration_start_;
     timeline_[static_cast<size_t>(s.value())] = {communicator_.rank(), Lane::communication, s,
-                                                 ran ? since_start(begin) : Seconds{},
-                                                 ran ? since_start(end) : Seconds{}};
+                                                 ran ? seconds_since(iteration_start_, begin) : Seconds{},
+                                                 ran ? seconds_since(iteration_start_, end) : Seconds{}};
   }
 }
 
@@ -167,7 +162,7 @@ void Executor::run_lanes(const std::function<bool(StepIndex step)>& compute) {
     }
     auto start = Clock::now();
     communication_->finish();
-    exposed_ += since(start);
+    exposed_ += seconds_since(start);
     if (staging_) staging_->wait_for_messages(false);
     queue_.finish();
   } catch (...) {
@@ -195,21 +190,21 @@ void Executor::wait_for(StepIndex step) {
   if (staging_) staging_->wait_for(step);
   const bool data =
       std::ranges::any_of(waits, [&](StepIndex other) { return program_.steps[other].is<steps::Load>(); });
-  (data ? data_wait_ : exposed_) += since(start);
+  (data ? data_wait_ : exposed_) += seconds_since(start);
 }
 
 void Executor::run_step(StepIndex index, const Update& update) {
   const Step& step = program_.steps[index];
   TimelineEntry& entry = timeline_[static_cast<size_t>(index.value())];
-  entry = {communicator_.rank(), step.lane, index, since(iteration_start_), {}};
+  entry = {communicator_.rank(), step.lane, index, seconds_since(iteration_start_), {}};
   if (!compiled_.modelled.empty()) {
     modelled_clock_.take(compiled_.modelled[index]);
-    entry.end = since(iteration_start_);
+    entry.end = seconds_since(iteration_start_);
     return;
   }
   if (step.late) {
     run_late(index);
-    entry.end = since(iteration_start_);
+    entry.end = seconds_since(iteration_start_);
     return;
   }
   std::visit(Overloaded{[&](const steps::Seed& seed) {
@@ -228,7 +223,7 @@ void Executor::run_step(StepIndex index, const Update& update) {
                         [](const steps::Load&) {},     // the other lane's, as are messages
                         [](const steps::Communicates auto&) {}},
              step.action);
-  entry.end = since(iteration_start_);
+  entry.end = seconds_since(iteration_start_);
 }
 
 void Executor::run_work(StepIndex index) {
@@ -241,7 +236,7 @@ void Executor::run_work(StepIndex index) {
 // Whether a graph does the step in this iteration.
 bool Executor::replays(StepIndex index) {
   if (!graphs_ || !graphs_->replays(index, [this](StepIndex step) { run_step(step, {}); })) return false;
-  const Seconds now = since(iteration_start_);
+  const Seconds now = seconds_since(iteration_start_);
   timeline_[static_cast<size_t>(index.value())] = {communicator_.rank(), Lane::compute, index, now, now};
   return true;
 }

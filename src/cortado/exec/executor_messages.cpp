@@ -9,7 +9,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
-#include "cortado/program/passes.h"
+#include "cortado/program/tags.h"
 
 namespace cortado {
 
@@ -114,20 +114,17 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index, bool by
   throw InternalError("a group does something that is no collective");
 }
 
-// Sums over the group of a step. Tags of sums in a tree come after those of exchanges (exchange_step()).
+// Sums over the group of a step.
 std::unique_ptr<Transmission> Executor::sum_over(const Step& step, ElementPointer values, int64_t count,
                                                  Communicator& by) {
   const Placement& placement = *program_.placement;
   if (!placement.reproducible) return by.allreduce(step.group(), values, count);
-  const auto operations = static_cast<int>(placement.operations.size());
-  int number = 0;
-  if (const auto* statistics = step.as<steps::SumStatistics>()) {
-    const int operation = program_.works[statistics->work].operations[0].value();
-    number = 2 * operation + (statistics->backward ? 1 : 0);
-  } else {
-    number = 2 * operations + step.parameters()[0].value();
-  }
-  return make_tree_sum(by, step.group(), values, count, 2 * (tags_of_operation * operations + number));
+  const MessageTags tags(placement);
+  const auto* statistics = step.as<steps::SumStatistics>();
+  const int tag = statistics
+                      ? tags.statistics(program_.works[statistics->work].operations[0], statistics->backward)
+                      : tags.gradients(step.parameters()[0]);
+  return make_tree_sum(by, step.group(), values, count, tag);
 }
 
 // Gradients of a chunk lie one after the other (parameter order in ParameterStore::add).

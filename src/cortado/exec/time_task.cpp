@@ -10,6 +10,7 @@
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/comm/processors.h"
 #include "cortado/device/host_view.h"
 #include "cortado/device/memory.h"
@@ -232,7 +233,7 @@ class Stage {
     const auto start = std::chrono::steady_clock::now();
     device_.queue().launch(pass);
     device_.queue().finish();
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    return seconds_since(start);
   }
 
   const Task& task_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/base/seconds_since.h"
 
 namespace cortado {
 namespace {
@@ -32,16 +33,15 @@ float multiply_add_chains(float start) {
 }  // namespace
 
 ComputeRate measure_compute_rate(Seconds duration) {
-  using Clock = std::chrono::steady_clock;
   constexpr double work = 2.0 * chains * rounds * lanes;
   const int threads = compute_threads();
   std::vector<float> kept(static_cast<size_t>(threads));
   ComputeRate rate;
   double spent = 0, all = 0, runs = 0, seconds = 0;  // in all; since a sustained run began
   while (spent < duration.count || rate.sustained == 0) {
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     parallel_for(threads, [&](int64_t t) { kept[static_cast<size_t>(t)] += multiply_add_chains(1e-3f); });
-    const double once = std::chrono::duration<double>(Clock::now() - start).count();
+    const double once = seconds_since(start).count;
     rate.peak = std::max(rate.peak, work * threads / once);
     spent += once, ++all, seconds += once, ++runs;
     if (seconds < sustained_seconds) continue;

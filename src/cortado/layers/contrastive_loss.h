@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer_of.h"
+#include "cortado/layers/loss_of.h"
 
 namespace cortado {
 
@@ -14,18 +14,15 @@ struct ContrastiveLossOptions {
 // loss = sum(y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N), d = |a - b|; y is non-zero for similar pairs
 // (Hadsell et al., "Dimensionality reduction by learning an invariant mapping", CVPR 2006).
 // Inputs: a and b of shape N x C, and N similarities; further axes must be 1.
-class ContrastiveLoss : public LayerOf<ContrastiveLossOptions> {
+class ContrastiveLoss : public LossOf<ContrastiveLossOptions> {
  public:
-  using LayerOf::LayerOf;
+  using LossOf::LossOf;
   std::string_view type() const override { return "ContrastiveLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
-  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
-  bool sums(int output) const override { return output == 0; }
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input < 2; }
-  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
 };
 
 }  // namespace cortado

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cortado/layers/layer_of.h"
+#include "cortado/layers/loss_of.h"
 
 namespace cortado {
 
@@ -12,18 +12,15 @@ struct HingeLossOptions {
 
 // One-against-all: loss = sum(max(0, 1 - s x)^p) / N, s = +1 for the labelled class, else -1; p = 1 or 2.
 // Inputs: scores (N samples; all other axes together are the classes) and N labels.
-class HingeLoss : public LayerOf<HingeLossOptions> {
+class HingeLoss : public LossOf<HingeLossOptions> {
  public:
-  using LayerOf::LayerOf;
+  using LossOf::LossOf;
   std::string_view type() const override { return "HingeLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
-  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
-  bool sums(int output) const override { return output == 0; }
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
-  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
 };
 
 }  // namespace cortado

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cortado/layers/layer_of.h"
 #include "cortado/layers/loss_normalization.h"
+#include "cortado/layers/loss_of.h"
 
 namespace cortado {
 
@@ -23,21 +23,18 @@ struct InfogainLossOptions {
 // loss = -sum(H[label, k] * log(max(softmax(scores)[k], 1e-20))) / normalizer over all classes k of all
 // positions whose label is not ignored. Inputs: scores, labels (as SoftmaxLoss), and H, classes x classes,
 // unless it is from a file. Outputs: loss (scalar) and, when asked for, the probabilities (no gradient).
-class InfogainLoss : public LayerOf<InfogainLossOptions> {
+class InfogainLoss : public LossOf<InfogainLossOptions> {
  public:
   // `matrix`: what is in `source`, row by row.
   explicit InfogainLoss(InfogainLossOptions options, std::vector<float> matrix = {})
-      : LayerOf(std::move(options)), matrix_(std::move(matrix)) {}
+      : LossOf(std::move(options)), matrix_(std::move(matrix)) {}
   const std::vector<float>& matrix() const { return matrix_; }
   std::string_view type() const override { return "InfogainLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
-  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
-  bool sums(int output) const override { return output == 0; }
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
-  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
 
  private:
   std::vector<float> matrix_;

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "cortado/layers/layer_of.h"
 #include "cortado/layers/loss_normalization.h"
+#include "cortado/layers/loss_of.h"
 
 namespace cortado {
 
@@ -17,18 +17,15 @@ struct SigmoidCrossEntropyLossOptions {
 
 // loss = -sum(t log(s) + (1 - t) log(1 - s)) / normalizer, s = sigmoid(x), over all elements whose target
 // (cut to an integer) is not ignored. Inputs: x and targets t, equally many elements.
-class SigmoidCrossEntropyLoss : public LayerOf<SigmoidCrossEntropyLossOptions> {
+class SigmoidCrossEntropyLoss : public LossOf<SigmoidCrossEntropyLossOptions> {
  public:
-  using LayerOf::LayerOf;
+  using LossOf::LossOf;
   std::string_view type() const override { return "SigmoidCrossEntropyLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
-  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
-  bool sums(int output) const override { return output == 0; }
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
-  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
 };
 
 }  // namespace cortado

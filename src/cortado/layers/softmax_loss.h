@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "cortado/layers/layer_of.h"
 #include "cortado/layers/loss_normalization.h"
+#include "cortado/layers/loss_of.h"
 
 namespace cortado {
 
@@ -23,18 +23,15 @@ struct SoftmaxLossOptions {
 // 2016, section 7) the term of a position is 1 - e times that of its label plus e times the mean of all
 // classes' terms. Inputs: scores, labels (one per position: all axes of the scores but `axis`, in any shape
 // of that many elements). Outputs: loss (scalar) and, when asked for, the probabilities (no gradient).
-class SoftmaxLoss : public LayerOf<SoftmaxLossOptions> {
+class SoftmaxLoss : public LossOf<SoftmaxLossOptions> {
  public:
-  using LayerOf::LayerOf;
+  using LossOf::LossOf;
   std::string_view type() const override { return "SoftmaxWithLoss"; }
   std::vector<Shape> output_shapes(std::span<const Shape> inputs, int outputs) const override;
-  Shape domain(std::span<const Shape> inputs, std::span<const Shape>) const override { return inputs[0]; }
-  bool sums(int output) const override { return output == 0; }
   Box input_box(std::span<const Shape> inputs, int input, int output, const Box& output_box) const override;
   Cuts cuts(std::span<const Shape> inputs) const override;
   Flops forward_flops(std::span<const Shape> inputs, std::span<const Shape> outputs) const override;
   bool differentiable(int input) const override { return input == 0; }
-  double default_loss_weight(int output) const override { return output == 0 ? 1 : 0; }
 };
 
 }  // namespace cortado

@@ -13,6 +13,7 @@
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/base/version.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/cost/measured.h"
@@ -285,7 +286,7 @@ Seconds JobTimes::update_once(const device::Memory& memory) const {
       update_parameter(options, arguments, {.rate = 0.01});
   });
   queue.finish();
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  return seconds_since(start);
 }
 
 // Measures on all ranks at the same time, and takes the median of a few.

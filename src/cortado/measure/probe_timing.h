@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cortado/base/element_type.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/comm/communicator.h"
 
 // What probes of devices and of messages share: taking times, and moving messages.
@@ -19,7 +20,7 @@ inline constexpr int64_t longest_message = int64_t{1} << 22;  // floats: 16 MiB
 inline double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start).count;
 }
 
 inline double median(std::vector<double> values) {

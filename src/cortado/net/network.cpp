@@ -73,11 +73,14 @@ int64_t Network::parameter_count() const {
   return count;
 }
 
+std::vector<Shape> Network::shapes_of(const std::vector<TensorIndex>& tensors) const {
+  std::vector<Shape> shapes;
+  for (TensorIndex tensor : tensors) shapes.push_back(tensors_[tensor].shape);
+  return shapes;
+}
+
 Flops Network::forward_flops(NodeIndex node) const {
-  std::vector<Shape> inputs, outputs;
-  for (TensorIndex t : nodes_[node].inputs) inputs.push_back(tensors_[t].shape);
-  for (TensorIndex t : nodes_[node].outputs) outputs.push_back(tensors_[t].shape);
-  return nodes_[node].layer->forward_flops(inputs, outputs);
+  return nodes_[node].layer->forward_flops(shapes_of(nodes_[node].inputs), shapes_of(nodes_[node].outputs));
 }
 
 }  // namespace cortado

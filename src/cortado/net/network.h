@@ -111,6 +111,7 @@ class Network {
   // Latest tensor of that blob name; nowhere: there is none.
   TensorIndex tensor(const std::string& name) const;
   NodeIndex node(const std::string& name) const;
+  std::vector<Shape> shapes_of(const std::vector<TensorIndex>& tensors) const;
   int64_t parameter_count() const;  // elements of all distinct learnable parameters
   Flops forward_flops(NodeIndex node) const;
 

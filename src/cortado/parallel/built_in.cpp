@@ -18,10 +18,11 @@ namespace {
 // A layer as the built-in strategies see it.
 struct Cuttable {
   Cuttable(const Network& of, const Network::Node& layer, int job_ranks)
-      : network(of), node(layer), ranks(job_ranks) {
-    for (TensorIndex tensor : node.inputs) inputs.push_back(network.tensors()[tensor].shape);
-    for (TensorIndex tensor : node.outputs) outputs.push_back(network.tensors()[tensor].shape);
-  }
+      : network(of),
+        node(layer),
+        inputs(of.shapes_of(layer.inputs)),
+        outputs(of.shapes_of(layer.outputs)),
+        ranks(job_ranks) {}
   const Network& network;
   const Network::Node& node;
   std::vector<Shape> inputs, outputs;

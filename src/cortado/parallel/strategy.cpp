@@ -39,10 +39,7 @@ struct NodeShapes {
 };
 
 NodeShapes shapes_of(const Network& network, const Network::Node& node) {
-  NodeShapes shapes;
-  for (TensorIndex tensor : node.inputs) shapes.inputs.push_back(network.tensors()[tensor].shape);
-  for (TensorIndex tensor : node.outputs) shapes.outputs.push_back(network.tensors()[tensor].shape);
-  return shapes;
+  return {network.shapes_of(node.inputs), network.shapes_of(node.outputs)};
 }
 
 // Clamps the configuration to what the layer's shapes allow.

@@ -47,13 +47,13 @@ class Enumeration {
   Enumeration(const Network& network, const Group& group, int devices, std::string_view allowed)
       : devices_(devices), divisors_(divisors(devices)) {
     const auto& first = network.nodes()[group.nodes[0]];
-    const auto outputs = shapes(network, first.outputs);
-    most_ = most_degrees(*first.layer, shapes(network, first.inputs), outputs);
+    const auto outputs = network.shapes_of(first.outputs);
+    most_ = most_degrees(*first.layer, network.shapes_of(first.inputs), outputs);
     if (most_.r > 1) most_channels_ = outputs[0][1];
     for (size_t i = 1; i < group.nodes.size(); ++i) {
       const auto& node = network.nodes()[group.nodes[i]];
       const Degrees most =
-          most_degrees(*node.layer, shapes(network, node.inputs), shapes(network, node.outputs));
+          most_degrees(*node.layer, network.shapes_of(node.inputs), network.shapes_of(node.outputs));
       for (auto dimension : dimensions) {
         if (dimension != &Degrees::r && dimension != &Degrees::c)
           most_.*dimension = std::min(most_.*dimension, most.*dimension);
@@ -105,12 +105,6 @@ class Enumeration {
 
 }  // namespace
 
-std::vector<Shape> shapes(const Network& network, const std::vector<TensorIndex>& tensors) {
-  std::vector<Shape> shapes;
-  for (TensorIndex tensor : tensors) shapes.push_back(network.tensors()[tensor].shape);
-  return shapes;
-}
-
 std::vector<Group> groups_of(const Network& network) {
   std::vector<Group> groups;
   IndexedVector<NodeIndex, bool> taken(network.nodes().size());
@@ -144,7 +138,8 @@ std::vector<ParallelConfig> candidates_of(const Network& network, const Group& g
                                           std::string_view dimensions) {
   std::vector<ParallelConfig> candidates = Enumeration(network, group, devices, dimensions).run();
   const auto& first = network.nodes()[group.nodes[0]];
-  const std::vector<Shape> inputs = shapes(network, first.inputs), outputs = shapes(network, first.outputs);
+  const std::vector<Shape> inputs = network.shapes_of(first.inputs);
+  const std::vector<Shape> outputs = network.shapes_of(first.outputs);
   std::erase_if(candidates, [&](const ParallelConfig& config) {
     return !parts_read(*first.layer, inputs, outputs, config);
   });

@@ -15,9 +15,6 @@ struct Group {
   std::vector<NodeIndex> nodes;
 };
 
-// The shapes of a network's tensors.
-std::vector<Shape> shapes(const Network& network, const std::vector<TensorIndex>& tensors);
-
 // The groups of a network's nodes other than sources, in order.
 std::vector<Group> groups_of(const Network& network);
 

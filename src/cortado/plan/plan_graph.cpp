@@ -125,7 +125,8 @@ class GraphMaker {
   bool every_part_reads(const Group& group, const ParallelConfig& config) const {
     return std::ranges::all_of(group.nodes, [&](NodeIndex index) {
       const auto& node = network_.nodes()[index];
-      return parts_read(*node.layer, shapes(network_, node.inputs), shapes(network_, node.outputs), config);
+      return parts_read(*node.layer, network_.shapes_of(node.inputs), network_.shapes_of(node.outputs),
+                        config);
     });
   }
 

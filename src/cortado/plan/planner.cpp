@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cortado/base/error.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/measuring.h"
 #include "cortado/plan/memory.h"
@@ -169,7 +170,8 @@ class PlanMaker {
   }
 
   std::vector<double> shares_of(const Network::Node& node, const ParallelConfig& config) const {
-    const std::vector<Shape> inputs = shapes(network_, node.inputs), outputs = shapes(network_, node.outputs);
+    const std::vector<Shape> inputs = network_.shapes_of(node.inputs);
+    const std::vector<Shape> outputs = network_.shapes_of(node.outputs);
     const LayerCutter cutter(*node.layer, inputs, outputs, config);
     std::vector<double> shares(static_cast<size_t>(pricing_.devices));
     for (size_t i = 0; i < config.devices.size(); ++i)
@@ -318,9 +320,9 @@ Plan make_plan(const Network& network, const PricingOptions& pricing, CostModel&
   const auto begin = std::chrono::steady_clock::now();
   PlanGraph graph = make_plan_graph(network, pricing, costs, node_of_device);
   measure(network, pricing, costs, graph);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const Seconds seconds = seconds_since(begin);
   Plan plan = PlanMaker(network, pricing, options, std::move(graph)).run();
-  plan.pricing_took = {seconds.count()};
+  plan.pricing_took = seconds;
   return plan;
 }
 

@@ -277,8 +277,8 @@ class GroupPricer::Run {
 
 GroupPricer::Member::Member(const Network& network, NodeIndex index, int devices)
     : node(network.nodes()[index]),
-      inputs(shapes(network, node.inputs)),
-      outputs(shapes(network, node.outputs)),
+      inputs(network.shapes_of(node.inputs)),
+      outputs(network.shapes_of(node.outputs)),
       grid(*node.layer, inputs, outputs, devices) {
   for (ParameterIndex p : node.parameters) parameters.push_back(&network.parameters()[p]);
   sums.resize(parameters.size());

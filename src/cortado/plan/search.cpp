@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cortado/base/error.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/plan/prepared.h"
 
 namespace cortado::plan {
@@ -47,7 +48,7 @@ Optimum search(const CostGraph& graph, const SearchOptions& options) {
   statistics.products = order.products;
   statistics.tables = order.tables;
   statistics.largest_table = order.largest;
-  statistics.seconds = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  statistics.seconds = seconds_since(begin);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/program/passes.h"
+#include "cortado/program/tags.h"
 
 namespace cortado {
 
@@ -14,11 +15,10 @@ void append_located(std::vector<View>& views, const std::vector<View>& more) {
 Step exchange_step(Program& program, WorkIndex index, bool backward, const View& from, const View& to) {
   const Work& work = program.works[index];
   const Movement movement = backward ? adjoint(work.movement) : work.movement;
-  const auto operations = static_cast<int>(program.placement->operations.size());
   steps::Exchange exchange{
       .work = index, .backward = backward, .from = from, .to = to, .group = movement.group};
-  exchange.tag = 2 * (work.operations[0].value() + work.part.number * operations) + (backward ? 1 : 0);
-  ensure(work.part.count <= 2 && exchange.tag < tags_of_operation * operations, "tags of exchanges differ");
+  ensure(work.part.count <= MessageTags::halves, "tags of exchanges differ");
+  exchange.tag = MessageTags(*program.placement).exchange(work.operations[0], work.part.number, backward);
   Step step{.lane = Lane::communication};
   if (from) step.reads = {from};
   if (to) step.writes = {to};

@@ -58,9 +58,6 @@ void find_needs(Program& program);
 Work make_chain(const Program& program, const Network& network, const TaskOracle& oracle,
                 OperationIndex first, bool fuse);
 
-// Exchange steps of an operation: two directions by two halves. Those that run again have as many tags more.
-inline constexpr int tags_of_operation = 4;
-
 // The step that runs a movement or its adjoint between two views; nowhere: this rank has no part of the
 // tensor before (`from`) or after (`to`). The forward and the backward pass share it. (exchange.cpp)
 Step exchange_step(Program& program, WorkIndex work, bool backward, const View& from, const View& to);

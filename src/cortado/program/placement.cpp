@@ -55,12 +55,6 @@ class Placer {
 
   Layout nowhere() const { return Layout(static_cast<size_t>(placement_.ranks)); }
 
-  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
-    std::vector<Shape> shapes;
-    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
-    return shapes;
-  }
-
   ValueIndex add_value(TensorIndex tensor, std::string name, Layout layout, OperationIndex producer) {
     const ValueIndex added = placement_.values.end_index();
     placement_.values.push_back({.name = std::move(name),
@@ -91,8 +85,8 @@ class Placer {
 
   LayerCut cut_of(NodeIndex index) const {
     const auto& node = network_.nodes()[index];
-    return cut_layer(*node.layer, shapes(node.inputs), shapes(node.outputs), strategies_[index].config,
-                     placement_.ranks);
+    return cut_layer(*node.layer, network_.shapes_of(node.inputs), network_.shapes_of(node.outputs),
+                     strategies_[index].config, placement_.ranks);
   }
 
   // Every rank reads the samples that its layers need, whole: sources cost no communication.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cortado/program/passes.h"
+#include "cortado/program/tags.h"
 
 namespace cortado {
 namespace {
@@ -128,7 +129,7 @@ class Inserter {
     }
     if (auto* exchange = step.as<steps::Exchange>()) {
       exchange->again = true;
-      exchange->tag += tags_of_operation * static_cast<int>(program_.placement->operations.size());
+      exchange->tag = MessageTags(*program_.placement).exchange_again(exchange->tag);
       replace(exchange->staging);
     }
     return step;

@@ -50,16 +50,11 @@ class Check {
   void look_at(NodeIndex n) {
     node_ = &network_.nodes()[n];
     strategy_ = &strategies_[n];
-    inputs_ = shapes(node_->inputs);
-    outputs_ = shapes(node_->outputs);
+    inputs_ = network_.shapes_of(node_->inputs);
+    outputs_ = network_.shapes_of(node_->outputs);
   }
 
   const Degrees& degrees() const { return strategy_->config.degrees; }
-  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
-    std::vector<Shape> shapes;
-    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
-    return shapes;
-  }
 
   bool in_bf16() const { return strategy_->precision.value_or(network_.precision()) == Precision::bf16; }
 

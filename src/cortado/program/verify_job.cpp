@@ -14,37 +14,35 @@ void check(bool holds, std::string message) {
   if (!holds) throw InternalError("programs of a job: " + message);
 }
 
+// visit(rank, tag, movement) for every exchange of the programs.
+template <typename Visit>
+void for_each_exchange(std::span<const Program> programs, Visit&& visit) {
+  for (const Program& program : programs)
+    for (const Step& step : program.steps)
+      if (const auto* exchange = step.as<steps::Exchange>())
+        visit(program.rank, exchange->tag, program.movement_of(step));
+}
+
 void verify_messages(std::span<const Program> programs) {
   std::map<std::tuple<int, int, int>, Box> sent;  // from, to, tag
   size_t receives = 0;
-  for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* exchange = step.as<steps::Exchange>();
-      if (!exchange) continue;
-      const Movement movement = program.movement_of(step);
-      for (const auto& part : movement.sends) {
-        const bool fresh = sent.insert({{program.rank, part.peer, exchange->tag}, part.box}).second;
-        check(fresh,
-              fmt::format("rank {} sends to {} twice under tag {}", program.rank, part.peer, exchange->tag));
-      }
+  for_each_exchange(programs, [&](int rank, int tag, const Movement& movement) {
+    for (const auto& part : movement.sends) {
+      const bool fresh = sent.insert({{rank, part.peer, tag}, part.box}).second;
+      check(fresh, fmt::format("rank {} sends to {} twice under tag {}", rank, part.peer, tag));
     }
-  }
-  for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* exchange = step.as<steps::Exchange>();
-      if (!exchange) continue;
-      const Movement movement = program.movement_of(step);
-      for (const auto& part : movement.receives) {
-        auto found = sent.find({part.peer, program.rank, exchange->tag});
-        check(found != sent.end(),
-              fmt::format("rank {} waits for a message of {} under tag {} that is not sent", program.rank,
-                          part.peer, exchange->tag));
-        check(found->second == part.box, fmt::format("rank {} sends {} to {}, which expects {}", part.peer,
-                                                     found->second.text(), program.rank, part.box.text()));
-        ++receives;
-      }
+  });
+  for_each_exchange(programs, [&](int rank, int tag, const Movement& movement) {
+    for (const auto& part : movement.receives) {
+      auto found = sent.find({part.peer, rank, tag});
+      check(found != sent.end(),
+            fmt::format("rank {} waits for a message of {} under tag {} that is not sent", rank, part.peer,
+                        tag));
+      check(found->second == part.box, fmt::format("rank {} sends {} to {}, which expects {}", part.peer,
+                                                   found->second.text(), rank, part.box.text()));
+      ++receives;
     }
-  }
+  });
   check(receives == sent.size(), fmt::format("{} messages are sent and {} received", sent.size(), receives));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "cortado/base/seconds_since.h"
 #include "cortado/terminal/progress.h"
 #include "cortado/terminal/terminal.h"
 
@@ -36,7 +37,7 @@ void ProgressBar::iteration(const IterationReport& r) {
   pace_.add(r);
   auto now = Clock::now();
   bool last = r.iteration + 1 == r.max_iterations;
-  if (!last && std::chrono::duration<double>(now - last_drawn_).count() < 0.1) return;
+  if (!last && seconds_since(last_drawn_, now).count < 0.1) return;
   last_drawn_ = now;
   line_.draw(bar(r, terminal_columns() - 1));
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cortado/base/seconds_since.h"
 #include "cortado/terminal/log_lines.h"
 #include "cortado/train/snapshot_names.h"
 
@@ -30,7 +31,7 @@ void TrainingLines::iteration(const IterationReport& r) {
     return log_line("solver.cpp:310",
                     fmt::format("Iteration {}, loss = {:.6g}", r.iteration, r.smoothed_loss));
   auto now = Clock::now();
-  const double lapse = std::chrono::duration<double>(now - last_time_).count();
+  const double lapse = seconds_since(last_time_, now).count;
   int64_t done = last_iteration_ < 0 ? 0 : r.iteration - last_iteration_;
   log_line("solver.cpp:218",
            fmt::format("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", r.iteration,

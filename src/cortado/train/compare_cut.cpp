@@ -13,6 +13,7 @@
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/exec/box_copy.h"
+#include "cortado/program/tags.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/optimizer.h"
 #include "cortado/train/tensor_comparer.h"
@@ -81,7 +82,6 @@ CompileOptions uncut(const ComparedTraining& training) {
 
 // Runs `work` at rank 0, while the others sleep: what waits in a blocking call takes a processor.
 void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
-  constexpr int tag = 29999;
   float word = 0;
   std::vector<MessagePart> sends, receives;
   if (job.rank() == 0) {
@@ -90,7 +90,7 @@ void at_rank_0_alone(Communicator& job, const std::function<void()>& work) {
   } else {
     receives.push_back({0, &word, 1});
   }
-  const auto signal = job.exchange(std::move(sends), std::move(receives), tag);
+  const auto signal = job.exchange(std::move(sends), std::move(receives), end_of_rank_0_tag);
   const ActivityScope waiting("the end of rank 0's part", 0);
   signal->start();
   while (!signal->test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cortado/base/seconds_since.h"
 #include "cortado/train/trainer.h"
 
 namespace cortado {
@@ -25,7 +26,7 @@ Score score(Executor& executor, int batches,
     }
     each(batch, values);
   }
-  score.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  score.seconds = seconds_since(start).count;
   return score;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/resident_memory.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/train/job_trace.h"
@@ -40,9 +41,9 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
     const auto start = std::chrono::steady_clock::now();
     executor.run(static_cast<uint64_t>(iteration),
                  [&optimizer, batch](EntryIndex entry) { optimizer.take_gradient(entry, batch); });
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const Seconds seconds = seconds_since(start);
     if (i < 0) continue;
-    times.push_back(times_of(executor.program(), executor.timeline(), {seconds.count()},
+    times.push_back(times_of(executor.program(), executor.timeline(), seconds,
                              executor.exposed_communication(), executor.data_wait()));
     if (each) each(times.back());
   }

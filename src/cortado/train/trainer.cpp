@@ -8,6 +8,7 @@
 
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
+#include "cortado/base/seconds_since.h"
 #include "cortado/kernels/update.h"
 #include "cortado/train/gather.h"
 #include "cortado/train/layer_names.h"
@@ -19,10 +20,6 @@ namespace cortado {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Seconds since(Clock::time_point start) {
-  return {std::chrono::duration<double>(Clock::now() - start).count()};
-}
 
 // Seconds in which messages of the last iteration were under way, one by one: they may overlap.
 Seconds communication_of(const Executor& executor) {
@@ -226,7 +223,7 @@ IterationReport Trainer::train_iteration() {
   report.smoothed_loss = smoothed(report.loss);
   report.display = due(solver_.display);
   if (report.display) report.outputs = output_values(*train_executor_);
-  report.duration = since(start);
+  report.duration = seconds_since(start);
   return report;
 }
 
@@ -333,7 +330,7 @@ std::optional<TestReport> Trainer::test(size_t net, StopFlags& flags) {
   }
   for (OutputValue& output : report.outputs) output.value /= count;
   if (solver_.test_compute_loss && count > 0) report.loss = loss / count;
-  report.duration = since(start);
+  report.duration = seconds_since(start);
   notify_observers([&](TrainingObserver& o) { o.test(report); });
   return report;
 }

@@ -128,12 +128,6 @@ class Tuner {
     });
   }
 
-  std::vector<Shape> shapes(const std::vector<TensorIndex>& tensors) const {
-    std::vector<Shape> shapes;
-    for (TensorIndex tensor : tensors) shapes.push_back(network_.tensors()[tensor].shape);
-    return shapes;
-  }
-
   // Returns the unit cut as another layer is, as far as its shapes allow.
   Strategy cut_as(const Unit& unit, const LayerStrategy& like) const {
     Strategy other = best_.strategy;
@@ -141,7 +135,8 @@ class Tuner {
     for (size_t rule : unit) {
       const auto& node = node_of(rule);
       LayerStrategy& layer = other.rules[rule].layer;
-      layer.config = clamped(like.config, *node.layer, shapes(node.inputs), shapes(node.outputs));
+      layer.config = clamped(like.config, *node.layer, network_.shapes_of(node.inputs),
+                             network_.shapes_of(node.outputs));
     }
     return other;
   }

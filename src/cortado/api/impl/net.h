@@ -41,6 +41,7 @@ struct Net::Impl {
 
   std::string checked(const std::string& blob) const;
   void check_size(const std::string& what, size_t given, int64_t wanted) const;
+  void copy_out(const std::string& what, const Tensor& from, std::span<float> to) const;  // checks its size
   NodeIndex layer(const std::string& name) const;
   NodeIndex last_part(NodeIndex layer) const;
   ParameterIndex parameter(const std::string& name) const;

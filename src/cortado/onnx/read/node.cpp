@@ -132,6 +132,18 @@ std::optional<std::vector<int64_t>> integers_of(const Node& node, int i, const s
   return node.integers(i);
 }
 
+SliceRanges slice_ranges(const Node& node) {
+  SliceRanges ranges{.starts = node.integers(1), .ends = node.integers(2), .axes = {}, .steps = {}};
+  const size_t count = ranges.starts.size();
+  for (size_t i = 0; i < count; ++i) ranges.axes.push_back(static_cast<int64_t>(i));
+  ranges.steps.assign(count, 1);
+  if (node.has(3)) ranges.axes = node.integers(3);
+  if (node.has(4)) ranges.steps = node.integers(4);
+  if (ranges.ends.size() != count || ranges.axes.size() != count || ranges.steps.size() != count)
+    throw UserError("starts, ends, axes and steps differ in length; the file is broken");
+  return ranges;
+}
+
 caffe::LayerParameter layer_of_type(const std::string& type) {
   caffe::LayerParameter layer;
   layer.set_type(type);

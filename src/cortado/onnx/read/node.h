@@ -72,6 +72,12 @@ int axis_of(int64_t axis, int rank);
 // Input `i` or, in older opsets, attribute `name`; absent: neither.
 std::optional<std::vector<int64_t>> integers_of(const Node& node, int i, const std::string& name);
 
+// What a Slice takes: an entry for each of its axes. Throws UserError.
+struct SliceRanges {
+  std::vector<int64_t> starts, ends, axes, steps;
+};
+SliceRanges slice_ranges(const Node& node);
+
 caffe::LayerParameter layer_of_type(const std::string& type);
 Blob blob_of(const Constant& constant, const Shape& shape);
 

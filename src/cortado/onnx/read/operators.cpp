@@ -33,9 +33,9 @@ std::span<const Operator> other_operators() {
 const std::map<std::string_view, Operator>& operators_by_name() {
   static const std::map<std::string_view, Operator> table = [] {
     std::map<std::string_view, Operator> operators;
-    for (const auto family :
-         {window_operators, product_operators, norm_operators, pointwise_operators, arithmetic_operators,
-          view_operators, part_operators, reduction_operators, resize_operators, other_operators})
+    for (const auto family : {convolution_operators, pooling_operators, pad_operators, product_operators,
+                              norm_operators, pointwise_operators, arithmetic_operators, view_operators,
+                              part_operators, reduction_operators, resize_operators, other_operators})
       for (const Operator& one : family()) operators[one.name] = one;
     return operators;
   }();

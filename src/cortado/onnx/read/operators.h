@@ -21,7 +21,9 @@ std::vector<std::string_view> read_operators();
 std::vector<std::string_view> refused_operators();
 
 // All operators, by family; each has a file of the same name.
-std::span<const Operator> window_operators();
+std::span<const Operator> convolution_operators();
+std::span<const Operator> pooling_operators();
+std::span<const Operator> pad_operators();
 std::span<const Operator> product_operators();
 std::span<const Operator> norm_operators();
 std::span<const Operator> pointwise_operators();

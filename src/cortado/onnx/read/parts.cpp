@@ -99,13 +99,7 @@ void read_slice(Node& node) {
   node.check_inputs(3, 5);
   Value value = node.activation(0);
   const int rank = value.seen().rank();
-  const std::vector<int64_t> starts = node.integers(1), ends = node.integers(2);
-  std::vector<int64_t> axes, steps(starts.size(), 1);
-  for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  if (node.has(3)) axes = node.integers(3);
-  if (node.has(4)) steps = node.integers(4);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    throw UserError("starts, ends, axes and steps differ in length; the file is broken");
+  const auto [starts, ends, axes, steps] = slice_ranges(node);
   for (size_t i = 0; i < starts.size(); ++i) {
     const int axis = axis_of(axes[i], rank);
     const int64_t extent = value.seen()[axis];

@@ -151,13 +151,8 @@ Chosen choose_concat(const Node& node) {
 Chosen choose_slice(const Node& node) {
   node.check_inputs(3, 5);
   const Constant& x = node.constant(0);
-  const std::vector<int64_t> starts = node.integers(1), ends = node.integers(2);
-  std::vector<int64_t> axes, steps(starts.size(), 1), first(static_cast<size_t>(x.shape.rank()), 0);
-  for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  if (node.has(3)) axes = node.integers(3);
-  if (node.has(4)) steps = node.integers(4);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    throw UserError("starts, ends, axes and steps differ in length; the file is broken");
+  const auto [starts, ends, axes, steps] = slice_ranges(node);
+  std::vector<int64_t> first(static_cast<size_t>(x.shape.rank()), 0);
   std::vector<int64_t> step(first.size(), 1);
   Shape shape = x.shape;
   for (size_t i = 0; i < starts.size(); ++i) {
