@@ -12,19 +12,21 @@ namespace {
 // Calls rule(w, g, h0, h1) for each element, g scaled and regularized; the rule changes w and the history.
 // Whether they are finite is found in the same pass: 0 times a number is 0, or not a number.
 template <bool L1, int Histories, typename Rule>
-bool update_elements(const UpdateArguments& a, update_rules::Gradient gradient_of, const Rule& rule) {
-  gradient_of.l1 = L1;
+bool update_elements(const UpdateArguments& a, const update_rules::Gradient& gradient, const Rule& rule) {
   std::atomic<bool> finite = true;
   parallel_ranges(a.elements, [&](int64_t begin, int64_t end) {
+    // Copies, which no element can change: else the loop is not vectorized.
+    const update_rules::Gradient gradient_of{gradient.scale, gradient.decay, L1};
+    const Rule change = rule;
     float zero = 0;
     float* __restrict weights = a.weights;
-    const float* __restrict gradient = a.gradient;
+    const float* __restrict gradients = a.gradient;
     float* __restrict first = a.history[0];
     float* __restrict second = a.history[1];
 #pragma omp simd reduction(+ : zero)
     for (int64_t i = begin; i < end; ++i) {
       float w = weights[i], h0 = first[i], h1 = Histories > 1 ? second[i] : 0.0f;
-      rule(w, gradient_of(w, gradient[i]), h0, h1);
+      change(w, gradient_of(w, gradients[i]), h0, h1);
       weights[i] = w;
       first[i] = h0;
       if constexpr (Histories > 1) second[i] = h1;
