@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds with CUDA what scripts/test_gpu.sh, bench/gpu.py and bench/cores.py run, and packs it with its libraries into one
-# file of about 20 MiB: for a machine that has a GPU, CUDA, cuDNN and NCCL, but neither our packages nor a network.
+# file of about 40 MiB: for a machine that has a GPU, CUDA, cuDNN and NCCL, but neither our packages nor a network.
 #   scripts/bundle_gpu.sh FILE.tar.xz
 # There, in a checkout of the same commit:
 #   mkdir -p build && tar -xf FILE.tar.xz -C build

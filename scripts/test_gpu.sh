@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 device=${1:-gpu:0}
-build=${BUILD:-build/gpu}
+build=$(realpath -m "${BUILD:-build/gpu}")
 began=$SECONDS
 say() { echo "== $((SECONDS - began)) s: $*"; }
 
@@ -26,7 +26,7 @@ elif [[ $device == gpu* ]]; then
   fi
 fi
 "$build/cortado" device_query
-export CORTADO_TEST_DEVICE=$device
+export CORTADO_TEST_DEVICE=$device CORTADO=$build/cortado CORTADO_CACHE=$build/cache
 within() {  # SECONDS COMMAND...: at most so long, and not beyond nine minutes in all
   local left=$((tested + 520 - SECONDS))
   ((left > 0)) || { say "not run, the time is over: ${*:2}"; return 1; }
@@ -38,7 +38,7 @@ within 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_bri
 say "nets whose ranks are on $device and on the CPU; graphs; boxes of messages"
 CORTADO_CASES=${CORTADO_CASES:-8} within 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:Boxes.*' --gtest_brief=1
 say "the command on ranks of $device"
-CORTADO=$build/cortado within 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
+within 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
 say "losses of the zoo"
 nets=(); [[ $device == gpu* ]] || nets=(--nets lenet)
 within 180 tests/end_to_end/device_losses.py --cortado "$build/cortado" --device "$device" "${nets[@]}" --minutes 2.5

@@ -11,9 +11,10 @@
 namespace cortado {
 CommandResult run_cortado(const std::string& folder, const std::string& arguments,
                           const std::string& prelude) {
-  // Measurements are kept beside the build, not where users keep theirs.
+  // Measurements are kept beside the build, not where users keep theirs. A build that moved says where its
+  // command is.
   std::string line = "export CORTADO_CACHE=\"${CORTADO_CACHE:-" CORTADO_TEST_CACHE "}\"; cd '" + folder +
-                     "' && { " + prelude + " " + CORTADO_COMMAND + " " + arguments + "; } 2>&1";
+                     "' && { " + prelude + " \"${CORTADO:-" CORTADO_COMMAND "}\" " + arguments + "; } 2>&1";
   CommandResult result;
   std::FILE* pipe = popen(line.c_str(), "r");
   if (!pipe) return result;
