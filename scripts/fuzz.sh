@@ -5,7 +5,7 @@
 #   JOBS=4                                    so many at a time
 #   scripts/fuzz.sh build                     builds alone
 # libFuzzer's are compiled by clang with AddressSanitizer and UndefinedBehaviorSanitizer, with the code that they test; `python`
-# makes random calls of the Python package, which g++ builds with both sanitizers.
+# makes random calls of the Python package, which g++ builds with both sanitizers, by Debian's Python, whose packages it needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -33,13 +33,13 @@ echo "built in $((SECONDS - began)) s"
 
 out=$PWD/build/fuzz
 mkdir -p "$out/found" "$out/log"
-python3 -B tests/fuzz/seeds.py "$out/seeds"
+/usr/bin/python3 -B tests/fuzz/seeds.py "$out/seeds"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=0
 run() {  # TARGET
   local log=$out/log/$1 begin=$SECONDS
   if [[ $1 == python ]]; then
     env LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" PYTHONPATH="$PWD/build/fuzz-python/python" \
-      python3 -B tests/fuzz/fuzz_python.py "$seconds" "$RANDOM" >"$log" 2>&1 || { tail -n 60 "$log"; echo "FAILED: python"; return 1; }
+      /usr/bin/python3 -B tests/fuzz/fuzz_python.py "$seconds" "$RANDOM" >"$log" 2>&1 || { tail -n 60 "$log"; echo "FAILED: python"; return 1; }
     tail -n 1 "$log"
     return
   fi

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 
 #include "tests/net/net_testing.h"
 #include "tests/onnx/run_net.h"
@@ -200,6 +201,18 @@ TEST(ExportOnnx, BatchNormAndScaleBecomeOneNode) {
                "layer { name: \"s\" type: \"Scale\" bottom: \"y\" top: \"y\" }");
   ASSERT_EQ(model.model.graph().node_size(), 1);
   EXPECT_EQ(model.model.graph().node(0).op_type(), "BatchNormalization");
+}
+
+// onnx.checker does not look at that; onnxruntime refuses such a model.
+TEST(ExportOnnx, NoTwoNodesHaveOneName) {
+  for (const char* layer : {LAYER("ShuffleChannel", "shuffle_channel_param { group: 2 }"),
+                            LAYER("LRN", "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 }")}) {
+    const onnx::ExportedModel model = exported(std::string(images) + layer);
+    std::set<std::string> names;
+    for (const onnx::NodeProto& node : model.model.graph().node())
+      EXPECT_TRUE(names.insert(node.name()).second) << node.name();
+    EXPECT_GT(names.size(), 2u);
+  }
 }
 
 TEST(ExportOnnx, SamplesThatAreMixedFixTheBatch) {

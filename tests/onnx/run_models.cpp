@@ -5,6 +5,7 @@
 //   onnx_run --net NET.prototxt FOLDER BATCH
 //                                    the same of a net with random weights and inputs, which lie in the
 //                                    folder afterwards: output.safetensors is of the net itself
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +69,29 @@ Blob random_blob(const Shape& shape, std::mt19937& random, double low, double hi
   return blob;
 }
 
+// Whether a softmax has made most values 0 or 1, whatever the net computed before it.
+bool saturated(const NamedValues& outputs) {
+  int64_t all = 0, flat = 0;
+  for (const auto& [name, blob] : outputs) {
+    all += std::ssize(blob.values);
+    flat += std::ranges::count_if(blob.values,
+                                  [](float value) { return std::abs(value) < 1e-6F || value > 1 - 1e-6F; });
+  }
+  return 2 * flat > all;
+}
+
+// Makes the scores of a net with these weights and inputs so small that its softmax tells them apart.
+void calm_scores(const Network& network, RunnableNet& net, const NamedValues& inputs) {
+  std::vector<ParameterIndex> matrices;
+  for (ParameterIndex p : indices(network.parameters()))
+    if (network.parameters()[p].spec.shape.rank() > 1) matrices.push_back(p);
+  for (int times = 0; times < 20 && saturated(net.run(inputs)); ++times) {
+    std::vector<float> values = net.values(matrices.back());
+    for (float& value : values) value *= 0.3F;
+    net.set(matrices.back(), values);
+  }
+}
+
 void run_net(const std::string& prototxt, const std::string& folder, int batch) {
   NetFile file = read_net(prototxt);
   override_batch(file.net, batch);
@@ -89,6 +113,7 @@ void run_net(const std::string& prototxt, const std::string& folder, int batch) 
       for (TensorIndex output : node.outputs)
         inputs[loaded.network.tensors()[output].name] =
             random_blob(loaded.network.tensors()[output].shape, random, -1, 1);
+  calm_scores(loaded.network, net, inputs);
   write_values(folder + "/input.safetensors", inputs);
   write_values(folder + "/output.safetensors", net.run(inputs));
   write_back(folder, loaded.network, inputs, [&](ParameterIndex p) { return net.values(p); });

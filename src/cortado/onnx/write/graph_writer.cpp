@@ -56,18 +56,21 @@ AttributeProto attribute(const std::string& name, const char* text) {
   return result;
 }
 
-std::string GraphWriter::unused(const std::string& wish) {
+// The wish, or the first of wish_1, wish_2, ... that is not among the names; then it is.
+static std::string unused_among(std::set<std::string>& names, const std::string& wish) {
   std::string name = wish;
-  for (int number = 1; !names_.insert(name).second; ++number) name = fmt::format("{}_{}", wish, number);
+  for (int number = 1; !names.insert(name).second; ++number) name = fmt::format("{}_{}", wish, number);
   return name;
 }
+
+std::string GraphWriter::unused(const std::string& wish) { return unused_among(names_, wish); }
 
 void GraphWriter::node(const std::string& layer, const std::string& type,
                        const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                        const std::vector<AttributeProto>& attributes) {
   NodeProto& node = *graph_.add_node();
   node.set_op_type(type);
-  node.set_name(fmt::format("{}/{}", layer, type));
+  node.set_name(unused_among(node_names_, fmt::format("{}/{}", layer, type)));
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
   for (const AttributeProto& one : attributes) *node.add_attribute() = one;

@@ -36,7 +36,7 @@ class GraphWriter {
 
  private:
   GraphProto& graph_;
-  std::set<std::string> names_;
+  std::set<std::string> names_, node_names_;  // of values; of nodes
 };
 
 // A layer of the network while it becomes nodes.
