@@ -179,6 +179,9 @@ class Plans(Case):
         text = data.with_schedule(gradient_chunks="one").text(self.net, 2)
         self.assertNotEqual(text, data.text(self.net, 2))
         self.assertEqual(cortado.Strategy.from_text(text).text(self.net, 2), text)
+        for devices in (0, -1, 10001):
+            with self.assertRaisesRegex(cortado.UserError, f"strategy 'data' for {devices} devices; give 1 to 10000"):
+                data.text(self.net, devices)
         strategy = cortado.plan(self.net, "layer-wise-p100", devices=2).strategy()
         self.assertGreater(cortado.simulate(self.net, strategy, cortado.Machine("layer-wise-p100").first(2)).seconds, 0)
 

@@ -9,6 +9,7 @@
 #include "cortado/cli/limits.h"
 #include "cortado/comm/communicator.h"
 #include "cortado/exec/rank_device.h"
+#include "cortado/parallel/strategy.h"
 
 namespace cortado {
 

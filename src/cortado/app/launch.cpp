@@ -18,6 +18,7 @@
 #include "cortado/job/membership.h"
 #include "cortado/job/restarts.h"
 #include "cortado/job/wire.h"
+#include "cortado/parallel/strategy.h"
 #include "cortado/terminal/terminal.h"
 
 namespace cortado {

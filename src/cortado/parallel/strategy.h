@@ -127,6 +127,9 @@ Strategy random_strategy(uint64_t seed, const Network& network, int ranks);
 Strategy parse_strategy(const std::string& json, const std::string& where);
 std::string strategy_text(const Strategy& strategy);
 
+// The most ranks that a strategy may be for.
+inline constexpr int most_ranks = 10'000;
+
 // What --strategy names: a built-in one, a file (.json), or "random:SEED", the random strategy of that seed.
 Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks);
 

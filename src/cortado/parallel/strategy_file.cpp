@@ -228,6 +228,9 @@ std::optional<uint64_t> random_seed(const std::string& name) {
 }  // namespace
 
 Strategy load_strategy(const std::string& name_or_path, const Network& network, int ranks) {
+  if (ranks < 1 || ranks > most_ranks)
+    throw UserError(
+        fmt::format("strategy '{}' for {} devices; give 1 to {}", name_or_path, ranks, most_ranks));
   const auto known = built_in_strategies();
   if (std::ranges::find(known, name_or_path) != known.end())
     return built_in_strategy(name_or_path, network, ranks);
