@@ -77,7 +77,7 @@ TEST_F(JobCutOnDevices, TakesTheListOnTheHostAndGpuKernelsElsewhere) {
   EXPECT_EQ(choice({.kernels = "native", .device = emulated_.get()}).kernels, "native");
   EXPECT_EQ(choice({.device = &gpu_}).kernels, "gpu-list");
   EXPECT_EQ(choice({.fast_math = true, .device = &gpu_}).kernels, "gpu-fast-math");
-  EXPECT_EQ(choice({.fast_math = true, .device = emulated_.get()}).kernels, "fast-math");
+  EXPECT_EQ(choice({.fast_math = true, .device = emulated_.get()}).kernels, "gpu");
   EXPECT_EQ(choice({.kernels = "gpu", .device = &gpu_}).kernels, "gpu");
   EXPECT_FALSE(choice({}).no_other || choice({.device = emulated_.get()}).no_other);
   EXPECT_TRUE(choice({.device = &gpu_}).no_other);

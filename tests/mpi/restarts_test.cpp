@@ -180,8 +180,12 @@ TEST_F(Restarts, GoOnFromTheNewestSoundSnapshot) {
 TEST_F(Restarts, BeginAgainWhereNoSnapshotIsSound) {
   calm();
   const CommandResult result = train_while("--set snapshot=60 --ranks 3 --restarts 2",
-                                           "wait_for s_iter_60.safetensors; kill -STOP $(pid 0)\n"
-                                           ": >s_iter_60.safetensors; kill -KILL $(pid 1)\n");
+                                           // To find a rank takes so long that there is a later snapshot.
+                                           "until p0=$(pid 0) && [ $p0 ]; do sleep 0.05; done\n"
+                                           "until p1=$(pid 1) && [ $p1 ]; do sleep 0.05; done\n"
+                                           "wait_for s_iter_60.safetensors; kill -STOP $p0\n"
+                                           "for file in s_iter_*.safetensors; do : >$file; done\n"
+                                           "kill -KILL $p1\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("(; beginning again|from the beginning .restart 1)"));
   expect_calm_end();

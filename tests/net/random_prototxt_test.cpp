@@ -114,7 +114,7 @@ void collect_fields(const google::protobuf::Descriptor& message, std::set<std::s
 }
 
 TEST_F(RandomFiles, AreReadWrittenAndReadAgain) {
-  const int count = environment("CORTADO_NETS", 2500), first = environment("CORTADO_FIRST_NET", 1);
+  const int count = environment("CORTADO_NETS", 5000), first = environment("CORTADO_FIRST_NET", 1);
   std::set<std::string> fields, types;
   int accepted = 0;
   for (int seed = first; seed < first + count && !HasFailure(); ++seed) {
@@ -128,7 +128,7 @@ TEST_F(RandomFiles, AreReadWrittenAndReadAgain) {
   }
   std::printf("%d files, %d of them with layers that were left out then, %d networks\n", count, asked_,
               accepted);
-  if (count < 2500 || HasFailure()) return;
+  if (count < 5000 || HasFailure()) return;
   EXPECT_GT(accepted, count / 2);
   std::set<std::string> all;
   for (const auto* message : {caffe::LayerParameter::descriptor(), caffe::V1LayerParameter::descriptor()})
