@@ -432,6 +432,11 @@ class Nets(Case):
     def weights(self, net):
         return {name: net.parameter(name) for name in net.network.parameters()}
 
+    def test_backward_before_forward_reads_the_inputs(self):
+        net = self.net(threads=1)
+        net.backward()
+        self.assertTrue(np.isfinite(net.parameter_gradient("conv1/weight")).all())
+
     def test_computes_as_numpy(self):
         net = self.net(threads=1)
         loss = net.forward()

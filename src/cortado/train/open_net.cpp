@@ -89,6 +89,7 @@ double OpenNet::forward(NodeIndex first, NodeIndex last) {
     if (step.is<steps::Load>() || (node && node >= first && node <= last)) run.push_back(s);
   }
   if (first == NodeIndex(0)) ++passes_;
+  has_inputs_ = true;
   const OpenSources::Advance advance(sources_, loaded);
   executor_.run_steps(run, passes_);
   double loss = 0;
@@ -112,7 +113,19 @@ bool OpenNet::starts_at(const Step& step, NodeIndex node) const {
   });
 }
 
+// Before a first forward pass: kernels of backward passes read inputs, too.
+void OpenNet::read_inputs() {
+  if (has_inputs_) return;
+  has_inputs_ = true;
+  std::vector<StepIndex> loads;
+  for (StepIndex s(0); s < StepIndex(executor_.program().forward_end); ++s)
+    if (executor_.program().steps[s].is<steps::Load>()) loads.push_back(s);
+  const OpenSources::Advance none(sources_, {});
+  executor_.run_steps(loads, passes_);
+}
+
 void OpenNet::backward(NodeIndex first, NodeIndex last) {
+  read_inputs();
   keep_gradients();
   begin_gradients();
   std::vector<StepIndex> run;

@@ -62,6 +62,7 @@ class OpenNet {
   bool is_source(TensorIndex tensor) const;
   void order_backward();
   void begin_gradients();
+  void read_inputs();
   bool starts_at(const Step& step, NodeIndex node) const;
   const ParameterStore::Entry& entry(ParameterIndex parameter) const;
   std::vector<float>& kept_gradient(ParameterIndex parameter);
@@ -74,8 +75,9 @@ class OpenNet {
   // Of the backward pass: each step and the layer that it is of.
   std::vector<std::pair<StepIndex, NodeIndex>> backward_;
   IndexedVector<ParameterIndex, std::vector<float>> gradients_;  // sums; empty: zeros
-  bool in_store_ = false;   // the gradients are those that the executor left in the store
-  bool has_begun_ = false;  // the gradients of tensors are set
+  bool in_store_ = false;    // the gradients are those that the executor left in the store
+  bool has_inputs_ = false;  // they have been read
+  bool has_begun_ = false;   // the gradients of tensors are set
   uint64_t passes_ = 0;
 };
 
