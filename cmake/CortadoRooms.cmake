@@ -90,6 +90,7 @@ endfunction()
 
 set(CORTADO_TESTS_AT ${PROJECT_SOURCE_DIR} CACHE STRING "Where tests find the sources: elsewhere for a build that moves")
 mark_as_advanced(CORTADO_TESTS_AT)
+
 # cortado_test(NAME SOURCES FILE... ROOMS ROOM... [SHARDS NUMBER] [ENVIRONMENT VARIABLE=VALUE...])
 # makes one GoogleTest program, and one test of it: with SHARDS, that many tests NAME_0... that share its cases.
 # A folder has one program: each program reads the same headers anew.

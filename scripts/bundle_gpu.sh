@@ -24,7 +24,7 @@ cmake --build "$build" --target "${programs[@]##*/}"
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib" "$bundle/bin"
-# Copies a program, and the libraries that it needs but those of the system, of compilers and of NVIDIA.
+# Copies a program, and the libraries that it needs but glibc's and NVIDIA's.
 pack() {  # FROM TO PATH-FROM-THERE-TO-THE-BUNDLE
   install -D "$1" "$bundle/$2"
   strip "$bundle/$2"

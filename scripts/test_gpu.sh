@@ -2,8 +2,8 @@
 # Tests on one GPU, which end within nine minutes after the build (never run on one yet): every kernel, nets whose ranks
 # are on the GPU and on the CPU, the command on two ranks of that GPU, with solvers that need norms, measured plans,
 # predictions and a trace, and the losses of the zoo as on the processor; the kernels once more under compute-sanitizer
-# where it is installed. Builds with CUDA first; with
-# another device, or a build of scripts/bundle_gpu.sh, the build that is there is taken.
+# where it is installed. Builds with CUDA first; with another device, or a build of scripts/bundle_gpu.sh, the build that
+# is there is taken.
 #   scripts/test_gpu.sh [DEVICE]      e.g. gpu:1; emulated: a rehearsal that needs no GPU. Default: gpu:0
 #   BUILD=build/dev                   the folder of the build; default: build/gpu
 set -euo pipefail

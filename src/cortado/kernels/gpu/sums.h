@@ -4,6 +4,7 @@
 
 #include "cortado/base/units.h"
 #include "cortado/kernels/gpu/grid.h"
+#include "cortado/kernels/lowering/lattice.h"
 
 // Sums of rows, in double, in a tree that depends on nothing but the extents: rows are added up within
 // blocks, then blocks by groups of fold_width until one is left.
@@ -13,8 +14,6 @@ inline constexpr int64_t fewest_block_rows = 16;
 inline constexpr int64_t most_block_sums = int64_t{1}
                                            << 19;  // as many threads as a large GPU can hold, twice
 inline constexpr int64_t fold_width = 32;
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 inline int64_t sum_blocks(int64_t rows, int64_t columns) {
   const int64_t most = std::max<int64_t>(1, most_block_sums / std::max<int64_t>(1, columns));
@@ -30,7 +29,7 @@ struct SumsOf {
 // Scratch of sum_rows(), for `sums` of each column at once.
 inline Bytes sum_scratch(int64_t rows, int64_t columns, int sums = 1) {
   int64_t all = 0;
-  for (int64_t blocks = sum_blocks(rows, columns);; blocks = ceil_div(blocks, fold_width)) {
+  for (int64_t blocks = sum_blocks(rows, columns);; blocks = lowering::divide_up(blocks, fold_width)) {
     all += blocks;
     if (blocks <= fold_width) break;
   }
@@ -83,7 +82,7 @@ void sum_rows_of(void* stream, int64_t rows, int64_t columns, std::byte* scratch
   for_each(stream, blocks * columns, BlockSum<count, Value>{value, rows, columns, blocks, sums});
   while (blocks > fold_width) {
     double* const folded = sums + blocks * width;
-    const int64_t groups = ceil_div(blocks, fold_width);
+    const int64_t groups = lowering::divide_up(blocks, fold_width);
     for_each(stream, groups * width, FoldSum{sums, width, blocks, folded});
     sums = folded, blocks = groups;
   }
