@@ -182,6 +182,9 @@ class Forward(NetCase):
         out = net.forward_all(blobs=["ip2"], data=images, label=labels)
         self.assertEqual(out["ip2"].shape, (19, 4))
         self.near(out["ip2"], lenet_by_numpy(images, self.weights(net)))
+        for all_of in (net.forward_all, net.forward_backward_all):
+            with self.assertRaisesRegex(cortado.UserError, "no arrays are given; give one for each input: data, label"):
+                all_of()
 
     def test_reshape(self):
         net = self.lenet()

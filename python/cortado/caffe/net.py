@@ -264,16 +264,21 @@ class Net:
         return {name: self.blobs[name].diff for name in names}
 
     def _batches(self, samples):
-        """Batches of arrays by name; the last one is filled up with zeros."""
+        """A list of batches, arrays by name; the last one is filled up with zeros. (A generator would turn the caller's
+        StopIteration into a RuntimeError.)"""
+        if not samples:
+            raise _cortado.UserError(f"no arrays are given; give one for each input: {', '.join(self.inputs) or 'the net has none'}")
         size = self.blobs[next(iter(samples))].shape[0]
         count = len(next(iter(samples.values())))
+        batches = []
         for begin in range(0, count, size):
             batch = {}
             for name, values in samples.items():
                 rows = np.asarray(values[begin : begin + size])
                 missing = np.zeros((size - len(rows),) + rows.shape[1:], rows.dtype)
                 batch[name] = np.concatenate([rows, missing]) if len(missing) else rows
-            yield batch
+            batches.append(batch)
+        return batches
 
     def forward_all(self, blobs=None, **inputs):
         """forward() over as many batches as the inputs fill. Returns arrays of all samples, by name;
