@@ -3,25 +3,24 @@
 
     tests/chaos/chaos.py CORTADO [--runs N] [--seed S] [--faults N] [--keep]
 
-Each run trains a small net with --restarts, and meets between half of and all of so many faults:
+Each run trains a small net with --restarts, and meets between half of and all of so many faults; faults.py has them.
+A third of the runs has its ranks on hosts of their own (network namespaces), half of the runs is --reproducible. What
+this machine cannot do is left out, and said: hosts and disks need root, a clock that jumps needs Debian's faketime.
 
-    rank      SIGKILL of a rank                     pause     SIGSTOP of a rank, SIGCONT within a second
-    stop      SIGSTOP of a rank for good            launcher  SIGKILL of the launcher, or of its process
-    command   SIGKILL of the command itself         damage    bytes of the newest snapshot change, then a rank is killed
-    disk      the disk is full for a while (a tmpfs of the run's own; needs root, else "rank")
-
-Where the command itself has ended (killed, or for want of space, which no restart mends), it is started by hand from
+Where the command itself has ended (killed, or for want of space or memory, which no restart mends), it is started by hand from
 the newest snapshot, as its user would. A run fails where the command ends otherwise, the last snapshot has other bytes
 than that of the calm training, a process is left, or the run takes over two minutes and 20 calm trainings. One seed gives one choice of
 faults; the moments at which they meet the training vary."""
 
 import argparse
+import dataclasses
 import glob
 import hashlib
 import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -30,10 +29,15 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "bench"))
+sys.dont_write_bytecode = True
+
+from faults import Disk, Jumps, choices, meet, send  # noqa: E402
+from hosts import Hosts  # noqa: E402
+
 ITERATIONS, SNAPSHOT, STALL_SECONDS = 400, 10, 10
 LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
-FAULTS = ["rank", "rank", "pause", "stop", "launcher", "command", "damage", "disk"]
-DISK_BYTES = 64 << 20
+PEER_SECONDS = 8  # a host is lost when it has been silent for so long
 SOLVER = f"""net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 random_seed: 7
 max_iter: {ITERATIONS} snapshot: {SNAPSHOT} snapshot_prefix: "kept/s" display: 0
 """
@@ -46,14 +50,22 @@ class Fault(Exception):
 def make_folder(cortado, folder):
     shutil.copy(HERE.parent / "mpi/train_val.prototxt", folder / "net.prototxt")
     (folder / "solver.prototxt").write_text(SOLVER)
-    (folder / "kept").mkdir()
+    (folder / "kept").mkdir(exist_ok=True)
     subprocess.run([cortado, "data", "generate", "shapes_lmdb", "--samples", "120"], cwd=folder, check=True,
                    stdout=subprocess.DEVNULL)
 
 
-def command(cortado, ranks, strategy, *more):
-    return [cortado, "train", "--solver", "solver.prototxt", "--threads", "1", "--ranks", str(ranks), "--strategy",
-            strategy, "--snapshot-format", "cortado", *more]
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a run trains. Equal ones end alike where nothing disturbs them."""
+
+    ranks: int
+    strategy: str
+    reproducible: bool
+
+    def command(self, cortado, *more):
+        return [cortado, "train", "--solver", "solver.prototxt", "--threads", "1", "--ranks", str(self.ranks), "--strategy",
+                self.strategy, "--snapshot-format", "cortado", *["--reproducible"] * self.reproducible, *more]
 
 
 def last_snapshot(folder):
@@ -62,35 +74,37 @@ def last_snapshot(folder):
 
 
 class CalmRuns:
-    """The end of the training without faults, and the seconds that it took, by ranks and strategy."""
+    """The end of the training without faults, and the seconds that it took, by its kind."""
 
     def __init__(self, cortado):
         self.cortado, self.ends = cortado, {}
 
-    def end(self, ranks, strategy):
-        if (ranks, strategy) not in self.ends:
+    def end(self, kind):
+        if kind not in self.ends:
             with tempfile.TemporaryDirectory(prefix="cortado-calm-") as name:
                 folder = pathlib.Path(name)
                 make_folder(self.cortado, folder)
                 begin = time.monotonic()
-                subprocess.run(command(self.cortado, ranks, strategy), cwd=folder, check=True,
-                               stdout=subprocess.DEVNULL)
-                self.ends[ranks, strategy] = last_snapshot(folder), time.monotonic() - begin
-        return self.ends[ranks, strategy]
+                subprocess.run(kind.command(self.cortado), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                self.ends[kind] = last_snapshot(folder), time.monotonic() - begin
+        return self.ends[kind]
 
 
 class Job:
     """A training in a folder, and the processes that it has."""
 
-    def __init__(self, cortado, folder, ranks, strategy):
-        self.cortado, self.folder, self.ranks, self.strategy = cortado, folder, ranks, strategy
+    def __init__(self, cortado, folder, kind, hosts, jumps):
+        self.cortado, self.folder, self.kind, self.hosts, self.jumps = cortado, folder, kind, hosts, jumps
         self.log = open(folder / "out.txt", "ab")
         self.process, self.by_hand = None, 0
 
     def start(self, *more):
-        words = command(self.cortado, self.ranks, self.strategy, "--restarts", "100", "--stall-timeout",
-                        str(STALL_SECONDS), *more)
-        self.process = subprocess.Popen(words, cwd=self.folder, stdout=self.log, stderr=self.log)
+        words = self.kind.command(self.cortado, "--restarts", "100", "--stall-timeout", str(STALL_SECONDS), *more)
+        if self.hosts:
+            words += ["--peer-timeout", str(PEER_SECONDS), *self.hosts.options()]
+            words = [self.hosts.shell, self.hosts.address(0), "exec " + shlex.join(words)]
+        environment = {**os.environ, **(self.jumps.environment() if self.jumps else {})}
+        self.process = subprocess.Popen(words, cwd=self.folder, stdout=self.log, stderr=self.log, env=environment)
 
     def text(self):
         return (self.folder / "out.txt").read_text(errors="replace")
@@ -144,73 +158,12 @@ class Job:
         self.log.close()
 
 
-def send(pid, number):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def damage_newest(job, draw):
-    for file in job.snapshots()[:1]:
-        try:
-            size = file.stat().st_size
-            with open(file, "r+b") as content:
-                content.seek(draw.randrange(size))
-                content.write(draw.randbytes(8))
-        except (OSError, ValueError):
-            pass  # it was just replaced
-
-
-def fill_disk(job, draw):
-    """No byte is left; room again after a while. The filler lies beside the snapshots."""
-    filler = job.folder / "kept/filler"
-    try:
-        with open(filler, "wb", buffering=0) as file:
-            while file.write(b"\0" * (1 << 16)):
-                pass
-    except OSError:
-        pass
-    time.sleep(draw.uniform(0.3, 1))
-    filler.unlink()
-
-
-def meet(job, kind, draw, has_disk):
-    """Brings a fault about; false where there was nothing that it could happen to."""
-    if kind == "disk" and not has_disk:
-        kind = "rank"
-    processes = job.processes()
-    ranks = [pid for pid, _, rank in processes if rank is not None]
-    others = [pid for pid, _, rank in processes if rank is None]
-    choice = draw.random()
-    pick = lambda pids: pids[int(choice * len(pids))]
-    if kind == "launcher":
-        if not others:
-            return False
-        send(pick(others), signal.SIGKILL)
-    elif kind == "command":
-        job.process.kill()
-    elif kind == "disk":
-        fill_disk(job, draw)
-    elif not ranks:
-        return False
-    else:
-        if kind == "damage":
-            damage_newest(job, draw)
-        victim = pick(ranks)
-        send(victim, signal.SIGSTOP if kind in ("pause", "stop") else signal.SIGKILL)
-        if kind == "pause":
-            time.sleep(draw.uniform(0.1, 1))
-            send(victim, signal.SIGCONT)
-    return True
-
-
 def check_end(job, code):
     """A command that has ended by a fault which no restart mends is started by hand."""
     if code == -signal.SIGKILL:
         return
     errors = re.findall(r"^cortado: error: (.*)$", job.text(), re.M)
-    if code == 2 and errors and re.search("No space left|no sound earlier snapshot", errors[-1]):
+    if code == 2 and errors and re.search("No space left|out of memory|fewer threads|no sound earlier snapshot", errors[-1]):
         if "no sound earlier snapshot" in errors[-1]:
             for file in job.snapshots():
                 file.unlink()
@@ -220,19 +173,27 @@ def check_end(job, code):
     raise Fault(f"the command ended with exit code {code}: {errors[-1:] or 'no message'}")
 
 
-def run(cortado, calm, seed, most_faults, folder, has_disk):
+def draw_run(draw, most_faults, disk, folder, can):
+    """(kind, hosts or None, jumps or None, faults)"""
+    kind = Kind(draw.choice([2, 3]), draw.choice(["data", "model", "owt"]), draw.random() < 0.5)
+    hosts = Hosts(kind.ranks, "none") if draw.random() < 1 / 3 and can.hosts else None
+    jumps = Jumps(folder) if draw.random() < 1 / 4 and can.jumps else None
+    possible = choices(disk, jumps, hosts, kind.reproducible)
+    return kind, hosts, jumps, [draw.choice(possible) for _ in range(draw.randint((most_faults + 1) // 2, most_faults))]
+
+
+def run(cortado, calm, seed, most_faults, folder, disk, can):
     draw = random.Random(seed)
-    ranks, strategy = draw.choice([2, 3]), draw.choice(["data", "model", "owt"])
-    faults = [draw.choice(FAULTS) for _ in range(draw.randint((most_faults + 1) // 2, most_faults))]
-    expected, seconds = calm.end(ranks, strategy)
+    kind, hosts, jumps, faults = draw_run(draw, most_faults, disk, folder, can)
+    expected, seconds = calm.end(kind)
     limit = LEAST_LIMIT + CALM_RUNS * seconds
     longest_calm = min(3, 1.5 * seconds / len(faults))  # between two faults
     make_folder(cortado, folder)
-    if has_disk:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", folder / "kept"], check=True)
-    job, met = Job(cortado, folder, ranks, strategy), []
+    disk.mount(folder / "kept")
+    job, met = Job(cortado, folder, kind, hosts, jumps), []
     begin = time.monotonic()
-    print(f"seed {seed}: {ranks} ranks, {strategy}: {' '.join(faults)}", end="", flush=True)
+    print(f"seed {seed}: {kind.ranks} {'hosts' if hosts else 'ranks'}, {kind.strategy}{', reproducible' * kind.reproducible}: "
+          f"{' '.join(faults)}", end="", flush=True)
     try:
         job.start()
         due = time.monotonic() + draw.uniform(0, longest_calm)
@@ -246,7 +207,7 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
                 check_end(job, code)
                 job.go_on_by_hand()
             elif faults and time.monotonic() >= due:
-                if meet(job, faults[0], draw, has_disk):
+                if meet(job, faults[0], draw, 2 * PEER_SECONDS):
                     met.append(faults.pop(0))
                 due = time.monotonic() + draw.uniform(0, longest_calm)
             time.sleep(0.02)
@@ -255,18 +216,27 @@ def run(cortado, calm, seed, most_faults, folder, has_disk):
             raise Fault("the last snapshot is not that of the calm training")
     finally:
         job.end_all()
+        if hosts:
+            hosts.remove()
         restarts = len(re.findall(r"starting again on", job.text()))
         print(f"; met {len(met)}, {restarts} restarts, {job.by_hand} by hand, {time.monotonic() - begin:.0f} s",
               flush=True)
 
 
-def may_mount():
-    """Whether this process may have a file system of its own to fill."""
-    with tempfile.TemporaryDirectory() as folder:
-        if subprocess.run(["mount", "-t", "tmpfs", "chaos", folder], stderr=subprocess.DEVNULL, check=False).returncode:
-            return False
-        subprocess.run(["umount", folder], check=True)
-        return True
+class Abilities:
+    """What this machine can do to a training besides killing it. Says what it cannot."""
+
+    def __init__(self, disk):
+        self.jumps = Jumps.LIBRARY.exists()
+        try:
+            Hosts(1, "none").remove()
+            self.hosts = True
+        except (OSError, subprocess.CalledProcessError):
+            self.hosts = False
+        for there, what in ((disk.kind, "disks: no file system can be mounted"), (disk.kind != "tmpfs", "a slow disk: no loop device"),
+                            (self.jumps, "jumps of the clock: no faketime"), (self.hosts, "hosts: no network namespaces")):
+            if not there:
+                print(f"left out: {what}")
 
 
 def main():
@@ -279,23 +249,21 @@ def main():
     arguments = parser.parse_args()
     cortado = str(pathlib.Path(arguments.cortado).resolve())
     first = random.randrange(1 << 30) if arguments.seed is None else arguments.seed
-    calm, failed, has_disk = CalmRuns(cortado), [], may_mount()
-    if not has_disk:
-        print("a full disk is left out: a file system of its own needs root")
+    calm, failed, disk = CalmRuns(cortado), [], Disk()
+    can = Abilities(disk)
     for seed in range(first, first + arguments.runs):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="cortado-chaos-")).resolve()
         try:
-            run(cortado, calm, seed, arguments.faults, folder, has_disk)
+            run(cortado, calm, seed, arguments.faults, folder, disk, can)
         except Fault as fault:
             failed.append(seed)
             print(f"seed {seed} FAILED: {fault}")
             print("".join("  | " + line + "\n" for line in (folder / "out.txt").read_text(errors="replace").split("\n")[-40:]))
         finally:
-            if has_disk and not (arguments.keep and failed[-1:] == [seed]):
-                subprocess.run(["umount", folder / "kept"], stderr=subprocess.DEVNULL, check=False)
             if arguments.keep and failed[-1:] == [seed]:
                 print(f"its folder: {folder}")
             else:
+                disk.unmount(folder / "kept")
                 shutil.rmtree(folder, ignore_errors=True)
     print(f"{arguments.runs} runs, {len(failed)} failed{': seeds ' + str(failed) if failed else ''}")
     sys.exit(1 if failed else 0)

@@ -65,6 +65,10 @@ def array(draw, np):
     return values
 
 
+# Parameters that say how much is computed: a large one would take for ever.
+BOUNDED = ("threads", "reader_threads", "iterations", "iters", "batch", "test_batch", "samples", "devices", "frontier_points", "most_simulated")
+
+
 class Fuzz:
     """One process: objects made so far, and the next call."""
 
@@ -127,7 +131,7 @@ class Fuzz:
     def value(self, depth=0, name=""):
         """Whatever; of a parameter called `name` what is bounded in time and memory."""
         draw = self.draw
-        if name in ("threads", "reader_threads", "iterations", "iters", "batch", "test_batch", "samples", "devices", "frontier_points", "most_simulated"):
+        if name in BOUNDED:
             return draw.choice([0, 1, 2, 3, -1, -(2**31), 2**70, 1.5, None])
         kind = draw.randrange(14 if depth < 2 else 9)
         if kind == 0:
@@ -177,7 +181,7 @@ class Fuzz:
                 return draw.choice(FILES)
             return texts(draw) if name in ("text", "json") else draw.choice(NAMES + WORDS)
         if kind in ("int", "float", "bool"):
-            return self.value(name=name) if name in ("threads", "reader_threads") else draw.choice([0, 1, 2, 3, -1, 2**40, True])
+            return self.value(name=name) if name in BOUNDED else draw.choice([0, 1, 2, 3, -1, 2**40, True])
         if kind == "object":
             return self.function() if draw.random() < 0.7 else self.value()
         return self.value(name=name)

@@ -28,7 +28,7 @@ void require_threads(int threads) {
   if (!refusal.empty())
     throw UserError(
         fmt::format("the system gives this process {} of {} threads: {}; use fewer threads, or "
-                    "raise `ulimit -u`",
+                    "raise `ulimit -u` or `ulimit -v`",
                     started.size(), threads, refusal));
 }
 
