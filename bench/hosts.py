@@ -1,6 +1,7 @@
 """Hosts of this machine, made of network namespaces on a switch of their own. Needs root and iproute2."""
 
 import contextlib
+import os
 import pathlib
 import re
 import shlex
@@ -18,30 +19,32 @@ def run(command, **options):
 
 
 class Hosts:
-    """Network namespaces ctd0, ctd1, ... with addresses 10.77.0.10 and up, on a switch of their own."""
+    """Network namespaces ctdPID-0, ctdPID-1, ... with addresses 10.77.0.10 and up, on a switch of their own, ctdPID-sw. Those of
+    processes that have ended are removed before."""
 
     def __init__(self, count, rate):
         self.count = count
         self.folder = tempfile.TemporaryDirectory(prefix="cortado-network-")
+        self.name, self.switch = f"ctd{os.getpid()}-", f"ctd{os.getpid()}-sw"
         self.down()
-        run("ip netns add ctdsw")
-        run("ip -n ctdsw link add br0 type bridge")
-        run("ip -n ctdsw link set br0 up")
+        run(f"ip netns add {self.switch}")
+        run(f"ip -n {self.switch} link add br0 type bridge")
+        run(f"ip -n {self.switch} link set br0 up")
         if pathlib.Path("/proc/sys/net/bridge").exists():  # packets are not shown to the firewall
-            run("ip netns exec ctdsw sysctl -q -w net.bridge.bridge-nf-call-iptables=0")
+            run(f"ip netns exec {self.switch} sysctl -q -w net.bridge.bridge-nf-call-iptables=0")
         for i in range(count):
-            run(f"ip netns add ctd{i}")
-            run(f"ip -n ctd{i} link add eth0 type veth peer name p{i} netns ctdsw")
-            run(f"ip -n ctd{i} link set lo up")
-            run(f"ip -n ctd{i} addr add {self.address(i)}/24 dev eth0")
-            run(f"ip -n ctd{i} link set eth0 mtu {MTU} up")
-            run(f"ip -n ctdsw link set p{i} mtu {MTU} master br0 up")
+            run(f"ip netns add {self.name}{i}")
+            run(f"ip -n {self.name}{i} link add eth0 type veth peer name p{i} netns {self.switch}")
+            run(f"ip -n {self.name}{i} link set lo up")
+            run(f"ip -n {self.name}{i} addr add {self.address(i)}/24 dev eth0")
+            run(f"ip -n {self.name}{i} link set eth0 mtu {MTU} up")
+            run(f"ip -n {self.switch} link set p{i} mtu {MTU} master br0 up")
             if rate != "none":
                 burst = next(text for least, text in BURSTS if bits_per_second(rate) >= least)
-                run(f"ip netns exec ctd{i} tc qdisc replace dev eth0 root tbf rate {rate} burst {burst}")
-                run(f"ip netns exec ctdsw tc qdisc replace dev p{i} root tbf rate {rate} burst {burst}")
+                run(f"ip netns exec {self.name}{i} tc qdisc replace dev eth0 root tbf rate {rate} burst {burst}")
+                run(f"ip netns exec {self.switch} tc qdisc replace dev p{i} root tbf rate {rate} burst {burst}")
         self.shell = pathlib.Path(self.folder.name) / "rsh"
-        self.shell.write_text(RSH)
+        self.shell.write_text(RSH.replace("NAME", self.name))
         self.shell.chmod(0o755)
 
     @staticmethod
@@ -66,23 +69,23 @@ class Hosts:
     def sent(self):
         total = 0
         for i in range(self.count):
-            text = run(f"ip netns exec ctd{i} cat /sys/class/net/eth0/statistics/tx_bytes").stdout
+            text = run(f"ip netns exec {self.name}{i} cat /sys/class/net/eth0/statistics/tx_bytes").stdout
             total += int(text)
         return total
 
     @contextlib.contextmanager
     def down_link(self, i):
         """Nothing reaches host i, nor leaves it, within the `with`."""
-        run(f"ip -n ctdsw link set p{i} down")
+        run(f"ip -n {self.switch} link set p{i} down")
         try:
             yield
         finally:
-            run(f"ip -n ctdsw link set p{i} up")
+            run(f"ip -n {self.switch} link set p{i} up")
 
     @contextlib.contextmanager
     def lossy_link(self, i, percent):
         """So many of the packets to and from host i are lost within the `with`. Needs nft(8)."""
-        nft = f"ip netns exec ctd{i} nft"
+        nft = f"ip netns exec {self.name}{i} nft"
         run(f"{nft} add table inet loss")
         try:
             for hook in ("input", "output"):
@@ -95,17 +98,18 @@ class Hosts:
     @contextlib.contextmanager
     def slow_link(self, i, rate, queue):
         """Host i receives at `rate` and through a queue of `queue` (tc-tbf(8)'s latency) within the `with`. For links without a rate."""
-        run(f"ip netns exec ctdsw tc qdisc replace dev p{i} root tbf rate {rate} burst 32kb latency {queue}")
+        run(f"ip netns exec {self.switch} tc qdisc replace dev p{i} root tbf rate {rate} burst 32kb latency {queue}")
         try:
             yield
         finally:
-            run(f"ip netns exec ctdsw tc qdisc del dev p{i} root")
+            run(f"ip netns exec {self.switch} tc qdisc del dev p{i} root")
 
     @staticmethod
     def down():
         names = run("ip netns list").stdout.split()
         for name in names:
-            if re.fullmatch(r"ctd(sw|\d+)", name):
+            owner = re.fullmatch(r"ctd(\d+)-(sw|\d+)", name)
+            if owner and (int(owner[1]) == os.getpid() or not pathlib.Path("/proc", owner[1]).exists()):
                 run(f"ip netns del {name}")
 
 
@@ -113,7 +117,7 @@ class Hosts:
 RSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do case "$1" in -l|-o|-p) shift 2;; *) shift;; esac; done
 i=$(( ${1##*.} - 10 )); shift
-exec ip netns exec ctd$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $(($0 % $(nproc --all))) /bin/sh -c "$1"' $i "$*"
+exec ip netns exec NAME$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $(($0 % $(nproc --all))) /bin/sh -c "$1"' $i "$*"
 """
 
 
