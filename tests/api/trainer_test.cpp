@@ -303,6 +303,9 @@ TEST_F(TrainerTest, RefusesWhatCannotBe) {
             std::string::npos);
   EXPECT_EQ(complaint(small_solver(prefix()), bars(), {.device = "emulated", .open_nets = true}),
             "open_nets: values are open on the CPU alone, not on device emulated");
+  EXPECT_EQ(complaint(small_solver(prefix()).set(Solver::Overrides{.precision = Precision::bf16}), bars(),
+                      {.open_nets = true}),
+            "blob 'conv1' is bf16; values are open in f32 alone: leave the precision at f32");
   EXPECT_TRUE(complaint(small_solver(prefix()), bars(), {.device = "gqu"}).starts_with("device gqu"));
   EXPECT_NO_THROW(check_device("cpu"));
   EXPECT_NE(complaint(small_solver(prefix()), bars(), {.kernels = "slow"}).find("slow"), std::string::npos);

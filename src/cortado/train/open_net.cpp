@@ -1,6 +1,7 @@
 #include "cortado/train/open_net.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "cortado/base/error.h"
 #include "cortado/base/spoken_order.h"
@@ -21,6 +22,10 @@ OpenNet::OpenNet(Executor& executor, ParameterStore& parameters, OpenSources& so
   for (TensorIndex t : indices(network().tensors())) {
     const Network::Tensor& tensor = network().tensors()[t];
     if (!tensor.named) continue;
+    const BufferIndex buffer = executor_.program().tensor_buffer(t);
+    if (buffer && executor_.program().buffers[buffer].type != ElementType::f32)
+      throw UserError(fmt::format(
+          "blob '{}' is bf16; values are open in f32 alone: leave the precision at f32", tensor.name));
     Blob& blob = blobs_[tensor.name];
     if (blob.tensors.empty()) names_.push_back(tensor.name);
     blob.tensors.push_back(t);

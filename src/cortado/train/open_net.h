@@ -16,7 +16,8 @@ CompileOptions open_compile_options(CompileOptions options = {});
 // computed last. All values are in spoken order; parameters as files have them.
 class OpenNet {
  public:
-  // `executor` runs a Program of open_compile_options(), over `sources`; all must outlive this object.
+  // `executor` runs a Program of open_compile_options(), over `sources`; all must outlive this object. Throws
+  // UserError: a blob is bf16.
   OpenNet(Executor& executor, ParameterStore& parameters, OpenSources& sources);
 
   const Network& network() const { return executor_.network(); }
