@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -9,11 +10,13 @@
 #include <poll.h>
 #include <random>
 #include <sstream>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include "cortado/job/launcher_words.h"
+#include "cortado/job/wire.h"
 
 namespace cortado {
 namespace {
@@ -167,6 +170,45 @@ TEST(Job, NamesARankThatAbortsUnlessAnotherIsTheReason) {
   EXPECT_THAT(shoved.output, HasSubstr("cortado: error: rank 0 on "));
   EXPECT_EQ(count_of(shoved.output, "cortado: error"), 1) << shoved.output;
   expect_nobody_left(shoved);
+}
+
+// The port at which the ranks find the command, by the environment of one.
+int port_of_job(pid_t rank) {
+  std::ifstream file(fmt::format("/proc/{}/environ", rank), std::ios::binary);
+  for (std::string entry; std::getline(file, entry, '\0');)
+    if (entry.starts_with("CORTADO_JOB=")) return parse_job_address(entry.substr(12)).value().port;
+  return 0;
+}
+
+std::ptrdiff_t open_files_of(pid_t pid) {
+  return std::distance(std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid)), {});
+}
+
+// Some say nothing, some say what is no hello, a line without an end or a token that is not this job's.
+TEST(Job, LivesThroughAFloodOfStrangers) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for("all ready");
+  job.wait_for_ranks(2);
+  const int port = port_of_job(job.ranks().front());
+  ASSERT_GT(port, 0);
+  const std::vector<std::string> words = {"", "GET / HTTP/1.1\r\n\r\n", std::string(100000, 'x'),
+                                          "hello 00000000000000000000000000000000 1 1 evil\n", "\n\n\n"};
+  std::vector<Socket> strangers;
+  for (size_t i = 0; i < 2000; ++i) {
+    Socket socket = connect_to("127.0.0.1", port, 10);
+    const std::string& said = words[i % words.size()];
+    if (socket) ::send(socket.fd(), said.data(), said.size(), MSG_NOSIGNAL);
+    if (said.empty()) strangers.push_back(std::move(socket));  // the others leave at once
+  }
+  for (int tries = 0; tries < 50 && open_files_of(job.pid()) > 300; ++tries)
+    std::this_thread::sleep_for(100ms);
+  EXPECT_LE(open_files_of(job.pid()), 300);
+  for (pid_t rank : job.ranks()) EXPECT_TRUE(alive(rank));
+  kill(job.ranks().front(), SIGKILL);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_THAT(outcome.output, ContainsRegex("cortado: error: rank [01] on .* is gone"));
+  expect_nobody_left(outcome);
 }
 
 TEST(Job, TellsTheIterationAndWhatToResumeFrom) {

@@ -8,7 +8,9 @@
 #include <sstream>
 #include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
+#include "cortado/base/error.h"
 #include "cortado/job/failure.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/rank.h"
@@ -195,9 +197,49 @@ std::string line_of(LineSocket& socket, const std::string& start) {
   return "";
 }
 
+TEST(Wire, ListensWhereItIsAsked) {
+  const Socket listener = listen_at("127.0.0.1");
+  EXPECT_TRUE(connect_to("127.0.0.1", port_of(listener), 5));
+  EXPECT_FALSE(connect_to("127.0.0.2", port_of(listener), 5));  // of this host, too
+  EXPECT_TRUE(connect_to("127.0.0.2", port_of(listen_at("")), 5));
+  for (const char* wrong : {"192.0.2.1", "localhost", "somewhere"}) {
+    try {
+      listen_at(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("--listen {}: ", wrong)));
+    }
+  }
+}
+
+TEST(Wire, SecretsAreTheSameOrNot) {
+  EXPECT_TRUE(same_secret("", ""));
+  EXPECT_TRUE(same_secret("0123", "0123"));
+  for (const char* other : {"", "0", "0124", "1123", "01230", "01230123"}) {
+    EXPECT_FALSE(same_secret("0123", other)) << other;
+    EXPECT_FALSE(same_secret(other, "0123")) << other;
+  }
+}
+
+TEST_F(Watch, StrangersThatAreSilentOrTooManyAreDropped) {
+  const auto come = [&](Moment when) {
+    peers_.push_back(std::make_unique<Peer>());
+    peers_.back()->socket = LineSocket(Socket(dup(STDERR_FILENO)), 1);
+    peers_.back()->came = when;
+  };
+  for (int i = 0; i < 300; ++i) come(i < 100 ? 1s : 5s);
+  drop_strangers(peers_, 6s);
+  EXPECT_EQ(std::ssize(peers_), 4 + 256);  // the ranks stay, though none of them has a socket here
+  drop_strangers(peers_, 12s);
+  EXPECT_EQ(std::ssize(peers_), 4 + 200);
+  peers_.back()->socket.close();
+  drop_strangers(peers_, 12s);
+  EXPECT_EQ(std::ssize(peers_), 4 + 199);
+}
+
 // On a busy host both lines are there before the rank reads the first one.
 TEST(Rank, AnswersAQuestionThatComesWithTheWelcome) {
-  const Socket listener = listen_anywhere();
+  const Socket listener = listen_at("");
   setenv(job_variable, to_text({.token = "token", .port = port_of(listener), .hosts = {"127.0.0.1"}}).c_str(),
          1);
   std::promise<std::string> answered;

@@ -34,6 +34,9 @@ void add_launch_options(CLI::App& command, JobOptions& o) {
              "seconds, or all ranks have waited for each other so long; 0: never");
   add_number(command, "--peer-timeout", o.peer_timeout, 1, longest_time_limit,
              "On several ranks: end the job (exit code 3) when a host cannot be reached for so many seconds");
+  command.add_option(
+      "--listen", o.listen,
+      "Address of this host, in numbers, at which its ranks find this command; default: every one");
 }
 
 void add_schedule_options(CLI::App& command, ScheduleChanges& o) {

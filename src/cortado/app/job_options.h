@@ -18,8 +18,8 @@ struct JobOptions {
   JobCut cut;
   int threads = 0;  // 0: as many as this process may use
   bool no_bind = false;
-  int ranks = 0;       // 0: as many as the launcher started
-  std::string launch;  // this and the time limits: read by start_job() (app/launch.h)
+  int ranks = 0;               // 0: as many as the launcher started
+  std::string launch, listen;  // these and the time limits: read by start_job() (app/launch.h)
   int stall_timeout = default_time_limit, peer_timeout = default_time_limit;  // seconds
   DeviceWords devices;
   RankDevice device;  // join_job() opens it, and lets `cut` name it

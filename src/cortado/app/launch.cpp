@@ -86,6 +86,7 @@ std::optional<int> start_job(int count, const char* const* words) {
                  .launcher = launcher(normalized),
                  .stall_seconds = number_in(normalized, "--stall-timeout", default_time_limit),
                  .peer_seconds = std::max(1, number_in(normalized, "--peer-timeout", default_time_limit)),
+                 .listen = option_value(normalized, "--listen").value_or(""),
                  .restarts = restarts,
                  .min_ranks = number_in(normalized, "--min-ranks", 1),
                  .stop_signals = {SIGTERM}};

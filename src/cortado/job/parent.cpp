@@ -62,9 +62,11 @@ class Parent {
   explicit Parent(const JobStart& start)
       : start_(start),
         token_(new_token()),
-        listener_(listen_anywhere()),
+        listener_(listen_at(start.listen)),
         events_(epoll_create1(EPOLL_CLOEXEC)),
-        launcher_(words(start), {token_, port_of(listener_), start.peer_seconds, own_addresses()},
+        launcher_(words(start),
+                  {token_, port_of(listener_), start.peer_seconds,
+                   start.listen.empty() ? own_addresses() : std::vector<std::string>{start.listen}},
                   signals_.before()),
         output_(launcher_.output(), STDOUT_FILENO),
         errors_(launcher_.errors(), STDERR_FILENO),
@@ -77,6 +79,7 @@ class Parent {
     while (!over()) {
       wait();
       count_time();
+      drop_strangers(peers_, now_);
       ask();
       if (launcher_.ended() && !launcher_ended_) launcher_ended_ = now_;
       if (failure_)
@@ -137,6 +140,7 @@ class Parent {
     peers_.push_back(std::make_unique<Peer>());
     peers_.back()->socket = LineSocket(std::move(socket), start_.peer_seconds);
     peers_.back()->address = peers_.back()->socket.address();
+    peers_.back()->came = now_;
   }
 
   void hear(Peer& peer) {
@@ -144,6 +148,7 @@ class Parent {
     while (std::optional<std::string> line = peer.socket.take_line()) {
       if (!understand(peer, *line)) there = false;
     }
+    if (peer.rank < 0 && peer.socket.overlong()) there = false;
     if (there) return;
     const bool timed_out = peer.socket.timed_out();
     peer.socket.close();
@@ -180,7 +185,7 @@ class Parent {
     std::string token;
     int rank = -1;
     words >> token >> rank >> peer.pid >> peer.host;
-    if (token != token_ || rank < 0 || rank >= start_.ranks || !words) return false;
+    if (!same_secret(token, token_) || rank < 0 || rank >= start_.ranks || !words) return false;
     peer.rank = rank;
     peer.heard = peer.moved = last_arrival_ = now_;
     peer.socket.send(failure_ ? "stop" : welcome_line());

@@ -13,6 +13,7 @@ struct JobStart {
   int seconds_to_start = 60;          // until every rank must have said hello
   int stall_seconds = 60;             // until a job that stands still is ended; 0: never
   int peer_seconds = 60;              // until a host that cannot be reached is given up
+  std::string listen;                 // the address of this host at which ranks find it; empty: every one
   int restarts = 0;                   // how often the job may be started again
   int min_ranks = 1;                  // on no fewer ranks than these
   std::vector<int> stop_signals{SIGINT, SIGTERM};  // that ask the ranks to end

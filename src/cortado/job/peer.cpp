@@ -1,5 +1,6 @@
 #include "cortado/job/peer.h"
 
+#include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,8 @@ namespace cortado {
 namespace {
 
 constexpr size_t most_ranks_named = 16;
+constexpr Moment time_to_say_hello = std::chrono::seconds(10);
+constexpr std::ptrdiff_t most_strangers = 256;
 
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
@@ -43,6 +46,14 @@ void Peer::kill_process(const std::string& token) const {
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   const std::string environment{std::istreambuf_iterator<char>(file), {}};
   if (environment.find(fmt::format("{}={}", job_variable, token)) != std::string::npos) kill(pid, SIGKILL);
+}
+
+void drop_strangers(Peers& peers, Moment now) {
+  const auto stranger = [](const std::unique_ptr<Peer>& peer) { return peer->rank < 0; };
+  std::ptrdiff_t too_many = std::ranges::count_if(peers, stranger) - most_strangers;
+  std::erase_if(peers, [&](const std::unique_ptr<Peer>& peer) {
+    return stranger(peer) && (!peer->socket || too_many-- > 0 || now - peer->came > time_to_say_hello);
+  });
 }
 
 std::string name(const Peer& peer) { return fmt::format("rank {} on {}", peer.rank, peer.host); }

@@ -27,6 +27,7 @@ struct Peer {
 
   int asked = 0, answered = 0;  // questions, counted
   int suspected = 0;            // the question by which it shows that it is there, when another missed it
+  Moment came{};                // when it connected
   Moment heard{};               // when it answered last
   Moment moved{};               // when it last did something other than wait, or said goodbye
   uint64_t progress = 0;
@@ -41,6 +42,10 @@ struct Peer {
   void kill_process(const std::string& token) const;
 };
 using Peers = std::vector<std::unique_ptr<Peer>>;
+
+// Closes and forgets connections that are nobody's yet: those that said no hello within 10 seconds, and of
+// more than 256 the oldest ones. So neither a flood of them nor silent ones use the parent up.
+void drop_strangers(Peers& peers, Moment now);
 
 // "rank 2 on b".
 std::string name(const Peer& peer);

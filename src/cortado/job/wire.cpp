@@ -56,6 +56,37 @@ std::string numeric(const sockaddr* address, socklen_t size) {
   return text;
 }
 
+Socket bound_anywhere() {
+  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  any.sin6_addr = in6addr_any;
+  if (socket) set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (socket && bind(socket.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0) return socket;
+  socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // a host without IPv6
+  sockaddr_in any4{};
+  any4.sin_family = AF_INET;
+  if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
+    throw UserError(fmt::format("cannot open a socket to watch the ranks: {}", std::strerror(errno)));
+  return socket;
+}
+
+Socket bound_to(const std::string& address) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0)
+    throw UserError(fmt::format("--listen {}: give an address in numbers, as 10.0.0.1", address));
+  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool bound = socket && bind(socket.fd(), found->ai_addr, found->ai_addrlen) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (!bound)
+    throw UserError(fmt::format("--listen {}: {}; this host has {}", address, std::strerror(error),
+                                fmt::join(own_addresses(), ", ")));
+  return socket;
+}
+
 }  // namespace
 
 std::string to_text(const JobAddress& address) {
@@ -145,22 +176,18 @@ std::optional<std::string> LineSocket::take_line() {
   return line;
 }
 
-Socket listen_anywhere() {
-  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in6 any{};
-  any.sin6_family = AF_INET6;
-  any.sin6_addr = in6addr_any;
-  if (socket) set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any) != 0) {
-    socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // a host without IPv6
-    sockaddr_in any4{};
-    any4.sin_family = AF_INET;
-    if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
-      throw UserError(fmt::format("cannot open a socket to watch the ranks: {}", std::strerror(errno)));
-  }
+Socket listen_at(const std::string& address) {
+  Socket socket = address.empty() ? bound_anywhere() : bound_to(address);
   if (listen(socket.fd(), 1024) != 0)
     throw UserError(fmt::format("cannot listen for the ranks: {}", std::strerror(errno)));
   return socket;
+}
+
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned char different = a.size() != b.size();
+  for (size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned char>(a[i] ^ (b.empty() ? 0 : b[i % b.size()]));
+  return different == 0;
 }
 
 int port_of(const Socket& listener) {

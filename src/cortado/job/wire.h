@@ -68,6 +68,8 @@ class LineSocket {
   // Reads what is there; false once the connection has ended. Lines that came before are there to be taken.
   bool receive();
   std::optional<std::string> take_line();
+  // More has come than a line has bytes, and no line.
+  bool overlong() const { return input_.size() > longest_line; }
   bool timed_out() const { return error_ == ETIMEDOUT || error_ == EHOSTUNREACH || error_ == ENETUNREACH; }
   // Address of the other side, in numbers.
   std::string address() const;
@@ -80,11 +82,14 @@ class LineSocket {
   int error_ = 0;  // that ended the connection
 };
 
-// Listens on every address at a port that the system chooses. Throws UserError.
-Socket listen_anywhere();
+// Listens at a port that the system chooses, at `address` (in numbers) of this host alone; empty: at every
+// one. Throws UserError.
+Socket listen_at(const std::string& address);
 int port_of(const Socket& listener);
 // Addresses of this host, loopback last.
 std::vector<std::string> own_addresses();
+// Compares in a time that does not depend on where the two differ.
+bool same_secret(std::string_view a, std::string_view b);
 // A connection within `seconds`, or none.
 Socket connect_to(const std::string& host, int port, int seconds);
 
