@@ -12,7 +12,7 @@ import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SMALL = 20_000  # bytes of a file that is a good seed
+SMALL = 24_000  # bytes of a file that is a good seed
 
 
 def safetensors(tensors, metadata=None):
@@ -49,7 +49,43 @@ def onnx_models():
             yield case.name, case.model()[0].SerializeToString()
 
 
+def lmdb():
+    """Two meta pages, a leaf of three records, and two pages of the third one's value."""
+    page, pages = 4096, 5
+    header = lambda number, flags, lower, upper: struct.pack("<QHHHH", number, 0, flags, lower, upper)
+    database = lambda depth, leaves, more, entries, root: struct.pack("<IHHQQQQQ", page if depth == 0 and entries else 0, 0, depth, 0, leaves, more, entries, root)
+    nothing, none = 2**64 - 1, 0
+    metas = b""
+    for number, transaction in ((0, 0), (1, 1)):
+        free = struct.pack("<IHHQQQQQ", page, 8, 0, 0, 0, 0, 0, nothing)  # its pad is the size of a page
+        main = database(1, 1, 2, 3, 2) if number else database(0, 0, 0, 0, nothing)
+        body = struct.pack("<IIQQ", 0xBEEFC0DE, 1, none, page * 1024) + free + main + struct.pack("<QQ", pages - 1, transaction)
+        metas += (header(number, 8, 0, 0) + body).ljust(page, b"\0")
+    large, places, nodes, upper = bytes(range(256)) * 20, b"", b"", page
+    for key, value, flags in ((b"a", b"one", 0), (b"b", datum(b"123", False), 0), (b"c", struct.pack("<Q", 3), 1)):
+        size = len(large) if flags else len(value)
+        node = struct.pack("<HHHH", size & 65535, size >> 16, flags, len(key)) + key + value
+        node += b"\0" * (len(node) % 2)
+        upper -= len(node)
+        places, nodes = places + struct.pack("<H", upper), node + nodes
+    leaf = header(2, 2, 16 + len(places), upper) + places
+    overflow = struct.pack("<QHHI", 3, 0, 4, 2) + large
+    return metas + leaf.ljust(upper, b"\0") + nodes + overflow.ljust(2 * page, b"\0")
+
+
+def wire():
+    yield b"\0hello 0123 0 17 host\nhere 1 2 3 waits 0,1 the sum\nhere 2 2 3 works * layer\n"
+    yield b"\0goodbye 2 7 a message\nsnapshot /a/b c.safetensors\n"
+    yield b"\1" + b"0123456789abcdef 4711 60 10.0.0.1 ::1 127.0.0.1"
+    for launcher in ("mpiexec -hosts a,b:2 -ppn 1", "mpirun --host a:2,b:2 -x CORTADO_JOB", "srun -w 'a,b[1-3]'"):
+        yield b"\2" + launcher.encode()
+    yield b"\3" + b"= BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n---\nPrimary job terminated\n---\nloss: 1.0\n"
+
+
 def seeds():
+    yield "lmdb", "three", lmdb()
+    for number, words in enumerate(wire()):
+        yield "wire", str(number), words
     for path in [*ROOT.glob("models/*/train_val.prototxt"), *ROOT.glob("examples/**/*.prototxt")]:
         yield "prototxt", f"{path.parent.name}_{path.name}", path.read_bytes()
     for path in [*ROOT.glob("tests/python/*.caffemodel"), *ROOT.glob("tests/python/*.solverstate"), *ROOT.glob("tests/**/*.binaryproto")]:
