@@ -20,6 +20,8 @@
 namespace cortado {
 namespace {
 
+constexpr size_t most_of_a_stream = size_t{256} << 20;
+
 [[noreturn]] void fail(std::string_view action, const std::string& path) {
   throw UserError(fmt::format("cannot {} {}: {}", action, path, std::strerror(errno)));
 }
@@ -63,6 +65,9 @@ std::string read_file(const std::string& path) {
   std::string content(static_cast<size_t>(status.st_size), '\0');
   size_t size = 0;
   while (true) {
+    if (!S_ISREG(status.st_mode) && size > most_of_a_stream)
+      throw UserError(fmt::format("cannot read {}: it is no file, and gives more than {} MiB", path,
+                                  most_of_a_stream >> 20));
     if (size == content.size()) content.resize(size + 65536);  // pipes, and files that grow
     ssize_t count = ::read(file.get(), content.data() + size, content.size() - size);
     if (count < 0 && errno == EINTR) continue;

@@ -13,7 +13,8 @@ class DamagedFile : public UserError {
   using UserError::UserError;
 };
 
-// The whole content of a file. Throws UserError naming the file and the system's reason.
+// The whole content of a file, or of a pipe or device that ends within 256 MiB. Throws UserError naming the
+// file and the system's reason.
 std::string read_file(const std::string& path);
 
 // A name beside `path` that nobody has, "NAME.PID-RANDOM.tmp": for what is renamed to `path` when it is
