@@ -108,7 +108,7 @@ class Fuzz:
 
     def pycaffes(self):
         caffe = self.caffe
-        functions = [getattr(caffe.io, name) for name in dir(caffe.io) if inspect.isfunction(getattr(caffe.io, name))]
+        functions = [getattr(caffe.io, name) for name in dir(caffe.io) if not name.startswith("_") and inspect.isfunction(getattr(caffe.io, name))]
         return functions + [caffe.Net, caffe.get_solver, caffe.AdamSolver, caffe.Classifier, caffe.Detector, caffe.set_device, caffe.set_mode_gpu,
                             caffe.set_random_seed, caffe.layer_type_list, caffe.to_proto, caffe.draw.draw_net, caffe.layers.Convolution, caffe.layers.Data,
                             caffe.io.Transformer]
