@@ -39,7 +39,7 @@ echo "built in $((SECONDS - began)) s"
 out=$PWD/build/fuzz
 mkdir -p "$out/found" "$out/log"
 /usr/bin/python3 -B tests/fuzz/seeds.py "$out/seeds"
-export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=8000
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=8000:allocator_may_return_null=1
 run() {  # TARGET
   local log=$out/log/$1 begin=$SECONDS
   if [[ $1 == python ]]; then
