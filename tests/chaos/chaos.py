@@ -35,7 +35,7 @@ sys.dont_write_bytecode = True
 from faults import Disk, Jumps, choices, meet, send  # noqa: E402
 from hosts import Hosts  # noqa: E402
 
-ITERATIONS, SNAPSHOT, STALL_SECONDS = 400, 10, 10
+ITERATIONS, SNAPSHOT, STALL_SECONDS, MOST_RESTARTS = 400, 10, 10, 1000
 LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
 PEER_SECONDS = 8  # a host is lost when it has been silent for so long
 SOLVER = f"""net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 random_seed: 7
@@ -68,9 +68,18 @@ class Kind:
                 self.strategy, "--snapshot-format", "cortado", *["--reproducible"] * self.reproducible, *more]
 
 
-def last_snapshot(folder):
-    file = folder / f"kept/s_iter_{ITERATIONS}.safetensors"
+def last_snapshot(folder, iteration=ITERATIONS):
+    """SHA-256 of the snapshot of the last iteration; None where there is none."""
+    file = folder / f"kept/s_iter_{iteration}.safetensors"
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
+
+
+def run_calm(cortado, folder, kind, *more):
+    subprocess.run(kind.command(cortado, *more), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def newest_iteration(job):
+    return max((int(re.search(r"_iter_(\d+)", file.name)[1]) for file in job.snapshots()), default=0)
 
 
 class CalmRuns:
@@ -85,7 +94,7 @@ class CalmRuns:
                 folder = pathlib.Path(name)
                 make_folder(self.cortado, folder)
                 begin = time.monotonic()
-                subprocess.run(kind.command(self.cortado), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                run_calm(self.cortado, folder, kind)
                 self.ends[kind] = last_snapshot(folder), time.monotonic() - begin
         return self.ends[kind]
 
@@ -99,7 +108,7 @@ class Job:
         self.process, self.by_hand = None, 0
 
     def start(self, *more):
-        words = self.kind.command(self.cortado, "--restarts", "100", "--stall-timeout", str(STALL_SECONDS), *more)
+        words = self.kind.command(self.cortado, "--restarts", str(MOST_RESTARTS), "--stall-timeout", str(STALL_SECONDS), *more)
         if self.hosts:
             words += ["--peer-timeout", str(PEER_SECONDS), *self.hosts.options()]
             words = [self.hosts.shell, self.hosts.address(0), "exec " + shlex.join(words)]
@@ -133,14 +142,14 @@ class Job:
         number = lambda file: int(re.search(r"_iter_(\d+)", file.name)[1])
         return sorted(self.folder.glob("kept/s_iter_*.safetensors"), key=number, reverse=True)
 
-    def go_on_by_hand(self):
+    def go_on_by_hand(self, *more):
         """From the newest sound snapshot or, where there is none, from the beginning."""
         self.wait_until_none_is_left()
         self.by_hand += 1
         for file in self.folder.glob("kept/*.tmp"):  # of processes that were killed
             file.unlink()
         newest = [f"kept/{file.name}" for file in self.snapshots()[:1]]
-        self.start(*(["--snapshot", *newest] if newest else []))
+        self.start(*more, *(["--snapshot", *newest] if newest else []))
 
     def wait_until_none_is_left(self):
         end = time.monotonic() + 20

@@ -68,6 +68,9 @@ def array(draw, np):
 # Parameters that say how much is computed: a large one would take for ever.
 BOUNDED = ("threads", "reader_threads", "iterations", "iters", "batch", "test_batch", "samples", "devices", "frontier_points", "most_simulated")
 
+# Methods of protobuf's messages that end the process when a message is merged into itself.
+OF_PROTOBUF = ("MergeFrom", "CopyFrom")
+
 
 class Fuzz:
     """One process: objects made so far, and the next call."""
@@ -218,7 +221,7 @@ class Fuzz:
         if draw.random() < 0.3:
             return draw.choice(self.functions)
         owner = draw.choice(self.held)
-        names = [name for name in dir(type(owner)) if not name.startswith("_")] + ["__len__", "__getitem__", "__repr__", "_repr_html_"]
+        names = [name for name in dir(type(owner)) if not name.startswith("_") and name not in OF_PROTOBUF] + ["__len__", "__getitem__", "__repr__", "_repr_html_"]
         try:
             return getattr(owner, draw.choice(names))  # the values of properties, too
         except AttributeError:
