@@ -206,6 +206,31 @@ TEST(Movement, BringsEachRankWhatItNeedsOnce) {
   EXPECT_GT(groups, 50);
 }
 
+// Each rank finds its own part without looking at what moves between others.
+TEST(Movement, IsARanksPartOfAllTransfers) {
+  int rings = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomLayouts layouts(seed);
+    const std::vector<Transfer> moves = transfers(layouts.owned, layouts.needed);
+    for (int rank = 0; rank < static_cast<int>(layouts.owned.size()); ++rank) {
+      const Movement movement = copy_movement(layouts.owned, layouts.needed, rank);
+      std::vector<Transfer> own;
+      for (const auto& part : movement.receives) own.push_back({part.peer, rank, part.box});
+      for (const auto& part : movement.sends) own.push_back({rank, part.peer, part.box});
+      if (movement.local) own.push_back({rank, rank, *movement.local});
+      const auto is_own = [&](const Transfer& move) { return move.from == rank || move.to == rank; };
+      EXPECT_EQ(std::ssize(own), std::ranges::count_if(moves, is_own));
+      for (const Transfer& move : own) EXPECT_EQ(std::ranges::count(moves, move), 1);
+      const auto ring = ring_group(moves, layouts.needed, rank);
+      EXPECT_EQ(movement.group, ring ? ring->members : std::vector<int>());
+      EXPECT_EQ(movement.chunks, ring ? ring->chunks : Layout());
+      rings += ring.has_value();
+    }
+  }
+  EXPECT_GT(rings, 50);
+}
+
 TEST(Movement, TheAdjointGoesBackAndSums) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     const RandomLayouts layouts(seed);

@@ -1,8 +1,11 @@
 #include "cortado/compile/compile.h"
 
+#include <exception>
 #include <memory>
+#include <mutex>
 
 #include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/kernels/select.h"
 #include "cortado/program/lower.h"
 #include "cortado/program/reproducible.h"
@@ -63,10 +66,28 @@ Compiled compile(const Network& network, CompileOptions options) {
 std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
                                  KernelProfile& profile) {
   const std::shared_ptr<const Placement> placement = placement_of(network, options);
-  const auto ask = [&](const Task& task) { return profile(task); };
-  std::vector<Program> programs;
-  for (int rank = 0; rank < options.ranks; ++rank)
-    programs.push_back(lower(network, placement, ask, lowering(options, rank)));
+  std::mutex mutex;
+  const auto ask = [&](const Task& task) {
+    const std::scoped_lock lock(mutex);
+    return profile(task);
+  };
+  std::vector<Program> programs(static_cast<size_t>(options.ranks));
+  std::vector<std::exception_ptr> failures(programs.size());
+  const auto make = [&](int64_t rank) {
+    try {
+      programs[static_cast<size_t>(rank)] =
+          lower(network, placement, ask, lowering(options, static_cast<int>(rank)));
+    } catch (...) {
+      failures[static_cast<size_t>(rank)] = std::current_exception();
+    }
+  };
+  if (options.after_pass) {  // dumps come in the order of ranks
+    for (int rank = 0; rank < options.ranks; ++rank) make(rank);
+  } else {
+    parallel_for(options.ranks, make);
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
   return programs;
 }
 

@@ -1,6 +1,7 @@
 #include "cortado/plan/plan_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/cost_the_same.h"
+#include "cortado/plan/search.h"
 #include "cortado/plan/threads.h"
 
 namespace cortado::plan {
@@ -64,11 +66,22 @@ Column column_of(const Candidates& candidates, std::vector<GridLayout> Priced::*
   return column;
 }
 
+// A configuration by itself: what it costs and holds, whatever its neighbours take.
+struct Alone {
+  double seconds = 0;
+  Bytes memory;
+  double over_all = 0;    // by how much it exceeds the cheapest ones, over the whole net
+  bool baseline = false;  // a built-in strategy takes it
+};
+
 // Equal groups, with what they have in common.
 struct Kind {
   Group group;
   std::vector<ParallelConfig> configs;  // compact()
   int vertices = 0;
+  // Where some configurations are left out: all of them.
+  std::vector<ParallelConfig> all{};
+  std::vector<Alone> alone{};
   std::optional<Candidates> priced{};
   std::vector<int> reads{}, owns{};  // numbers of columns, per input and output
   double omitted = infinity;         // what the cheapest costs that was left out
@@ -86,17 +99,43 @@ class GraphMaker {
     graph_.groups = groups_of(network_);
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
+    for (const Strategy& baseline : baselines_) finders_.emplace_back(baseline);
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
-    if (too_many()) leave_out();
+    too_many(pairs_of(sizes())) ? make_of_some() : make();
+    return std::move(graph_);
+  }
+
+ private:
+  // Makes the graph of the kinds' configurations.
+  void make() {
+    graph_.costs = {};
+    graph_.candidates.clear();
+    graph_.edges.clear();
+    graph_.omitted.clear();
+    columns_.clear();
     price_kinds();
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_vertex(v);
     for (size_t v = 0; v < graph_.groups.size(); ++v) add_edges(static_cast<int>(v));
     price_edges();
     forbid_unequal_sharers();
-    return std::move(graph_);
   }
 
- private:
+  // Makes a graph of the candidates that may be part of a cheaper plan than the best one of a few. Where
+  // these are too many, tries it with more; at last makes one of as many as the options let each kind keep.
+  void make_of_some() {
+    weigh_alone();
+    constexpr size_t least_part = 8;
+    for (size_t kept = std::max<size_t>(options_.kept_candidates / least_part, 1);;
+         kept = std::min(2 * kept, options_.kept_candidates)) {
+      for (Kind& kind : kinds_) keep_good_ones(kind, kept);
+      if (graph_.costs.size() > 0 && pairs_of(sizes()).volumes > options_.most_tried_volumes) return;
+      make();
+      const Wider wider = keep_what_may_be_cheaper();
+      if (wider == Wider::yes) make();
+      if (wider != Wider::too_many || kept == options_.kept_candidates) return;
+    }
+  }
+
   void add_vertex(size_t vertex) {
     const Group& group = graph_.groups[vertex];
     const Candidates& priced = *kinds_[kind_of_vertex_[vertex]].priced;
@@ -117,7 +156,7 @@ class GraphMaker {
   std::vector<ParallelConfig> baselines_of(const Group& group) const {
     const std::string& name = network_.nodes()[group.nodes[0]].name;
     std::vector<ParallelConfig> configs;
-    for (const Strategy& baseline : baselines_) configs.push_back(baseline.find(name)->config);
+    for (const RuleFinder& finder : finders_) configs.push_back(finder.find(name)->config);
     return configs;
   }
 
@@ -160,95 +199,143 @@ class GraphMaker {
     return kinds_.size() - 1;
   }
 
-  // Whether costs of all pairs of candidates would take too much memory, or too long to find out.
-  bool too_many() const {
+  std::vector<size_t> sizes() const {
+    std::vector<size_t> sizes;
+    for (const Kind& kind : kinds_) sizes.push_back(kind.configs.size());
+    return sizes;
+  }
+
+  // Pairs of candidates at the ends of edges, with so many of each kind.
+  struct Pairs {
+    double all = 0;
+    double volumes = 0;  // that differ, each counted once for each device
+  };
+  Pairs pairs_of(const std::vector<size_t>& sizes) const {
     std::map<NodeIndex, size_t> kinds;  // by node of a group
     std::set<std::pair<size_t, size_t>> edges;
-    double pairs = 0, different = 0;
+    Pairs pairs;
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       const size_t own = kind_of_vertex_[v];
       for (TensorIndex input : network_.nodes()[graph_.groups[v].nodes[0]].inputs) {
         const auto from = kinds.find(network_.tensors()[input].producer);
         if (from == kinds.end()) continue;
-        const double of_edge = static_cast<double>(kinds_[own].configs.size()) *
-                               static_cast<double>(kinds_[from->second].configs.size());
-        pairs += of_edge;
-        if (edges.emplace(from->second, own).second) different += of_edge;
+        const double of_edge = static_cast<double>(sizes[own]) * static_cast<double>(sizes[from->second]);
+        pairs.all += of_edge;
+        if (edges.emplace(from->second, own).second) pairs.volumes += of_edge * options_.devices;
       }
       for (NodeIndex node : graph_.groups[v].nodes) kinds[node] = own;
     }
-    return sizeof(double) * pairs > static_cast<double>(options_.most_tables.count) ||
-           different > options_.most_volumes;
+    return pairs;
   }
 
-  // What a candidate costs and holds, whatever its neighbours take.
-  struct Alone {
-    double seconds = 0;
-    Bytes memory;
-  };
-  std::vector<Alone> price_alone(const Kind& kind) {
-    std::vector<Alone> alone;
+  // Whether their costs would take too much memory, or too long to find out.
+  bool too_many(const Pairs& pairs) const {
+    return sizeof(double) * pairs.all > static_cast<double>(options_.most_tables.count) ||
+           pairs.volumes > options_.most_volumes;
+  }
+
+  void price_alone(Kind& kind) {
     GroupPricer pricer(network_, kind.group, options_, costs_);
-    for (const ParallelConfig& each : kind.configs) {
+    for (const ParallelConfig& each : kind.all) {
       const ParallelConfig config = with_devices(each);
       const Priced priced = pricer.price(config);
-      alone.push_back({priced.total().count, priced.memory});
+      kind.alone.push_back({priced.total().count, priced.memory});
       if (const std::optional<Priced> other = pricer.price_replicated(config))
-        alone.back().seconds = std::min(alone.back().seconds, other->total().count);
+        kind.alone.back().seconds = std::min(kind.alone.back().seconds, other->total().count);
     }
-    return alone;
   }
 
-  // Leaves out candidates of every kind but some, and remembers what the others cost at least.
-  void leave_out() {
-    std::vector<std::vector<Alone>> alone(kinds_.size());
-    parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? worth_threads : 0, [&](int64_t k) {
-      alone[static_cast<size_t>(k)] = price_alone(kinds_[static_cast<size_t>(k)]);
-    });
-    // By how much each way to cut exceeds the layers' cheapest ones, over the whole net.
+  // Finds out what every configuration is by itself.
+  void weigh_alone() {
+    for (Kind& kind : kinds_) kind.all = kind.configs;
+    parallel_for_each(std::ssize(kinds_), costs_.concurrent() ? worth_threads : 0,
+                      [&](int64_t k) { price_alone(kinds_[static_cast<size_t>(k)]); });
     std::map<std::string, double> excess;
-    for (size_t k = 0; k < kinds_.size(); ++k) {
-      const double least = std::ranges::min(alone[k], {}, &Alone::seconds).seconds;
-      for (size_t c = 0; c < alone[k].size(); ++c)
-        excess[kinds_[k].configs[c].text()] += kinds_[k].vertices * (alone[k][c].seconds - least);
+    for (const Kind& kind : kinds_) {
+      const double least = std::ranges::min(kind.alone, {}, &Alone::seconds).seconds;
+      for (size_t c = 0; c < kind.all.size(); ++c)
+        excess[kind.all[c].text()] += kind.vertices * (kind.alone[c].seconds - least);
     }
-    std::vector<std::set<std::string>> baselines(kinds_.size());
-    for (size_t v = 0; v < graph_.groups.size(); ++v)
-      for (const ParallelConfig& config : baselines_of(graph_.groups[v]))
-        baselines[kind_of_vertex_[v]].insert(compact(config).text());
-    for (size_t k = 0; k < kinds_.size(); ++k) leave_out_of(kinds_[k], alone[k], excess, baselines[k]);
-  }
-
-  void leave_out_of(Kind& kind, const std::vector<Alone>& alone, const std::map<std::string, double>& excess,
-                    const std::set<std::string>& baselines) const {
-    std::vector<double> over_all;
-    for (const ParallelConfig& config : kind.configs) over_all.push_back(excess.at(config.text()));
-    std::vector<bool> kept(alone.size());
-    const auto keep = [&](size_t most, auto&& value) {
-      std::vector<size_t> order(alone.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-      std::ranges::stable_sort(order, {}, value);
-      for (size_t i = 0; i < std::min(most, order.size()); ++i) kept[order[i]] = true;
-    };
-    keep(options_.kept_candidates / 2, [&](size_t c) { return alone[c].seconds; });
-    keep(options_.kept_candidates / 2, [&](size_t c) { return over_all[c]; });
-    keep(options_.kept_candidates / 16, [&](size_t c) { return alone[c].memory; });
-    std::vector<ParallelConfig> configs;
-    for (size_t c = 0; c < alone.size(); ++c) {
-      if (kept[c] || baselines.contains(kind.configs[c].text())) {
-        configs.push_back(std::move(kind.configs[c]));
-      } else {
-        kind.omitted = std::min(kind.omitted, alone[c].seconds);
+    for (Kind& kind : kinds_)
+      for (size_t c = 0; c < kind.all.size(); ++c) kind.alone[c].over_all = excess.at(kind.all[c].text());
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      Kind& kind = kinds_[kind_of_vertex_[v]];
+      for (const ParallelConfig& config : baselines_of(graph_.groups[v])) {
+        const auto found = std::ranges::find(kind.all, compact(config));
+        kind.alone[static_cast<size_t>(found - kind.all.begin())].baseline = true;
       }
     }
-    kind.configs = std::move(configs);
+  }
+
+  void keep_good_ones(Kind& kind, size_t most) const {
+    std::vector<bool> kept(kind.all.size());
+    const auto keep = [&](size_t count, auto&& value) {
+      std::vector<size_t> order(kept.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::ranges::stable_sort(order, {}, value);
+      for (size_t i = 0; i < std::min(count, order.size()); ++i) kept[order[i]] = true;
+    };
+    keep(most / 2, [&](size_t c) { return kind.alone[c].seconds; });
+    keep(most / 2, [&](size_t c) { return kind.alone[c].over_all; });
+    keep(most / 16, [&](size_t c) { return kind.alone[c].memory; });
+    for (size_t c = 0; c < kept.size(); ++c) kept[c] = kept[c] || kind.alone[c].baseline;
+    keep_only(kind, kept);
+  }
+
+  void keep_only(Kind& kind, const std::vector<bool>& kept) const {
+    kind.configs.clear();
+    kind.omitted = infinity;
+    for (size_t c = 0; c < kept.size(); ++c) {
+      if (kept[c]) kind.configs.push_back(kind.all[c]);
+      if (!kept[c]) kind.omitted = std::min(kind.omitted, kind.alone[c].seconds);
+    }
+  }
+
+  // What a configuration of each kind may cost by itself in a plan that is cheaper than the best one of this
+  // graph. Those that were left out move nothing in the bound.
+  std::vector<double> most_of_cheaper_plans() const {
+    std::vector<double> most(kinds_.size(), -infinity);
+    if (std::ranges::all_of(graph_.omitted, [](double seconds) { return std::isinf(seconds); })) return most;
+    const double known = search(graph_.costs).seconds;
+    const auto least = min_marginals(with_free_candidates(graph_.costs, graph_.omitted));
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      if (std::isinf(graph_.omitted[v])) continue;
+      double& of_kind = most[kind_of_vertex_[v]];
+      of_kind = std::max(of_kind, graph_.omitted[v] + known - least[v].back());
+    }
+    return most;
+  }
+
+  enum class Wider { no, yes, too_many };
+  // Lets every kind keep what may be part of a cheaper plan, too, unless that is too much.
+  Wider keep_what_may_be_cheaper() {
+    const std::vector<double> most = most_of_cheaper_plans();
+    std::vector<std::vector<bool>> kept;
+    std::vector<size_t> sizes;
+    bool more = false;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const Kind& kind = kinds_[k];
+      std::vector<bool>& of_kind = kept.emplace_back();
+      auto next = kind.configs.begin();  // they are in the order of all
+      for (size_t c = 0; c < kind.all.size(); ++c) {
+        const bool is_kept = next != kind.configs.end() && *next == kind.all[c];
+        if (is_kept) ++next;
+        of_kind.push_back(is_kept || kind.alone[c].seconds < most[k]);
+        more |= of_kind.back() && !is_kept;
+      }
+      sizes.push_back(static_cast<size_t>(std::ranges::count(of_kind, true)));
+    }
+    if (!more) return Wider::no;
+    if (too_many(pairs_of(sizes))) return Wider::too_many;
+    for (size_t k = 0; k < kinds_.size(); ++k) keep_only(kinds_[k], kept[k]);
+    return Wider::yes;
   }
 
   void price_kinds() {
     constexpr double operations = 60'000;  // for a candidate, about
     double work = 0;
     for (const Kind& kind : kinds_) work += operations * static_cast<double>(kind.configs.size());
-    parallel_for_work(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
+    parallel_for_each(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
       Kind& kind = kinds_[static_cast<size_t>(k)];
       GroupPricer pricer(network_, kind.group, options_, costs_);
       std::vector<Priced> priced;
@@ -261,6 +348,8 @@ class GraphMaker {
     });
     for (Kind& kind : kinds_) {
       const Candidates& priced = *kind.priced;
+      kind.reads.clear();
+      kind.owns.clear();
       for (size_t i = 0; i < priced[0].reads.size(); ++i)
         kind.reads.push_back(number_of(columns_, column_of(priced, &Priced::reads, i)));
       for (size_t k = 0; k < priced[0].owns.size(); ++k)
@@ -298,7 +387,7 @@ class GraphMaker {
       if (exchanges.size() > known) work += work_of(exchange);
     }
     std::vector<CostGraph::Edge> priced(exchanges.size());
-    parallel_for_work(std::ssize(priced), work, [&](int64_t i) {
+    parallel_for_each(std::ssize(priced), work, [&](int64_t i) {
       const auto table =
           std::make_shared<const std::vector<double>>(table_of(exchanges[static_cast<size_t>(i)]));
       priced[static_cast<size_t>(i)] = CostGraph::checked_edge(0, 1, table);
@@ -372,6 +461,7 @@ class GraphMaker {
   CostModel& costs_;
   PlanGraph graph_;
   std::vector<Strategy> baselines_;
+  std::vector<RuleFinder> finders_;     // of the baselines
   std::map<NodeIndex, int> vertex_of_;  // node to vertex
   std::vector<Kind> kinds_;
   std::vector<size_t> kind_of_vertex_;

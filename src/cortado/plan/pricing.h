@@ -24,9 +24,11 @@ struct PricingOptions {
   std::vector<double> weights{};
   bool replicate = true;  // replicas may compute whole gradients: all devices round the same way
   // Where costs of all pairs of candidates at the ends of edges would take more, or where more pairs differ,
-  // each group keeps about `kept_candidates`.
+  // counted once for each device, only those are priced that may be part of an optimum. Where these are still
+  // too many, each group keeps about `kept_candidates`.
   Bytes most_tables{int64_t{1} << 31};
-  double most_volumes = 1e8;
+  double most_volumes = 2.5e10;
+  double most_tried_volumes = 6e9;  // of each try to find them, but the first
   size_t kept_candidates = 400;
 };
 // The built-in strategies that plans are compared with: all, or without those that replicate gradients.

@@ -1,55 +1,52 @@
 #include "cortado/program/volume.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 namespace cortado {
 namespace {
 
-// Chunks of one ring, in bytes, and the index of this rank in it.
+// Chunks of one ring, in bytes: all of them, this rank's, and those of the ranks before and after it.
 struct Ring {
-  std::vector<Bytes> chunks;
-  int member = 0;
+  Bytes all, before, own, after;
 
-  Bytes all() const { return std::accumulate(chunks.begin(), chunks.end(), Bytes{}); }
-  Bytes chunk(int place) const {
-    const int members = static_cast<int>(chunks.size());
-    return chunks[static_cast<size_t>((place + members) % members)];
-  }
-  Bytes all_but(int place) const { return {all().count - chunk(place).count}; }
+  Bytes all_but(Bytes chunk) const { return {all.count - chunk.count}; }
   // A chunk is handed on from its owner to the rank before the owner.
-  Volume gather() const { return {all_but(member + 1), all_but(member)}; }
+  Volume gather() const { return {all_but(after), all_but(own)}; }
   // A chunk is summed on its way from the rank after its owner to the owner.
-  Volume scatter() const { return {all_but(member), all_but(member - 1)}; }
+  Volume scatter() const { return {all_but(own), all_but(before)}; }
 };
 
-int place_in(const std::vector<int>& group, int rank) {
-  return static_cast<int>(std::ranges::find(group, rank) - group.begin());
+// `chunk`: bytes of the chunk of a member.
+template <typename Chunk>
+Ring ring_of(const std::vector<int>& group, int rank, Bytes all, Chunk&& chunk) {
+  const auto members = static_cast<int>(group.size());
+  const auto member = static_cast<int>(std::ranges::find(group, rank) - group.begin());
+  return {all, chunk((member + members - 1) % members), chunk(member), chunk((member + 1) % members)};
 }
 
 Ring ring_of(const Movement& movement, int rank) {
-  Ring ring{.chunks = {}, .member = place_in(movement.group, rank)};
-  for (const auto& chunk : movement.chunks)
-    ring.chunks.push_back(chunk ? bytes_of(chunk->shape(), movement.type()) : Bytes{});
-  return ring;
+  const auto bytes = [&](const std::optional<Box>& chunk) {
+    return chunk ? bytes_of(chunk->shape(), movement.type()) : Bytes{};
+  };
+  Bytes all;
+  for (const auto& chunk : movement.chunks) all += bytes(chunk);
+  return ring_of(movement.group, rank, all,
+                 [&](int member) { return bytes(movement.chunks[static_cast<size_t>(member)]); });
 }
 
 // Chunk i of an allreduce of `count` elements ends at count * (i + 1) / members.
 Ring sum_ring(const std::vector<int>& group, int rank, int64_t count, ElementType type) {
-  Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const auto members = std::ssize(group);
-  for (int64_t i = 0; i < members; ++i)
-    ring.chunks.push_back(bytes_of(count * (i + 1) / members - count * i / members, type));
-  return ring;
+  return ring_of(group, rank, bytes_of(count, type),
+                 [&](int64_t i) { return bytes_of(count * (i + 1) / members - count * i / members, type); });
 }
 
 // The same where chunks are the shares that ranks own.
 Ring share_ring(const std::vector<int>& group, int rank, int64_t count, ElementType type) {
-  Ring ring{.chunks = {}, .member = place_in(group, rank)};
   const int members = static_cast<int>(group.size());
-  for (int i = 0; i < members; ++i) ring.chunks.push_back(bytes_of(block_of(count, members, i).size(), type));
-  return ring;
+  return ring_of(group, rank, bytes_of(count, type),
+                 [&](int i) { return bytes_of(block_of(count, members, i).size(), type); });
 }
 
 Volume messages_of(const Movement& movement) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 
 #include "cortado/program/exposure.h"
 #include "cortado/report/overlap_ratio.h"
@@ -21,32 +22,45 @@ Seconds median(std::vector<Seconds> values) {
 
 double gflops(FlopRate rate) { return rate.per_second / 1e9; }
 
-// Counts this rank's share.
-Flops forward_flops(const Network& network, const Program& program, const Work& work) {
-  Flops flops;
-  for (OperationIndex operation : work.operations) {
-    const auto& part = program.placement->operations[operation];
-    // The bias after partial sums is an operation of the same node.
-    if (part.layer->type() != network.nodes()[part.node].layer->type()) continue;
-    int64_t all = 0;
-    for (const auto& box : part.domain) all += box ? box->shape().size() : 0;
-    const double share = static_cast<double>(work.task.domain_box.shape().size()) / static_cast<double>(all);
-    flops += {share * network.forward_flops(part.node).count};
+// Counts ranks' shares of what the operations of one placement take. Remembers what all ranks together take.
+class FlopCount {
+ public:
+  explicit FlopCount(const Network& network) : network_(network) {}
+
+  Flops of(const Program& program, const Work& work) {
+    // A gradient of the inputs costs what the forward pass does, and so does one of the parameters.
+    int passes = work.backward_only ? 0 : 1;
+    if (any_wanted(work.task.input_gradients)) ++passes;
+    if (work.task.layer().splits_backward() && any_wanted(work.task.parameter_gradients)) ++passes;
+    return {passes * forward(program, work).count};
   }
-  return flops;
-}
 
-// A gradient of the inputs costs what the forward pass does, and so does one of the parameters.
-Flops backward_flops(const Network& network, const Program& program, const Work& work) {
-  int passes = any_wanted(work.task.input_gradients) ? 1 : 0;
-  if (work.task.layer().splits_backward() && any_wanted(work.task.parameter_gradients)) ++passes;
-  return {passes * forward_flops(network, program, work).count};
-}
+ private:
+  struct Whole {
+    int64_t elements = 0;  // of the domain
+    Flops flops;
+  };
+  Flops forward(const Program& program, const Work& work) {
+    Flops flops;
+    for (OperationIndex operation : work.operations) {
+      const auto& part = program.placement->operations[operation];
+      // The bias after partial sums is an operation of the same node.
+      if (part.layer->type() != network_.nodes()[part.node].layer->type()) continue;
+      const auto [known, is_new] = known_.try_emplace(operation);
+      if (is_new) {
+        for (const auto& box : part.domain) known->second.elements += box ? box->shape().size() : 0;
+        known->second.flops = network_.forward_flops(part.node);
+      }
+      const double share = static_cast<double>(work.task.domain_box.shape().size()) /
+                           static_cast<double>(known->second.elements);
+      flops += {share * known->second.flops.count};
+    }
+    return flops;
+  }
 
-Flops flops_of(const Network& network, const Program& program, const Work& work) {
-  return (work.backward_only ? Flops{} : forward_flops(network, program, work)) +
-         backward_flops(network, program, work);
-}
+  const Network& network_;
+  std::map<OperationIndex, Whole> known_;
+};
 
 }  // namespace
 
@@ -95,6 +109,7 @@ TimeReport report_of(const Network& network, const Program& program,
     return median(std::move(values));
   };
   TimeReport report;
+  FlopCount count(network);
   report.step = median_of([](const IterationTimes& t) { return t.step; });
   report.update = median_of([](const IterationTimes& t) { return t.update; });
   report.exposed = median_of([](const IterationTimes& t) { return t.exposed; });
@@ -115,7 +130,7 @@ TimeReport report_of(const Network& network, const Program& program,
     layer.forward = median_of([&](const IterationTimes& t) { return t.forward[w]; });
     layer.backward = median_of([&](const IterationTimes& t) { return t.backward[w]; });
     layer.communication = median_of([&](const IterationTimes& t) { return t.communication[w]; });
-    const Flops flops = flops_of(network, program, work);
+    const Flops flops = count.of(program, work);
     layer.rate = {flops.count / std::max(1e-12, (layer.forward + layer.backward).count)};
     report.flops += flops;
     report.layers.push_back(std::move(layer));
@@ -123,10 +138,12 @@ TimeReport report_of(const Network& network, const Program& program,
   return report;
 }
 
-Flops flops_of(const Network& network, const Program& program) {
+Flops flops_of(const Network& network, std::span<const Program> programs) {
+  FlopCount count(network);
   Flops flops;
-  for (const Work& work : program.works)
-    if (work.is_layer()) flops += flops_of(network, program, work);
+  for (const Program& program : programs)
+    for (const Work& work : program.works)
+      if (work.is_layer()) flops += count.of(program, work);
   return flops;
 }
 

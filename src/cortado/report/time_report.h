@@ -56,7 +56,8 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
 // Flops and layers are those of the program's rank.
 TimeReport report_of(const Network& network, const Program& program,
                      const std::vector<IterationTimes>& times);
-Flops flops_of(const Network& network, const Program& program);  // of an iteration of its rank
+// Of an iteration of these ranks, whose programs are of one placement.
+Flops flops_of(const Network& network, std::span<const Program> programs);
 // The iteration whose step is nearest to the report's, of each `stride`th.
 size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& times, size_t stride);
 IndexedVector<StepIndex, Seconds> step_medians(const std::vector<IterationTimes>& times);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -35,9 +36,10 @@ class Simulator {
  public:
   Simulator(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine)
       : ports_(machine), flows_(ports_.count()), nodes_(machine.node_of_devices()) {
+    const auto known = std::make_shared<StepSeconds::KnownExchanges>();
     for (const Program& program : programs) {
       ensure(program.rank == static_cast<int>(ranks_.size()), "programs are those of all ranks, in order");
-      ranks_.emplace_back(program, costs, nodes_);
+      ranks_.emplace_back(program, costs, nodes_, known);
     }
     ensure(std::ssize(ranks_) <= machine.devices(), "a device runs each rank");
     const bool carries = std::ranges::any_of(
@@ -70,8 +72,12 @@ class Simulator {
 
  private:
   struct Rank {
-    Rank(const Program& of, CostModel& costs, const std::vector<int>& nodes)
-        : program(of), seconds(of, costs, nodes), done(of.steps.size()), left(of.steps.size()) {
+    Rank(const Program& of, CostModel& costs, const std::vector<int>& nodes,
+         std::shared_ptr<StepSeconds::KnownExchanges> known)
+        : program(of),
+          seconds(of, costs, nodes, std::move(known)),
+          done(of.steps.size()),
+          left(of.steps.size()) {
       for (StepIndex s : indices(of.steps)) {
         lanes[of.steps[s].lane == Lane::compute ? 0 : 1].push_back(s);
         timeline.push_back({of.rank, of.steps[s].lane, s, {}, {}});

@@ -1,12 +1,23 @@
 #include "cortado/sim/step_seconds.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace cortado {
 
-StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank)
-    : program_(program), costs_(costs), node_of_rank_(node_of_rank) {
+StepSeconds::StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank,
+                         std::shared_ptr<KnownExchanges> known)
+    : program_(program),
+      costs_(costs),
+      node_of_rank_(node_of_rank),
+      known_(std::move(known)),
+      owners_(program.placement->slices.size()) {
   for (const Work& work : program.works) {
     times_.push_back(work.kind == Work::Kind::compute ? costs.measure(work.task, program.rank) : TaskTime{});
   }
+  for (const Step& step : program.steps)
+    if (const auto* scatter = step.as<steps::ScatterGradient>())
+      owners_[scatter->parameter] = std::ssize(scatter->group);
 }
 
 IndexedVector<StepIndex, Seconds> StepSeconds::of_all() {
@@ -69,27 +80,27 @@ Bytes StepSeconds::slice_of(const Step& step) const {
 
 // What an update is of: the slice or, with the gradient summed at owners, this rank's share.
 Bytes StepSeconds::share_of(const Step& update) const {
-  const Bytes slice = slice_of(update);
-  for (const Step& step : program_.steps) {
-    const auto* scatter = step.as<steps::ScatterGradient>();
-    if (scatter && scatter->parameter == update.as<steps::Update>()->parameter)
-      return {slice.count / std::ssize(scatter->group)};
-  }
-  return slice;
+  const int64_t owners = owners_[update.as<steps::Update>()->parameter];
+  return {slice_of(update).count / std::max<int64_t>(owners, 1)};
 }
 
 Seconds StepSeconds::messages(const Step& step) {
   const Work& work = program_.works[step.work()];
   const auto& operation = program_.placement->operations[work.operations[0]];
-  const Layout from = program_.layout_of(operation.inputs[0], work),
-               to = program_.layout_of(operation.outputs[0], work);
-  const ElementType type = program_.movement_of(step).type();
-  if (operation.kind == Placement::Operation::Kind::copy)
-    return costs_.exchange(exchange_volume(GridLayout(from), GridLayout(to), node_of_rank_, type));
+  const bool copies = operation.kind == Placement::Operation::Kind::copy;
+  if (!copies && !step.group().empty()) return together(step);
+  return exchange(operation, work, program_.movement_of(step).type());
+}
+
+Seconds StepSeconds::exchange(const Placement::Operation& operation, const Work& work, ElementType type) {
+  const auto [known, is_new] =
+      known_->try_emplace({work.operations[0], work.part.number, static_cast<int>(type)});
+  if (!is_new) return known->second;
+  GridLayout from(program_.layout_of(operation.inputs[0], work)),
+      to(program_.layout_of(operation.outputs[0], work));
   // Addends go to their owners as, the other way round, a copy would; the gradient back is a copy.
-  if (step.group().empty())
-    return costs_.exchange(exchange_volume(GridLayout(to), GridLayout(from), node_of_rank_, type));
-  return together(step);
+  if (operation.kind != Placement::Operation::Kind::copy) std::swap(from, to);
+  return known->second = costs_.exchange(exchange_volume(from, to, node_of_rank_, type));
 }
 
 }  // namespace cortado

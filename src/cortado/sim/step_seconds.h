@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "cortado/cost/cost_model.h"
@@ -12,7 +15,12 @@ namespace cortado {
 // must outlive it. Where `costs` measures, all ranks make it for the same programs in the same order.
 class StepSeconds {
  public:
-  StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank);
+  // Seconds of movements that are no collectives, by the operation of the placement, and by which part of the
+  // samples: the same for all ranks of a job, which may share them.
+  using KnownExchanges = std::map<std::tuple<OperationIndex, int, int>, Seconds>;
+
+  StepSeconds(const Program& program, CostModel& costs, const std::vector<int>& node_of_rank,
+              std::shared_ptr<KnownExchanges> known = std::make_shared<KnownExchanges>());
 
   Seconds of(const Step& step);
   IndexedVector<StepIndex, Seconds> of_all();
@@ -28,6 +36,7 @@ class StepSeconds {
  private:
   Seconds computing(const steps::Compute& compute) const;
   Seconds messages(const Step& step);
+  Seconds exchange(const Placement::Operation& operation, const Work& work, ElementType type);
   Seconds together(const Step& step);
   Bytes chunks_of(const Step& exchange) const;
   Bytes slice_of(const Step& step) const;
@@ -36,7 +45,10 @@ class StepSeconds {
   const Program& program_;
   CostModel& costs_;
   const std::vector<int>& node_of_rank_;
+  std::shared_ptr<KnownExchanges> known_;
   IndexedVector<WorkIndex, TaskTime> times_;
+  // Ranks over which the gradient of a parameter is scattered; 0: it is not.
+  IndexedVector<ParameterIndex, int64_t> owners_;
 };
 
 }  // namespace cortado
