@@ -213,7 +213,10 @@ TEST(VolumeReader, SaysWhichVolumesDoNotFit) {
   test.add(1, {1, 4, 4, 4});
   write_bytes(test.folder / "labels1.nii",
               nifti({.extents = {1, 4, 4, 2}, .element = Element::uint8}, std::vector<float>(32)));
+  EXPECT_NE(test.error().find("labels1.nii is 1x4x4x2"), std::string::npos) << test.error();
+  test.source.volumes.crop = {2, 2, 2};
   EXPECT_NE(test.error().find("labels1.nii are 1x4x4x2"), std::string::npos) << test.error();
+  test.source.volumes.crop = {};
   test.add(1, {1, 4, 4, 4});
   test.source.transform.mean_values = {1, 2};
   EXPECT_NE(test.error().find("2 mean_value fields for volumes of 1 channels"), std::string::npos);
