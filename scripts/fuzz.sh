@@ -2,7 +2,7 @@
 # Builds the fuzzers of tests/fuzz and runs each for SECONDS (60), two at a time. What one finds ends it with the report and an input that
 # shows it (build/fuzz/found); the others go on. Each goes on from what it has found before (build/fuzz/corpus).
 #   scripts/fuzz.sh [SECONDS [TARGET...]]     targets: caffemodel command datum leveldb lmdb
-#                                             machine onnx prototxt python safetensors strategy windows wire
+#                                             machine onnx prototxt python safetensors strategy volume windows wire
 #   JOBS=4                                    so many at a time
 #   scripts/fuzz.sh build                     builds alone
 # libFuzzer's are compiled by clang with AddressSanitizer and UndefinedBehaviorSanitizer, with the code that they test; `python`
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [[ $seconds =~ ^[0-9]+$|^build$ ]] || { echo "usage: scripts/fuzz.sh [SECONDS [TARGET...]]" >&2; exit 2; }
 targets=("${@:2}")
-[[ ${#targets[@]} -gt 0 ]] || targets=(onnx safetensors python command leveldb lmdb windows prototxt caffemodel datum machine strategy wire)
+[[ ${#targets[@]} -gt 0 ]] || targets=(onnx safetensors python command leveldb lmdb windows volume prototxt caffemodel datum machine strategy wire)
 scripts/install.sh clang libomp-dev pybind11-dev python3-dev python3-numpy python3-protobuf
 began=$SECONDS
 launcher=()

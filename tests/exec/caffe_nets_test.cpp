@@ -74,7 +74,7 @@ class Running {
   }
   std::vector<const float*> pointers(const Network::Node& node, size_t first) const {
     std::vector<const float*> pointers;
-    const auto samples = executor_->program().samples().at(node.name);
+    const Range samples = executor_->program().samples().at(node.name).samples;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const Shape& shape = net().tensors()[node.outputs[i]].shape;
       pointers.push_back(batches_[first + i].data() + samples.begin * shape.count(1));

@@ -18,6 +18,7 @@
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
 
+#include "tests/base/part_of.h"
 #include "tests/comm/forwarding_communicator.h"
 #include "tests/exec/random_nets.h"
 #include "tests/exec/test_device.h"
@@ -48,7 +49,7 @@ std::vector<float> batch_of(const Shape& shape, uint64_t iteration, bool labels,
   return values;
 }
 
-// Source layers of a net that give this rank's samples of each batch.
+// Source layers of a net that give this rank's part of each batch.
 class Batches {
  public:
   Batches(const Network& net, bool integers) : net_(net), integers_(integers) {}
@@ -60,7 +61,7 @@ class Batches {
     }
     return sources;
   }
-  void restrict(std::map<std::string, Range> samples) { samples_ = std::move(samples); }
+  void restrict(std::map<std::string, BatchPart> parts) { parts_ = std::move(parts); }
 
  private:
   std::vector<const float*> next(const Network::Node& node) {
@@ -70,19 +71,17 @@ class Batches {
     std::vector<const float*> pointers;
     for (size_t top = 0; top < node.outputs.size(); ++top) {
       const Shape& shape = net_.tensors()[node.outputs[top]].shape;
-      // Channels last, as readers give them, and this rank's samples.
-      tensors.push_back(batch_of(shape, iteration, top == 1, integers_));
+      // Channels last, as readers give them, and this rank's part.
+      tensors.push_back(
+          part_of(shape, batch_of(shape, iteration, top == 1, integers_), parts_.at(node.name).tops[top]));
     }
-    for (const auto& tensor : tensors) {
-      const Shape& shape = net_.tensors()[node.outputs[pointers.size()]].shape;
-      pointers.push_back(tensor.data() + samples_.at(node.name).begin * shape.count(1));
-    }
+    for (const auto& tensor : tensors) pointers.push_back(tensor.data());
     return pointers;
   }
 
   const Network& net_;
   bool integers_;
-  std::map<std::string, Range> samples_;
+  std::map<std::string, BatchPart> parts_;
   std::map<std::string, std::vector<std::vector<float>>> tensors_;
   std::map<std::string, uint64_t> iterations_;
 };

@@ -14,6 +14,7 @@
 #include "cortado/layers/softmax_loss.h"
 #include "cortado/parallel/strategy.h"
 
+#include "tests/base/part_of.h"
 #include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
 
@@ -77,7 +78,6 @@ void expect_found(const Way& way, const Plant& plant) {
   LocalJob(way.ranks).run([&](Communicator& communicator) {
     std::vector<float> data(static_cast<size_t>(finite_images.size())), labels{0, 1, 2, 1};
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::sin(static_cast<float>(i));
-    Range samples{0, 4};
     const testing::TestDevice device;
     ParameterStore store(device);
     Compiled compiled = compile(net, {.strategies = resolve(strategy, net, way.ranks, "test"),
@@ -85,10 +85,11 @@ void expect_found(const Way& way, const Plant& plant) {
                                       .ranks = way.ranks,
                                       .rank = communicator.rank(),
                                       .fuse = way.fuse});
-    samples = compiled.program.samples().at("data");
+    const BatchPart part = compiled.program.samples().at("data");
+    std::vector<float> images;
     const BatchSource source = [&] {
-      return std::vector<const float*>{data.data() + samples.begin * finite_images.count(1),
-                                       labels.data() + samples.begin};
+      images = part_of(finite_images, data, part.tops[0]);
+      return std::vector<const float*>{images.data(), labels.data() + part.samples.begin};
     };
     Executor executor(net, std::move(compiled), store, {{"data", source}}, {.communicator = &communicator});
     const double before = executor.run(0);

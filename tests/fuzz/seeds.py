@@ -101,6 +101,9 @@ def seeds():
         for kind in range(5):
             yield "leveldb", f"{path.parent.name}_{path.name}_{kind}", bytes([kind]) + path.read_bytes()
     yield "windows", "two", b"# 0\na.jpg\n3\n30\n40\n2\n1 0.9 2 3 20 25\n0 0.1 0 0 39 29\n# 1\nb.jpg\n3\n30\n40\n0\n"
+    for order in "<>":
+        header = struct.pack(order + "i36x8h14x2h34x3f224x4s4x", 348, 3, 4, 3, 2, 1, 1, 1, 1, 16, 32, 352, 0, 0, b"n+1")
+        yield "volume", "little" if order == "<" else "big", header + bytes(96)
     yield "safetensors", "two", safetensors({"a/weight": ("F32", 4, (2, 3)), "a/bias": ("F32", 4, (3,))}, {"format": "pt"})
     yield "safetensors", "types", safetensors({"n": ("I64", 8, ()), "h": ("F16", 2, (3,)), "e": ("F32", 4, (0, 2))})
     yield "safetensors", "golden", (ROOT / "tests/golden/layers.safetensors").read_bytes()

@@ -137,7 +137,7 @@ TEST_F(OptionsOfLayers, CountInEqualityTextAndKey) {
   check<Tile>();
   using Kind = SourceOptions::Kind;
   for (Kind kind : {Kind::data, Kind::image_data, Kind::hdf5_data, Kind::memory_data, Kind::dummy_data,
-                    Kind::input, Kind::window_data})
+                    Kind::input, Kind::window_data, Kind::volume_data})
     check<Source>(SourceOptions{.kind = kind});
   for (std::string_view type : supported_layer_types())
     EXPECT_TRUE(types_.contains(std::string(type))) << type;

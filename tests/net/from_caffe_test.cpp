@@ -60,6 +60,7 @@ std::string required_options(std::string_view type) {
       {"Filter", "filter_param { samples: 1 }"},
       {"LSTM", "recurrent_param { num_output: 1 }"},
       {"RNN", "recurrent_param { num_output: 1 }"},
+      {"VolumeData", "volume_data_param { source: 'a' }"},
       {"WindowData", "window_data_param { source: 'a' batch_size: 1 } transform_param { crop_size: 1 }"},
       {"SPP", "spp_param { pyramid_height: 1 }"},
       {"Tile", "tile_param { tiles: 1 }"}};
@@ -101,6 +102,7 @@ TEST(FromCaffe, EveryLayerKnowsWhatOfItIsBf16) {
                                           "SigmoidCrossEntropyLoss",
                                           "Softmax",
                                           "SoftmaxWithLoss",
+                                          "VolumeData",
                                           "WindowData"};
   const auto type_after = [](const Layer& layer, ElementType input) {
     return output_type(layer, {&input, 1}, 0);
@@ -367,6 +369,45 @@ TEST(FromCaffe, FilterNeedsTheNumberThatPasses) {
       "net.prototxt:7: layer 'x': how many samples pass depends on values, while shapes here are fixed; "
       "give the number that passes of every batch as filter_param { samples: ... }, or let a loss pass "
       "over samples by ignore_label");
+}
+
+TEST(FromCaffe, VolumeDataOptions) {
+  const auto options = [](const std::string& text) {
+    return dynamic_cast<const Source&>(*declare("type: 'VolumeData' " + text).layer).options();
+  };
+  const SourceOptions usual = options("volume_data_param { source: 'v.txt' }");
+  EXPECT_EQ(usual.kind, SourceOptions::Kind::volume_data);
+  EXPECT_EQ(usual.batch_size, 1);
+  EXPECT_TRUE(usual.volumes == VolumeOptions{});
+  const SourceOptions raw = options(
+      "volume_data_param { source: 'v.txt' root_folder: '/r/' batch_size: 2 shuffle: true crop: 8 mirror: "
+      "'dw' "
+      "raw_shape: 5 raw_shape: 6 raw_shape: 7 raw_type: INT16 raw_label_type: FLOAT raw_offset: 12 } "
+      "transform_param { scale: 2 mean_value: 3 }");
+  EXPECT_EQ(raw.root_folder, "/r/");
+  EXPECT_TRUE(raw.shuffle);
+  EXPECT_EQ(raw.transform.mean_values, std::vector<double>{3});
+  using Element = VolumeOptions::Element;
+  EXPECT_TRUE(
+      (raw.volumes == VolumeOptions{{8, 8, 8}, "dw", {1, 5, 6, 7}, Element::int16, Element::float32, 12}));
+  EXPECT_EQ(options("volume_data_param { crop: 2 crop: 3 crop: 4 }").volumes.crop,
+            (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_NE(
+      declare_error("type: 'VolumeData' volume_data_param { crop: 2 crop: 3 }").find("crop has 2 numbers"),
+      std::string::npos);
+  EXPECT_NE(declare_error("type: 'VolumeData' volume_data_param { crop: 0 }").find("crop"),
+            std::string::npos);
+  EXPECT_NE(declare_error("type: 'VolumeData' volume_data_param { mirror: 'dx' }").find("'x' is no axis"),
+            std::string::npos);
+  EXPECT_NE(
+      declare_error("type: 'VolumeData' volume_data_param { raw_shape: 2 }").find("raw_shape has 1 numbers"),
+      std::string::npos);
+  for (const char* other :
+       {"mirror: true", "crop_size: 3", "mean_file: 'm'", "brightness: 0.5", "mixup_alpha: 1"})
+    EXPECT_NE(declare_error(fmt::format("type: 'VolumeData' transform_param {{ {} }}", other))
+                  .find("VolumeData takes scale and mean_value of transform_param"),
+              std::string::npos)
+        << other;
 }
 
 TEST(FromCaffe, WindowDataOptions) {

@@ -139,6 +139,7 @@ const std::vector<std::string>& caffe_layer_types() {
                                                  "Threshold",
                                                  "Tile",
                                                  "Upsample",
+                                                 "VolumeData",
                                                  "WindowData"};
   return types;
 }

@@ -1,5 +1,6 @@
 #include "cortado/parallel/strategy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -210,6 +211,25 @@ TEST(Strategy, TestNetsFollowTheTrainNet) {
   const NodeStrategies beside = resolve_beside(test, train, first, 2);
   EXPECT_EQ(beside[test.node("conv1")], first[train.node("conv1")]);
   EXPECT_EQ(beside[test.node("new")].config.degrees.n, 2);
+}
+
+// So that no rank of a test net needs whole samples.
+TEST(Strategy, LayersOfTestNetsAreCutInSpaceAsWhatTheyRead) {
+  const Network train = small_net();
+  const Network test =
+      NetBuilder().conv("conv1", "data").tanh("conv1", "new").loss("new", "data").build(Phase::test);
+  using Case = std::pair<std::string, Degrees>;
+  for (const auto& [space, degrees] :
+       {Case{R"("h": 2, "w": 2)", {.h = 2, .w = 2}}, Case{R"("n": 2, "w": 2)", {.n = 2, .w = 2}},
+        Case{R"("c": 2, "w": 2)", {.n = 2}}, Case{R"("c": 4)", {.n = 2}}}) {
+    const Strategy strategy =
+        parse_strategy(fmt::format(R"({{"format": "cortado-strategy", "version": 1, "ranks": 4,
+                                       "layers": {{"conv1": {{{}}}, "*": {{}}}}}})",
+                                   space),
+                       "s.json");
+    const NodeStrategies beside = resolve_beside(test, train, resolve(strategy, train, 4, "s.json"), 4);
+    EXPECT_EQ(beside[test.node("new")].config.degrees, degrees) << space;
+  }
 }
 
 // The files that docs/reference/strategy.md names fit the net of the zoo.

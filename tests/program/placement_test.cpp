@@ -67,6 +67,22 @@ TEST(Place, ASummedDimensionIsSummedBeforeTheBias) {
   EXPECT_EQ(text(placement.slices[ParameterIndex(1)]), "0 [0,2), 1 [2,4)");  // of the bias
 }
 
+// The tile and the halo of the convolution, whose input needs no copy then.
+TEST(Place, SourcesHoldOfEachRankWhatItsLayersRead) {
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("a", "b").build();
+  const Placement placement = place(net, all(net, {.n = 2, .h = 2}), 4);
+  const auto& data = placement.values[placement.tensor_values[net.tensor("data")]];
+  EXPECT_EQ(text(data.layout),
+            "0 [0,1)x[0,4)x[0,4)x[0,6), 1 [0,1)x[0,4)x[2,6)x[0,6), 2 [1,2)x[0,4)x[0,4)x[0,6), 3 "
+            "[1,2)x[0,4)x[2,6)x[0,6)");
+  EXPECT_EQ(operations_of(net, placement)[1], "Convolution a");
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const BatchPart& part = placement.batches.at("data")[rank];
+    EXPECT_EQ(part.tops[0], *data.layout[rank]);
+    EXPECT_EQ(part.samples, (*data.layout[rank])[0]);
+  }
+}
+
 // b and c need the same of a: it travels once.
 TEST(Place, EqualNeedsShareACopy) {
   const Network net = NetBuilder().conv("a", "data").conv("b", "a").conv("c", "a").loss("b", "c").build();

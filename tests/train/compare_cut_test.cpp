@@ -2,6 +2,7 @@
 // right layer, on one that is not.
 #include "cortado/train/compare_cut.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include "cortado/net/read_net.h"
 #include "cortado/parallel/strategy.h"
 
+#include "tests/base/part_of.h"
 #include "tests/comm/forwarding_communicator.h"
 
 namespace cortado {
@@ -41,10 +43,11 @@ Network small_net() {
 
 // Random images and labels 0 to 4; `shift` moves the elements a rank reads, as a broken reader would.
 std::map<std::string, BatchSource> drawn_data(const Network& network, int64_t shift,
-                                              const std::map<std::string, Range>& samples) {
+                                              const std::map<std::string, BatchPart>& parts) {
   struct Batch {
-    std::vector<float> values;
-    int64_t sample = 0, begin = 0;
+    Shape shape;
+    std::vector<float> values, part;
+    Box box;
   };
   auto batches = std::make_shared<std::map<std::string, Batch>>();
   std::map<std::string, BatchSource> sources;
@@ -52,19 +55,25 @@ std::map<std::string, BatchSource> drawn_data(const Network& network, int64_t sh
     if (!node.layer->is_source()) continue;
     const Shape& shape = network.tensors()[node.outputs[0]].shape;
     Batch& batch = (*batches)[node.name];
-    batch.sample = shape.count(1);
+    batch.shape = shape;
+    batch.box = Box::whole(shape);
     const RandomStream random{.seed = 3, .owner = RandomStream::owner_of(node.name)};
-    for (int64_t i = 0; i < shape.size() + batch.sample; ++i) {
+    for (int64_t i = 0; i < shape.size(); ++i) {
       const double drawn = random.uniform(static_cast<uint64_t>(i));
       batch.values.push_back(
           static_cast<float>(node.name == "label" ? std::floor(5 * drawn) : 2 * drawn - 1));
     }
     sources[node.name] = [batches, &batch] {
-      return std::vector<const float*>{batch.values.data() + batch.begin * batch.sample};
+      batch.part = part_of(batch.shape, batch.values, batch.box);
+      return std::vector<const float*>{batch.part.data()};
     };
   }
-  for (const auto& [layer, range] : samples)
-    batches->at(layer).begin = range.begin > 0 ? range.begin + shift : 0;
+  for (const auto& [layer, part] : parts) {
+    Batch& batch = batches->at(layer);
+    batch.box = part.tops[0];
+    if (part.samples.begin > 0)
+      std::ranges::rotate(batch.values, batch.values.begin() + shift * batch.shape.count(1));
+  }
   return sources;
 }
 

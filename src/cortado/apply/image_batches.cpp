@@ -41,10 +41,9 @@ class ImageStream : public SampleSource {
     }
   }
 
-  void finish_batch(int64_t first_sample, std::span<const int64_t> samples,
+  void finish_batch(int64_t first_sample, std::span<const int64_t> samples, std::span<const int64_t> floats,
                     std::span<float* const> tops) override {
-    const int64_t floats = shapes()[0][1];
-    auto row = [&](size_t i) { return tops[0] + static_cast<int64_t>(i) * floats; };
+    auto row = [&](size_t i) { return tops[0] + static_cast<int64_t>(i) * floats[0]; };
     auto read = [&](int64_t sample) {
       const int64_t image = first_sample + sample;
       return image < images_->size() && (*notes_)[image].fault.empty();
@@ -53,9 +52,9 @@ class ImageStream : public SampleSource {
     for (size_t i = 0; i < samples.size(); ++i) {
       if (read(samples[i])) continue;
       if (good < std::ssize(samples))
-        std::copy_n(row(good), floats, row(i));
+        std::copy_n(row(good), floats[0], row(i));
       else
-        std::fill_n(row(i), floats, 0.0f);
+        std::fill_n(row(i), floats[0], 0.0f);
     }
   }
 

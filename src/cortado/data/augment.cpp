@@ -117,7 +117,7 @@ void apply_mixup(const MixUp& mixup, std::span<float> images, std::span<const fl
     const int64_t j = mixup.partner[i];
     second_labels[i] = labels[j];
     if (j <= i) continue;  // mixed as the partner of an earlier one
-    float *a = &images[i * size], *b = &images[j * size];
+    float *a = images.data() + i * size, *b = images.data() + j * size;
     for (int64_t k = 0; k < size; ++k) {
       const float x = a[k], y = b[k];
       a[k] = lambda * x + (1 - lambda) * y;

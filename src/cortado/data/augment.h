@@ -19,7 +19,9 @@ enum class AugmentDraw : uint32_t {
   contrast,
   saturation,
   window,
-  region = 16
+  region = 16,
+  volume_crop = 64,   // of depth, height, width
+  volume_mirror = 67  // the same
 };
 
 // The region that a random-resized crop takes from height x width pixels: its area a fraction in

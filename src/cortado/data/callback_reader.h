@@ -8,7 +8,8 @@
 
 namespace cortado {
 
-// Reader whose batches a function fills, on the thread that asks for them.
+// Reader whose batches a function fills, on the thread that asks for them. The function fills whole samples,
+// also where the reader keeps only boxes of them.
 class CallbackReader : public Reader {
  public:
   // Samples of a batch to be filled in: values of each top's rows, in spoken order.
@@ -22,17 +23,18 @@ class CallbackReader : public Reader {
 
   CallbackReader(std::vector<Shape> shapes, Fill fill);
   std::vector<Shape> shapes() const override { return tops_.shapes(); }
-  void restrict_to(Range samples) override;
+  void restrict_to(const BatchPart& part) override { tops_.restrict_to(part); }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
 
  private:
-  Shape rows_of(size_t top) const;  // of the samples that are read
+  // What the function fills: whole rows of the samples that are read.
+  Box rows_of(size_t top) const;
+  void take(size_t top);  // the box that is kept of what was filled
 
   TopBuffers tops_;
-  Range samples_;
   Fill fill_;
-  std::vector<std::vector<float>> spoken_;  // per top; empty where memory order is spoken order
+  std::vector<std::vector<float>> spoken_;  // per top; empty where it is filled where it is kept
   int64_t position_ = 0;
 };
 

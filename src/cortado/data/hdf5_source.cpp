@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cortado/base/crash_guard.h"
+#include "cortado/base/spoken_order.h"
 #include "cortado/data/image.h"
 #include "cortado/data/shuffle.h"
 
@@ -65,13 +66,21 @@ class Hdf5File {
     return shape;
   }
 
-  std::vector<float> read(const std::string& name, int64_t values) const {
+  // Writes a box of a dataset, row-major.
+  void read(const std::string& name, const Box& box, float* to) const {
     const Hdf5Handle data = open(name);
-    std::vector<float> result(values);
-    if (H5Dread(data.id, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.data()) < 0)
+    const Hdf5Handle space(H5Dget_space(data.id), H5Sclose);
+    std::vector<hsize_t> first, count;
+    for (int axis = 0; axis < box.rank(); ++axis) {
+      first.push_back(static_cast<hsize_t>(box[axis].begin));
+      count.push_back(static_cast<hsize_t>(box[axis].size()));
+    }
+    const Hdf5Handle memory(H5Screate_simple(box.rank(), count.data(), nullptr), H5Sclose);
+    if (H5Sget_simple_extent_ndims(space.id) != box.rank() ||
+        H5Sselect_hyperslab(space.id, H5S_SELECT_SET, first.data(), nullptr, count.data(), nullptr) < 0 ||
+        H5Dread(data.id, H5T_NATIVE_FLOAT, memory.id, space.id, H5P_DEFAULT, to) < 0)
       throw UserError(
           fmt::format("{}: dataset '{}' cannot be read as numbers; the file may be truncated", path_, name));
-    return result;
   }
 
  private:
@@ -126,19 +135,55 @@ class Hdf5Source : public SampleSource {
     return fmt::format("{} row {}", files_[f], record - first_row_[f]);
   }
 
+  bool restrict_to(const std::vector<Box>& sample) override {
+    boxes_ = sample;
+    return true;
+  }
+
   void load(int64_t record, int64_t, std::span<float* const> tops) override {
     const size_t f = file_of(record);
+    const int64_t row = record - first_row_[f];
+    if (reads_row_by_row()) return load_row(f, row, tops);
     const std::shared_ptr<const Contents> contents = contents_of(f);
     for (size_t t = 0; t < names_.size(); ++t) {
-      const int64_t channels = rows_[t].rank() > 1 ? rows_[t][1] : 1, space = rows_[t].count(1) / channels;
-      const float* row = (*contents)[t].data() + (record - first_row_[f]) * rows_[t].count(1);
-      for (int64_t c = 0; c < channels; ++c)
-        for (int64_t i = 0; i < space; ++i) tops[t][i * channels + c] = row[c * space + i];
+      const Shape shape = boxes_[t].shape();
+      from_spoken(shape, (*contents)[t].data() + row * shape.size(), tops[t]);
     }
   }
 
  private:
-  using Contents = std::vector<std::vector<float>>;  // per top, as in the file
+  using Contents = std::vector<std::vector<float>>;  // per top, the boxes of all rows as in the file
+
+  // Rows that are large, as volumes are, are read when they are needed; of others whole files at once.
+  bool reads_row_by_row() const {
+    constexpr int64_t large = 1 << 20;  // values
+    int64_t values = 0;
+    for (const Shape& shape : rows_) values += shape.count(1);
+    return values >= large;
+  }
+
+  static Box with_rows(const Box& box, Range rows) {
+    Box all = box;
+    all[0] = rows;
+    return all;
+  }
+
+  // Where the memory's order is the file's, nothing but what is wanted ever lies in memory.
+  void load_row(size_t f, int64_t row, std::span<float* const> tops) {
+    std::vector<std::vector<float>> turned(names_.size());
+    {
+      std::lock_guard lock(mutex_);
+      const Hdf5File file(files_[f]);
+      for (size_t t = 0; t < names_.size(); ++t) {
+        const Box box = with_rows(boxes_[t], {row, row + 1});
+        if (box.empty()) continue;
+        if (box.rank() > 2 && box[1].size() > 1) turned[t].resize(static_cast<size_t>(box.shape().size()));
+        file.read(names_[t], box, turned[t].empty() ? tops[t] : turned[t].data());
+      }
+    }
+    for (size_t t = 0; t < names_.size(); ++t)
+      if (!turned[t].empty()) from_spoken(boxes_[t].shape(), turned[t].data(), tops[t]);
+  }
 
   void add_file(size_t f) {
     const Hdf5File file(files_[f]);
@@ -151,7 +196,10 @@ class Hdf5Source : public SampleSource {
                                     names_[t], shape[0], names_[0], rows));
       if (shape.size() == 0)
         throw UserError(fmt::format("{}: dataset '{}' of {} is empty", files_[f], names_[t], shape.text()));
-      if (f == 0) rows_.push_back(shape);
+      if (f == 0) {
+        rows_.push_back(shape);
+        boxes_.push_back(with_rows(Box::whole(shape), {0, 1}));
+      }
       Shape same = shape;
       same.set(0, rows_[t][0]);
       if (same != rows_[t])
@@ -176,7 +224,7 @@ class Hdf5Source : public SampleSource {
     return rows;
   }
 
-  // The whole file, as Caffe reads it; the last few stay in memory.
+  // All rows of the file, as Caffe reads them; the last few files stay in memory.
   std::shared_ptr<const Contents> contents_of(size_t f) {
     constexpr size_t files_kept = 3;
     std::lock_guard lock(mutex_);
@@ -184,9 +232,11 @@ class Hdf5Source : public SampleSource {
       if (it->first == f) return it->second;
     const Hdf5File file(files_[f]);
     auto contents = std::make_shared<Contents>();
-    const int64_t rows = first_row_[f + 1] - first_row_[f];
-    for (size_t t = 0; t < names_.size(); ++t)
-      contents->push_back(file.read(names_[t], rows * rows_[t].count(1)));
+    for (size_t t = 0; t < names_.size(); ++t) {
+      const Box box = with_rows(boxes_[t], {0, first_row_[f + 1] - first_row_[f]});
+      contents->emplace_back(static_cast<size_t>(box.shape().size()));
+      if (!box.empty()) file.read(names_[t], box, contents->back().data());
+    }
     kept_.emplace_back(f, contents);
     if (kept_.size() > files_kept) kept_.pop_front();
     return contents;
@@ -198,6 +248,7 @@ class Hdf5Source : public SampleSource {
   std::vector<std::string> files_;
   std::vector<int64_t> first_row_{0};  // of each file, and their total
   std::vector<Shape> rows_;            // per top, as in the first file
+  std::vector<Box> boxes_;             // per top, what is read of a row
   std::optional<EpochOrder> order_;
   std::mutex mutex_;
   std::list<std::pair<size_t, std::shared_ptr<const Contents>>> kept_;

@@ -57,10 +57,10 @@ std::vector<int64_t> ImageSource::partners(int64_t first_sample, Range samples) 
 }
 
 void ImageSource::finish_batch(int64_t first_sample, std::span<const int64_t> samples,
-                               std::span<float* const> tops) {
+                               std::span<const int64_t> floats, std::span<float* const> tops) {
   if (tops_ != 4) return;
   const size_t rows = samples.size();
-  const auto size = static_cast<size_t>(transformer_->output_shape().size());
+  const auto size = static_cast<size_t>(floats[0]);
   if (mixes_) {
     const MixUp mixup = draw_mixup(source_.transform.mixup_alpha, stream_, first_sample, source_.batch_size);
     apply_mixup(rows_of(mixup, samples), {tops[0], rows * size}, {tops[1], rows}, {tops[2], rows});

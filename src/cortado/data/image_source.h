@@ -14,7 +14,7 @@ class ImageSource : public SampleSource {
   ImageSource(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override;
   std::vector<int64_t> partners(int64_t first_sample, Range samples) const override;
-  void finish_batch(int64_t first_sample, std::span<const int64_t> samples,
+  void finish_batch(int64_t first_sample, std::span<const int64_t> samples, std::span<const int64_t> floats,
                     std::span<float* const> tops) override;
 
  protected:

@@ -40,15 +40,16 @@ float fill_value(const Filler& filler, const RandomStream& stream, uint64_t inde
 }  // namespace
 
 TopBuffers::TopBuffers(std::vector<Shape> shapes)
-    : shapes_(std::move(shapes)), samples_{0, batch_size_of(shapes_[0])} {}
+    : shapes_(std::move(shapes)), part_(part_of_samples(shapes_, {0, batch_size_of(shapes_[0])})) {}
 
-void TopBuffers::restrict_to(Range samples) {
+void TopBuffers::restrict_to(const BatchPart& part) {
   ensure(buffers_.empty(), "a reader is restricted before its first batch");
-  samples_ = samples;
+  ensure(part.tops.size() == shapes_.size(), "a reader is restricted to a box of each top");
+  part_ = part;
 }
 
 std::span<float> TopBuffers::values(size_t top) {
-  while (buffers_.size() < shapes_.size()) buffers_.emplace_back(elements(buffers_.size()).size());
+  while (buffers_.size() < shapes_.size()) buffers_.emplace_back(part_.tops[buffers_.size()].shape().size());
   return buffers_.at(top).span();
 }
 
@@ -75,7 +76,7 @@ MemoryReader::MemoryReader(const SourceOptions& source, const ReaderOptions& opt
     throw UserError("MemoryData needs batch_size, channels, height and width, all at least 1");
   const Shape& sample = source.shapes[0];
   data_shape_ = {source.batch_size, sample[0], sample[1], sample[2]};
-  samples_ = {0, source.batch_size};
+  part_ = part_of_samples(shapes(), {0, source.batch_size});
   data_.resize(data_shape_.size());
   labels_.resize(source.batch_size);
 }
@@ -95,8 +96,16 @@ void MemoryReader::set(std::span<const float> data, std::span<const float> label
 
 Batch MemoryReader::next() {
   const auto batch = data_shape_[0], batches = static_cast<int64_t>(labels_.size()) / batch;
-  const int64_t row = position_ / batch % batches * batch + samples_.begin;
-  Batch result{{data_.data() + row * data_shape_.count(1), labels_.data() + row}, position_};
+  const int64_t row = position_ / batch % batches * batch;
+  const float* data = data_.data() + row * data_shape_.count(1);
+  if (has_whole_rows(data_shape_, part_.tops[0])) {
+    data += part_.samples.begin * data_shape_.count(1);
+  } else {
+    cut_.resize(static_cast<size_t>(part_.tops[0].shape().size()));
+    cut_out(Box::whole(data_shape_), data, part_.tops[0], cut_.data());
+    data = cut_.data();
+  }
+  Batch result{{data, labels_.data() + row + part_.samples.begin}, position_};
   position_ += batch;
   return result;
 }
@@ -119,8 +128,11 @@ Batch DummyReader::next() {
   for (size_t t = 0; t < fillers_.size(); ++t) {
     if (filled_ && fillers_[t].type == Filler::Type::constant) continue;
     stream.owner = stream_.owner + static_cast<uint32_t>(t);
-    auto index = static_cast<uint64_t>(tops_.elements(t).begin);
-    for (float& value : tops_.values(t)) value = fill_value(fillers_[t], stream, index++);
+    float* value = tops_.values(t).data();
+    for_each_run(Box::whole(tops_.shapes()[t]), tops_.part().tops[t], [&](int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; ++i)
+        *value++ = fill_value(fillers_[t], stream, static_cast<uint64_t>(i));
+    });
   }
   filled_ = true;
   Batch batch = tops_.batch(position_);

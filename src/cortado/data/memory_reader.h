@@ -6,20 +6,20 @@
 
 namespace cortado {
 
-// The memory of a batch's tops, or of some samples' rows of them; allocated, as zeros, when first asked for.
+// The memory of a batch's tops, or of a part of them; allocated, as zeros, when first asked for.
 class TopBuffers {
  public:
   explicit TopBuffers(std::vector<Shape> shapes);
   const std::vector<Shape>& shapes() const { return shapes_; }
   int64_t batch_size() const { return batch_size_of(shapes_[0]); }
-  void restrict_to(Range samples);
-  Range elements(size_t top) const { return elements_of(shapes_[top], batch_size(), samples_); }
-  std::span<float> values(size_t top);  // elements(top) of the whole top
+  void restrict_to(const BatchPart& part);
+  const BatchPart& part() const { return part_; }
+  std::span<float> values(size_t top);  // of its box, channels last
   Batch batch(int64_t first_sample);
 
  private:
   std::vector<Shape> shapes_;
-  Range samples_;
+  BatchPart part_;
   std::vector<AlignedBuffer> buffers_;
 };
 
@@ -28,10 +28,10 @@ class InputReader : public Reader {
  public:
   explicit InputReader(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override { return tops_.shapes(); }
-  void restrict_to(Range samples) override { tops_.restrict_to(samples); }
+  void restrict_to(const BatchPart& part) override { tops_.restrict_to(part); }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
-  // Tensor of top `top`, channels last; the restricted samples of it.
+  // Tensor of top `top`, channels last; the restricted part of it.
   std::span<float> values(int top) { return tops_.values(static_cast<size_t>(top)); }
 
  private:
@@ -45,7 +45,7 @@ class MemoryReader : public Reader {
  public:
   explicit MemoryReader(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override { return {data_shape_, {data_shape_[0]}}; }
-  void restrict_to(Range samples) override { samples_ = samples; }
+  void restrict_to(const BatchPart& part) override { part_ = part; }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
   // `data` channels last, one label a sample. Throws UserError unless both hold the same whole number of
@@ -54,8 +54,9 @@ class MemoryReader : public Reader {
 
  private:
   Shape data_shape_;
-  Range samples_;
+  BatchPart part_;
   std::vector<float> data_, labels_;
+  std::vector<float> cut_;  // the part of the data where that is not whole samples
   int64_t position_ = 0;
 };
 
@@ -64,7 +65,7 @@ class DummyReader : public Reader {
  public:
   explicit DummyReader(const SourceOptions& source, const ReaderOptions& options);
   std::vector<Shape> shapes() const override { return tops_.shapes(); }
-  void restrict_to(Range samples) override { tops_.restrict_to(samples); }
+  void restrict_to(const BatchPart& part) override { tops_.restrict_to(part); }
   Batch next() override;
   void seek(int64_t sample) override { position_ = sample; }
 

@@ -5,6 +5,7 @@
 #include "cortado/data/image_source.h"
 #include "cortado/data/memory_reader.h"
 #include "cortado/data/prefetch.h"
+#include "cortado/data/volume_source.h"
 #include "cortado/data/window_source.h"
 
 namespace cortado {
@@ -29,6 +30,8 @@ std::unique_ptr<Reader> open_reader(const SourceOptions& source, const ReaderOpt
       return prefetch(open_hdf5_list(source, options), source, options);
     case SourceOptions::Kind::window_data:
       return prefetch(open_window_list(source, options), source, options);
+    case SourceOptions::Kind::volume_data:
+      return prefetch(open_volume_list(source, options), source, options);
     case SourceOptions::Kind::memory_data:
       return std::make_unique<MemoryReader>(source, options);
     case SourceOptions::Kind::dummy_data:

@@ -21,8 +21,19 @@ PrefetchReader::PrefetchReader(std::unique_ptr<SampleSource> source, int batch_s
       skip_corrupt_(skip_corrupt),
       top_names_(options.top_names),
       notice_(options.notice) {
-  for (const Shape& shape : shapes_)
-    sample_floats_.push_back(has_row_per_sample(shape, batch_size) ? shape.count(1) : 0);
+  for (const Shape& shape : shapes_) {
+    rows_.emplace_back();
+    if (!has_row_per_sample(shape, batch_size)) continue;
+    Box sample = Box::whole(shape);
+    sample[0] = {0, 1};
+    rows_.back() = Rows{sample, sample};
+  }
+  note_floats();
+}
+
+void PrefetchReader::note_floats() {
+  sample_floats_.clear();
+  for (const auto& rows : rows_) sample_floats_.push_back(rows ? rows->kept.shape().size() : 0);
 }
 
 PrefetchReader::~PrefetchReader() { stop(); }
@@ -36,16 +47,33 @@ void PrefetchReader::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void PrefetchReader::restrict_to(Range samples) {
+void PrefetchReader::restrict_to(const BatchPart& part) {
+  const Range samples = part.samples;
   ensure(threads_.empty(), "a reader is restricted before its first batch");
   ensure(0 <= samples.begin && samples.begin <= samples.end && samples.end <= batch_size_,
          "a reader is restricted to samples of its batch");
+  ensure(part.tops.size() == shapes_.size(), "a reader is restricted to a box of each top");
   range_ = samples;
+  std::vector<Box> boxes;
+  bool whole = true;
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    boxes.push_back(part.tops[t]);
+    if (!rows_[t]) continue;
+    boxes.back()[0] = {0, 1};
+    whole &= boxes.back() == rows_[t]->whole;
+    rows_[t]->kept = boxes.back();
+  }
+  note_floats();
+  cuts_ = !whole && !source_->restrict_to(boxes);
 }
 
 // Runs with the lock held.
 void PrefetchReader::start() {
   chunk_size_ = std::clamp<int64_t>(range_.size() / (4 * thread_count_), 1, 32);
+  // Of samples so large, as volumes are, one batch ahead hides its reading, and more take memory.
+  constexpr int64_t large_sample = 1 << 22;  // values
+  if (std::ranges::any_of(sample_floats_, [](int64_t floats) { return floats >= large_sample; }))
+    batches_ahead_ = 1;
   ring_.resize(batches_ahead_ + 1);
   for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -100,7 +128,7 @@ void PrefetchReader::work() {
         lock.unlock();
         std::vector<float*> tops;
         for (const AlignedBuffer& tensor : slot.tensors) tops.push_back(tensor.data());
-        source_->finish_batch(first_sample(chunk.batch), slot.samples, tops);
+        source_->finish_batch(first_sample(chunk.batch), slot.samples, sample_floats_, tops);
         lock.lock();
       }
       slot.ready = true;
@@ -143,7 +171,7 @@ void PrefetchReader::begin_batch(Slot& slot) {
 void PrefetchReader::allocate(Slot& slot) const {
   const auto rows = std::ssize(slot.samples);
   for (size_t t = 0; t < shapes_.size(); ++t) {
-    const int64_t floats = sample_floats_[t] > 0 ? rows * sample_floats_[t] : shapes_[t].size();
+    const int64_t floats = rows_[t] ? rows * sample_floats_[t] : shapes_[t].size();
     if (slot.tensors.size() == t) slot.tensors.emplace_back(floats);
     if (std::ssize(slot.tensors[t].span()) < floats) slot.tensors[t] = AlignedBuffer(floats);
   }
@@ -170,9 +198,10 @@ void PrefetchReader::load_chunk(const Chunk& chunk) {
 }
 
 // What was just written lies in the cache, so one look at it costs little.
-void PrefetchReader::check_sample(int64_t sample, std::span<float* const> tops) const {
+void PrefetchReader::check_sample(int64_t sample, std::span<float* const> tops,
+                                  std::span<const int64_t> floats) const {
   for (size_t t = 0; t < tops.size(); ++t) {
-    const int64_t at = first_non_finite({tops[t], static_cast<size_t>(sample_floats_[t])});
+    const int64_t at = first_non_finite({tops[t], static_cast<size_t>(floats[t])});
     if (at < 0) continue;
     const std::string what =
         fmt::format("sample {} of the batch has the value {} in '{}'", sample, tops[t][at],
@@ -182,14 +211,37 @@ void PrefetchReader::check_sample(int64_t sample, std::span<float* const> tops) 
   }
 }
 
+void PrefetchReader::load_record(int64_t record, int64_t position, int64_t sample,
+                                 std::span<float* const> tops) {
+  if (cuts_) return load_and_cut(record, position, sample, tops);
+  source_->load(record, position, tops);
+  check_sample(sample, tops, sample_floats_);
+}
+
+// Whole samples are checked, so that all ranks agree on which are broken.
+void PrefetchReader::load_and_cut(int64_t record, int64_t position, int64_t sample,
+                                  std::span<float* const> tops) {
+  std::vector<AlignedBuffer> whole;
+  std::vector<float*> loaded;
+  std::vector<int64_t> floats;
+  for (size_t t = 0; t < tops.size(); ++t) {
+    floats.push_back(rows_[t] ? rows_[t]->whole.shape().size() : 0);
+    whole.emplace_back(floats[t]);
+    loaded.push_back(rows_[t] ? whole[t].data() : tops[t]);
+  }
+  source_->load(record, position, loaded);
+  check_sample(sample, loaded, floats);
+  for (size_t t = 0; t < tops.size(); ++t)
+    if (rows_[t]) cut_out(rows_[t]->whole, loaded[t], rows_[t]->kept, tops[t]);
+}
+
 // A broken record's place is taken by the next good one of the stream, whoever loads it.
 void PrefetchReader::load_sample(int64_t position, int64_t sample, std::span<float* const> tops) {
   const int64_t records = source_->records();
   for (int64_t ahead = 0; ahead < records; ++ahead) {
     const int64_t record = source_->record_at(position + ahead);
     try {
-      source_->load(record, position, tops);
-      return check_sample(sample, tops);
+      return load_record(record, position, sample, tops);
     } catch (const BrokenRecord& error) {
       const std::string message = fmt::format("{}: {}", source_->record_name(record), error.what());
       if (!skip_corrupt_)

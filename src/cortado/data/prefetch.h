@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -23,6 +24,10 @@ class SampleSource {
   virtual int64_t record_at(int64_t position) = 0;
   // Name for messages: "list.txt line 7: cat.jpg".
   virtual std::string record_name(int64_t record) = 0;
+  // True where load() from now on writes only these boxes of each sample, one per top (of axes after the
+  // first: along that they are [0, 1)); false where it loads whole samples alone, of which the caller takes
+  // the boxes. Called at most once, before the first load().
+  virtual bool restrict_to(const std::vector<Box>& /*sample*/) { return false; }
   // Writes the record as sample `position` (which keys its randomness): tops[t] is where that sample of top t
   // begins. Throws BrokenRecord, or UserError when the data set as a whole does not fit; both with the reason
   // alone.
@@ -30,9 +35,10 @@ class SampleSource {
   // Samples of the batch that finish_batch() needs beside [begin, end); ascending.
   virtual std::vector<int64_t> partners(int64_t /*first_sample*/, Range /*samples*/) const { return {}; }
   // Called once all samples of a batch are loaded. `samples`: which of the batch the tops hold, in their
-  // order: the range asked for, then its partners. Tops of the whole batch are written here.
+  // order: the range asked for, then its partners. `floats`: what a top holds of each sample. Tops of the
+  // whole batch are written here.
   virtual void finish_batch(int64_t /*first_sample*/, std::span<const int64_t> /*samples*/,
-                            std::span<float* const> /*tops*/) {}
+                            std::span<const int64_t> /*floats*/, std::span<float* const> /*tops*/) {}
 };
 
 // Reads, decodes and transforms samples on background threads into a ring of batches, so that the compute
@@ -45,7 +51,7 @@ class PrefetchReader : public Reader {
   ~PrefetchReader() override;
 
   std::vector<Shape> shapes() const override { return shapes_; }
-  void restrict_to(Range samples) override;
+  void restrict_to(const BatchPart& part) override;
   Batch next() override;
   void seek(int64_t sample) override;
   int64_t records() const override { return source_->records(); }
@@ -61,6 +67,10 @@ class PrefetchReader : public Reader {
     int64_t error_sample = 0;  // the first sample that failed
     std::exception_ptr error;
   };
+  // A top of which each sample has a row; of a sample: all of it, and the box that is kept.
+  struct Rows {
+    Box whole, kept;
+  };
   // Consecutive rows of one batch (counted since the last seek), handed to one thread; no rows where the
   // batch has none.
   struct Chunk {
@@ -74,10 +84,13 @@ class PrefetchReader : public Reader {
   void work();
   void begin_batch(Slot& slot);
   void allocate(Slot& slot) const;
+  void note_floats();
   Chunk take_chunk();
   void load_chunk(const Chunk& chunk);
   void load_sample(int64_t position, int64_t sample, std::span<float* const> tops);
-  void check_sample(int64_t sample, std::span<float* const> tops) const;
+  void load_record(int64_t record, int64_t position, int64_t sample, std::span<float* const> tops);
+  void load_and_cut(int64_t record, int64_t position, int64_t sample, std::span<float* const> tops);
+  void check_sample(int64_t sample, std::span<float* const> tops, std::span<const int64_t> floats) const;
   void note_broken(int64_t record, const std::string& message);
   void stop();
 
@@ -90,7 +103,9 @@ class PrefetchReader : public Reader {
   bool skip_corrupt_;
   std::vector<std::string> top_names_;
   const Notices notice_;
-  std::vector<int64_t> sample_floats_;  // per top; 0: a top of the whole batch
+  std::vector<std::optional<Rows>> rows_;  // per top; none: a top of the whole batch
+  std::vector<int64_t> sample_floats_;     // per top, that are kept; 0: of the whole batch
+  bool cuts_ = false;                      // the source loads whole samples, of which boxes are kept
 
   mutable std::mutex mutex_;  // guards all below; `tensors` belong to whoever loads or holds the batch
   std::condition_variable room_, done_;

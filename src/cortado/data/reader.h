@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cortado/base/box.h"
+#include "cortado/base/batch_part.h"
 #include "cortado/base/notices.h"
 #include "cortado/layers/source.h"
 
@@ -13,7 +13,7 @@ namespace cortado {
 // One batch as the compute lane takes it: dense float tensors, channels last, one per top of the source layer
 // (images first, then labels). The memory belongs to the reader until the next call of next().
 struct Batch {
-  std::vector<const float*> tensors;  // after restrict_to(): of the range's samples alone
+  std::vector<const float*> tensors;  // after restrict_to(): of that part alone
   int64_t first_sample = 0;           // position of sample 0 in the stream of all samples ever read
 };
 
@@ -24,11 +24,10 @@ class Reader {
   virtual ~Reader() = default;
   // Shapes of all tops, batch_size first: of the whole batch, restricted or not.
   virtual std::vector<Shape> shapes() const = 0;
-  // Restricts the reader to the samples [begin, end) of every batch that a rank needs, perhaps none: only
-  // they are loaded and held, and tops with a row a sample (elements_of) hold only their rows. They are
-  // bitwise those of the whole batch, and Batch::first_sample stays that of its sample 0. Call it before the
-  // first next().
-  virtual void restrict_to(Range samples) = 0;
+  // Restricts the reader to the part of every batch that a rank needs: only its samples are loaded, and only
+  // its boxes are held. They are bitwise those of the whole batch, and Batch::first_sample stays that of its
+  // sample 0. Tops without a row a sample stay whole. Call it before the first next().
+  virtual void restrict_to(const BatchPart& part) = 0;
   // The next batch; waits when it is not ready. The previous batch's memory is taken back.
   virtual Batch next() = 0;
   // Continue so that the next batch begins at stream position `sample` (snapshots).
@@ -39,16 +38,6 @@ class Reader {
   // by its number, ascending.
   virtual std::vector<int64_t> skipped() const { return {}; }
 };
-
-// Samples of a batch whose first top has shape `first`: its first extent, or 1.
-inline int64_t batch_size_of(const Shape& first) { return first.rank() > 0 ? first[0] : 1; }
-// True when a top of batches of `batch` samples has one row a sample; others belong to the batch as a whole.
-inline bool has_row_per_sample(const Shape& top, int64_t batch) { return top.rank() > 0 && top[0] == batch; }
-// The elements of the whole top that belong to a range of samples: their rows, or all of the batch's tops.
-inline Range elements_of(const Shape& top, int64_t batch, Range samples) {
-  if (!has_row_per_sample(top, batch)) return {0, top.size()};
-  return {samples.begin * top.count(1), samples.end * top.count(1)};
-}
 
 struct ReaderOptions {
   uint64_t seed = 1;

@@ -29,7 +29,7 @@ class LaneThread;
 class Staging;
 class StepGraphs;
 
-// Brings in this rank's samples (Program::samples) of the next batch of a source layer: one pointer per top,
+// Brings in this rank's part (Program::samples) of the next batch of a source layer: one pointer per top,
 // valid until the next call.
 using BatchSource = std::function<std::vector<const float*>()>;
 
@@ -50,7 +50,7 @@ class Executor {
   using Update = std::function<void(EntryIndex entry)>;
 
   // `compiled` is made of this network for this rank of the job. `sources`: per source node name, what brings
-  // in the samples of Program::samples(). The network and the store must outlive the executor.
+  // in the parts of Program::samples(). The network and the store must outlive the executor.
   Executor(const Network& network, Compiled compiled, ParameterStore& parameters,
            std::map<std::string, BatchSource> sources, ExecutorOptions options = {});
   ~Executor();

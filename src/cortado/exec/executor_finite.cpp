@@ -71,7 +71,7 @@ Executor::Finding Executor::non_finite_output(const Work& work) const {
     const std::string& blob = network_.tensors()[node.outputs[i]].name;
     std::string part = fmt::format("output '{}'", blob);
     if (node.layer->is_source()) {
-      const Range samples = program_.samples().at(node.name);
+      const Range samples = program_.samples().at(node.name).samples;
       const int64_t row = count / std::max<int64_t>(1, samples.size());
       if (row > 0) part = fmt::format("sample {} of '{}'", samples.begin + at / row, blob);
     }

@@ -20,6 +20,8 @@ std::string_view Source::type() const {
       return "Input";
     case SourceOptions::Kind::window_data:
       return "WindowData";
+    case SourceOptions::Kind::volume_data:
+      return "VolumeData";
   }
   return "?";
 }

@@ -59,13 +59,30 @@ struct WindowOptions {
                  field("cache_images", &WindowOptions::cache_images)};
 };
 
+// How VolumeData reads volumes and what it cuts out of them. Axes are depth, height, width.
+struct VolumeOptions {
+  enum class Element { uint8, int16, float32 };
+  std::vector<int64_t> crop;  // at random, in testing the centre; empty: whole volumes
+  std::string mirror;         // those of "dhw" that are mirrored at random
+  // Files that are not NIfTI: channels, depth, height, width; empty: there are none.
+  std::vector<int64_t> raw_extents;
+  Element raw_element = Element::float32, raw_label_element = Element::uint8;
+  int64_t raw_offset = 0;  // bytes before the first value
+  static constexpr auto fields = std::tuple{field("crop", &VolumeOptions::crop),
+                                            field("mirror", &VolumeOptions::mirror),
+                                            field("raw_extents", &VolumeOptions::raw_extents),
+                                            field("raw_element", &VolumeOptions::raw_element),
+                                            field("raw_label_element", &VolumeOptions::raw_label_element),
+                                            field("raw_offset", &VolumeOptions::raw_offset)};
+};
+
 // Where a source layer's samples come from: Data, ImageData, HDF5Data, MemoryData, DummyData, Input,
-// WindowData.
+// WindowData, VolumeData.
 struct SourceOptions {
-  enum class Kind { data, image_data, hdf5_data, memory_data, dummy_data, input, window_data };
+  enum class Kind { data, image_data, hdf5_data, memory_data, dummy_data, input, window_data, volume_data };
   Kind kind = Kind::data;
-  std::string source;       // database folder, list of images, of windows, or of HDF5 files
-  std::string root_folder;  // image_data, window_data
+  std::string source;       // database folder, list of images, of windows, of volumes, or of HDF5 files
+  std::string root_folder;  // image_data, window_data, volume_data
   int batch_size = 0;
   int rand_skip = 0;  // image_data
   bool shuffle = false;
@@ -77,6 +94,7 @@ struct SourceOptions {
   std::vector<Filler> fillers;        // dummy_data, one per top or one for all
   TransformOptions transform;
   WindowOptions windows;  // window_data
+  VolumeOptions volumes;  // volume_data
   static constexpr auto fields = std::tuple{field("kind", &SourceOptions::kind),
                                             field("source", &SourceOptions::source),
                                             field("root_folder", &SourceOptions::root_folder),
@@ -91,7 +109,8 @@ struct SourceOptions {
                                             field("shapes", &SourceOptions::shapes),
                                             unkeyed_field("fillers", &SourceOptions::fillers),
                                             field("transform", &SourceOptions::transform),
-                                            field("windows", &SourceOptions::windows)};
+                                            field("windows", &SourceOptions::windows),
+                                            field("volumes", &SourceOptions::volumes)};
 };
 
 // A layer that brings samples in. Its output shapes come from its reader (Network::SourceShapes).

@@ -18,6 +18,8 @@ std::set<std::string> files_read_by(const NetFile& file) {
     if (layer.has_data_param()) files.insert(layer.data_param().source() + "/data.mdb");
     add_source(files, layer.has_image_data_param(), layer.image_data_param());
     add_source(files, layer.has_hdf5_data_param(), layer.hdf5_data_param());
+    add_source(files, layer.has_window_data_param(), layer.window_data_param());
+    add_source(files, layer.has_volume_data_param(), layer.volume_data_param());
     if (layer.transform_param().has_mean_file()) files.insert(layer.transform_param().mean_file());
   }
   return files;

@@ -15,6 +15,7 @@ std::string* source_of(caffe::LayerParameter& layer) {
   if (layer.type() == "Data") return layer.mutable_data_param()->mutable_source();
   if (layer.type() == "ImageData") return layer.mutable_image_data_param()->mutable_source();
   if (layer.type() == "WindowData") return layer.mutable_window_data_param()->mutable_source();
+  if (layer.type() == "VolumeData") return layer.mutable_volume_data_param()->mutable_source();
   if (layer.type() == "HDF5Data") return layer.mutable_hdf5_data_param()->mutable_source();
   return nullptr;
 }
@@ -59,6 +60,8 @@ void override_batch(caffe::NetParameter& net, int batch) {
       layer.mutable_image_data_param()->set_batch_size(static_cast<uint32_t>(batch));
     if (layer.has_window_data_param())
       layer.mutable_window_data_param()->set_batch_size(static_cast<uint32_t>(batch));
+    if (layer.has_volume_data_param())
+      layer.mutable_volume_data_param()->set_batch_size(static_cast<uint32_t>(batch));
     if (layer.has_hdf5_data_param())
       layer.mutable_hdf5_data_param()->set_batch_size(static_cast<uint32_t>(batch));
     if (layer.has_memory_data_param())

@@ -290,6 +290,20 @@ NodeStrategies resolve(const Strategy& strategy, const Network& network, int ran
   return strategies;
 }
 
+namespace {
+
+// Where what a layer reads is cut in space alone, or in samples, too, the layer is cut the same way, so that
+// no rank needs whole samples.
+void follow_space(const Network& network, const Network::Node& node, const NodeStrategies& strategies,
+                  ParallelConfig& config) {
+  if (node.inputs.empty() || !node.parameters.empty()) return;
+  const ParallelConfig& read = strategies[network.tensors()[node.inputs[0]].producer].config;
+  const Degrees& degrees = read.degrees;
+  if (degrees.d * degrees.h * degrees.w > 1 && degrees.c * degrees.r == 1) config = read;
+}
+
+}  // namespace
+
 NodeStrategies resolve_beside(const Network& network, const Network& first, const NodeStrategies& strategies,
                               int ranks) {
   const Strategy by_sample = built_in_strategy("data", network, ranks);
@@ -304,6 +318,7 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
     const NodeIndex same = first.node(node.name);
     const bool found = same && !first.nodes()[same].layer->is_source();
     LayerStrategy layer = found ? strategies[same] : *rules.find(node.name);
+    if (!found) follow_space(network, node, beside, layer.config);
     clamp(network, node, layer.config);
     check_node(network, n, layer, ranks, network.name());
     beside.push_back(std::move(layer));

@@ -101,7 +101,7 @@ using NodeStrategies = IndexedVector<NodeIndex, LayerStrategy>;
 NodeStrategies resolve(const Strategy& strategy, const Network& network, int ranks, const std::string& where);
 
 // The same for a net that shares parameters with one already cut (a test net beside its train net): its
-// layers are cut like the layers of their name, as far as their shapes allow; others by sample.
+// layers are cut like the layers of their name, as far as their shapes allow; others by sample or space.
 NodeStrategies resolve_beside(const Network& network, const Network& first, const NodeStrategies& strategies,
                               int ranks);
 

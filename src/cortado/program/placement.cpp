@@ -89,50 +89,73 @@ class Placer {
                      strategies_[index].config, placement_.ranks);
   }
 
-  // Every rank reads the samples that its layers need, whole: sources cost no communication.
+  // Every rank reads what its layers need: sources cost no communication. It reads the same samples of all
+  // tops.
   void place_source(NodeIndex index) {
     const auto& node = network_.nodes()[index];
-    const int64_t batch = network_.tensors()[node.outputs[0]].shape.rank() > 0
-                              ? network_.tensors()[node.outputs[0]].shape[0]
-                              : 1;
-    Layout samples = nowhere();
-    for (TensorIndex tensor : node.outputs) {
-      for (NodeIndex consumer : network_.tensors()[tensor].consumers)
-        add_samples(tensor, consumer, batch, samples);
+    std::vector<Shape> shapes = network_.shapes_of(node.outputs);
+    const int64_t batch = batch_size_of(shapes[0]);
+    std::vector<Layout> needs;
+    for (TensorIndex tensor : node.outputs) needs.push_back(needs_of(tensor));
+    std::vector<BatchPart>& parts = placement_.batches[node.name];
+    for (int rank = 0; rank < placement_.ranks; ++rank) {
+      parts.push_back(part_of_samples(shapes, samples_needed(shapes, needs, batch, rank)));
+      for (size_t top = 0; top < shapes.size() && placement_.ranks > 1; ++top)
+        if (has_row_per_sample(shapes[top], batch)) narrow(parts.back().tops[top], needs[top], rank);
     }
     Operation source;
     source.kind = Operation::Kind::source;
     source.node = index;
     const OperationIndex operation = add_operation(std::move(source));
-    for (TensorIndex tensor : node.outputs) {
-      const Shape& shape = network_.tensors()[tensor].shape;
+    for (size_t top = 0; top < shapes.size(); ++top) {
       Layout layout = nowhere();
       for (int rank = 0; rank < placement_.ranks; ++rank) {
-        Box box = Box::whole(shape);
-        if (shape.rank() > 0 && shape[0] == batch) box[0] = samples[rank] ? (*samples[rank])[0] : Range{};
+        const Box& box = parts[static_cast<size_t>(rank)].tops[top];
         if (!box.empty()) layout[rank] = box;
       }
+      const TensorIndex tensor = node.outputs[top];
       const ValueIndex value = add_value(tensor, network_.tensors()[tensor].name, layout, operation);
       placement_.operations[operation].outputs.push_back(value);
       placement_.tensor_values[tensor] = value;
     }
-    placement_.samples[node.name] = std::move(samples);
   }
 
-  void add_samples(TensorIndex tensor, NodeIndex consumer, int64_t batch, Layout& samples) const {
-    const auto& inputs = network_.nodes()[consumer].inputs;
-    const Shape& shape = network_.tensors()[tensor].shape;
-    const LayerCut cut = cut_of(consumer);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] != tensor) continue;
-      const Layout& needed = replicates(consumer) ? cut.replicas_reads : cut.reads[i];
-      for (int rank = 0; rank < placement_.ranks; ++rank) {
-        if (!needed[rank]) continue;
-        Box range = Box::whole(Shape{batch});
-        if (shape.rank() > 0 && shape[0] == batch) range[0] = (*needed[rank])[0];
-        samples[rank] = samples[rank] ? samples[rank]->hull(range) : range;
+  // The smallest boxes that hold all that the layers of each rank read of a tensor.
+  Layout needs_of(TensorIndex tensor) const {
+    Layout needs = nowhere();
+    for (NodeIndex consumer : network_.tensors()[tensor].consumers) {
+      const auto& inputs = network_.nodes()[consumer].inputs;
+      const LayerCut cut = cut_of(consumer);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] != tensor) continue;
+        const Layout& reads = replicates(consumer) ? cut.replicas_reads : cut.reads[i];
+        for (int rank = 0; rank < placement_.ranks; ++rank)
+          if (reads[rank]) needs[rank] = needs[rank] ? needs[rank]->hull(*reads[rank]) : reads[rank];
       }
     }
+    return needs;
+  }
+
+  // All samples where a rank needs a top that belongs to the batch as a whole.
+  static Range samples_needed(const std::vector<Shape>& shapes, const std::vector<Layout>& needs,
+                              int64_t batch, int rank) {
+    std::optional<Box> samples;
+    for (size_t top = 0; top < shapes.size(); ++top) {
+      const std::optional<Box>& need = needs[top][rank];
+      if (!need) continue;
+      Box range = Box::whole(Shape{batch});
+      if (has_row_per_sample(shapes[top], batch)) range[0] = (*need)[0];
+      samples = samples ? samples->hull(range) : range;
+    }
+    return samples ? (*samples)[0] : Range{};
+  }
+
+  // Leaves of the rows of a top what `needs` has of them, on this rank perhaps nothing. Labels of one number
+  // a sample stay, and so does what no layer reads, which is an output of the net.
+  static void narrow(Box& box, const Layout& needs, int rank) {
+    const bool read = std::ranges::any_of(needs, [](const auto& need) { return need.has_value(); });
+    if (!read) return;
+    for (int axis = 1; axis < box.rank(); ++axis) box[axis] = needs[rank] ? (*needs[rank])[axis] : Range{};
   }
 
   // The value in which ranks hold `needed` of a tensor: the one that owns it, or a copy that consumers with

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cortado/base/batch_part.h"
 #include "cortado/base/element_type.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/layout.h"
@@ -69,7 +70,7 @@ struct Placement {
   IndexedVector<TensorIndex, ValueIndex> report_values;  // whole for the report; nowhere: not reported
   IndexedVector<ParameterIndex, Layout> slices;          // what each rank holds
   IndexedVector<ParameterIndex, ElementType> parameter_types;
-  std::map<std::string, Layout> samples;  // per source layer: [begin, end) of the batch that each rank reads
+  std::map<std::string, std::vector<BatchPart>> batches;  // per source layer and rank: what it reads
 
   // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented
   // allreduce of channel and filter parallelism; Dryden et al. 2019, section 3.2).

@@ -34,12 +34,9 @@ View Program::whole(BufferIndex buffer) const {
   return buffer ? View{buffer, {0, buffers[buffer].size.count}} : View{};
 }
 
-std::map<std::string, Range> Program::samples() const {
-  std::map<std::string, Range> samples;
-  for (const auto& [source, layout] : placement->samples) {
-    const auto& own = layout[static_cast<size_t>(rank)];
-    samples[source] = own ? (*own)[0] : Range{};
-  }
+std::map<std::string, BatchPart> Program::samples() const {
+  std::map<std::string, BatchPart> samples;
+  for (const auto& [source, parts] : placement->batches) samples[source] = parts[static_cast<size_t>(rank)];
   return samples;
 }
 

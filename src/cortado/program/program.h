@@ -102,8 +102,8 @@ struct Program {
   const Placement::Operation& first_operation(const Work& work) const;
   const Placement::Operation& last_operation(const Work& work) const;
 
-  // Samples of each source's batch that this rank reads.
-  std::map<std::string, Range> samples() const;
+  // The part of each source's batch that this rank reads.
+  std::map<std::string, BatchPart> samples() const;
 
   // Those of a parameter's `elements` in memory that this rank updates: all, or its share where gradients are
   // summed at owners.

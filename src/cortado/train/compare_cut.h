@@ -16,8 +16,8 @@ struct ComparedTraining {
   CompileOptions cut;  // for this rank of the job
   Communicator& job;
   device::DeviceRuntime& device = device::host();  // of the cut training; the uncut one is the host's
-  // Makes the data of one training, of these samples (Program::samples): the same batches each time.
-  std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> data;
+  // Makes the data of one training, of these parts (Program::samples): the same batches each time.
+  std::function<std::map<std::string, BatchSource>(const std::map<std::string, BatchPart>& parts)> data;
   int iterations = 3;
   double rate = 1e-3;
 };

@@ -35,8 +35,8 @@ std::vector<const float*> DataNetwork::next(const std::string& layer) {
   return batch.tensors;
 }
 
-std::map<std::string, BatchSource> DataNetwork::sources(const std::map<std::string, Range>& samples) {
-  for (const auto& [layer, range] : samples) readers_.at(layer)->restrict_to(range);
+std::map<std::string, BatchSource> DataNetwork::sources(const std::map<std::string, BatchPart>& parts) {
+  for (const auto& [layer, part] : parts) readers_.at(layer)->restrict_to(part);
   std::map<std::string, BatchSource> sources;
   for (const auto& [layer, reader] : readers_) {
     sources[layer] = [this, name = layer] { return next(name); };

@@ -34,9 +34,9 @@ class DataNetwork {
   const Network& network() const { return loaded_.network; }
   const LoadedNetwork& loaded() const { return loaded_; }
 
-  // What an Executor reads from; must not outlive this object. Each named source layer loads only these
-  // samples of its batches (Program::samples), the others whole ones. Before the first batch.
-  std::map<std::string, BatchSource> sources(const std::map<std::string, Range>& samples = {});
+  // What an Executor reads from; must not outlive this object. Each named source layer loads only this part
+  // of its batches (Program::samples), the others whole ones. Before the first batch.
+  std::map<std::string, BatchSource> sources(const std::map<std::string, BatchPart>& parts = {});
 
   // Per source layer, the stream position of the first sample of the next batch.
   const std::map<std::string, int64_t>& positions() const { return positions_; }

@@ -46,7 +46,8 @@ std::vector<Shape> source_shapes(const LayerDeclaration& layer, const std::strin
   using Kind = SourceOptions::Kind;
   const SourceOptions& source = dynamic_cast<const Source&>(*layer.layer).options();
   const bool declared = source.kind != Kind::data && source.kind != Kind::image_data &&
-                        source.kind != Kind::hdf5_data && source.kind != Kind::window_data;
+                        source.kind != Kind::hdf5_data && source.kind != Kind::window_data &&
+                        source.kind != Kind::volume_data;
   if (declared) return declared_source_shapes(layer);
   if (!input_shape.empty()) {
     return parse_input_shapes(input_shape, source.batch_size, layer.tops.size());

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cortado/base/random.h"
-#include "cortado/data/reader.h"
 #include "cortado/layers/source.h"
 
 namespace cortado {
@@ -28,28 +27,28 @@ ResidentData::ResidentData(const Network& network) {
     LayerBatch& layer = layers_[node.name];
     for (size_t top = 0; top < node.outputs.size(); ++top) {
       const Shape& shape = network.tensors()[node.outputs[top]].shape;
-      layer.tops.push_back({shape, top > 0 ? label_classes(network, node.outputs[top]) : 0, {}});
+      layer.tops.push_back(
+          {shape, Box::whole(shape), top > 0 ? label_classes(network, node.outputs[top]) : 0, {}});
     }
-    layer.samples = {0, batch_size_of(layer.tops.front().shape)};
   }
 }
 
 std::vector<const float*> ResidentData::batch(const std::string& name) {
   LayerBatch& layer = layers_.at(name);
-  const int64_t batch = batch_size_of(layer.tops.front().shape);
   std::vector<const float*> pointers;
   for (size_t t = 0; t < layer.tops.size(); ++t) {
     Top& top = layer.tops[t];
     if (!layer.drawn) {
       RandomStream random{.seed = 1, .owner = RandomStream::owner_of(name + std::to_string(t))};
-      const Range elements = elements_of(top.shape, batch, layer.samples);
-      top.values.reserve(static_cast<size_t>(elements.size()));
-      for (int64_t i = elements.begin; i < elements.end; ++i) {
-        double uniform = random.uniform(static_cast<uint64_t>(i));
-        double value =
-            top.classes > 0 ? std::floor(uniform * static_cast<double>(top.classes)) : 2 * uniform - 1;
-        top.values.push_back(static_cast<float>(value));
-      }
+      top.values.reserve(static_cast<size_t>(top.box.shape().size()));
+      for_each_run(Box::whole(top.shape), top.box, [&](int64_t first, int64_t count) {
+        for (int64_t i = first; i < first + count; ++i) {
+          double uniform = random.uniform(static_cast<uint64_t>(i));
+          double value =
+              top.classes > 0 ? std::floor(uniform * static_cast<double>(top.classes)) : 2 * uniform - 1;
+          top.values.push_back(static_cast<float>(value));
+        }
+      });
     }
     pointers.push_back(top.values.data());
   }
@@ -57,19 +56,20 @@ std::vector<const float*> ResidentData::batch(const std::string& name) {
   return pointers;
 }
 
-std::map<std::string, BatchSource> ResidentData::sources(const std::map<std::string, Range>& samples) {
-  for (const auto& [layer, range] : samples) layers_.at(layer).samples = range;
+std::map<std::string, BatchSource> ResidentData::sources(const std::map<std::string, BatchPart>& parts) {
+  for (const auto& [layer, part] : parts)
+    for (size_t top = 0; top < part.tops.size(); ++top) layers_.at(layer).tops[top].box = part.tops[top];
   std::map<std::string, BatchSource> sources;
   for (const auto& [layer, drawn] : layers_) sources[layer] = [this, name = layer] { return batch(name); };
   return sources;
 }
 
-std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> drawn_anew(
+std::function<std::map<std::string, BatchSource>(const std::map<std::string, BatchPart>& parts)> drawn_anew(
     const Network& network) {
   return [&network, drawn = std::vector<std::shared_ptr<ResidentData>>()](
-             const std::map<std::string, Range>& samples) mutable {
+             const std::map<std::string, BatchPart>& parts) mutable {
     drawn.push_back(std::make_shared<ResidentData>(network));
-    return drawn.back()->sources(samples);
+    return drawn.back()->sources(parts);
   };
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cortado/base/box.h"
+#include "cortado/base/batch_part.h"
 #include "cortado/exec/executor.h"
 
 namespace cortado {
@@ -15,16 +15,16 @@ class ResidentData {
  public:
   explicit ResidentData(const Network& network);
   // The same as DataNetwork::sources().
-  std::map<std::string, BatchSource> sources(const std::map<std::string, Range>& samples = {});
+  std::map<std::string, BatchSource> sources(const std::map<std::string, BatchPart>& parts = {});
 
  private:
   struct Top {
     Shape shape;
+    Box box;              // that is drawn
     int64_t classes = 0;  // labels; 0: data
     std::vector<float> values;
   };
   struct LayerBatch {
-    Range samples;
     std::vector<Top> tops;
     bool drawn = false;
   };
@@ -35,7 +35,7 @@ class ResidentData {
 
 // Makes a value for ComparedTraining::data: batches drawn anew, and the same, for each training of the
 // network, which must outlive it.
-std::function<std::map<std::string, BatchSource>(const std::map<std::string, Range>& samples)> drawn_anew(
+std::function<std::map<std::string, BatchSource>(const std::map<std::string, BatchPart>& parts)> drawn_anew(
     const Network& network);
 
 }  // namespace cortado

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <limits>
 
 #include "cortado/base/error.h"
 #include "cortado/layers/source.h"
@@ -129,6 +130,66 @@ LayerPtr window_data(const caffe::LayerParameter& layer) {
   return make_source(std::move(options));
 }
 
+void check_volume_transform(const caffe::TransformationParameter& p) {
+  caffe::TransformationParameter others = p;
+  others.clear_scale();
+  others.clear_mean_value();
+  if (others.ByteSizeLong() > 0)
+    throw UserError(
+        "VolumeData takes scale and mean_value of transform_param, and crop and mirror of volume_data_param; "
+        "remove the others");
+}
+
+std::vector<int64_t> crop_of(const caffe::VolumeDataParameter& p) {
+  if (p.crop_size() != 0 && p.crop_size() != 1 && p.crop_size() != 3)
+    throw UserError(fmt::format("crop has {} numbers; give one, or depth, height and width", p.crop_size()));
+  std::vector<int64_t> crop;
+  for (uint32_t extent : p.crop()) crop.push_back(to_positive("crop", extent));
+  if (crop.size() == 1) crop.resize(3, crop[0]);
+  return crop;
+}
+
+VolumeOptions::Element element_of(caffe::VolumeDataParameter::Type type) {
+  using Element = VolumeOptions::Element;
+  if (type == caffe::VolumeDataParameter::UINT8) return Element::uint8;
+  return type == caffe::VolumeDataParameter::INT16 ? Element::int16 : Element::float32;
+}
+
+VolumeOptions volumes(const caffe::VolumeDataParameter& p) {
+  VolumeOptions options;
+  options.crop = crop_of(p);
+  options.mirror = p.mirror();
+  if (const size_t other = p.mirror().find_first_not_of("dhw"); other != std::string::npos)
+    throw UserError(fmt::format("mirror is '{}': '{}' is no axis; give those of d, h and w that are mirrored",
+                                p.mirror(), p.mirror()[other]));
+  if (p.raw_shape_size() != 0 && p.raw_shape_size() != 3 && p.raw_shape_size() != 4)
+    throw UserError(
+        fmt::format("raw_shape has {} numbers; give depth, height and width, or channels before them",
+                    p.raw_shape_size()));
+  if (p.raw_shape_size() == 3) options.raw_extents.push_back(1);
+  for (uint32_t extent : p.raw_shape()) options.raw_extents.push_back(to_positive("raw_shape", extent));
+  options.raw_element = element_of(p.raw_type());
+  options.raw_label_element = element_of(p.raw_label_type());
+  if (p.raw_offset() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    throw UserError(fmt::format("raw_offset {} is larger than any file", p.raw_offset()));
+  options.raw_offset = static_cast<int64_t>(p.raw_offset());
+  return options;
+}
+
+LayerPtr volume_data(const caffe::LayerParameter& layer) {
+  const caffe::VolumeDataParameter& p = layer.volume_data_param();
+  SourceOptions options;
+  options.kind = SourceOptions::Kind::volume_data;
+  options.source = p.source();
+  options.root_folder = p.root_folder();
+  options.batch_size = to_positive("batch_size", p.batch_size());
+  options.shuffle = p.shuffle();
+  options.transform = transform(layer.transform_param());
+  options.volumes = volumes(p);
+  check_volume_transform(layer.transform_param());
+  return make_source(std::move(options));
+}
+
 LayerPtr memory_data(const caffe::LayerParameter& layer) {
   const caffe::MemoryDataParameter& p = layer.memory_data_param();
   SourceOptions options;
@@ -185,6 +246,7 @@ std::span<const LayerType> source_types() {
       {"DummyData", dummy_data},
       {"Input", input},
       {"WindowData", window_data},
+      {"VolumeData", volume_data},
   };
   return types;
 }
