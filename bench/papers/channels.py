@@ -2,9 +2,11 @@
 """Figures of channel and filter parallelism (Dryden et al.), each by an option: bench/papers/channels.py --help."""
 
 import functools
+import itertools
 import json
 import pathlib
 import re
+import sys
 
 import common
 from common import MEASURED, PUBLISHED, figure, load_machine, one_layer, save, scaled, simulate
@@ -70,6 +72,55 @@ def figure_3():
                 row[f"by sample {way}, ms"] = 1e3 * median_seconds(samples, channels, filters, height, kernel, {"n": way}) if samples >= way else None
                 row[f"by channel {way}, ms"] = 1e3 * median_seconds(samples, channels, filters, height, kernel, {"r": way})
             rows.append(row)
+    return rows
+
+
+# The paper's algorithms over two ranks: by sample, and stationary-x and -y; by rows beside them.
+ALGORITHMS = {"sample": {"n": 2}, "stationary-x": {"r": 2}, "stationary-y": {"c": 2}, "rows": {"h": 2}}
+RATES = ["here", "1gbit"]  # shared memory; hosts of network namespaces
+
+
+def over_ranks(hosts, name, samples, config, ranks):
+    """`cortado time --predict` of one layer's net on these hosts."""
+    channels, height, filters, kernel = LAYERS[name]
+    text, layers, _, _ = common.layer_net("Convolution", samples, channels, height, filters, kernel, 1, kernel // 2, config)
+    folder = common.written(text, layers)
+    report = folder / "time.json"
+    hosts.within([str(common.cortado), "time", "--model", str(folder / "net.prototxt"), "--iterations", "10", "--threads", "1",
+                  "--strategy", str(folder / "cut.json"), "--json", str(report), "--predict", "--no-late-updates", "--ranks", str(ranks),
+                  *(hosts.options() if ranks > 1 else [])])
+    return json.loads(report.read_text())
+
+
+def farthest(rows):
+    row = max((r for r in rows if r["simulated off, %"]), key=lambda r: abs(float(r["simulated off, %"])))
+    return f"{float(row['simulated off, %']):+.0f} % ({row['layer']}, {row['samples']} samples, {row['algorithm']}, {row['link']})"
+
+
+@figure("channels", "figure-5m", "One layer over two ranks by each algorithm, over shared memory and 1 Gbit/s: predicted against measured",
+        "section 6.1", MEASURED,
+        {"kind": "bars", "x": ["layer", "samples", "algorithm", "link"], "series": ["measured, ms", "simulated, ms"], "unit": "ms"},
+        note=lambda rows: f"An iteration of the layer between a pointwise layer and a loss. Farthest from the simulation: {farthest(rows)}. "
+        "With 4 samples a layer is scaled strongly from the row of one rank, with 8 weakly. Stationary-w needs four ranks, and so four cores.")
+def figure_5m():
+    sys.path.insert(0, str(common.ROOT / "bench"))
+    import network
+    rows = []
+    for rate in RATES:
+        hosts = network.Here(2) if rate == "here" else network.Hosts(2, rate)
+        try:
+            for name, samples in itertools.product(LAYERS, (4, 8)):
+                ways = {"one rank": {}, **ALGORITHMS} if rate == "here" and samples == 4 else ALGORITHMS
+                for algorithm, config in ways.items():
+                    found = over_ranks(hosts, name, samples, config, 2 if config else 1)
+                    told, seconds = found.get("prediction", {}), found["step_seconds"]
+                    simulated = told.get("overlapped_step_seconds")
+                    rows.append({"link": "shared memory" if rate == "here" else rate, "layer": name, "samples": samples, "algorithm": algorithm,
+                                 "measured, ms": 1e3 * seconds, "nothing hidden, ms": 1e3 * told["step_seconds"] if told else None,
+                                 "simulated, ms": 1e3 * simulated if simulated else None,
+                                 "simulated off, %": 100 * (simulated / seconds - 1) if simulated else None, "MB sent": found["bytes_per_iteration"] / 1e6})
+        finally:
+            hosts.down()
     return rows
 
 

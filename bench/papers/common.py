@@ -11,8 +11,9 @@ import datetime
 import functools
 import io
 import json
+import os
 import pathlib
-import re
+import platform
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ RESULTS = ROOT / "docs/results/papers"
 SIMULATED, MEASURED, GPU = "simulated", "measured", "needs a GPU"
 
 cortado = ROOT / "build/release/cortado"
-binaries = None  # folder of lowering_bench, comm_bench and plan_papers
+binaries = None  # folder of lowering_bench, caffe_bench and plan_papers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,14 +88,6 @@ def plan(net, machine, devices, batch, dimensions=None):
                *(["--dimensions", dimensions] if dimensions else []))
 
 
-@functools.lru_cache(maxsize=None)
-def parameter_bytes(net):
-    """Of all parameters, in float32."""
-    text = subprocess.run([str(cortado), "show", *map(str, model(net))], cwd=ROOT, check=True, capture_output=True,
-                          text=True).stdout
-    return 4 * int(re.search(r"^total +([\d,]+)", text, re.M).group(1).replace(",", ""))
-
-
 def text_of(config):
     return " ".join(f"{axis}{config[axis]}" for axis in "ncdhwr" if config.get(axis, 1) > 1) or "one"
 
@@ -128,13 +121,16 @@ def calibrated(name, net):
     """A file of the ready machine `name` whose single device trains `net` as fast as the published point says: all
     efficiencies are scaled alike. Nothing else of the machine changes."""
     point = PUBLISHED["single-device"][name].get(net)
-    if not point:
-        return name
+    return calibrated_to(name, net, point["batch"], point["images_per_second"]) if point else name
+
+
+@functools.lru_cache(maxsize=None)
+def calibrated_to(name, net, batch, images_per_second):
     machine, factor = load_machine(name), 1.0
-    wanted = point["batch"] / point["images_per_second"]
+    wanted = batch / images_per_second
     for attempt in range(8):
-        path = save(scaled(machine, factor), f"{name}-{pathlib.Path(net).stem}-{attempt}")
-        seconds = simulate(net, path, 1, point["batch"], "single", "--no-late-updates")["step_seconds"]
+        path = save(scaled(machine, factor), f"{name}-{pathlib.Path(net).stem}-{batch}-{images_per_second}-{attempt}")
+        seconds = simulate(net, path, 1, batch, "single", "--no-late-updates")["step_seconds"]
         if abs(seconds / wanted - 1) < 1e-3:
             break
         factor *= seconds / wanted
@@ -160,20 +156,28 @@ def fit(value_of, wanted, low, high):
 
 # ---------------------------------------------------------------- the frameworks' parameter servers
 
-def server_seconds(net, machine, devices, batch, server):
-    """Seconds of an iteration of data parallelism by parameter servers in host memory, with nothing hidden: each device
-    computes its share, then sends all gradients to the hosts and reads all parameters back. Every host serves an equal
-    share of the parameters. `server`: the hosts' GB/s for their devices together (`host`) and between hosts
-    (`network`), and devices a node. Computed from the simulated single device; it is no strategy of cortado's."""
-    share = simulate(net, machine, 1, batch // devices, "single", "--no-late-updates")["step_seconds"]
-    if devices == 1:
-        return share
-    size, nodes = parameter_bytes(net), max(1, devices // server["devices_per_node"])
-    here = min(devices, server["devices_per_node"])
-    seconds = 2 * here * size / (server["host"] * 1e9)
-    if nodes > 1:
-        seconds += 2 * here * size * (nodes - 1) / nodes / (server["network"] * 1e9)
-    return share + seconds
+def with_host(machine, gb_per_s):
+    """The machine with that bandwidth of all devices of a node to and from its memory."""
+    path = pathlib.Path(machine)
+    own = json.loads(path.read_text()) if path.suffix == ".json" else load_machine(machine)
+    for node in own["nodes"]:
+        node["host_bandwidth_gb_per_s"] = gb_per_s
+    return save(own, f"{path.stem}-host-{gb_per_s:.6g}")
+
+
+def server_seconds(net, machine, devices, batch, host):
+    """Seconds of an iteration by parameter servers in the hosts' memory (`--strategy server`), which give the devices of
+    a node `host` GB/s together; nothing is hidden."""
+    return simulate(net, with_host(machine, host), devices, batch, "single" if devices == 1 else "server",
+                    *(["--no-late-updates"] if devices == 1 else []))["step_seconds"]
+
+
+def host_for(seconds, net, machine, devices, batch):
+    """The host's GB/s at which servers take so many seconds; None: they take more at any."""
+    slow, fast = (server_seconds(net, machine, devices, batch, host) for host in (1, 2))  # both bound by the host
+    moved = 2 * (slow - fast)  # seconds at 1 GB/s
+    rest = slow - moved
+    return moved / (seconds - rest) if seconds > rest else None
 
 
 # ---------------------------------------------------------------- one layer alone
@@ -183,18 +187,24 @@ LOSS = 'layer {{ name: "loss" type: "EuclideanLoss" bottom: "{0}" bottom: "targe
 BEFORE = 'layer { name: "before" type: "Power" bottom: "data" top: "before" power_param { scale: 2 } }\n'
 
 
-def simulate_net(text, layers, machine, devices):
-    """Of a net and its strategy, both written for this; all sums of gradients go as one."""
+def written(text, layers):
+    """Files of a net and its strategy."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=scratch.name))
     (folder / "net.prototxt").write_text('name: "one"\nforce_backward: true\n' + text)
     (folder / "cut.json").write_text(json.dumps({"format": "cortado-strategy", "version": 1, "layers": layers}))
+    return folder
+
+
+def simulate_net(text, layers, machine, devices):
+    """Of a net and its strategy, both written for this; all sums of gradients go as one."""
+    folder = written(text, layers)
     return simulate(folder / "net.prototxt", machine, devices, None, folder / "cut.json", "--no-late-updates",
                     "--gradient-chunks", "one")
 
 
-def one_layer(kind, batch, channels, height, filters, kernel, stride, pad, config, machine, devices):
-    """Seconds of one layer, cut by `config`, between neighbours that are cut the same way: (forward, backward with
-    update, what its messages take, hidden or not). The sum of the loss, which the net needs, is taken off."""
+def layer_net(kind, batch, channels, height, filters, kernel, stride, pad, config):
+    """(text of a net of one layer, how its layers are cut, how its neighbours are, its output's shape): the layer by
+    `config`, its neighbours the same way."""
     out = (height + 2 * pad - kernel) // stride + 1
     spatial = lambda extent: "" if kind == "InnerProduct" else f" dim: {extent} dim: {extent}"
     x, y = f"dim: {batch} dim: {channels}{spatial(height)}", f"dim: {batch} dim: {filters}{spatial(out)}"
@@ -202,10 +212,16 @@ def one_layer(kind, batch, channels, height, filters, kernel, stride, pad, confi
              f"convolution_param {{ num_output: {filters} kernel_size: {kernel} stride: {stride} pad: {pad} }}")
     around = {axis: parts for axis, parts in config.items() if axis != "r"}
     around["c"] = config.get("c", 1) * config.get("r", 1)
-    result = simulate_net(
-        DUMMY.format("data", x) + DUMMY.format("target", y) + BEFORE
-        + f'layer {{ name: "one" type: "{kind}" bottom: "before" top: "one" {layer} }}\n' + LOSS.format("one"),
-        {"before": around, "one": config, "loss": around}, machine, devices)
+    text = (DUMMY.format("data", x) + DUMMY.format("target", y) + BEFORE
+            + f'layer {{ name: "one" type: "{kind}" bottom: "before" top: "one" {layer} }}\n' + LOSS.format("one"))
+    return text, {"before": around, "one": config, "loss": around}, around, y
+
+
+def one_layer(kind, batch, channels, height, filters, kernel, stride, pad, config, machine, devices):
+    """Seconds of one layer, cut by `config`, between neighbours that are cut the same way: (forward, backward with
+    update, what its messages take, hidden or not). The sum of the loss, which the net needs, is taken off."""
+    text, layers, around, y = layer_net(kind, batch, channels, height, filters, kernel, stride, pad, config)
+    result = simulate_net(text, layers, machine, devices)
     loss_alone = simulate_net(DUMMY.format("data", y) + DUMMY.format("target", y) + BEFORE + LOSS.format("before"),
                               {"before": around, "loss": around}, machine, devices)
     own = [row for row in result["layers"] if row["name"] == "one"]
@@ -255,12 +271,21 @@ def make(one, out=RESULTS):
     draw(one, out)
     origin = {"command": f"bench/papers/{one.paper}.py --{one.option}", "commit": commit(), "kind": one.kind,
               "date": datetime.date.today().isoformat()}
+    if one.kind == MEASURED:
+        origin["machine"] = this_machine()
     (out / f"{one.name}.json").write_text(json.dumps(origin, indent=1) + "\n")
+
+
+def this_machine():
+    """Processor, cores and memory."""
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
 
 
 def add_options(parser):
     parser.add_argument("--cortado", type=pathlib.Path, default=cortado)
-    parser.add_argument("--binaries", type=pathlib.Path, help="folder of plan_papers, lowering_bench and comm_bench; "
+    parser.add_argument("--binaries", type=pathlib.Path, help="folder of plan_papers, lowering_bench and caffe_bench; "
                         "default: bench beside cortado")
     parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
 

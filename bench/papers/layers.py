@@ -36,10 +36,10 @@ def median_seconds(batch, channels, filters, height, kernel, config, threads=Non
     return time_of(folder / "part.prototxt", threads, "part")
 
 
-def time_of(net, threads=None, layer=None, *options):
+def time_of(net, threads=None, layer=None, *options, iterations=5):
     """Seconds of an iteration, or of one of its layers, by cortado time."""
     out = pathlib.Path(common.scratch.name) / "time.json"
-    command = [str(common.cortado), "time", "--model", str(net), "--iterations", "10", "--json", str(out), *options]
+    command = [str(common.cortado), "time", "--model", str(net), "--iterations", str(iterations), "--json", str(out), *options]
     subprocess.run(command + (["--threads", str(threads)] if threads else []), cwd=common.ROOT, check=True, capture_output=True)
     result = json.loads(out.read_text())
     if not layer:

@@ -3,6 +3,7 @@
 import json
 
 import common
+import headlines
 
 HEAD = """# Results: the papers' figures
 
@@ -25,6 +26,8 @@ calibrated on points of single devices and of data parallelism alone; all else i
 - `deepa-k80` and `layer-wise-p100`: for each net all efficiencies are scaled alike until one device trains it as fast as
   in TensorFlow's published benchmarks, which the papers say they match (DeePa, section 7.3): 29.3, 35.4 and 656
   images a second of Inception-v3, VGG-16 and AlexNet on half a K80; 128, 144 and 2987 on a P100.
+- The hosts' memory of `deepa-k80`: by one data-parallel point of the same benchmarks, VGG-16 on 8 K80s with parameter
+  servers in CPU memory (234 images a second). That of `layer-wise-p100`: by one of DeePa's, VGG-16 on four P100s.
 - `cori-phase-1`: the bandwidth between nodes, by Lee et al.'s plain data parallelism on 128 nodes (19.92 times one).
 - `lassen`: efficiencies, by the minutes that Dryden et al.'s Table 1 gives for sample parallelism.
 - `deepa-tables` and `layer-wise-sizes` are the first two as their papers cost transfers: over one bus of 4.49 GB/s (by
@@ -32,13 +35,12 @@ calibrated on points of single devices and of data parallelism alone; all else i
   and 3: they are 1.3 and 3.8 times the peak of half a K80, so its seconds are good for bytes and orders alone. A bus
   of 4.49 GB/s makes AlexNet under `data` slower on 16 of its devices than on one, which the paper measured nowhere.
 
-**The opponent.** The papers compare with parameter servers in host memory. `server` below is that: each device
-computes its share, sends all its gradients to the hosts and reads all parameters back, and nothing is hidden. The
-programs compute it from the simulated single device; it is no strategy of the command. `data` is the stronger opponent of today: rings
-between devices, hidden under computing.
+**The opponent.** The papers compare with parameter servers in host memory. `server` below is that, a
+[strategy](../reference/strategy.md#parameter-servers) of the command: each device computes its share, sends all its
+gradients to the hosts and reads all parameters back, and nothing is hidden. `data` is the stronger opponent of today:
+rings between devices, hidden under computing.
 """
 
-MACHINES = {common.SIMULATED: "any, simulated", common.MEASURED: "this page's file of origin says it"}
 LONGEST = 34  # rows of a table; longer ones are in the CSV
 
 
@@ -85,7 +87,8 @@ def section(one, folder):
 
 
 def text(folder):
-    parts = [HEAD.strip()]
+    parts = [HEAD.strip(), "## The headlines\n\nWhat is more than "
+             f"{headlines.CLOSE} % off has its cause, and the figure of this page that shows it.\n\n" + table(list(headlines.rows(folder)))]
     for paper, title in common.PUBLISHED["papers"].items():
         own = [f for f in common.FIGURES if f.paper == paper]
         made = [f for f in own if (folder / f"{f.name}.csv").exists()]

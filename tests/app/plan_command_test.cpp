@@ -54,7 +54,8 @@ TEST_F(PlanCommand, WritesAStrategyAndItsFigures) {
            layer["transfer_seconds"].get<double>();
   }
   EXPECT_NEAR(sum, json["cost_seconds"].get<double>(), 1e-9);
-  for (const char* name : {"single", "data", "model", "owt", "spatial", "replicated", "best-of-each"}) {
+  for (const char* name :
+       {"single", "data", "model", "owt", "spatial", "replicated", "server", "best-of-each"}) {
     const auto& baseline = json["baselines"][name];
     EXPECT_GE(baseline["cost_seconds"].get<double>(), json["cost_seconds"].get<double>() * (1 - 1e-9))
         << name;

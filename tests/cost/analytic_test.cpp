@@ -96,6 +96,28 @@ TEST(AnalyticCosts, DevicesShareTheirBus) {
   EXPECT_NEAR(costs.exchange(volume).count, 5e-4 + 1e-6, 1e-9);
 }
 
+// 100 MB of each device pass the memory of its own host, half of them then the network.
+TEST(AnalyticCosts, WhatServersSumPassesTheirHostsMemory) {
+  Machine machine = two_by_two().machine();
+  const Bytes bytes{100'000'000};
+  const std::vector<std::vector<int>> all{{0, 1, 2, 3}}, near{{0, 1}, {2, 3}}, far{{0, 2}, {1, 3}},
+      alone{{3}};
+  const auto seconds = [&](Collective kind, const std::vector<std::vector<int>>& groups) {
+    return AnalyticCosts(DeviceGraph(machine)).collective(kind, groups, bytes).count;
+  };
+  const double through_link = 0.1 / 10 + 2e-6, through_network = 0.2 / 2 / 1.5 + 10e-6;
+  for (Collective kind : {Collective::push, Collective::pull}) {
+    EXPECT_NEAR(seconds(kind, near), through_link, 1e-9);  // each device has its own
+    EXPECT_NEAR(seconds(kind, all), through_link + through_network, 1e-9);
+    EXPECT_NEAR(seconds(kind, far), through_link + through_network, 1e-9);
+    EXPECT_EQ(seconds(kind, alone), 0);
+  }
+  for (Node& node : machine.nodes) node.host = {4e9};
+  const double through_host = 0.2 / 4 + 2e-6;  // which both devices share, one after the other
+  EXPECT_NEAR(seconds(Collective::push, near), through_host, 1e-9);
+  EXPECT_NEAR(seconds(Collective::pull, all), through_host + through_network, 1e-9);
+}
+
 TEST(AnalyticCosts, SmallSumsTakeTheirLatency) {
   AnalyticCosts costs(two_by_two());
   const std::vector<std::vector<int>> all{{0, 1, 2, 3}};

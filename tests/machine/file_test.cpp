@@ -138,7 +138,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
           R"("about": ["a", "b"], "nodes": [{"count": 2, "name": "n", "sockets": 2, "cores": 8, "devices": [)"
           R"({"count": 2, "name": "d", "gflops": 1.5, "memory_bandwidth_gb_per_s": 2, "memory_gib": 0.5, )"
           R"("task_overhead_us": 7, "instruction_set": "avx2"}], "links": [{"group": 2, "latency_us": 0, "bandwidth_gb_per_s": 3}], )"
-          R"("nic_bandwidth_gb_per_s": 4, "bus_bandwidth_gb_per_s": 6}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
+          R"("nic_bandwidth_gb_per_s": 4, "bus_bandwidth_gb_per_s": 6, "host_bandwidth_gb_per_s": 0.5}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
           R"("calibration": {"efficiency": {"memory": {"backward": 0.25}}, "exchange_correction": 2, )"
           R"("message_overhead": {"network_us_per_mb": 250}, )"
           R"("allreduce": [{"devices": 4, "bytes": 4096, "time_us": 6}]})"),
@@ -150,6 +150,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
   EXPECT_EQ(graph.link(1, 2), (Link{{5e-6}, {0.125e9}}));
   EXPECT_EQ(graph.nic(1).bytes_per_second, 4e9);
   EXPECT_EQ(graph.bus(1).bytes_per_second, 6e9);
+  EXPECT_EQ(graph.host(1).bytes_per_second, 0.5e9);
   EXPECT_EQ(graph.node(1).cores, 8);
   EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPass::backward), 0.25);
   EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPass::forward), 1);
@@ -193,6 +194,7 @@ class RandomMachine {
     Node node{
         .name = below(2) == 0 ? "" : "node", .sockets = below(3), .cores = below(65), .nic = {number()}};
     if (below(2) == 0) node.bus = {number()};
+    if (below(2) == 0) node.host = {number()};
     if (below(2) == 0) node.price_per_hour = number();
     for (int d = 1 + below(4); d > 0; --d) {
       node.devices.push_back(

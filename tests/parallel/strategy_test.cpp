@@ -133,7 +133,7 @@ TEST(Strategy, RefusesWithLayerReasonAndRemedy) {
   EXPECT_THAT(refusal(file(R"("*": {}, "conv9": {"n": 2})")), HasSubstr("'conv9' fits no layer"));
   EXPECT_THAT(refusal(file(R"("*": {"m": 2})")), HasSubstr("no key \"m\""));
   EXPECT_THAT(refusal(file(R"("*": {"n": -2})")), HasSubstr("layers.*.n: -2 is not a whole number"));
-  EXPECT_THAT(refusal(file(R"("*": {"sync": "own"})")), HasSubstr("use allreduce, owner or"));
+  EXPECT_THAT(refusal(file(R"("*": {"sync": "own"})")), HasSubstr("use allreduce, owner, server or"));
   EXPECT_THAT(refusal(file(R"("*": {})", R"("net": "other", )")), HasSubstr("is for net 'other'"));
   EXPECT_THAT(refusal(file(R"("conv*": {"batch_norm": "local"}, "*": {})")), HasSubstr("is for BatchNorm"));
   EXPECT_THAT(refusal("{"), HasSubstr("is not JSON"));

@@ -5,6 +5,7 @@
 
 #include "cortado/cost/analytic.h"
 #include "cortado/plan/plan_graph.h"
+#include "cortado/plan/planner.h"
 #include "cortado/program/volume.h"
 #include "cortado/sim/step_seconds.h"
 
@@ -146,6 +147,76 @@ TEST(Simulator, LateUpdatesHideSumsUnderTheNextForwardPass) {
   Seconds last;
   for (const TimelineEntry& entry : late.timeline) last = std::max(last, entry.end);
   EXPECT_GT(last, late.iteration);
+}
+
+// An inner product of 1,000 by 64 over 8 samples on two devices of 1 GFLOP/s, 10 GB/s of memory, whose host
+// gives 0.5 GB/s: each pass has 2 * 4 * 64,000 FLOPs, and 256,000 bytes of each device go there and back.
+TEST(Simulator, ServersHideNothing) {
+  SourceOptions data;
+  data.kind = SourceOptions::Kind::input;
+  data.shapes = {Shape{8, 1000}, Shape{8, 64}};
+  InnerProductOptions product;
+  product.num_output = 64;
+  product.bias_term = false;
+  const Network net =
+      testing::built({testing::declared("data", std::make_shared<Source>(data), {}, {"x", "y"}),
+                      testing::declared("f", std::make_shared<InnerProduct>(product), {"x"}, {"f"}),
+                      testing::declared("loss", std::make_shared<EuclideanLoss>(), {"f", "y"}, {"loss"})});
+  Machine machine = machine_of(1, 2).machine();
+  machine.nodes[0].host = {0.5e9};
+  const DeviceGraph hosts(machine);
+  const double passes = 2 * 2 * 4 * 64e3 / 1e9, there_and_back = 2 * 2 * 256e3 / 0.5e9;
+  const double update = 5 * 256e3 / 2 / 10e9, overheads = 12e-6;  // at most: of 4 tasks and 8 messages
+  const double seconds = passes + there_and_back + update;
+  Strategy strategy = built_in_strategy("server", net, 2);
+  for (const bool late : {true, false}) {
+    strategy.schedule.late_updates = late;
+    const Simulation found = simulated(net, strategy, hosts);
+    EXPECT_GE(found.iteration.count, seconds);
+    EXPECT_LE(found.iteration.count, seconds + overheads);
+    const auto programs = programs_of(net, strategy, 2);
+    const auto entries = testing::entries_of(programs[0], found);
+    for (const TimelineEntry& entry : entries) {
+      EXPECT_GE(entry.begin.count, 0);
+      EXPECT_LE(entry.end, found.iteration);
+    }
+    EXPECT_EQ(volumes_of(programs[0]).gradients, (Volume{{512'000}, {512'000}}));
+  }
+  AnalyticCosts costs(hosts);
+  const plan::Plan plan = plan::make_plan(net, {.devices = 2}, costs, hosts.node_of_devices());
+  const auto& planned = *std::ranges::find(plan.baselines, "server", &plan::Assignment::name);
+  EXPECT_NEAR(planned.seconds.count, simulated(net, strategy, hosts).iteration.count, 1e-6);
+}
+
+bool goes_to_servers(const Program& program, const Step& step) {
+  return !step.group().empty() && is_served(program.collective_of(step));
+}
+
+// Layers go to servers one after the other, and each begins when all is computed.
+TEST(Simulator, ServersTakeOneLayerAfterTheOther) {
+  const Network net = convolutions_and_product();
+  const DeviceGraph machine = machine_of(2, 1);
+  const Strategy strategy = built_in_strategy("server", net, 2);
+  const auto programs = programs_of(net, strategy, 2);
+  const Simulation found = simulated(net, strategy, machine);
+  AnalyticCosts costs(machine);
+  for (const Program& program : programs) {
+    const auto entries = testing::entries_of(program, found);
+    Seconds computed, served;
+    StepSeconds seconds(program, costs, machine.node_of_devices());
+    for (const TimelineEntry& entry : entries) {
+      const Step& step = program.steps[entry.step];
+      if (step.is<steps::Compute>()) computed = std::max(computed, entry.end);
+      if (goes_to_servers(program, step)) served += seconds.of(step);
+    }
+    EXPECT_GT(served.count, 0);
+    for (const TimelineEntry& entry : entries) {
+      if (goes_to_servers(program, program.steps[entry.step])) {
+        EXPECT_GE(entry.begin, computed);
+      }
+    }
+    EXPECT_GE(found.iteration.count, (computed + served).count - 1e-12);
+  }
 }
 
 // A rank's computing takes longer by what the bytes cost that moved while it computed: here one sum at a

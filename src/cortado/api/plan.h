@@ -26,7 +26,7 @@ struct Configuration {
   std::map<char, int> degrees;  // of n c d h w r, those above 1
   std::vector<int> devices;
   std::vector<double> weights;  // of unequal devices; empty: equal parts
-  std::string sync;             // of gradients: allreduce, owner or replicate
+  std::string sync;             // of gradients: allreduce, owner, server or replicate
 };
 
 // The cheapest way to cut each layer of a network over a machine, by costs in which nothing overlaps

@@ -26,7 +26,8 @@ class Strategy {
  public:
   // Makes the default: `auto` on several devices and `single` on one.
   Strategy();
-  // auto, a built-in one (single, data, model, owt, spatial, replicated), random:SEED, or a file (.json).
+  // auto, a built-in one (single, data, model, owt, spatial, replicated, server), random:SEED, or a file
+  // (.json).
   Strategy(const std::string& name_or_file);
   Strategy(const char* name_or_file) : Strategy(std::string(name_or_file)) {}
   // JSON as a file has it. Throws UserError naming layer and key.

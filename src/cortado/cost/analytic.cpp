@@ -235,7 +235,39 @@ std::vector<AnalyticCosts::Ring> AnalyticCosts::rings_of(std::span<const std::ve
   return rings;
 }
 
+// Every host of a group serves an equal share of its bytes, and one device after the other.
+Seconds AnalyticCosts::served(std::span<const std::vector<int>> groups, Bytes bytes) const {
+  const auto nodes = static_cast<size_t>(machine_.nodes());
+  const double each = static_cast<double>(bytes.count);
+  std::vector<double> devices(nodes), leaving(nodes);  // of each node: those that send; bytes to other hosts
+  std::vector<int> of_group(nodes);
+  for (const auto& group : groups) {
+    if (group.size() < 2) continue;
+    std::ranges::fill(of_group, 0);
+    for (int member : group) ++of_group[static_cast<size_t>(machine_.node_of(member))];
+    const auto hosts = static_cast<double>(nodes - static_cast<size_t>(std::ranges::count(of_group, 0)));
+    for (size_t node = 0; node < nodes; ++node) {
+      devices[node] += of_group[node];
+      leaving[node] += each * of_group[node] * (1 - 1 / hosts);
+    }
+  }
+  double near = 0, far = 0;
+  for (size_t node = 0; node < nodes; ++node) {
+    const int index = static_cast<int>(node);
+    if (devices[node] > 0 && machine_.devices_sharing_nic(index) > 1) {
+      const double host = machine_.host(index).bytes_per_second;
+      const double bound = host > 0 ? each * devices[node] / host : 0;
+      near = std::max(near, devices[node] * inside_.latency.count +
+                                std::max(each / inside_.bandwidth.bytes_per_second, bound));
+    }
+    if (leaving[node] > 0)
+      far = std::max(far, across_.latency.count + leaving[node] / machine_.nic(index).bytes_per_second);
+  }
+  return {near + far};
+}
+
 Seconds AnalyticCosts::collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes) {
+  if (is_served(kind)) return times(served(groups, bytes), machine_.calibration().collective_correction);
   const double rounds = rounds_of(kind), all = static_cast<double>(bytes.count);
   double slowest = 0;
   for (const auto& [members, latency, per_byte] : rings_of(groups)) {

@@ -11,7 +11,8 @@ namespace cortado {
 // Costs from a machine file alone: tasks by the roofline (the larger of FLOPs over rate and bytes over memory
 // bandwidth, each times the share of it that such tasks reach), messages by latency and bandwidth,
 // collectives as rings whose rounds wait for the slowest link. Devices of a node share its network
-// interface and, where it has one, its bus.
+// interface and, where it has one, its bus. What goes to or from servers passes the memory of the device's
+// own host, then, for the shares of other hosts, the network.
 class AnalyticCosts : public CostModel {
  public:
   explicit AnalyticCosts(DeviceGraph machine);
@@ -27,6 +28,7 @@ class AnalyticCosts : public CostModel {
   struct KnownRings;
   std::vector<Ring> make_rings(std::span<const std::vector<int>> groups) const;
   std::vector<Ring> rings_of(std::span<const std::vector<int>> groups) const;
+  Seconds served(std::span<const std::vector<int>> groups, Bytes bytes) const;
 
   DeviceGraph machine_;
   std::shared_ptr<KnownRings> known_;  // by now

@@ -107,8 +107,10 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index, bool by
     case Collective::allreduce:
       return sum_over(step, data, chunk_elements(step), by);
     case Collective::reduce_scatter:
+    case Collective::push:
       return by.reduce_scatter(group, data, std::move(shares));
     case Collective::allgather:
+    case Collective::pull:
       return by.allgather(group, data, std::move(shares));
   }
   throw InternalError("a group does something that is no collective");

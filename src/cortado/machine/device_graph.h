@@ -49,8 +49,9 @@ struct Node {
   int sockets = 0, cores = 0;  // 0: not known
   std::vector<Device> devices;
   std::vector<NodeLink> links;  // the innermost first; the last one's group holds the whole node
-  Bandwidth nic;  // of the network interface in each direction, shared by the devices; 0: there is none
-  Bandwidth bus;  // what all messages within the node get together; 0: their links alone bound them
+  Bandwidth nic;   // of the network interface in each direction, shared by the devices; 0: there is none
+  Bandwidth bus;   // what all messages within the node get together; 0: their links alone bound them
+  Bandwidth host;  // what all devices get together to and from the node's memory; 0: as the bus
   double price_per_hour = 0;  // of the node, beside its devices' own; 0: not known
   bool operator==(const Node&) const = default;
 };
@@ -142,6 +143,9 @@ class DeviceGraph {
   // bytes per second: the node has no network interface.
   Bandwidth nic(int node) const { return this->node(node).nic; }
   Bandwidth bus(int node) const { return this->node(node).bus; }
+  Bandwidth host(int node) const {
+    return this->node(node).host.bytes_per_second > 0 ? this->node(node).host : bus(node);
+  }
   int devices_sharing_nic(int node) const { return static_cast<int>(this->node(node).devices.size()); }
 
   // The first `count` devices alone. A node of which only a part is left keeps its own price. Throws

@@ -19,6 +19,8 @@ constexpr std::string_view link_keys[] = {"latency_us", "bandwidth_gb_per_s"};
 constexpr std::string_view latency_meaning = "microseconds that a message takes beside its bytes";
 constexpr std::string_view bandwidth_meaning = "GB/s (1e9 bytes) in one direction";
 constexpr std::string_view bus_meaning = "GB/s (1e9 bytes) that all messages within the node get together";
+constexpr std::string_view host_meaning =
+    "GB/s (1e9 bytes) that the node's devices get together to and from its memory";
 constexpr std::string_view price_meaning = "the price of an hour, as in 2.48";
 constexpr std::string_view nic_meaning = "GB/s (1e9 bytes) of the node's network interface in one direction";
 
@@ -146,6 +148,8 @@ Node node_of(const JsonObject& object, bool with_pairs) {
   }
   if (object.has("bus_bandwidth_gb_per_s"))
     node.bus = {object.positive("bus_bandwidth_gb_per_s", giga, bus_meaning)};
+  if (object.has("host_bandwidth_gb_per_s"))
+    node.host = {object.positive("host_bandwidth_gb_per_s", giga, host_meaning)};
   node.price_per_hour = price_of(object);
   return node;
 }
@@ -159,6 +163,7 @@ void read_nodes(const JsonObject& file, Machine& machine) {
                                  "links",
                                  "nic_bandwidth_gb_per_s",
                                  "bus_bandwidth_gb_per_s",
+                                 "host_bandwidth_gb_per_s",
                                  "price_per_hour"};
   constexpr std::string_view meaning = "a list of one node or more";
   size_t devices = 0;

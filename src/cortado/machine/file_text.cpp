@@ -79,6 +79,9 @@ std::string node_text(const Node& node, size_t count) {
   if (node.bus.bytes_per_second > 0)
     text +=
         fmt::format(",\n     \"bus_bandwidth_gb_per_s\": {}", number_text(node.bus.bytes_per_second, giga));
+  if (node.host.bytes_per_second > 0)
+    text +=
+        fmt::format(",\n     \"host_bandwidth_gb_per_s\": {}", number_text(node.host.bytes_per_second, giga));
   return text + price_text(node.price_per_hour);
 }
 

@@ -74,13 +74,18 @@ std::optional<ParallelConfig> on_one_device(const Cuttable&) { return std::nullo
 struct BuiltIn {
   std::string_view name;
   std::optional<ParallelConfig> (*rule)(const Cuttable&);
-  bool replicates = false;  // gradients are computed whole by every replica wherever that spares bytes
+  GradientSync sync = GradientSync::allreduce;  // `replicate`: wherever that spares bytes
 };
 
 // In the order in which they are listed and tried.
 constexpr BuiltIn built_ins[] = {
-    {"single", on_one_device}, {"data", by_sample},   {"model", by_channel},
-    {"owt", one_weird_trick},  {"spatial", by_space}, {"replicated", by_sample, true},
+    {"single", on_one_device},
+    {"data", by_sample},
+    {"model", by_channel},
+    {"owt", one_weird_trick},
+    {"spatial", by_space},
+    {"replicated", by_sample, GradientSync::replicate},
+    {"server", by_sample, GradientSync::server},
 };
 
 Strategy strategy_by(const Network& network, int ranks, const Rule& rule) {
@@ -105,6 +110,12 @@ void replicate_gradients(Strategy& strategy, const Network& network) {
     const auto bytes = replicate_bytes(network, network.node(rule.pattern), rule.layer.config.degrees);
     if (bytes && bytes->spared() > 0) rule.layer.sync = GradientSync::replicate;
   }
+}
+
+// Lets servers sum all gradients that are summed.
+void serve_gradients(Strategy& strategy) {
+  for (Strategy::Rule& rule : strategy.rules)
+    if (rule.layer.config.devices.size() > 1) rule.layer.sync = GradientSync::server;
 }
 
 // Draws small numbers, one after the other.
@@ -155,11 +166,17 @@ bool is_built_in(std::string_view strategy) {
   return std::ranges::find(built_ins, strategy, &BuiltIn::name) != std::end(built_ins);
 }
 
+bool is_opponent(std::string_view strategy) {
+  const auto* const found = std::ranges::find(built_ins, strategy, &BuiltIn::name);
+  return found != std::end(built_ins) && found->sync == GradientSync::server;
+}
+
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks) {
   const auto built_in = std::ranges::find(built_ins, name, &BuiltIn::name);
   ensure(built_in != std::end(built_ins), "there is no built-in strategy of that name");
   Strategy strategy = strategy_by(network, ranks, built_in->rule);
-  if (built_in->replicates) replicate_gradients(strategy, network);
+  if (built_in->sync == GradientSync::replicate) replicate_gradients(strategy, network);
+  if (built_in->sync == GradientSync::server) serve_gradients(strategy);
   return strategy;
 }
 

@@ -32,6 +32,8 @@ int rounds_of(Collective collective) {
       return 2;
     case Collective::reduce_scatter:
     case Collective::allgather:
+    case Collective::push:
+    case Collective::pull:
       return 1;
   }
   throw InternalError("a collective has no rounds");

@@ -9,8 +9,15 @@
 
 namespace cortado {
 
-// What a group of ranks does together.
-enum class Collective { allreduce, reduce_scatter, allgather };
+// What a group of ranks does together. `push` and `pull` go between every member and servers in the hosts'
+// memory: all of each member's values to be summed, and all that was summed back. Ranks whose memory is the
+// host's do them as a reduce-scatter and an allgather.
+enum class Collective { allreduce, reduce_scatter, allgather, push, pull };
+
+// Whether it goes to or from servers.
+inline bool is_served(Collective collective) {
+  return collective == Collective::push || collective == Collective::pull;
+}
 
 // Returns how many rounds of a ring it takes: in one, each member sends on all shares but one.
 int rounds_of(Collective collective);

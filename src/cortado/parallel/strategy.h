@@ -114,9 +114,12 @@ NodeStrategies resolve_beside(const Network& network, const Network& first, cons
 //   spatial     every layer by rows and columns where it can be, else by sample
 //   replicated  every layer by sample, and whole gradients computed by every replica wherever that spares
 //               bytes (Lee et al. 2017, section III.C.2)
+//   server      every layer by sample, and gradients summed by servers in the hosts' memory, with nothing
+//               hidden: what the papers compare with
 // A layer with fewer samples, channels or rows than devices is cut over fewer.
 std::vector<std::string_view> built_in_strategies();
 bool is_built_in(std::string_view strategy);
+bool is_opponent(std::string_view strategy);  // a built-in one to compare with, which nothing chooses
 Strategy built_in_strategy(std::string_view name, const Network& network, int ranks);
 
 // A strategy that cuts every layer another way, and a schedule, drawn from `seed`; for tests and `cortado

@@ -10,6 +10,7 @@ std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Netwo
                                                    const PricingOptions& pricing) {
   std::vector<Choice::Candidate> candidates;
   for (std::string_view name : compared_strategies(pricing)) {
+    if (is_opponent(name)) continue;
     const Assignment& one = *std::ranges::find(plan.baselines, name, &Assignment::name);
     Strategy strategy = built_in_strategy(name, network, pricing.devices);
     const bool known = std::ranges::any_of(

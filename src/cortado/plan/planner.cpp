@@ -51,7 +51,7 @@ class PlanMaker {
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     bound_what_was_omitted(plan);
     add_alternatives(plan, best, taken);
-    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(without_owners(name, chosen));
+    for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(compared(name, chosen));
     add_best_of_each(plan);
     if (options_.frontier_points > 0) add_frontier(plan);
     return plan;
@@ -139,8 +139,32 @@ class PlanMaker {
     return result;
   }
 
-  // Returns the assignment of a built-in strategy, or of one made of them. Neither sums gradients by owners:
-  // a candidate that does so is counted as if it summed by allreduce.
+  // A built-in strategy, or one made of them.
+  Assignment compared(std::string_view name, const std::vector<int>& candidates) const {
+    return is_opponent(name) ? with_servers(name, candidates) : without_owners(name, candidates);
+  }
+
+  // Servers are no candidate: they are counted here, beside the same cuts.
+  Assignment with_servers(std::string_view name, const std::vector<int>& candidates) const {
+    Assignment result = assignment(name, candidates);
+    for (size_t v = 0; v < graph_.groups.size(); ++v) {
+      const Priced& priced = chosen(v, candidates);
+      PlannedGroup& group = result.groups[v];
+      if (priced.strategy.config.devices.size() < 2) continue;
+      group.strategy.sync = GradientSync::server;
+      group.sync = priced.sync_by_servers;
+      group.update = priced.update_by_servers;
+      group.bytes += priced.more_bytes_by_servers;
+      group.memory += priced.more_parameters_by_servers;
+      result.seconds += priced.more_by_servers();
+      result.bytes += priced.more_bytes_by_servers;
+      result.memory += priced.more_parameters_by_servers;
+    }
+    return result;
+  }
+
+  // Strategies that do not sum gradients by owners: a candidate that does so is counted as if it summed by
+  // allreduce.
   Assignment without_owners(std::string_view name, const std::vector<int>& candidates) const {
     Assignment result = assignment(name, candidates);
     for (size_t v = 0; v < graph_.groups.size(); ++v) {

@@ -33,6 +33,10 @@ struct Priced {
   // What allreduce would take more, where owners sum the gradients.
   Seconds more_by_allreduce;
   Bytes more_parameters_by_allreduce;
+  // What servers (GradientSync::server) would take more.
+  Bytes more_bytes_by_servers, more_parameters_by_servers;
+  Seconds sync_by_servers, update_by_servers;  // in all
+  Seconds more_by_servers() const { return sync_by_servers + update_by_servers - sync - update; }
   Seconds total() const { return compute.total() + sums + sync + update; }
 };
 

@@ -96,6 +96,11 @@ class GroupPricer::Run {
     priced_.sync = gradients.sync;
     priced_.update = gradients.update;
     priced_.parameters = gradients.parameters;
+    if (replicated_) return;
+    // Servers update what owners do.
+    priced_.sync_by_servers = served_;
+    priced_.update_by_servers = by_owners_.update;
+    priced_.more_parameters_by_servers = {by_owners_.parameters.count - gradients.parameters.count};
   }
 
   // Owners send as much in all, and each updates a share. But they send what they updated after the backward
@@ -119,6 +124,8 @@ class GroupPricer::Run {
     gathers_ += sum.gather;
     by_owners_.update += costs_.update(share, slowest_device());
     priced_.sync_bytes += sum.bytes;
+    served_ += sum.served;
+    priced_.more_bytes_by_servers += {sum.served_bytes.count - sum.bytes.count};
   }
 
   // Instead of a sum each replica gathers what all of them read, unless that is samples, of which it reads
@@ -155,6 +162,11 @@ class GroupPricer::Run {
     sum.scatter = collective(Collective::reduce_scatter, groups, slice, both);
     sum.gather = collective(Collective::allgather, groups, slice, both);
     sum.replicas = static_cast<int>(groups[0].size());
+    if (sum.replicas > 1) {
+      sum.served = costs_.collective(Collective::push, groups, slice) +
+                   costs_.collective(Collective::pull, groups, slice);
+      for (const auto& group : groups) sum.served_bytes += {2 * std::ssize(group) * slice.count};
+    }
     return sum;
   }
 
@@ -272,6 +284,7 @@ class GroupPricer::Run {
   CostModel& costs_;
   Gradients by_allreduce_, by_owners_, by_replicas_;
   Seconds gathers_;  // of owners
+  Seconds served_;   // what servers take
   Priced priced_;
 };
 

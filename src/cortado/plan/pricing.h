@@ -52,9 +52,10 @@ class GroupPricer {
   // What it takes to sum a parameter's gradient over the devices, where these are their slices.
   struct GradientSum {
     GridLayout slices;
-    Seconds allreduce{}, scatter{}, gather{};
-    Bytes bytes;       // that all devices send, either way
-    int replicas = 1;  // of a slice
+    Seconds allreduce{}, scatter{}, gather{}, served{};
+    Bytes bytes;         // that all devices send, by allreduce or owners
+    Bytes served_bytes;  // to servers and back
+    int replicas = 1;    // of a slice
   };
   struct Member {
     Member(const Network& network, NodeIndex node, int devices);

@@ -38,7 +38,7 @@ class BackwardBuilder {
       if (work.kind == Kind::source && keep_) place_source_gradients(work);
     }
     place_due_weights();
-    for (auto* steps : {&replicated_, &updates_})
+    for (auto* steps : {&pushes_, &replicated_, &updates_, &pulls_})
       std::ranges::move(*steps, std::back_inserter(program_.steps));
   }
 
@@ -301,6 +301,11 @@ class BackwardBuilder {
           program_.steps.push_back(together(steps::SumGradient{{parameter}, group}));
           updates_.push_back({.action = steps::Update{parameter}});
           break;
+        case GradientSync::server:
+          pushes_.push_back(together(steps::ScatterGradient{parameter, group, true}));
+          updates_.push_back({.action = steps::Update{parameter}});
+          pulls_.push_back(together(steps::GatherParameter{parameter, group, true}));
+          break;
         case GradientSync::owner:
           program_.steps.push_back(together(steps::ScatterGradient{parameter, group}));
           updates_.push_back({.action = steps::Update{parameter}});
@@ -340,7 +345,7 @@ class BackwardBuilder {
   std::map<BufferIndex, int> references_;  // contributions that will still read it
   IndexedVector<ParameterIndex, int> users_left_;
   IndexedVector<ParameterIndex, bool> parameter_written_;
-  std::vector<Step> replicated_, updates_;  // for the end of the pass
+  std::vector<Step> pushes_, replicated_, updates_, pulls_;  // for the end of the pass, in that order
   // Work whose weights' gradient is computed next, after what exchanges its inputs'.
   WorkIndex weights_due_{};
 };

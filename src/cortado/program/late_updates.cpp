@@ -34,7 +34,7 @@ class Delayer {
                        std::ranges::copy(sum.parameters, std::back_inserter(delayed_));
                      },
                      [&](const steps::ScatterGradient& scatter) { owned_.push_back(scatter.parameter); },
-                     [&](const steps::GatherParameter&) { step.carried = true; },
+                     [&](const steps::GatherParameter& gather) { step.carried = !gather.served; },
                      [](const OneOf<steps::Exchange, steps::SumStatistics> auto&) {},
                      [](const steps::Local auto&) {}},
           step.action);

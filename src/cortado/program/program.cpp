@@ -15,6 +15,8 @@ Movement Program::movement_of(const Step& step) const {
 }
 
 Collective Program::collective_of(const Step& step) const {
+  if (step.is<steps::ScatterGradient>() && step.as<steps::ScatterGradient>()->served) return Collective::push;
+  if (step.is<steps::GatherParameter>() && step.as<steps::GatherParameter>()->served) return Collective::pull;
   if (const auto collective = step.facts().collective) return *collective;
   return movement_of(step).sums ? Collective::reduce_scatter : Collective::allgather;
 }

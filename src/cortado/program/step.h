@@ -85,6 +85,7 @@ struct ScatterGradient {  // the same of one parameter, each rank of the group g
       .name = "scatter-gradient", .collective = Collective::reduce_scatter, .gradients = Use::writes};
   ParameterIndex parameter{};
   std::vector<int> group{};
+  bool served = false;  // by servers (GradientSync::server), after all computing
 };
 struct Update {  // the parameter by its gradient; after ScatterGradient only this rank's share
   static constexpr StepFacts facts{.name = "update", .gradients = Use::reads, .values = Use::writes};
@@ -95,6 +96,7 @@ struct GatherParameter {  // shares of the parameter from their owners
       .name = "gather-parameter", .collective = Collective::allgather, .values = Use::writes};
   ParameterIndex parameter{};
   std::vector<int> group{};
+  bool served = false;  // by servers, before the next iteration
 };
 
 template <typename Kind>

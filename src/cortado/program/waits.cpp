@@ -147,10 +147,24 @@ void add_barrier_waits(Program& program) {
   }
 }
 
+// What goes to servers waits until all before it is computed.
+void add_server_waits(Program& program) {
+  StepIndex computed;
+  for (StepIndex s : indices(program.steps)) {
+    Step& step = program.steps[s];
+    if (step.lane == Lane::compute) computed = s;
+    const auto* scatter = step.as<steps::ScatterGradient>();
+    if (!scatter || !scatter->served || !computed) continue;
+    step.waits.push_back(computed);
+    sort_unique(step.waits);
+  }
+}
+
 }  // namespace
 
 void add_waits(Program& program) {
   add_buffer_waits(program);
+  add_server_waits(program);
   add_barrier_waits(program);
 }
 

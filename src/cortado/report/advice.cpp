@@ -18,7 +18,8 @@ bool possible(const Assignment& baseline) { return std::isfinite(baseline.second
 
 // True for a built-in strategy that the net allows and that fits in memory.
 bool usable(const Plan& plan, const Assignment& baseline) {
-  return baseline.name != "best-of-each" && possible(baseline) && plan.fits(baseline.memory);
+  return baseline.name != "best-of-each" && !is_opponent(baseline.name) && possible(baseline) &&
+         plan.fits(baseline.memory);
 }
 
 // Returns the fastest of the built-in strategies; null: none is usable.

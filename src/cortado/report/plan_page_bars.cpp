@@ -101,6 +101,7 @@ std::string totals_part(const PlanPage& page) {
       "all on one device; <b>data</b>: every layer by samples; <b>model</b>: by output channels; <b>owt</b>: "
       "convolutions by samples, inner products by channels; <b>spatial</b>: by rows and columns; "
       "<b>replicated</b>: as data, each device computing whole gradients where that sends less; "
+      "<b>server</b>: as data, gradients summed by servers in the hosts' memory, nothing hidden; "
       "<b>best-of-each</b>: each layer as one of these cuts it, whichever together are cheapest.</p>\n" +
       time_legend() + "<ul class=\"bars totals\">\n" + total_row(page, plan, longest);
   for (const Assignment& baseline : plan.baselines) text += total_row(page, baseline, longest);

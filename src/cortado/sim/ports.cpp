@@ -6,8 +6,8 @@
 namespace cortado {
 namespace {
 
-// Ports of a node: its network interface there and back, and its bus.
-enum { nic_out, nic_in, bus };
+// Ports of a node: its network interface there and back, its bus, and its servers.
+enum { nic_out, nic_in, bus, servers };
 
 // Loads of one port add up to at most all of it.
 std::vector<Flows::Load> merged(const std::vector<Flows::Load>& loads) {
@@ -71,7 +71,9 @@ std::vector<Flows::Load> Ports::collective(Collective kind, std::span<const int>
   if (alone.count <= 0) return {};
   const double sent = ring_bytes(kind, group, bytes) * machine_.calibration().collective_correction;
   std::vector<Flows::Load> loads;
-  for (size_t i = 0; i < group.size(); ++i) {
+  for (size_t i = 0; i < group.size() && is_served(kind); ++i)
+    loads.push_back({node_port(machine_.node_of(group[i]), servers), 1});
+  for (size_t i = 0; i < group.size() && !is_served(kind); ++i) {
     const int from = group[i], to = group[(i + 1) % group.size()];
     add(loads, from, to, std::min(1.0, sent / rate(from, to).bytes_per_second / alone.count));
   }

@@ -11,19 +11,19 @@
 namespace cortado {
 
 // The parts of a machine that transfers share. A device has a port in each direction, for its node and for
-// other nodes, at its links' rate. The devices of a node share its network interface, in each direction, and
-// its bus.
+// other nodes, at its links' rate. The devices of a node share its network interface, in each direction, its
+// bus, and the way to servers in its memory.
 class Ports {
  public:
   explicit Ports(const DeviceGraph& machine) : machine_(machine) {}
-  int count() const { return 4 * machine_.devices() + 3 * machine_.nodes(); }
+  int count() const { return 4 * machine_.devices() + 4 * machine_.nodes(); }
 
   // What a message takes of the ports while it is under way, and how long it is under way when it is alone.
   std::vector<Flows::Load> message(int from, int to) const;
   Seconds message_seconds(int from, int to, Bytes bytes) const;
 
   // What a collective takes of the ports: it goes round a ring of the group and ends after `alone`, and bytes
-  // flow in a share of that time.
+  // flow in a share of that time. What goes to or from servers keeps them busy, so that it does so alone.
   std::vector<Flows::Load> collective(Collective kind, std::span<const int> group, Bytes bytes,
                                       Seconds alone) const;
 
@@ -34,7 +34,7 @@ class Ports {
  private:
   enum End { out, in };
   int device_port(int device, bool across, End end) const { return 4 * device + 2 * across + end; }
-  int node_port(int node, int which) const { return 4 * machine_.devices() + 3 * node + which; }
+  int node_port(int node, int which) const { return 4 * machine_.devices() + 4 * node + which; }
   Bandwidth rate(int from, int to) const;
   // `share` of the link's rate, on every port from one device to the other.
   void add(std::vector<Flows::Load>& loads, int from, int to, double share) const;

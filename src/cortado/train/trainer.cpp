@@ -91,10 +91,10 @@ ParameterCut Trainer::parameter_cut() const {
   for (ParameterIndex p : indices(cut.entries())) {
     const bool owned = cut.own_piece(p) && cut.own_piece(p)->owned();
     if (!owned || solver_.clip_gradients < 0) continue;
-    throw UserError(
-        fmt::format("{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" sends "
-                    "updates at once; use \"allreduce\" in the strategy, or set clip_gradients to -1",
-                    solver_.file));
+    throw UserError(fmt::format(
+        "{}: clip_gradients needs all gradients before an update, \"sync\": \"owner\" and "
+        "\"server\" send updates at once; use \"allreduce\" in the strategy, or set clip_gradients to -1",
+        solver_.file));
   }
   return cut;
 }
