@@ -1,4 +1,5 @@
 // Any bytes as an LMDB file. liblmdb itself never sees them.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
@@ -6,8 +7,8 @@
 #include <unistd.h>
 
 #include "cortado/base/error.h"
+#include "cortado/data/image.h"
 #include "cortado/data/lmdb.h"
-#include "cortado/data/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cortado;

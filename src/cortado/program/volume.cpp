@@ -57,7 +57,7 @@ Volume messages_of(const Movement& movement) {
 }
 
 Volume volume_of(Collective collective, const Ring& ring) {
-  if (is_served(collective)) return {ring.all(), ring.all()};  // the rank's own, and those of its server
+  if (is_served(collective)) return {ring.all, ring.all};  // the rank's own, and those of its server
   Volume volume;
   if (collective != Collective::allgather) volume += ring.scatter();
   if (collective != Collective::reduce_scatter) volume += ring.gather();
