@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cortado/auto/choose_on_machine.h"
 #include "cortado/base/error.h"
 #include "cortado/program/held_memory.h"
 
@@ -99,6 +100,42 @@ TEST(PlanBySimulation, IsNoSlowerThanWhatItKnowsAndNothingBeatsItsBound) {
     }
     EXPECT_LE(plan.judged->lower_bound.count, plan.judged->seconds.count * (1 + 1e-9));
   }
+}
+
+// Two towers of two convolutions where each task takes a millisecond: 12 on every device by samples, of which
+// 5 are of the other tower (tests/tune/place_branches_test.cpp counts them).
+TEST(PlanBySimulation, PutsBranchesSideBySide) {
+  Node node;
+  node.devices.assign(2, Device{.name = "",
+                                .peak = {1e18},
+                                .memory_bandwidth = {1e18},
+                                .memory = {1 << 30},
+                                .task_overhead = {1e-3}});
+  node.links = {{.group = 2, .link = {{1e-9}, {1e18}}}};
+  Machine figures;
+  figures.name = "tasks";
+  figures.nodes = {node};
+  const DeviceGraph machine(figures);
+  const Network net = testing::NetBuilder()
+                          .conv("a1", "data")
+                          .conv("a2", "a1")
+                          .conv("b1", "data")
+                          .conv("b2", "b1")
+                          .loss("a2", "b2")
+                          .build();
+  const plan::PlanRequest request{.network = net, .with_batch = [&](int64_t) { return net; }};
+  EXPECT_FALSE(plan_for(request, machine, 2, false, false).side_by_side);
+  const plan::Plan plan = plan_for(request, machine, 2, false, true);
+  ASSERT_TRUE(plan.side_by_side);
+  EXPECT_NEAR(plan.side_by_side->before.count, 12e-3, 1e-6);
+  EXPECT_NEAR(plan.judged->seconds.count, 7e-3, 1e-6);
+  EXPECT_NEAR(plan.judged->lower_bound.count, 6e-3, 1e-6);
+  EXPECT_EQ(plan.side_by_side->sets, 1);
+  EXPECT_GE(plan.side_by_side->layers.size(), 2u);
+  AbsentMachine absent(machine);
+  EXPECT_EQ(simulated_seconds(net, absent.simulated())(plan.strategy), plan.judged->seconds);
+  const ChosenOnMachine chosen = choose_on_machine("auto", net, machine);
+  EXPECT_NEAR(simulated_seconds(net, absent.simulated())(chosen.strategy).count, 7e-3, 1e-6);
 }
 
 TEST(ScheduleChanges, RefuseWhatDoesNotGoTogether) {

@@ -17,6 +17,8 @@
 #include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
+#include "cortado/tune/place_branches.h"
+#include "cortado/tune/tune_strategy.h"
 
 #include "tests/base/part_of.h"
 #include "tests/comm/forwarding_communicator.h"
@@ -252,6 +254,36 @@ TEST(CutTraining, RandomNetsUnderRandomStrategiesTrainAsOnOneRank) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// All branches go on two blocks of devices, one after the other.
+TEST(CutTraining, BranchesSideBySideTrainAsOnOneRank) {
+  int trained = 0;
+  for (int seed = first_case(); seed < first_case() + cases(25); ++seed) {
+    const Network net = testing::random_layers_net(static_cast<uint32_t>(seed));
+    const auto sets = branch_sets(net);
+    if (sets.empty()) continue;
+    const Trained single = train(net, alone(net), 1, false, 1e-3, "");
+    for (int ranks : {2, 4}) {
+      const DeviceBlock whole{0, ranks};
+      const auto blocks = in_proportion(whole, {1, 1});
+      const BlockCut cut = block_cuts[static_cast<size_t>(seed + ranks / 2) % std::size(block_cuts)];
+      const Strategy start = with_all_rules(built_in_strategy("data", net, ranks), net);
+      Strategy strategy = start;
+      for (const BranchSet& set : sets) {
+        BranchPlaces places{.blocks = {}, .cut = cut, .join = false};
+        for (size_t b = 0; b < set.branches.size(); ++b) places.blocks.push_back(blocks[b % 2]);
+        strategy = placed(std::move(strategy), start, net, set, places, whole);
+      }
+      SCOPED_TRACE(fmt::format("seed {}, {} ranks\n{}", seed, ranks, describe(net, strategy, ranks)));
+      Trained side_by_side;
+      ASSERT_NO_THROW(side_by_side = train(net, strategy, ranks, false, 1e-3, ""));
+      expect_same(single, side_by_side, 2e-5);
+      if (HasFatalFailure()) return;
+      ++trained;
+    }
+  }
+  EXPECT_GT(trained, 0);
 }
 
 // Sequences are cut, never the time; each rank carries the states of its own on from batch to batch.

@@ -11,6 +11,8 @@ std::string AutoChoice::text() const {
   if (tried > 0) line += fmt::format(", fastest of {} tried", tried);
   line += fmt::format("; {:.2f}x faster than data, {:.2f}x than owt", times_faster_than_data,
                       times_faster_than_owt);
+  if (times_faster_side_by_side > 1)
+    line += fmt::format("; {:.2f}x faster with branches side by side", times_faster_side_by_side);
   if (times_faster_by_schedule > 1)
     line += fmt::format("; {:.2f}x faster by its schedule", times_faster_by_schedule);
   return line;

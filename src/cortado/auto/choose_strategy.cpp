@@ -103,18 +103,47 @@ struct Tuned {
 };
 Tuned tune_schedule(const Strategy& strategy, const Network& network, JobCosts& costs,
                     const plan::PricingOptions& pricing) {
-  constexpr double worth = 1.03;
   const SimulatedJob job =
       simulate_job(network, resolve(strategy, network, costs.machine().devices(), "strategy auto"),
                    strategy.schedule, costs.simulated());
   const Seconds computing = std::ranges::max(job.simulation.computing);
-  if (job.simulation.iteration.count < worth * computing.count) return {strategy};
+  if (job.simulation.iteration.count < worth_changing * computing.count) return {strategy};
   TunedStrategy found =
       tune_on(costs.simulated(), network, strategy,
               {.cuts = false, .replicate = pricing.replicate, .go_on = {}}, pricing.history);
   const double gained = found.before.count / found.seconds.count;
-  if (gained < worth) return {strategy};
+  if (gained < worth_changing) return {strategy};
   return {std::move(found.strategy), gained};
+}
+
+// A candidate with branches on devices of their own. It is unchanged if that gains too little by the
+// machine's figures, by simulation with measured costs, or in a trial: ranks of one host that compute
+// different layers at a time are not what was measured.
+struct Placed {
+  Strategy strategy;
+  double gained = 1;  // times faster
+  int fresh = 0;      // trials run now
+};
+Placed place_side_by_side(const Strategy& strategy, const Network& network, Communicator& job,
+                          JobCosts& costs, int history, device::DeviceRuntime& device) {
+  AbsentMachine figures(costs.machine());
+  std::string text;
+  if (job.rank() == 0) {
+    const PlacedStrategy found = place_on(figures.simulated(), network, strategy, history, effort_of_auto);
+    if (found.before.count >= worth_changing * found.seconds.count) text = strategy_text(found.strategy);
+  }
+  text = from_first_rank(job, text);
+  if (text.empty() || writes_files(network)) return {strategy};
+  const Strategy placed = parse_strategy(text, "strategy auto");
+  const auto simulated = simulated_seconds(network, costs.simulated());
+  const Seconds before = simulated(strategy);
+  if (before.count < worth_changing * simulated(placed).count) return {strategy};
+  plan::Choice both;
+  both.candidates = {{"", placed, {}}, {"", strategy, {}}};
+  const Trial trial = try_candidates(both, network, job, costs, device);
+  const double gained = trial.seconds[1].count / trial.seconds[0].count;
+  if (gained < worth_changing) return {strategy, 1, trial.fresh};
+  return {placed, gained, trial.fresh};
 }
 
 // True if replicas on any ranks compute the same gradients to the bit (exec/agreement.h).
@@ -161,7 +190,9 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
       trial.seconds.empty()
           ? 0
           : static_cast<size_t>(std::ranges::min_element(trial.seconds) - trial.seconds.begin());
-  const Tuned refined = tune_schedule(choice.candidates[taken].strategy, network, costs, pricing);
+  const Placed placed =
+      place_side_by_side(choice.candidates[taken].strategy, network, job, costs, history, device);
+  const Tuned refined = tune_schedule(placed.strategy, network, costs, pricing);
   costs.save();
   made.planned = true;
   made.built_in = choice.candidates[taken].built_in;
@@ -170,10 +201,12 @@ AutoChoice choose_strategy(const Network& network, Communicator& job, const std:
   made.tried = static_cast<int>(trial.seconds.size());
   made.times_faster_than_data = times_faster_than("data", choice, taken, trial.seconds);
   made.times_faster_than_owt = times_faster_than("owt", choice, taken, trial.seconds);
+  made.times_faster_side_by_side = placed.gained;
   made.times_faster_by_schedule = refined.gained;
   made.misfit = choice.misfit;
   made.measurements = costs.measurements();
-  made.cached = made.measurements == 0 && trial.fresh == 0 && !costs.times().machine_measured();
+  made.cached =
+      made.measurements == 0 && trial.fresh + placed.fresh == 0 && !costs.times().machine_measured();
   made.strategy = parse_strategy(from_first_rank(job, strategy_text(refined.strategy)), "strategy auto");
   made.planning = seconds_since(begin);
   return made;

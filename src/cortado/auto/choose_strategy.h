@@ -19,7 +19,9 @@ struct AutoChoice {
   std::string built_in;  // the built-in strategy that was chosen, before its schedule changed; "": a plan
   size_t layers = 0, layers_not_by_sample = 0;  // of the plan
   int tried = 0;                                // strategies run for a few iterations
-  double times_faster_than_data = 1, times_faster_than_owt = 1, times_faster_by_schedule = 1;
+  double times_faster_than_data = 1, times_faster_than_owt = 1;
+  double times_faster_side_by_side = 1;  // with branches on devices of their own; 1: they are not
+  double times_faster_by_schedule = 1;
   std::string misfit;    // the limit of memory that no plan keeps, in words; it is planned without it then
   int measurements = 0;  // of tasks
   bool cached = false;   // nothing was measured or tried anew

@@ -30,7 +30,8 @@ std::string recompute_on_job(const ScheduleChanges& changes, const Network& netw
 plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& machine, int devices,
                            bool recompute);
 
-// The same; `by_simulation`: a simulation chooses between plans (PlanOptions::judge).
+// The same; `by_simulation`: a simulation chooses between plans (PlanOptions::judge), and puts branches side
+// by side on devices of their own where that gains enough (tune/place_branches.h).
 plan::Plan plan_for(plan::PlanRequest request, const DeviceGraph& machine, int devices, bool recompute,
                     bool by_simulation);
 

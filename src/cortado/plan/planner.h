@@ -54,6 +54,21 @@ struct Judged {
   Seconds cheapest;     // of the optimum of Eq. 1
   Seconds lower_bound;  // what the first device computes: no choice of candidates takes less
   int strategies = 0;   // that were judged
+  // Once branches may lie on devices of their own: no strategy takes less, wherever its layers lie.
+  bool bounds_all = false;
+};
+
+// Branches of the network that run side by side on devices of their own, and grids of devices that are
+// transposed, found by simulations after a Judge chose the plan.
+struct SideBySide {
+  struct Layer {
+    std::string name;
+    LayerStrategy before, placed;
+  };
+  Seconds before;             // what a simulated iteration takes without
+  int sets = 0, of_sets = 0;  // sets of branches that were placed; that the network has
+  int strategies = 0;         // that were simulated
+  std::vector<Layer> layers;  // that are cut otherwise than in Plan::groups; empty: nothing gained enough
 };
 
 // A point of the time-memory frontier.
@@ -77,6 +92,7 @@ struct RecomputeTradeoff {
 struct Plan : Assignment {
   Strategy strategy;
   std::optional<Judged> judged;  // where a Judge chose; `proven` and `lower_bound` are of Eq. 1 all the same
+  std::optional<SideBySide> side_by_side;  // where branches were looked at; costs are those without
   bool proven = true;
   Seconds lower_bound;   // of an iteration of any plan that fits; with `proven` the plan's own
   Bytes memory_limit;    // of a device; 0: none was given

@@ -49,6 +49,19 @@ Json layer_json(const PlanReport& report, size_t g) {
   return json;
 }
 
+Json side_by_side_json(const plan::SideBySide& found) {
+  Json json{{"before_seconds", found.before.count},
+            {"sets", found.sets},
+            {"of_sets", found.of_sets},
+            {"strategies", found.strategies},
+            {"layers", Json::array()}};
+  for (const plan::SideBySide::Layer& layer : found.layers)
+    json["layers"].push_back({{"name", layer.name},
+                              {"config", degrees_json(layer.placed.config.degrees)},
+                              {"devices", layer.placed.config.devices}});
+  return json;
+}
+
 }  // namespace
 
 std::string plan_json(const PlanReport& report) {
@@ -85,6 +98,7 @@ std::string plan_json(const PlanReport& report) {
                          {"cheapest_seconds", plan.judged->cheapest.count},
                          {"lower_bound_seconds", plan.judged->lower_bound.count},
                          {"strategies", plan.judged->strategies}};
+  if (plan.side_by_side) json["side_by_side"] = side_by_side_json(*plan.side_by_side);
   for (const plan::RecomputeTradeoff& point : plan.recompute_frontier)
     json["recompute_frontier"].push_back({{"memory_bytes", point.memory.count},
                                           {"simulated_seconds", point.iteration.count},

@@ -82,10 +82,31 @@ std::string frontier_text(const Plan& plan) {
 
 std::string judged_text(const plan::Judged& judged) {
   return fmt::format(
-      "simulated: {} ms, the least of {} strategies; the cheapest by costs takes {} ms; no choice of these "
-      "configurations takes less than {} ms, which this is at most {:.2g} % above\n",
+      "simulated: {} ms, the least of {} strategies; the cheapest by costs takes {} ms; no {} takes less "
+      "than "
+      "{} ms, which this is at most {:.2g} % above\n",
       milliseconds(judged.seconds), judged.strategies, milliseconds(judged.cheapest),
-      milliseconds(judged.lower_bound), 100 * (judged.seconds.count / judged.lower_bound.count - 1));
+      judged.bounds_all ? "strategy" : "choice of these configurations", milliseconds(judged.lower_bound),
+      100 * (judged.seconds.count / judged.lower_bound.count - 1));
+}
+
+std::string side_by_side_text(const Network& network, const plan::SideBySide& found, Seconds seconds) {
+  if (found.layers.empty() && found.of_sets == 0) return "";
+  if (found.layers.empty())
+    return fmt::format("branches side by side: gain too little, by {} strategies simulated\n",
+                       found.strategies);
+  Table table({{"layers that lie elsewhere", Table::Align::left},
+               {"cut", Table::Align::left},
+               {"in the table above", Table::Align::left}});
+  for (const plan::SideBySide::Layer& layer : found.layers) {
+    const bool first = !network.nodes()[network.node(layer.name)].parameters.empty();
+    if (first) table.add({layer.name, cut_text(layer.placed), cut_text(layer.before)});
+  }
+  return fmt::format(
+             "branches side by side: {} ms in place of {} ms; {} of {} sets of branches, by {} strategies "
+             "simulated. The table above is of the plan without\n",
+             milliseconds(seconds), milliseconds(found.before), found.sets, found.of_sets, found.strategies) +
+         table.text() + '\n';
 }
 
 std::string recompute_text(const Plan& plan) {
@@ -131,6 +152,8 @@ std::string plan_text(const PlanReport& report) {
   const auto& eliminations = plan.search.eliminations;
   return layers_text(report.network, plan) + '\n' + baselines_text(plan) + memory_text(plan) +
          (plan.judged ? judged_text(*plan.judged) : "") +
+         (plan.side_by_side ? side_by_side_text(report.network, *plan.side_by_side, plan.judged->seconds)
+                            : "") +
          (plan.frontier.empty() ? "" : '\n' + frontier_text(plan)) +
          (plan.recompute_frontier.empty() ? "" : '\n' + recompute_text(plan)) +
          fmt::format(

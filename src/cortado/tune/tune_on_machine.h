@@ -2,6 +2,7 @@
 
 #include "cortado/net/network.h"
 #include "cortado/sim/simulated_job.h"
+#include "cortado/tune/place_branches.h"
 #include "cortado/tune/tune_strategy.h"
 
 namespace cortado {
@@ -10,5 +11,12 @@ namespace cortado {
 // more than its device has; only the start may. `history`: as of held_memory().
 TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
                       const TuneOptions& options, int history);
+
+// Puts branches side by side where simulations of the job on a machine say that this takes less; memory as
+// of tune_on(). The more ranks and layers there are, the fewer strategies are simulated, so that a search
+// takes about as long for all: on many ranks none. `effort`: of a full search, up to 1.
+inline constexpr double effort_of_auto = 0.25;
+PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
+                        int history, double effort = 1);
 
 }  // namespace cortado

@@ -13,14 +13,12 @@
 namespace cortado {
 namespace {
 
-constexpr double rounding = 1e-6;  // of the seconds: a smaller gain counts as none
-
 class Tuner {
  public:
   Tuner(const Strategy& start, const Network& network, int ranks,
         const std::function<Seconds(const Strategy&)>& seconds, const TuneOptions& options)
       : network_(network), ranks_(ranks), seconds_(seconds), options_(options) {
-    best_.strategy = with_all_rules(start);
+    best_.strategy = with_all_rules(start, network);
     best_.seconds = best_.before = seconds(best_.strategy);
     best_.tried = 1;
     known_.insert(strategy_text(best_.strategy));
@@ -42,21 +40,6 @@ class Tuner {
   // Rules whose cuts change together: those of a layer and of the layers without parameters after it.
   using Unit = std::vector<size_t>;
 
-  // One rule a layer, in the net's order.
-  Strategy with_all_rules(const Strategy& start) const {
-    Strategy strategy = start;
-    strategy.rules.clear();
-    const RuleFinder rules(start);
-    for (const auto& node : network_.nodes()) {
-      if (node.layer->is_source()) continue;
-      const Strategy::Rule* own = rules.named(node.name);
-      strategy.rules.push_back({.pattern = node.name,
-                                .layer = *rules.find(node),
-                                .planned_for = own == nullptr ? "" : own->planned_for});
-    }
-    return strategy;
-  }
-
   const Network::Node& node_of(size_t rule) const {
     return network_.nodes()[network_.node(best_.strategy.rules[rule].pattern)];
   }
@@ -76,7 +59,7 @@ class Tuner {
     if (!goes_on() || !known_.insert(strategy_text(other)).second) return false;
     ++best_.tried;
     const Seconds found = seconds_(other);
-    if (!(found.count < (1 - rounding) * best_.seconds.count)) return false;
+    if (!(found.count < (1 - least_gain) * best_.seconds.count)) return false;
     best_.strategy = std::move(other);
     best_.seconds = found;
     return true;
@@ -171,6 +154,20 @@ class Tuner {
 };
 
 }  // namespace
+
+Strategy with_all_rules(const Strategy& start, const Network& network) {
+  Strategy strategy = start;
+  strategy.rules.clear();
+  const RuleFinder rules(start);
+  for (const auto& node : network.nodes()) {
+    if (node.layer->is_source()) continue;
+    const Strategy::Rule* own = rules.named(node.name);
+    strategy.rules.push_back({.pattern = node.name,
+                              .layer = *rules.find(node),
+                              .planned_for = own == nullptr ? "" : own->planned_for});
+  }
+  return strategy;
+}
 
 TunedStrategy tune_strategy(const Strategy& start, const Network& network, int ranks,
                             const std::function<Seconds(const Strategy&)>& seconds,

@@ -16,6 +16,12 @@ struct TunedStrategy {
   bool ended = true;  // false: `go_on` stopped the search
 };
 
+// A change that tuning finds is worth taking where an iteration gets this many times faster: less is within
+// the noise of machines.
+inline constexpr double worth_changing = 1.03;
+
+inline constexpr double least_gain = 1e-6;  // of the seconds: a smaller one counts as none
+
 // A layer whose cut, or whose way to sum gradients, tuning has changed.
 struct TunedLayer {
   std::string layer;
@@ -23,6 +29,9 @@ struct TunedLayer {
 };
 // `tuned`: a strategy with a rule for each layer, as tune_strategy() makes them.
 std::vector<TunedLayer> tuned_layers(const Network& network, const Strategy& before, const Strategy& tuned);
+
+// The same strategy with one rule for each layer, in the net's order.
+Strategy with_all_rules(const Strategy& start, const Network& network);
 
 struct TuneOptions {
   bool cuts = true;               // also try how layers are cut
