@@ -41,7 +41,7 @@ std::string Trainer::why_none_is_kept() const {
   if (&parameters_.device() != &device::host()) return "they lie in the memory of GPUs";
   const auto reads_all = [](const Executor& executor) {
     return std::ranges::none_of(executor.program().samples(),
-                                [](const auto& samples) { return samples.second.size() == 0; });
+                                [](const auto& read) { return read.second.samples.size() == 0; });
   };
   bool reads = reads_all(*train_executor_);
   for (const TestNet& test : tests_) reads &= reads_all(*test.executor);
