@@ -156,19 +156,22 @@ def fit(value_of, wanted, low, high):
 
 # ---------------------------------------------------------------- the frameworks' parameter servers
 
-def with_host(machine, gb_per_s):
-    """The machine with that bandwidth of all devices of a node to and from its memory."""
+def with_host(machine, gb_per_s, message_us=None):
+    """The machine with that bandwidth of all devices of a node to and from its memory and, where it is given, that latency
+    of messages within a node and between nodes."""
     path = pathlib.Path(machine)
     own = json.loads(path.read_text()) if path.suffix == ".json" else load_machine(machine)
     for node in own["nodes"]:
         node["host_bandwidth_gb_per_s"] = gb_per_s
-    return save(own, f"{path.stem}-host-{gb_per_s:.6g}")
+        for link in [*node["links"], *([own["network"]] if "network" in own else [])] if message_us else []:
+            link["latency_us"] = message_us
+    return save(own, f"{path.stem}-host-{gb_per_s:.6g}-{message_us}")
 
 
-def server_seconds(net, machine, devices, batch, host):
+def server_seconds(net, machine, devices, batch, host, message_us=None):
     """Seconds of an iteration by parameter servers in the hosts' memory (`--strategy server`), which give the devices of
     a node `host` GB/s together; nothing is hidden."""
-    return simulate(net, with_host(machine, host), devices, batch, "single" if devices == 1 else "server",
+    return simulate(net, with_host(machine, host, message_us), devices, batch, "single" if devices == 1 else "server",
                     *(["--no-late-updates"] if devices == 1 else []))["step_seconds"]
 
 
@@ -178,6 +181,12 @@ def host_for(seconds, net, machine, devices, batch):
     moved = 2 * (slow - fast)  # seconds at 1 GB/s
     rest = slow - moved
     return moved / (seconds - rest) if seconds > rest else None
+
+
+def message_for(seconds, net, machine, devices, batch, host):
+    """Microseconds of a message at which servers take so many seconds."""
+    at = {us: server_seconds(net, machine, devices, batch, host, us) for us in (10, 20)}
+    return 10 + 10 * (seconds - at[10]) / (at[20] - at[10])
 
 
 # ---------------------------------------------------------------- one layer alone

@@ -86,9 +86,16 @@ def section(one, folder):
     return "\n\n".join(parts)
 
 
+def headline_origin(folder):
+    """That of the figures which the headlines are taken from."""
+    origins = [json.loads(path.read_text()) for name in {row[1] for row in headlines.HEADLINES} for path in [folder / f"{name}.json"] if path.exists()]
+    return (f"Command: `bench/papers/run --page`. Commit: {', '.join(sorted({one['commit'] for one in origins}))}. Machine: any, simulated. "
+            f"Date: {max(one['date'] for one in origins)}.")
+
+
 def text(folder):
     parts = [HEAD.strip(), "## The headlines\n\nWhat is more than "
-             f"{headlines.CLOSE} % off has its cause, and the figure of this page that shows it.\n\n" + table(list(headlines.rows(folder)))]
+             f"{headlines.CLOSE} % off has its cause, and the figure of this page that shows it.\n\n" + wrapped(headline_origin(folder)) + "\n\n" + table(list(headlines.rows(folder)))]
     for paper, title in common.PUBLISHED["papers"].items():
         own = [f for f in common.FIGURES if f.paper == paper]
         made = [f for f in own if (folder / f"{f.name}.csv").exists()]

@@ -239,7 +239,8 @@ std::vector<AnalyticCosts::Ring> AnalyticCosts::rings_of(std::span<const std::ve
 Seconds AnalyticCosts::served(std::span<const std::vector<int>> groups, Bytes bytes) const {
   const auto nodes = static_cast<size_t>(machine_.nodes());
   const double each = static_cast<double>(bytes.count);
-  std::vector<double> devices(nodes), leaving(nodes);  // of each node: those that send; bytes to other hosts
+  // Of each node: its devices that send, those of other nodes that send to it, and its bytes to other hosts.
+  std::vector<double> devices(nodes), others(nodes), leaving(nodes);
   std::vector<int> of_group(nodes);
   for (const auto& group : groups) {
     if (group.size() < 2) continue;
@@ -248,6 +249,7 @@ Seconds AnalyticCosts::served(std::span<const std::vector<int>> groups, Bytes by
     const auto hosts = static_cast<double>(nodes - static_cast<size_t>(std::ranges::count(of_group, 0)));
     for (size_t node = 0; node < nodes; ++node) {
       devices[node] += of_group[node];
+      if (of_group[node] > 0) others[node] += static_cast<double>(group.size()) - of_group[node];
       leaving[node] += each * of_group[node] * (1 - 1 / hosts);
     }
   }
@@ -261,7 +263,8 @@ Seconds AnalyticCosts::served(std::span<const std::vector<int>> groups, Bytes by
                                 std::max(each / inside_.bandwidth.bytes_per_second, bound));
     }
     if (leaving[node] > 0)
-      far = std::max(far, across_.latency.count + leaving[node] / machine_.nic(index).bytes_per_second);
+      far = std::max(
+          far, others[node] * across_.latency.count + leaving[node] / machine_.nic(index).bytes_per_second);
   }
   return {near + far};
 }
