@@ -1,11 +1,13 @@
 #include "cortado/exec/executor.h"
 
 #include <chrono>
+#include <functional>
 #include <gtest/gtest.h>
 #include <stdexcept>
 
 #include "cortado/base/error.h"
 #include "cortado/layers/filler.h"
+#include "cortado/program/held_memory.h"
 
 #include "tests/exec/test_device.h"
 #include "tests/program/nets.h"
@@ -92,6 +94,79 @@ TEST(Executor, GivesTheSameWithAndWithoutSharedMemoryAndFusion) {
       }
     }
   }
+}
+
+// Trains with gradients that pass, on the host, by a program that `change` has changed.
+Training train_passing(const Network& net, const std::function<void(Program&)>& change = {}) {
+  std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
+  ParameterStore store;
+  Compiled compiled = compile(net, {.passing_gradients = true});
+  if (change) change(compiled.program);
+  Executor executor(net, std::move(compiled), store, random_source(batch));
+  Training training;
+  for (int i = 0; i < 3; ++i)
+    training.losses.push_back(
+        executor.run(i, [&](EntryIndex index) { testing::descend(store, index, 1e-4f); }));
+  for (EntryIndex entry : indices(store.entries())) training.weights.push_back(store.canonical(entry));
+  return training;
+}
+
+// Some nets share parameters.
+TEST(Executor, GradientsMayPass) {
+  if (testing::TestDevice::named()) GTEST_SKIP() << "on the host";
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = random_net(seed);
+    const Training kept = train(net, {}), passing = train_passing(net);
+    EXPECT_EQ(passing.losses, kept.losses);
+    EXPECT_EQ(passing.weights, kept.weights);
+  }
+}
+
+// The test above would notice a gradient that lives too short: something lies over it before its update.
+TEST(Executor, AGradientOverwrittenBeforeItsUpdateGivesOtherWeights) {
+  if (testing::TestDevice::named()) GTEST_SKIP() << "on the host";
+  const Network net = NetBuilder().conv("a", "data").conv("b", "a").loss("b", "data").build();
+  int changed = 0;
+  const Training kept = train(net, {}),
+                 broken = train_passing(net, [&](Program&program) {
+                   for (Work& work : program.works) {
+                     if (work.partial_gradients.empty() || work.input_gradients.empty() ||
+                         !work.input_gradients[0])
+                       continue;
+                     const int64_t inputs = program.buffers[work.input_gradients[0].buffer].offset;
+                     program.buffers[work.partial_gradients[0].buffer].offset = inputs;
+                     ++changed;
+                   }
+                 });
+  EXPECT_EQ(changed, 1);  // the inputs of 'a' are data
+  EXPECT_NE(broken.weights, kept.weights);
+}
+
+TEST(Executor, APassingGradientHasNoMemoryOfItsOwn) {
+  if (testing::TestDevice::named()) GTEST_SKIP() << "on the host";
+  NetBuilder layers;
+  std::string blob = "data";
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    layers.conv(name, blob).tanh(name, name + "_tanh");
+    blob = name + "_tanh";
+  }
+  const Network net = layers.loss(blob, "data").build();
+  std::vector<float> batch(net.tensors()[net.tensor("data")].shape.size());
+  ParameterStore store;
+  Compiled compiled = compile(net, {.passing_gradients = true});
+  const HeldMemory passing = held_memory(compiled.program, net, 1);
+  EXPECT_EQ(passing.gradients, Bytes{});
+  EXPECT_LT(passing.total(), held_memory(compile(net).program, net, 1).total());
+  Executor executor(net, std::move(compiled), store, random_source(batch));
+  int updates = 0;
+  executor.run(0, [&](EntryIndex entry) {
+    ++updates;
+    EXPECT_TRUE(store.entries()[entry].gradient_passes);
+    EXPECT_NE(store.entries()[entry].gradient, nullptr);
+  });
+  EXPECT_EQ(updates, 16);
 }
 
 TEST(Executor, TrainsTheSameTwice) {

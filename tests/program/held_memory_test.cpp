@@ -60,6 +60,18 @@ TEST_F(HeldMemoryOf, KernelsMayPadTheirWeights) {
   EXPECT_EQ(held.history.count, 832 + bias);
 }
 
+// Gradients that pass lie in the arena, on one rank.
+TEST_F(HeldMemoryOf, PassingGradientsAreInTheArena) {
+  const LowerOptions passing{.passing_gradients = true, .after_pass = {}};
+  const HeldMemory held = held_memory(lower(net_, facts_of, passing), net_, 1);
+  EXPECT_EQ(held.gradients, Bytes{});
+  EXPECT_LT(held.total(), held_memory(lower(net_, facts_of), net_, 1).total());
+  LowerOptions of_two = passing;
+  of_two.rank = 1;
+  const Program two = lower(net_, place(net_, all(net_, {.n = 2}), 2), facts_of, of_two);
+  EXPECT_EQ(held_memory(two, net_, 1).gradients.count, weight + bias);
+}
+
 TEST_F(HeldMemoryOf, ARankWithoutTheLayerHoldsNone) {
   const NodeStrategies first = testing::whole(net_).strategies;
   const auto programs = lower_job(net_, first, 2);

@@ -141,6 +141,7 @@ void run_time(TimeArguments& a) {
   if (predicts && !a.algorithms && (a.job.cut.kernels == measured_kernels || a.job.cut.reproducible))
     throw UserError("--predict: predicts the list's kernels; leave --kernels measured or --reproducible out");
   CompileOptions options = compile_options(a.job.cut, loaded.network, *job, printed_messages());
+  options.passing_gradients = job->size() == 1 && a.job.cut.device->host_accessible();  // as training does
   if (a.algorithms) return time_algorithms(a, loaded.network, std::move(options), *job);
   std::optional<JobPrediction> predicted;
   if (predicts) predicted = predict_on_job(loaded.network, options, *job, print_notice, *a.job.cut.device);

@@ -24,6 +24,7 @@ std::shared_ptr<const Placement> placement_of(const Network& network, const Comp
 
 LowerOptions lowering(const CompileOptions& options, int rank) {
   return {.keep_tensors = options.keep_tensors,
+          .passing_gradients = options.passing_gradients,
           .fuse = options.fuse && !options.kernels.mixed_devices,
           .rank = rank,
           .schedule = options.schedule,

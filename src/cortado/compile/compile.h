@@ -19,6 +19,9 @@ struct CompileOptions {
   KernelChoice kernels{};
   int ranks = 1, rank = 0;
   bool keep_tensors = false;  // every tensor and gradient can be read after an iteration
+  // On one rank: a parameter's gradient has memory from the step that computes it to its update, and nobody
+  // can read it later; weights must be updated in each iteration, at once (Executor::Update).
+  bool passing_gradients = false;
   bool fuse = true;
   // The strategies are a built-in one's: with reproducible kernels, cuts by channel are made those that are
   // held (program/reproducible.h).

@@ -37,11 +37,12 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
       program_(compiled_.program) {
   ensure(program_.rank == communicator_.rank() && program_.placement->ranks == communicator_.size(),
          "the program is of another rank");
-  entries_ =
-      parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order());
+  entries_ = parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order(),
+                             passing_gradients());
   check_memory_orders(network_, program_, parameters_, entries_, communicator_);
   check_replicas(*program_.placement, communicator_);
   arena_ = device::Memory(program_.arena, device_);
+  place_passing_gradients();
   batches_.assign(program_.buffers.size(), nullptr);
   timeline_.resize(program_.steps.size());
   due_.assign(program_.steps.size(), false);
@@ -80,6 +81,26 @@ std::vector<ParameterIndex> Executor::gradient_order() const {
   for (const Step& step : program_.steps)
     if (step.is<steps::SumGradient>()) std::ranges::copy(step.parameters(), std::back_inserter(order));
   return order;
+}
+
+// Those whose update reads a buffer.
+std::vector<ParameterIndex> Executor::passing_gradients() const {
+  std::vector<ParameterIndex> passing;
+  for (const Step& step : program_.steps)
+    if (const auto* update = step.as<steps::Update>(); update && !step.reads.empty())
+      passing.push_back(update->parameter);
+  return passing;
+}
+
+// A graph would run the updates after all of its steps, when other tensors lie where gradients lay.
+void Executor::place_passing_gradients() {
+  for (const Step& step : program_.steps) {
+    const auto* update = step.as<steps::Update>();
+    if (!update || step.reads.empty()) continue;
+    ensure(!device_.captures(), "gradients pass on a device that makes graphs");
+    parameters_.place_gradient(entries_[update->parameter],
+                               arena_.floats(program_.buffers[step.reads[0].buffer].offset));
+  }
 }
 
 ParameterSlices Executor::parameter_slices() const {

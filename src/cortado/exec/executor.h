@@ -57,8 +57,8 @@ class Executor {
 
   // One iteration: forward and, for a train net, backward. Returns the loss (the sum of loss_weight *
   // output). A loss that is not finite stops before the backward pass: see first_non_finite(). `update` may
-  // be empty: then all gradients are complete when run() returns. Else it is kept for late updates, which the
-  // next run() or settle() does.
+  // be empty: then all gradients, save those that pass, are complete when run() returns. Else it is kept for
+  // late updates, which the next run() or settle() does.
   double run(uint64_t iteration, const Update& update = {});
 
   // Ends what the last run left to the next one: sums of gradients, late updates, parameters on their way
@@ -125,6 +125,8 @@ class Executor {
   ParameterSlices parameter_slices() const;
   void bind();
   std::vector<ParameterIndex> gradient_order() const;
+  std::vector<ParameterIndex> passing_gradients() const;
+  void place_passing_gradients();
   int64_t chunk_elements(const Step& sum) const;
   void meet_links();
   void bind_transmission(StepIndex step);

@@ -63,14 +63,17 @@ void take_first_values(ParameterStore& store, const Network& network, const Para
 ParameterEntries ParameterStore::add(const Network& network,
                                      const IndexedVector<ParameterIndex, ParameterFormat>& formats,
                                      uint64_t seed, const ParameterSlices& slices,
-                                     const std::vector<ParameterIndex>& gradient_order) {
+                                     const std::vector<ParameterIndex>& gradient_order,
+                                     const std::vector<ParameterIndex>& passing) {
   ensure(slices.empty() || slices.size() == formats.size(), "a slice for each parameter or none");
   const EntryIndex first = entries_.end_index();
   ParameterEntries entries;
   for (ParameterIndex p : indices(formats)) {
     const Network::Parameter& parameter = network.parameters()[p];
     const auto slice = slices.empty() ? Box::whole(parameter.spec.shape) : slices[p];
-    entries.push_back(add_entry(entry_of(parameter, formats[p], slice), original_of(network, p)));
+    Entry entry = entry_of(parameter, formats[p], slice);
+    entry.gradient_passes = std::ranges::find(passing, p) != passing.end();
+    entries.push_back(add_entry(std::move(entry), original_of(network, p)));
   }
   remember_layers(network, entries);
   std::vector<EntryIndex> entries_in_order;
@@ -151,7 +154,8 @@ EntryIndex ParameterStore::add_entry(Entry entry, EntryIndex index) {
 void ParameterStore::allocate(EntryIndex first, const std::vector<EntryIndex>& gradient_order) {
   Bytes total;
   for (EntryIndex i = first; i < entries_.end_index(); ++i) {
-    total.count += bytes_of(entries_[i]) * (entries_[i].wants_gradient ? 2 : 1);
+    const bool both = entries_[i].wants_gradient && !entries_[i].gradient_passes;
+    total.count += bytes_of(entries_[i]) * (both ? 2 : 1);
   }
   memory_.emplace_back(total, *device_);
   int64_t offset = 0;
@@ -162,12 +166,19 @@ void ParameterStore::allocate(EntryIndex first, const std::vector<EntryIndex>& g
   }
   auto place_gradient = [&](EntryIndex i) {
     Entry& entry = entries_[i];
-    if (i < first || !entry.held || !entry.wants_gradient || entry.gradient != nullptr) return;
+    if (i < first || !entry.held || !entry.wants_gradient || entry.gradient_passes) return;
+    if (entry.gradient != nullptr) return;
     entry.gradient = memory_.back().floats(offset);
     offset += bytes_of(entry);
   };
   for (EntryIndex entry : gradient_order) place_gradient(entry);
   for (EntryIndex i = first; i < entries_.end_index(); ++i) place_gradient(i);
+}
+
+void ParameterStore::place_gradient(EntryIndex index, float* gradient) {
+  Entry& entry = entries_[index];
+  ensure(entry.gradient_passes && entry.gradient == nullptr, "a gradient has two places");
+  entry.gradient = gradient;
 }
 
 void ParameterStore::fill(EntryIndex first, uint64_t seed) {

@@ -41,21 +41,26 @@ class ParameterStore {
     int64_t elements = 0;  // in memory, padding included
     double lr_mult = 1, decay_mult = 1;
     bool wants_gradient = false;
-    float* value = nullptr;     // in device memory
-    float* gradient = nullptr;  // the same; null unless wanted
-    EntryIndex copy_of{};       // this one is a reordered copy of that; nowhere: it is none
+    bool gradient_passes = false;  // it lies elsewhere (place_gradient)
+    float* value = nullptr;        // in device memory
+    float* gradient = nullptr;     // the same; null unless wanted, and placed
+    EntryIndex copy_of{};          // this one is a reordered copy of that; nowhere: it is none
     int64_t canonical_size() const { return held ? slice.shape().size() : 0; }
   };
 
   // Declares the parameters of one net; `formats` (of the slices) and `slices` are in the net's order, and no
   // slices means that all are whole. Allocates new parameters and fills them by their fillers (keyed by seed,
   // name and the element's place in the whole parameter). New gradients lie one after the other, each on a
-  // boundary of 64 bytes: first those of `gradient_order` (parameters of the net), then the others. Returns
-  // the entry of each. Throws UserError when a layer of that name has other parameters in an earlier net, or
-  // a filler gives what is not finite.
+  // boundary of 64 bytes: first those of `gradient_order` (parameters of the net), then the others; those of
+  // `passing` get no memory here. Returns the entry of each. Throws UserError when a layer of that name has
+  // other parameters in an earlier net, or a filler gives what is not finite.
   ParameterEntries add(const Network& network, const IndexedVector<ParameterIndex, ParameterFormat>& formats,
                        uint64_t seed, const ParameterSlices& slices = {},
-                       const std::vector<ParameterIndex>& gradient_order = {});
+                       const std::vector<ParameterIndex>& gradient_order = {},
+                       const std::vector<ParameterIndex>& passing = {});
+
+  // Says where the gradient of an entry lies that passes, once.
+  void place_gradient(EntryIndex entry, float* gradient);
 
   device::DeviceRuntime& device() const { return *device_; }
   const IndexedVector<EntryIndex, Entry>& entries() const { return entries_; }

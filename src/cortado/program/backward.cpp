@@ -11,16 +11,19 @@ using Kind = Placement::Operation::Kind;
 
 // Builds the backward pass. A value's gradient is the sum of the contributions of its consumers (and of the
 // loss weight when it is a loss); a contribution is a buffer, which several values may share when a layer
-// passes its output gradient through (Eltwise sum). With `keep`, no gradient is written over another.
+// passes its output gradient through (Eltwise sum). With `keep`, no gradient is written over another. With
+// `passing`, the gradients of parameters have buffers.
 class BackwardBuilder {
  public:
-  BackwardBuilder(Program& program, const Network& network, bool keep)
+  BackwardBuilder(Program& program, const Network& network, bool keep, bool passing)
       : program_(program),
         network_(network),
         keep_(keep),
+        passing_(passing && program.placement->ranks == 1),
         contributions_(program.placement->values.size()),
         users_left_(network.parameters().size(), 0),
-        parameter_written_(network.parameters().size(), false) {
+        parameter_written_(network.parameters().size(), false),
+        passing_gradients_(network.parameters().size()) {
     for (const Work& work : program.works) {
       for (size_t p = 0; p < work.parameters.size(); ++p) {
         if (work.task.parameter_gradients[p]) ++users_left_[work.parameters[p]];
@@ -173,17 +176,28 @@ class BackwardBuilder {
     return step;
   }
 
-  // Decides where each parameter's gradient goes: the first writer's to the parameter's own memory, later
-  // ones to buffers that are added.
+  // The buffer of a gradient of the work's parameter `p`, in its kernel's order.
+  View new_parameter_gradient(const Work& work, size_t p, std::string_view suffix) {
+    const Network::Parameter& of = network_.parameters()[work.parameters[p]];
+    const std::vector<int64_t>& padded = work.facts.parameter_elements;
+    int64_t elements = p < padded.size() ? padded[p] : 0;
+    if (elements == 0)
+      elements = program_.placement->slices[work.parameters[p]][program_.rank]->shape().size();
+    return program_.add_buffer(of.name + std::string(suffix), Buffer::Kind::gradient,
+                               bytes_of(elements, of.type), of.type);
+  }
+
+  // Decides where each parameter's gradient goes: the first writer's to the parameter's own memory or, where
+  // it passes, to a buffer; later ones to buffers that are added.
   void place_parameter_gradients(Work& work) {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       const ParameterIndex parameter = work.parameters[p];
       if (!work.task.parameter_gradients[p]) continue;
-      if (parameter_written_[parameter]) {
-        const Network::Parameter& of = network_.parameters()[parameter];
-        work.partial_gradients[p] = new_buffer(
-            of.name + " partial gradient", *program_.placement->slices[parameter][program_.rank], of.type);
-      }
+      if (parameter_written_[parameter])
+        work.partial_gradients[p] = new_parameter_gradient(work, p, " partial gradient");
+      else if (passing_)
+        work.partial_gradients[p] = passing_gradients_[parameter] =
+            new_parameter_gradient(work, p, " gradient");
       parameter_written_[parameter] = true;
     }
   }
@@ -282,14 +296,18 @@ class BackwardBuilder {
     for (size_t p = 0; p < work.parameters.size(); ++p) {
       if (!work.task.parameter_gradients[p]) continue;
       const ParameterIndex parameter = work.parameters[p];
-      if (work.partial_gradients[p]) {
-        program_.steps.push_back(
-            {.action = steps::AccumulateParameter{parameter}, .reads = {work.partial_gradients[p]}});
+      const View passing = passing_gradients_[parameter];
+      std::vector<View> gradient;
+      append_located(gradient, {passing});
+      if (work.partial_gradients[p] && work.partial_gradients[p] != passing) {
+        program_.steps.push_back({.action = steps::AccumulateParameter{parameter},
+                                  .reads = {work.partial_gradients[p]},
+                                  .writes = gradient});
       }
       if (--users_left_[parameter] > 0) continue;
       const std::vector<int> group = program_.placement->replicas(parameter, program_.rank);
       if (group.size() == 1 || work.backward_only) {
-        updates_.push_back({.action = steps::Update{parameter}});
+        updates_.push_back({.action = steps::Update{parameter}, .reads = std::move(gradient)});
         continue;
       }
       const auto together = [](Step::Action action) {
@@ -340,11 +358,12 @@ class BackwardBuilder {
 
   Program& program_;
   const Network& network_;
-  const bool keep_;
+  const bool keep_, passing_;
   IndexedVector<ValueIndex, std::vector<View>> contributions_;
   std::map<BufferIndex, int> references_;  // contributions that will still read it
   IndexedVector<ParameterIndex, int> users_left_;
   IndexedVector<ParameterIndex, bool> parameter_written_;
+  IndexedVector<ParameterIndex, View> passing_gradients_;    // nowhere: it does not pass
   std::vector<Step> pushes_, replicated_, updates_, pulls_;  // for the end of the pass, in that order
   // Work whose weights' gradient is computed next, after what exchanges its inputs'.
   WorkIndex weights_due_{};
@@ -352,8 +371,8 @@ class BackwardBuilder {
 
 }  // namespace
 
-void place_backward(Program& program, const Network& network, bool keep_gradients) {
-  BackwardBuilder(program, network, keep_gradients).run();
+void place_backward(Program& program, const Network& network, bool keep_gradients, bool passing_gradients) {
+  BackwardBuilder(program, network, keep_gradients, passing_gradients).run();
 }
 
 }  // namespace cortado

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <initializer_list>
 
 #include "cortado/program/passes.h"
 
@@ -89,34 +91,84 @@ void keep_outputs(Program& program, const Network& network, bool keep_tensors) {
   }
 }
 
-// Places the largest first, each at the lowest offset where it overlaps no buffer alive at the same time.
+int64_t padded_size(const Buffer& buffer) {
+  return (std::max<int64_t>(buffer.size.count, 1) + alignment - 1) / alignment * alignment;
+}
+
+// The most that lives at a step: no layout takes less.
+int64_t most_alive(const Program& program, const std::vector<BufferIndex>& placed) {
+  IndexedVector<StepIndex, int64_t> change(program.steps.size() + 2, 0);
+  for (BufferIndex index : placed) {
+    const int64_t size = padded_size(program.buffers[index]);
+    for (const Buffer::Life& life : program.buffers[index].lives()) {
+      StepIndex after = life.last;
+      change[life.first] += size;
+      change[++after] -= size;
+    }
+  }
+  int64_t alive = 0, most = 0;
+  for (int64_t each : change) most = std::max(most, alive += each);
+  return most;
+}
+
+// A layout of the buffers: an offset of each, and the end of all.
+struct ArenaLayout {
+  IndexedVector<BufferIndex, int64_t> offsets;
+  int64_t end = 0;
+};
+
+// Places the buffers in this order, each at the lowest offset where it overlaps none alive at the same time.
+ArenaLayout place_in_order(const Program& program, const std::vector<BufferIndex>& order) {
+  ArenaLayout layout{IndexedVector<BufferIndex, int64_t>(program.buffers.size(), -1)};
+  std::vector<BufferIndex> placed;  // by offset
+  for (BufferIndex index : order) {
+    const Buffer& buffer = program.buffers[index];
+    const int64_t size = padded_size(buffer);
+    int64_t offset = 0;
+    for (BufferIndex other : placed) {
+      if (!buffer.lives_beside(program.buffers[other])) continue;
+      if (offset + size <= layout.offsets[other]) break;
+      offset = std::max(offset, layout.offsets[other] + padded_size(program.buffers[other]));
+    }
+    layout.offsets[index] = offset;
+    layout.end = std::max(layout.end, offset + size);
+    auto by_offset = [&](BufferIndex a, BufferIndex b) { return layout.offsets[a] < layout.offsets[b]; };
+    placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
+  }
+  return layout;
+}
+
+int64_t life_length(const Buffer& buffer) {
+  return buffer.first_step ? buffer.last_step.value() - buffer.first_step.value() + 1 : 0;
+}
+
+// Lays out the largest first. Where this leaves gaps, tries the longest lives first, the largest products of
+// size and life, and the order of the first steps, and takes what ends first.
 void assign_offsets(Program& program) {
   std::vector<BufferIndex> order;
   for (BufferIndex i : indices(program.buffers)) {
     const Buffer& buffer = program.buffers[i];
     if (buffer.kind != Buffer::Kind::batch && buffer.first_step) order.push_back(i);
   }
-  std::ranges::stable_sort(
-      order, [&](BufferIndex a, BufferIndex b) { return program.buffers[a].size > program.buffers[b].size; });
-  std::vector<BufferIndex> placed;  // by offset
-  for (BufferIndex index : order) {
-    Buffer& buffer = program.buffers[index];
-    int64_t size = (std::max<int64_t>(buffer.size.count, 1) + alignment - 1) / alignment * alignment;
-    int64_t offset = 0;
-    for (BufferIndex other_index : placed) {
-      const Buffer& other = program.buffers[other_index];
-      if (!buffer.lives_beside(other)) continue;
-      if (offset + size <= other.offset) break;
-      int64_t other_size = (std::max<int64_t>(other.size.count, 1) + alignment - 1) / alignment * alignment;
-      offset = std::max(offset, other.offset + other_size);
-    }
-    buffer.offset = offset;
-    program.arena.count = std::max(program.arena.count, offset + size);
-    auto by_offset = [&](BufferIndex a, BufferIndex b) {
-      return program.buffers[a].offset < program.buffers[b].offset;
-    };
-    placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
+  const int64_t least = most_alive(program, order);
+  const auto larger = [](const Buffer& a, const Buffer& b) { return a.size > b.size; };
+  const auto longer = [](const Buffer& a, const Buffer& b) { return life_length(a) > life_length(b); };
+  const auto more = [](const Buffer& a, const Buffer& b) {
+    return static_cast<double>(a.size.count) * static_cast<double>(life_length(a)) >
+           static_cast<double>(b.size.count) * static_cast<double>(life_length(b));
+  };
+  const auto earlier = [](const Buffer& a, const Buffer& b) { return a.first_step < b.first_step; };
+  ArenaLayout best;
+  for (const auto& before : std::initializer_list<std::function<bool(const Buffer&, const Buffer&)>>{
+           larger, longer, more, earlier}) {
+    std::ranges::stable_sort(
+        order, [&](BufferIndex a, BufferIndex b) { return before(program.buffers[a], program.buffers[b]); });
+    ArenaLayout layout = place_in_order(program, order);
+    if (best.offsets.empty() || layout.end < best.end) best = std::move(layout);
+    if (best.end <= least) break;
   }
+  for (BufferIndex index : order) program.buffers[index].offset = best.offsets[index];
+  program.arena.count = std::max(program.arena.count, best.end);
 }
 
 }  // namespace

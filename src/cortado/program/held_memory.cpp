@@ -22,16 +22,25 @@ IndexedVector<ParameterIndex, int64_t> elements_of_slices(const Program& program
   return elements;
 }
 
+// Gradients that lie in the arena.
+IndexedVector<ParameterIndex, bool> passing_gradients(const Program& program) {
+  IndexedVector<ParameterIndex, bool> passing(program.placement->slices.size(), false);
+  for (const Step& step : program.steps)
+    if (const auto* update = step.as<steps::Update>()) passing[update->parameter] = !step.reads.empty();
+  return passing;
+}
+
 }  // namespace
 
 HeldMemory held_memory(const Program& program, const Network& network, int history) {
   const auto& parameters = network.parameters();
   const auto elements = elements_of_slices(program);
+  const auto passing = passing_gradients(program);
   HeldMemory held{.arena = program.arena};
   for (ParameterIndex p : indices(parameters)) {
     held.parameters += padded(bytes_of(elements[p], parameters[p].type));
     if (!parameters[p].wants_gradient) continue;
-    held.gradients += padded(bytes_of(elements[p], parameters[p].type));
+    if (!passing[p]) held.gradients += padded(bytes_of(elements[p], parameters[p].type));
     const Range updated = program.updated_elements(p, elements[p]);
     held.history += {history * padded(bytes_of(updated.size(), ElementType::f32)).count};
   }

@@ -8,10 +8,10 @@ namespace cortado {
 // what the Executor, its parameters and the solver allocate. The planner's search uses bounds of it
 // (plan/memory.h).
 struct HeldMemory {
-  Bytes arena;       // activations, their gradients, what kernels save, scratch, staging
+  Bytes arena;       // activations, gradients, what kernels save, scratch, staging
   Bytes parameters;  // the rank's slices, in the order of its kernels, padding included
-  Bytes gradients;
-  Bytes history;  // of the solver
+  Bytes gradients;   // of parameters; those that pass lie in the arena
+  Bytes history;     // of the solver
   Bytes total() const { return arena + parameters + gradients + history; }
 };
 

@@ -31,7 +31,7 @@ Program lower(const Network& network, std::shared_ptr<const Placement> placement
   done("make works");
   place_forward(program, network);
   done("place forward");
-  if (network.learns()) place_backward(program, network, options.keep_tensors);
+  if (network.learns()) place_backward(program, network, options.keep_tensors, options.passing_gradients);
   done("place backward");
   if (options.schedule.halves) halve_halos(program, tasks);
   done("halve halos");

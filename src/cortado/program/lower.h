@@ -7,6 +7,8 @@ namespace cortado {
 
 struct LowerOptions {
   bool keep_tensors = false;  // every activation and gradient has memory of its own throughout
+  // On one rank: gradients of parameters lie in the arena, each from what computes it to its update.
+  bool passing_gradients = false;
   bool fuse = true;
   int rank = 0;
   Schedule schedule{};

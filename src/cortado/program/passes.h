@@ -17,8 +17,9 @@ void place_forward(Program& program, const Network& network);
 
 // Makes the backward steps in reverse order, the adjoints of movements, the sums where a tensor has several
 // consumers, the sums of gradients over ranks, and the updates. With `keep_gradients` none is written over
-// another. (backward.cpp)
-void place_backward(Program& program, const Network& network, bool keep_gradients);
+// another. `passing_gradients`: LowerOptions. (backward.cpp)
+void place_backward(Program& program, const Network& network, bool keep_gradients,
+                    bool passing_gradients = false);
 
 // Splits messages between ranks that hold the same samples (halos) into two, of half the samples each, and
 // also the steps that compute what is sent and the steps that wait for it: one half is computed while the

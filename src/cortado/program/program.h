@@ -50,8 +50,8 @@ struct Work {
   Task task{};
   TaskFacts facts{};
   std::vector<ParameterIndex> parameters{};  // all layers of the chain in order
-  // Per parameter: where its gradient lies, if an earlier backward step has already written the parameter's
-  // own gradient. Nowhere: the parameter's own, or no gradient is wanted.
+  // Per parameter: the buffer of its gradient, if it passes (LowerOptions) or an earlier backward step has
+  // already written the parameter's own. Nowhere: the parameter's own, or no gradient is wanted.
   std::vector<View> partial_gradients{};
   View saved{};
   // The gradients of the inputs are computed before those of the parameters.

@@ -10,6 +10,7 @@ namespace cortado {
 
 CompileOptions open_compile_options(CompileOptions options) {
   options.keep_tensors = true;
+  options.passing_gradients = false;
   options.fuse = false;
   return options;
 }

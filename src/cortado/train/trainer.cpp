@@ -99,6 +99,13 @@ ParameterCut Trainer::parameter_cut() const {
   return cut;
 }
 
+// Whether nobody needs a gradient after its update. Norms of all gradients come first, unless the solver
+// has sums of them; what updates found on another device is looked at later.
+bool Trainer::gradients_pass() const {
+  const bool late = solver_.clip_gradients >= 0 && solver_.iter_size == 1;
+  return !late && parameters_.device().host_accessible();
+}
+
 std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, const Options& options,
                                                NodeStrategies strategies, const Schedule& schedule) {
   CompileOptions compiling{.strategies = std::move(strategies),
@@ -107,6 +114,7 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, c
                            .ranks = communicator_ ? communicator_->size() : 1,
                            .rank = communicator_ ? communicator_->rank() : 0,
                            .keep_tensors = options.keep_tensors && net.network().learns(),
+                           .passing_gradients = gradients_pass(),
                            .fit_channels = is_built_in(options.strategy)};
   if (options.open_nets) compiling = open_compile_options(std::move(compiling));
   if (options.select_kernels) compiling.kernels = options.select_kernels(net.network(), compiling);

@@ -131,6 +131,7 @@ class Trainer {
   // rank's samples.
   std::unique_ptr<Executor> executor_of(DataNetwork& net, Opened& open, const Options& options,
                                         NodeStrategies strategies, const Schedule& schedule);
+  bool gradients_pass() const;
   ParameterCut parameter_cut() const;
   IterationReport train_iteration();
   std::vector<TestReport> test_all(StopFlags& flags);

@@ -14,6 +14,12 @@ using lowering::tile_columns;
 using lowering::vector_lanes;
 using lowering::WeightPanels;
 
+namespace {
+
+constexpr int64_t max_chunk = 20 << 20;  // bytes
+
+}  // namespace
+
 template <typename F>
 int64_t FilterPanels<F>::panel_elements() const {
   return depth * tile_columns;
@@ -31,9 +37,20 @@ int64_t FilterPanels<F>::elements() const {
 }
 
 template <typename F>
-void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight, float* to) {
-  const int64_t depth = panels.depth, stride = forward(panels).element_stride();
-  parallel_for(panels.panels() * depth, [&](int64_t row) {
+int64_t FilterPanels<F>::chunks() const {
+  int64_t chunks = 1;
+  while (elements() / chunks * static_cast<int64_t>(sizeof(float)) > max_chunk &&
+         columns % (2 * chunks * tile_columns) == 0)
+    chunks *= 2;
+  return chunks;
+}
+
+template <typename F>
+void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight, int64_t first,
+                                float* to) const {
+  const int64_t stride = element_stride();
+  weight += first * panels.taps * depth;
+  parallel_for(divide_up(columns, tile_columns) * depth, [&](int64_t row) {
     const float* from = weight + (row / depth * panels.taps * depth + row % depth) * tile_columns;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
       winograd::transform<F::taps, F::span, F::filter>(
@@ -45,13 +62,15 @@ void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight,
 }
 
 template <typename F>
-void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* weight, float* to) {
-  const int64_t outputs = panels.columns, inputs = panels.depth, stride = backward(panels).element_stride();
-  parallel_for(divide_up(inputs, tile_columns) * panels.panels(), [&](int64_t item) {
+void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* weight, int64_t first,
+                                       float* to) const {
+  const int64_t outputs = panels.columns, inputs = panels.depth, stride = element_stride();
+  weight += first * tile_columns;
+  parallel_for(divide_up(columns, tile_columns) * panels.panels(), [&](int64_t item) {
     const int64_t output = item % panels.panels() * tile_columns;
     const int64_t input = item / panels.panels() * tile_columns;
-    const int64_t rows = std::min<int64_t>(tile_columns, inputs - input);
-    const int64_t columns = std::min<int64_t>(tile_columns, outputs - output);
+    const int64_t rows = std::min<int64_t>(tile_columns, columns - input);
+    const int64_t lanes = std::min<int64_t>(tile_columns, outputs - output);
     alignas(64) float square[F::positions][tile_columns][tile_columns];
     for (int64_t row = 0; row < tile_columns; ++row)
       for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes) {
@@ -66,7 +85,7 @@ void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* 
     for (int element = 0; element < F::positions; ++element)
       lowering::transpose(square[element][0], tile_columns,
                           to + element * stride + (input * outputs) + output * tile_columns, tile_columns,
-                          tile_columns, columns);
+                          tile_columns, lanes);
   });
 }
 

@@ -12,7 +12,8 @@ namespace cortado::winograd {
 // Forward or, from the windows to the image, backward data. Each thread takes blocks of tiles: transforms
 // their image positions, makes a matrix product for each element of them and the transformed filters, and
 // finishes the windows while the sums are in its cache. Backward, parts of the windows' channels
-// (ConvolutionProblem) are summed on their own, and their sums added up after the transform.
+// (ConvolutionProblem) are summed on their own, and their sums added up after the transform. Large filters
+// are transformed, and used, chunk by chunk of their columns.
 template <typename F>
 class TileProduct : public lowering::DataProduct {
  public:
@@ -24,14 +25,16 @@ class TileProduct : public lowering::DataProduct {
   size_t scratch_bytes() const override;
 
  private:
+  static FilterPanels<F> filters_of(const lowering::WeightPanels& weight, Direction direction);
   void choose_blocks();
-  void run_group(int64_t group, const float* from, const float* weight, float* to,
+  // `chunk`: counted over all groups; `weight`: of its group.
+  void run_chunk(int64_t chunk, const float* from, const float* weight, float* to,
                  const lowering::Epilogue& epilogue, std::byte* scratch) const;
   // The sums over `depth` of some panels' columns, which begin with the first of these.
   void multiply(const float* left, const float* filters, int64_t tiles, Range depth, Range panels,
                 float* sums) const;
   // The sums of a block of tiles, transformed back.
-  void finish_block(const float* left, const float* filters, Range range, Range panels, int64_t group,
+  void finish_block(const float* left, const float* filters, Range range, Range panels, int64_t chunk,
                     const lowering::Epilogue& epilogue, float* sums, float* to) const;
   int64_t kept_elements() const;  // of a level of the tree of parts
   int kept_levels() const;
@@ -40,7 +43,8 @@ class TileProduct : public lowering::DataProduct {
   Direction direction_;
   int parts_;  // of the depth
   lowering::WeightPanels weight_;
-  FilterPanels<F> filters_;
+  int64_t chunks_;           // of a group's columns
+  FilterPanels<F> filters_;  // of a chunk
   Tiles<F> tiles_;
   int64_t block_ = 0, blocks_ = 0;  // tiles of a block, blocks of tiles
   int64_t column_parts_ = 1;        // parts the panels are split in to occupy all threads
@@ -50,7 +54,8 @@ class TileProduct : public lowering::DataProduct {
 
 // Backward weights: blocks of tiles of the image and of the gradient are transformed and multiplied; the sums
 // stay transformed to the end. Where the sums are small, each thread has its own, of a share of the tiles,
-// and they are added up in order. Else all threads transform a block, then share its products.
+// and they are added up in order. Else all threads transform a block, then share its products. Large sums are
+// made chunk by chunk of their columns.
 template <typename F>
 class TileSums : public lowering::FilterProduct {
  public:
@@ -77,6 +82,7 @@ class TileSums : public lowering::FilterProduct {
   void add_product(const Part& part, int64_t item, int64_t tiles, bool first) const;
   void add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const;
 
+  int64_t chunks_;  // of a group's columns; each is a group of the weight here
   lowering::WeightPanels weight_;
   FilterPanels<F> sum_panels_;
   Tiles<F> tiles_;

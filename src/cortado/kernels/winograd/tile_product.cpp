@@ -38,12 +38,18 @@ void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const 
 }  // namespace
 
 template <typename F>
+FilterPanels<F> TileProduct<F>::filters_of(const WeightPanels& weight, Direction direction) {
+  return direction == Direction::forward ? FilterPanels<F>::forward(weight)
+                                         : FilterPanels<F>::backward(weight);
+}
+
+template <typename F>
 TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction direction)
     : direction_(direction),
       parts_(direction == Direction::forward ? 1 : problem.window_parts),
       weight_(problem),
-      filters_(direction == Direction::forward ? FilterPanels<F>::forward(weight_)
-                                               : FilterPanels<F>::backward(weight_)),
+      chunks_(filters_of(weight_, direction).chunks()),
+      filters_(filters_of(weight_, direction).chunk()),
       tiles_(direction == Direction::forward ? forward_grid(problem, F::windows)
                                              : backward_grid(problem, F::windows),
              filters_.depth, filters_.columns) {
@@ -112,8 +118,8 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
 
 template <typename F>
 void TileProduct<F>::finish_block(const float* left, const float* filters, Range range, Range panels,
-                                  int64_t group, const Epilogue& epilogue, float* sums, float* to) const {
-  const int64_t first = group * filters_.columns;
+                                  int64_t chunk, const Epilogue& epilogue, float* sums, float* to) const {
+  const int64_t first = chunk * filters_.columns;
   const Range some{first + panels.begin * tile_columns,
                    first + std::min(filters_.columns, panels.end * tile_columns)};
   for (int part = 0; part < parts_; ++part) {
@@ -130,21 +136,21 @@ void TileProduct<F>::finish_block(const float* left, const float* filters, Range
 template <typename F>
 void TileProduct<F>::run(const float* from, const float* weight, float* to, const Epilogue& epilogue,
                          std::byte* scratch) const {
-  for (int64_t group = 0; group < weight_.groups; ++group) {
-    run_group(group, from, weight + group * weight_.group_elements(), to, epilogue, scratch);
-  }
+  for (int64_t chunk = 0; chunk < weight_.groups * chunks_; ++chunk)
+    run_chunk(chunk, from, weight + chunk / chunks_ * weight_.group_elements(), to, epilogue, scratch);
 }
 
 template <typename F>
-void TileProduct<F>::run_group(int64_t group, const float* from, const float* weight, float* to,
+void TileProduct<F>::run_chunk(int64_t chunk, const float* from, const float* weight, float* to,
                                const Epilogue& epilogue, std::byte* scratch) const {
   auto* filters = reinterpret_cast<float*>(scratch);
   auto* blocks = reinterpret_cast<float*>(scratch + aligned(copies_ * filters_.elements() * sizeof(float)));
   if (blocks_ == 0) return;
   lowering::for_each_partition(static_cast<int>(copies_), [&](int64_t copy) {
     const auto transform =
-        direction_ == Direction::forward ? FilterPanels<F>::transform : FilterPanels<F>::transform_turned;
-    transform(weight_, weight, filters + copy * filters_.elements());
+        direction_ == Direction::forward ? &FilterPanels<F>::transform : &FilterPanels<F>::transform_turned;
+    (filters_.*transform)(weight_, weight, chunk % chunks_ * filters_.columns,
+                          filters + copy * filters_.elements());
   });
   const int64_t items = blocks_ * column_parts_, threads = compute_threads();
   const int64_t panels = divide_up(filters_.columns, tile_columns);
@@ -155,9 +161,9 @@ void TileProduct<F>::run_group(int64_t group, const float* from, const float* we
     for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
       const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
       const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
-      tiles_.transform_image(from, group * filters_.depth, range, left_, left);
+      tiles_.transform_image(from, chunk / chunks_ * filters_.depth, range, left_, left);
       const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
-      finish_block(left, own, range, some, group, epilogue, sums, to);
+      finish_block(left, own, range, some, chunk, epilogue, sums, to);
     }
   });
 }

@@ -36,6 +36,13 @@ void add_tile(const float* left, const float* right, int64_t tiles, float* sums)
   tile.store_rows(sums, tile_columns);
 }
 
+// Each chunk of a group's columns as a group.
+WeightPanels in_chunks(WeightPanels weight, int64_t chunks) {
+  weight.groups *= chunks;
+  weight.columns /= chunks;
+  return weight;
+}
+
 // The element of A dy A^T in which all windows are summed: of the row of ones.
 template <typename F>
 constexpr int sum_of_windows = F::span + 1;
@@ -44,10 +51,11 @@ constexpr int sum_of_windows = F::span + 1;
 
 template <typename F>
 TileSums<F>::TileSums(const ConvolutionProblem& problem)
-    : weight_(problem),
+    : chunks_(FilterPanels<F>::forward(WeightPanels(problem)).chunks()),
+      weight_(in_chunks(WeightPanels(problem), chunks_)),
       sum_panels_{round_up(weight_.depth, tile_rows), weight_.columns},
       tiles_(forward_grid(problem, F::windows), weight_.depth, weight_.columns),
-      all_columns_(std::max(problem.all_window_channels, weight_.columns)) {
+      all_columns_(std::max(problem.all_window_channels, chunks_ * weight_.columns)) {
   choose_blocks();
   left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, channel_group);
   right_ = TransformedLayout::of_groups(F::positions, weight_.columns, block_, tile_columns);
@@ -57,7 +65,7 @@ template <typename F>
 void TileSums<F>::choose_blocks() {
   const int64_t tiles = tiles_.grid().tiles(), threads = compute_threads();
   const int64_t element_bytes = F::positions * sizeof(float);
-  const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns;
+  const int64_t sum_bytes = element_bytes * weight_.depth * weight_.columns * chunks_;
   const int64_t tile_bytes =
       element_bytes * (round_up(weight_.depth, channel_group) + round_up(all_columns_, tile_columns));
   const int64_t least = threads * sum_bytes <= max_near_bytes ? min_near_tiles : min_own_tiles;
@@ -123,7 +131,7 @@ void TileSums<F>::sum(const Part& part, int64_t group, const WeightProduct::Oper
     parallel_ranges(tiles, [&](int64_t low, int64_t high) {
       const Range range{begin + low, begin + high};
       if (weights)
-        tiles_.transform_image(operands.left, group * weight_.depth, range, left_,
+        tiles_.transform_image(operands.left, group / chunks_ * weight_.depth, range, left_,
                                part.left + low * left_.tile_stride);
       tiles_.transform_gradient(operands, group * weight_.columns, range, right_,
                                 part.right + low * right_.tile_stride);
