@@ -317,7 +317,7 @@ TEST(Winograd, HoldsItsErrorBoundWhereLarge) {
   // Filters of 35 MB, which are transformed in two chunks, of one group and of two.
   for (const int64_t groups : {1, 2})
     expect_within_bound(convolution({1, 640 * groups, 6, 6},
-                                    {.num_output = 384 * groups, .kernel = {3}, .pad = {1}, .group = groups}),
+                                    {.num_output = 384 * groups, .group = groups, .kernel = {3}, .pad = {1}}),
                         filterings[1]);
   // Enough tiles of 4x4 for sums of each thread's own.
   expect_within_bound(convolution({8, 16, 64, 64}, {.num_output = 17, .kernel = {3}, .pad = {1}}),
