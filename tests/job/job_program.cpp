@@ -91,7 +91,7 @@ int run_rank(const std::string& what, int number, int milliseconds) {
     if (what == "compute" && me) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     if (what == "stop" && me) die_later(milliseconds, SIGSTOP);
     if (what == "die" && me) fmt::print(stderr, "rank {} is to die\n", number);
-    if (what == "snapshot" && me) job->report_snapshot("/a/b c.safetensors");
+    if (what == "snapshot" && me) job->report_snapshot(0, "/a/b c.safetensors");
     if (what == "snapshot" && me) die_later(milliseconds);
     if (what == "forever") {
       communicator->barrier();

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -44,8 +45,10 @@ max_iter: 120 snapshot: 10 snapshot_prefix: "s" random_seed: 7 display: 0
     return run_cortado(folder_.path(), command_ + options, "timeout -k 5 300");
   }
 
-  // Trains in the background. `then` may use: "wait_for FILE", and "pid RANK", the process of a rank.
-  CommandResult train_while(const std::string& options, const std::string& then) {
+  // Trains in the background. `then` may use: "wait_for FILE"; "pid RANK",
+  // the process of a rank, which takes long; "find_ranks COUNT", which sets p0, p1 and so on to them.
+  CommandResult train_while(const std::string& options, const std::string& then,
+                            const std::string& strategy = "data", const std::string& output = "") {
     folder_.write("run.sh",
                   R"sh(wait_for() { for i in $(seq 1200); do [ -e $1 ] && return; sleep 0.05; done; }
 pid() {
@@ -54,8 +57,17 @@ pid() {
     tr '\0' '\n' <$process/environ | grep -qE "^(PMI_RANK|OMPI_COMM_WORLD_RANK)=$1\$" && echo ${process#/proc/}
   done
   } 2>/dev/null
+find_ranks() {
+  until [ "$(echo $p0 $p1 $p2 | wc -w)" = $1 ]; do
+    for process in /proc/[0-9]*; do
+      read -r name <$process/comm && [ "$name" = cortado ] && [ "$(readlink $process/cwd)" = "$PWD" ] || continue
+      rank=$(tr '\0' '\n' <$process/environ | sed -nE "s/^(PMI_RANK|OMPI_COMM_WORLD_RANK)=//p")
+      [ "$rank" ] && declare -g p$rank=${process#/proc/}
+    done
+  done
+} 2>/dev/null
 )sh" CORTADO_COMMAND " " +
-                      command_ + options + " &\njob=$!\n" + then +
+                      command(strategy) + options + " " + output + " &\njob=$!\n" + then +
                       "\nfor i in $(seq 1200); do kill -0 $job 2>/dev/null || break; sleep 0.05; done\n"
                       "kill -KILL $job 2>/dev/null\nwait $job\necho \"exit $?\"\n");
     return run_cortado(folder_.path(), "", "timeout -k 5 300 bash run.sh; true ||");
@@ -97,8 +109,17 @@ pid() {
   }
 
   const std::string last_ = "s_iter_120.safetensors";
-  const std::string command_ =
-      "train --solver solver.prototxt --threads 1 --strategy data --snapshot-format cortado ";
+  // Options that start each rank as on a host of its own. (MPICH's launcher kills all ranks of a host once a
+  // signal has ended one; OpenMPI's kills all.)
+  static std::string apart() { return " --launch '" CORTADO_RANK_LAUNCHER " -launcher fork -hosts a,b,c' "; }
+  static bool is_mpich() {
+    return std::string(CORTADO_RANK_LAUNCHER).find("CORTADO_JOB") == std::string::npos;
+  }
+  static std::string command(const std::string& strategy) {
+    return "train --solver solver.prototxt --threads 1 --strategy " + strategy +
+           " --snapshot-format cortado ";
+  }
+  const std::string command_ = command("data");
   TemporaryFolder folder_;
 };
 
@@ -113,7 +134,7 @@ TEST_F(Restarts, AfterRandomKillsGiveTheBitsOfACalmRun) {
   calm();
   const CommandResult result = train_while("--ranks 3 --restarts 5 --log killed.jsonl", kills);
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
-  EXPECT_GT(count_of(result.output, "starting again on 3 ranks from s_iter_"), 0) << result.output;
+  EXPECT_GT(count_of(result.output, "starting again on 3 ranks from "), 0) << result.output;
   EXPECT_THAT(result.output, Not(HasSubstr("error")));
   expect_calm_end();
   EXPECT_EQ(calm().losses, losses("killed.jsonl"));
@@ -156,8 +177,8 @@ TEST_F(Restarts, FollowASnapshotThatASignalAskedFor) {
   calm();
   const CommandResult result =
       train_while("--set snapshot=1000 --ranks 3 --restarts 1 --sigint-effect snapshot --log log.jsonl",
-                  "wait_for log.jsonl\nfor i in $(seq 600); do compgen -G 's_iter_*.safetensors' >/dev/null "
-                  "&& break; kill -INT $job || break; sleep 0.1; done\nkill -KILL $(pid 1)\n");
+                  "find_ranks 3\nfor i in $(seq 600); do compgen -G 's_iter_*.safetensors' >/dev/null "
+                  "&& break; kill -INT $job || break; sleep 0.1; done\nkill -KILL $p0 $p1 $p2\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+"));
   expect_calm_end();
@@ -167,10 +188,10 @@ TEST_F(Restarts, GoOnFromTheNewestSoundSnapshot) {
   calm();
   // Whichever of the newest two the job was told of.
   const CommandResult result = train_while("--ranks 3 --restarts 1",
-                                           "wait_for s_iter_40.safetensors; kill -STOP $(pid 0)\n"
+                                           "find_ranks 3; wait_for s_iter_40.safetensors; kill -STOP $p0\n"
                                            "for file in $(ls -t s_iter_*.safetensors | head -2); do printf "
                                            "damaged | dd of=$file conv=notrunc seek=2000 "
-                                           "bs=1 2>/dev/null; done\nkill -KILL $(pid 1)\n");
+                                           "bs=1 2>/dev/null; done\nkill -KILL $p0 $p1 $p2\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("cortado: warning: s_iter_[0-9]+.safetensors[^\n]*; going on from "
                                            "s_iter_[0-9]+.safetensors, the newest sound one before it\n"));
@@ -180,15 +201,106 @@ TEST_F(Restarts, GoOnFromTheNewestSoundSnapshot) {
 TEST_F(Restarts, BeginAgainWhereNoSnapshotIsSound) {
   calm();
   const CommandResult result = train_while("--set snapshot=60 --ranks 3 --restarts 2",
-                                           // To find a rank takes so long that there is a later snapshot.
-                                           "until p0=$(pid 0) && [ $p0 ]; do sleep 0.05; done\n"
-                                           "until p1=$(pid 1) && [ $p1 ]; do sleep 0.05; done\n"
-                                           "wait_for s_iter_60.safetensors; kill -STOP $p0\n"
+                                           "find_ranks 3; wait_for s_iter_60.safetensors; kill -STOP $p0\n"
                                            "for file in s_iter_*.safetensors; do : >$file; done\n"
-                                           "kill -KILL $p1\n");
+                                           "kill -KILL $p0 $p1 $p2\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("(; beginning again|from the beginning .restart 1)"));
   expect_calm_end();
+}
+
+// What the other ranks had is taken, so at most the iteration that was running is lost.
+TEST_F(Restarts, GoOnFromWhatTheRanksThatAreLeftHave) {
+  if (!is_mpich()) GTEST_SKIP() << "this launcher leaves no rank";
+  EXPECT_EQ(train("--ranks 1 --reproducible").exit_code, 0);
+  const std::string calm = folder_.read(last_);
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  for (const int ranks : {2, 3}) {
+    std::filesystem::remove(folder_.file(last_));
+    const int lines = 1 + static_cast<int>(random() % 80);
+    const std::string kill = fmt::format(
+        "find_ranks {}; for i in $(seq 3000); do [ $(wc -l <log{}.jsonl) -ge {} ] && break; "
+        "sleep 0.01; done; kill -KILL $p{}\n",
+        ranks, ranks, lines, random() % static_cast<unsigned>(ranks));
+    SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, kill));
+    const CommandResult result =
+        train_while(fmt::format("--set snapshot=0 --reproducible --ranks {} --restarts 1 --log log{}.jsonl",
+                                ranks, ranks) +
+                        apart(),
+                    "wait_for log" + std::to_string(ranks) + ".jsonl; " + kill);
+    EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(
+        result.output, found,
+        std::regex("last iteration ([0-9]+)[^\n]*; starting again on [23] ranks from iteration ([0-9]+), "
+                   "which the ranks that are left have kept .restart 1 of 1.\n")))
+        << result.output;
+    EXPECT_GE(std::stoi(found[2]), std::stoi(found[1]));
+    EXPECT_TRUE(folder_.read(last_) == calm) << "other bits";
+    const std::string log = folder_.read(fmt::format("log{}.jsonl", ranks));
+    EXPECT_LE(count_of(log, "\"lr\""), 121) << "lost more than one iteration";
+    EXPECT_EQ(losses(fmt::format("log{}.jsonl", ranks)).size(), 120u);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      EXPECT_THAT(entry.path().filename().string(), Not(ContainsRegex("kept|\\.tmp")));
+  }
+}
+
+TEST_F(Restarts, GoOnFromTheSnapshotWhereNobodyElseHasALostRanksPart) {
+  if (!is_mpich()) GTEST_SKIP() << "this launcher leaves no rank";
+  const CommandResult result =
+      train_while("--set max_iter=60 --ranks 3 --restarts 1" + apart(),
+                  "find_ranks 3; wait_for s_iter_20.safetensors; kill -KILL $p1\n", "model");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output,
+              ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+.safetensors .restart 1 of 1.; the "
+                            "ranks that are left keep no later iteration: each has parts of parameter "
+                            "'[^ ]+' that no other has\n"));
+}
+
+// The disk is full for the ranks that are left, and for them alone.
+TEST_F(Restarts, GoOnFromTheSnapshotWhereTheOthersCannotWrite) {
+  if (!is_mpich()) GTEST_SKIP() << "this launcher leaves no rank";
+  const CommandResult result =
+      train_while("--ranks 3 --restarts 1" + apart(),
+                  "find_ranks 3; wait_for s_iter_20.safetensors\nfor p in $p1 $p2; do prlimit --pid $p "
+                  "--fsize=1000; done; kill -KILL $p0\n");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  EXPECT_THAT(result.output,
+              ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+.safetensors .restart 1 of 1.; the "
+                            "ranks that are left keep no later iteration: cannot write "
+                            "s_iter_[0-9]+.kept_[12].safetensors: File too large\n"));
+}
+
+// The number of ranks of this host stands for hosts that come and go. The rank is stopped until the file has
+// been looked at.
+TEST_F(Restarts, GoOnOnTheHostsThatTheFileNamesFromTheNextSnapshotOn) {
+  folder_.write("hosts", "localhost:1\n");
+  const std::string list = is_mpich() ? " -hosts" : " --host";
+  const CommandResult result =
+      train_while("--set max_iter=600 --set snapshot=50 --hosts-file hosts --launch '" CORTADO_RANK_LAUNCHER +
+                      list + " q' --log log.jsonl",
+                  "find_ranks 1; kill -STOP $p0; echo localhost:3 >hosts; sleep 2; kill -CONT $p0\n", "data",
+                  ">out 2>&1");
+  EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
+  const std::string output = folder_.read("out");
+  EXPECT_THAT(output, ContainsRegex("cortado: the hosts are localhost:3 by now; going on on 3 ranks from "
+                                    "s_iter_[0-9]+.safetensors\n"));
+  EXPECT_EQ(count_of(output, "starting again"), 0) << output;
+  EXPECT_EQ(count_of(folder_.read("log.jsonl"), "\"lr\""), 600) << "iterations lost or run twice";
+  EXPECT_EQ(losses("log.jsonl").size(), 600u);
+}
+
+TEST_F(Restarts, RefuseAHostsFileThatHasNoPlaceInTheCommand) {
+  folder_.write("hosts", "localhost:2\n");
+  const auto expect_error = [&](const std::string& options, const std::string& part) {
+    const CommandResult result = train(options);
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(part));
+  };
+  expect_error("--hosts-file hosts --launch sh", "--hosts-file hosts: the launcher's command has no list");
+  expect_error("--hosts-file hosts --ranks 2", "--ranks and --hosts-file: give one");
+  expect_error("--hosts-file none --launch 'sh -hosts a'", "cannot read none");
 }
 
 // Stopped, not killed; and a folder of the training, in which its own snapshots lie.
@@ -198,7 +310,7 @@ TEST_F(Restarts, FollowAStallAndKeepTheFolder) {
                                            "wait_for run/s_iter_40.safetensors; kill -STOP $(pid 2)\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("cortado: rank 2 on [^ ]+ .pid [0-9]+. has not answered for 8 s .*"
-                                           "; starting again on 3 ranks from run/s_iter_"));
+                                           "; starting again on 3 ranks from iteration [0-9]+, which "));
   expect_calm_end("run/");
 }
 

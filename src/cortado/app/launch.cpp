@@ -20,6 +20,7 @@
 #include "cortado/job/wire.h"
 #include "cortado/parallel/strategy.h"
 #include "cortado/terminal/terminal.h"
+#include "cortado/train/snapshot_names.h"
 
 namespace cortado {
 namespace {
@@ -62,14 +63,37 @@ std::vector<std::string> launcher(const std::vector<std::string>& words) {
   return launcher;
 }
 
+// Lets the job run on the hosts of the file.
+void take_hosts(JobStart& start, const std::string& path, HostsWatch& file,
+                const std::vector<std::string>& words) {
+  if (option_value(words, "--ranks"))
+    throw UserError("--ranks and --hosts-file: give one; the file says how many ranks each host has");
+  file = HostsWatch(path);
+  const auto launcher = with_hosts(start.launcher, file.hosts());
+  if (!launcher)
+    throw UserError(
+        fmt::format("--hosts-file {}: the launcher's command has no list of hosts, whose place these take; "
+                    "give --launch with one, as in \"mpiexec -hosts a\"",
+                    path));
+  start.launcher = *launcher;
+  start.hosts_file = &file;
+  start.hosts = file.hosts();
+  start.ranks = ranks_on(start.hosts);
+  if (start.ranks > most_ranks)
+    throw UserError(fmt::format("--hosts-file {}: it has {} ranks in all; give at most {}", path, start.ranks,
+                                most_ranks));
+}
+
 }  // namespace
 
 std::optional<int> start_job(int count, const char* const* words) {
   std::vector<std::string> normalized = normalized_arguments(count, words);
   if (!runs_on_ranks(normalized)) return std::nullopt;
+  HostsWatch hosts_file;
   const int ranks = ranks_asked(normalized);
+  const std::optional<std::string> hosts_path = option_value(normalized, "--hosts-file");
   const int restarts = number_in(normalized, "--restarts", 0);
-  if (ranks <= 1 && restarts == 0) return std::nullopt;
+  if (ranks <= 1 && restarts == 0 && !hosts_path) return std::nullopt;
   if (launched_rank() || std::getenv(job_variable) != nullptr) return std::nullopt;
   if (!built_with_mpi()) {
     if (ranks <= 1)
@@ -89,6 +113,7 @@ std::optional<int> start_job(int count, const char* const* words) {
                  .restarts = restarts,
                  .min_ranks = number_in(normalized, "--min-ranks", 1),
                  .stop_signals = {SIGTERM}};
+  if (hosts_path) take_hosts(start, *hosts_path, hosts_file, normalized);
   if (option_value(normalized, "--sigint-effect").value_or("stop") == "stop")
     start.stop_signals.push_back(SIGINT);
   if (option_value(normalized, "--sighup-effect").value_or("") == "stop")
@@ -104,7 +129,9 @@ void JobObserver::iteration(const IterationReport& report) {
 }
 
 void JobObserver::snapshot_complete(const std::string& path) {
-  if (JobRank* rank = JobMembership::watched_rank()) rank->report_snapshot(path);
+  const std::optional<SnapshotName> name = parse_snapshot_name(path);
+  JobRank* rank = JobMembership::watched_rank();
+  if (rank != nullptr && name) rank->report_snapshot(name->iteration, path);
 }
 
 }  // namespace cortado

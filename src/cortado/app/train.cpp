@@ -8,6 +8,7 @@
 #include "cortado/app/launch.h"
 #include "cortado/app/messages.h"
 #include "cortado/app/model_options.h"
+#include "cortado/app/train_in_job.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
@@ -42,7 +43,8 @@ struct TrainArguments {
   NetOverrides nets;
   int reader_threads = 1, restarts = 0, min_ranks = 1;
   JobOptions job;
-  std::string origin;  // the snapshot to go on from: of a job that was started again its newest
+  std::string hosts_file;  // read by start_job() (app/launch.h)
+  std::string origin;      // the snapshot to go on from: of a job that was started again its newest
 };
 
 caffe::SolverParameter solver_message(const TrainArguments& a) {
@@ -205,7 +207,7 @@ void run_train(TrainArguments a) {
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
       flags.stop, flags.snapshot);
-  const bool ended = trainer.run(flags);
+  const bool ended = train_in_job(trainer, *job, flags, a.restarts > 0);
   display.reset();
   written.end();
   print_end(trainer, !ended || flags.stop);
@@ -270,6 +272,9 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
              "When a rank or host is lost: start the job again on what is left, at most so often");
   add_number(*command, "--min-ranks", a->min_ranks, 1, most_ranks,
              "With --restarts: end the job where fewer ranks are left");
+  command->add_option("--hosts-file", a->hosts_file,
+                      "Hosts and their ranks, a line such as a:2 for each, for the list in --launch; changes "
+                      "count from the next snapshot on");
   command->footer(help_footer({"cortado train --solver examples/shapes/solver.prototxt",
                                "cortado train --solver examples/shapes/solver.prototxt --set base_lr=0.02 "
                                "--log shapes.jsonl --plot "
@@ -280,7 +285,7 @@ Command add_train_command(CLI::App& app, const std::string& command_line) {
                                "demo/shapes_iter_2000.solverstate",
                                "cortado train --solver examples/shapes/solver.prototxt --ranks 2"}));
   refuse_empty_names(*command, {"--solver", "--weights", "--snapshot", "--log", "--plot", "--trace",
-                                "--output", "--tensorboard"});
+                                "--output", "--tensorboard", "--hosts-file"});
   return {command, [a] { run_train(*a); }};
 }
 

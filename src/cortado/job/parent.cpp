@@ -31,6 +31,8 @@ using namespace std::chrono_literals;
 
 // Between two questions to a rank.
 constexpr Moment between_questions = 250ms;
+// Between two looks at the hosts file.
+constexpr Moment between_looks_at_hosts = 1s;
 // At most this much time counts between two turns: if more has passed, the parent itself stood still.
 constexpr Moment longest_turn = 500ms;
 // After a failure: until the launcher is asked to end, until it is killed, and until it is left alone.
@@ -78,6 +80,7 @@ class Parent {
       wait();
       count_time();
       ask();
+      look_at_hosts();
       if (launcher_.ended() && !launcher_ended_) launcher_ended_ = now_;
       if (failure_)
         end_the_rest();
@@ -130,6 +133,22 @@ class Parent {
       if (peer->there() && peer->answered == peer->asked) peer->ask();
   }
 
+  void look_at_hosts() {
+    if (start_.hosts_file == nullptr || now_ < next_look_at_hosts_) return;
+    next_look_at_hosts_ = now_ + between_looks_at_hosts;
+    if (!start_.hosts_file->changed()) return;
+    const Hosts& hosts = start_.hosts_file->hosts();
+    wants_hosts_ = hosts != start_.hosts && ranks_on(hosts) >= start_.min_ranks;
+  }
+
+  // Asks the ranks to end in order, with a snapshot.
+  void move_if_wanted() {
+    if (!wants_hosts_ || moving_ || failure_ || asked_to_stop_ != 0) return;
+    moving_ = true;
+    for (const auto& peer : peers_)
+      if (peer->rank >= 0) peer->socket.send(fmt::format("signal {}", SIGTERM));
+  }
+
   void accept_peer() {
     Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) return;
@@ -164,7 +183,14 @@ class Parent {
     } else if (verb == "iteration") {
       words >> peer.iteration;
     } else if (verb == "snapshot") {
+      words >> snapshot_iteration_;
       std::getline(words >> std::ws, snapshot_);
+      remove_kept(start_.kept);
+      move_if_wanted();
+    } else if (verb == "stopped") {
+      stopped_early_ = true;
+    } else if (keeping_.hear(peer, verb, words)) {
+      return true;
     } else if (verb == "orphaned" || verb == "unheard") {
       if (!unheard_since_) unheard_since_ = now_, unheard_ = name(peer);
     } else if (verb == "aborted") {
@@ -189,8 +215,8 @@ class Parent {
   }
 
   std::string welcome_line() const {
-    return fmt::format("welcome {} {} {}", start_.ranks, start_.trained ? start_.restarts_done : 0,
-                       start_.snapshot);
+    return fmt::format("welcome {} {} {}", start_.ranks,
+                       start_.trained ? start_.restarts_done + start_.moves_done : 0, start_.snapshot);
   }
 
   void said_goodbye(Peer& peer, std::istringstream& words) {
@@ -275,9 +301,22 @@ class Parent {
     }
   }
 
+  // Ranks that are left may first have something to write.
   void stop_all() {
     stopped_ = true;
+    if (start_.restarts > 0 && is_loss() && arrived_ == start_.ranks && trained())
+      keeping_.begin(peers_, snapshot_iteration_, now_);
+    else
+      send_stop();
+  }
+
+  void send_stop() {
+    stop_sent_ = now_;
     for (const auto& peer : peers_) peer->socket.send("stop");
+  }
+
+  bool trained() const {
+    return std::ranges::any_of(peers_, [](const auto& peer) { return peer->iteration >= 0; });
   }
 
   void pass_on(int number) {
@@ -300,12 +339,20 @@ class Parent {
   }
 
   bool over() const {
-    if (failure_ && now_ - failure_->when > end_of_grace) return true;
+    if (keeping_.began() && !stop_sent_) return false;
+    if (failure_ && now_ - end_began() > end_of_grace) return true;
     return launcher_ended_ && (arrived_ == start_.ranks || failure_) && all_closed();
   }
 
+  // Since when the ranks are asked to end, or soon will be.
+  Moment end_began() const { return stop_sent_.value_or(failure_->when); }
+
   void end_the_rest() {
-    const Moment since = now_ - failure_->when;
+    if (keeping_.began() && !stop_sent_) {
+      if (keeping_.done(peers_, now_)) send_stop();
+      return;
+    }
+    const Moment since = now_ - end_began();
     if (!stopped_ && since > suspicion) {
       blame_the_silent();
       stop_all();
@@ -359,7 +406,9 @@ class Parent {
     errors_.finish(most);
     if (!failure_) {
       fmt::print(stderr, "{}{}", output_.kept(), errors_.kept());
-      return {};
+      return {.snapshot = snapshot_,
+              .trained = trained(),
+              .moves = moving_ && stopped_early_ && asked_to_stop_ == 0};
     }
     if (launcher_may_be_reason_ && launcher_.killed_by_others() != 0)
       failure_->text = failure_of_launcher().text;
@@ -368,9 +417,12 @@ class Parent {
                .snapshot = snapshot_,
                .lost_hosts = lost_hosts_,
                .lost_ranks = lost_ranks_};
-    end.trained = std::ranges::any_of(peers_, [](const auto& peer) { return peer->iteration >= 0; });
+    end.trained = trained();
+    end.wants_hosts = wants_hosts_;
+    end.kept = keeping_.result();
+    if (!end.kept.files.empty()) end.snapshot = end.kept.files.front();
     if (failure_->text.empty()) return end;
-    end.message = message_of(*failure_, peers_, snapshot_);
+    end.message = message_of(*failure_, peers_, end.snapshot);
     end.reason = reason_of(*failure_, peers_);
     end.may_restart = is_loss();
     return end;
@@ -397,11 +449,18 @@ class Parent {
   int arrived_ = 0, done_ = 0;  // ranks that said hello, and that ended well
   Moment last_arrival_{}, last_goodbye_{};
   std::string snapshot_ = start_.snapshot;
+  int64_t snapshot_iteration_ = -1;  // of those that this start wrote
+  Keeping keeping_;
+  bool wants_hosts_ = start_.wants_hosts;
+  bool moving_ = false;         // the ranks were asked to end for that
+  bool stopped_early_ = false;  // and did so before the work's end
+  Moment next_look_at_hosts_{};
   std::vector<std::string> lost_hosts_;
   int lost_ranks_ = 0;
   std::optional<Failure> failure_;
   std::string launcher_said_;  // of a failure that is its own
-  bool stopped_ = false;
+  bool stopped_ = false;       // the failure is known, and the ranks are to end
+  std::optional<Moment> stop_sent_;
   bool launcher_may_be_reason_ = false;  // of ranks that are gone: it took them with it
   int asked_to_stop_ = 0;
   Moment asked_at_{};

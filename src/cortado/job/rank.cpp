@@ -21,6 +21,8 @@
 namespace cortado {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int seconds_to_connect = 3, seconds_to_answer = 20, watch_milliseconds = 250;
 constexpr std::chrono::seconds tries_to_connect{15}, tries_to_say_goodbye{2};
 constexpr size_t longest_activity = 200;
@@ -35,13 +37,18 @@ void say_last(std::string_view line) {
   if (parent >= 0) (void)!send(parent, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// Whether a state is offered, for the handler: then the parent may want it before this process ends.
+std::atomic<bool> offers_state = false;
+constexpr std::chrono::seconds time_to_keep{25};
+
 // A library that finds its peer gone may abort before the parent hears of that peer: report that this
 // rank aborts, so that it is not taken for the reason. The same of an output that nobody takes any more.
 void report_end(int signal) {
   say_last(signal == SIGPIPE ? "unheard\n" : "aborted\n");
   // The launcher may end all others with this one: first let them answer the parent.
   const timespec moment{.tv_sec = 0, .tv_nsec = 500'000'000};
-  nanosleep(&moment, nullptr);
+  for (auto waited = 0ms; waited < (offers_state ? time_to_keep : 0s) + 500ms; waited += 500ms)
+    nanosleep(&moment, nullptr);
   std::signal(signal, SIG_DFL);
   raise(signal);  // ends the process once this handler has returned
 }
@@ -113,6 +120,7 @@ JobRank::~JobRank() {
   uint64_t one = 1;
   (void)!write(wake_.fd(), &one, sizeof one);
   watcher_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 void JobRank::send(const std::string& line) {
@@ -120,7 +128,56 @@ void JobRank::send(const std::string& line) {
   parent_.send(line);
 }
 
-void JobRank::report_snapshot(const std::string& path) { send("snapshot " + path); }
+void JobRank::report_snapshot(int64_t iteration, const std::string& path) {
+  send(fmt::format("snapshot {} {}", iteration, path));
+}
+
+void JobRank::offer(RankState* state) {
+  const std::lock_guard lock(offering_);
+  if (held_) wait_for_the_end();
+  state_ = state;
+  offers_state = state != nullptr;
+}
+
+void JobRank::miss_others(const std::string& message) {
+  if (!offers_state) return;
+  goodbye(static_cast<int>(ExitCode::peer_error), message);
+  wait_for_the_end();
+}
+
+// The parent ends this process. Where that does not come, it ends by itself.
+void JobRank::wait_for_the_end() const {
+  std::this_thread::sleep_for(time_to_keep);
+  end_process();
+}
+
+void JobRank::hold_still() {
+  const std::lock_guard lock(offering_);
+  if (state_ == nullptr) return send("holds-none");
+  held_ = true;
+  const RankState::Held held = state_->hold_still();
+  if (!held.why_not.empty()) return send("holds-none " + held.why_not);
+  send(fmt::format("holds {} {} {} {}", held.began, held.first, held.last, held.agreed));
+}
+
+// On a thread of its own: a disk may take long, and the parent's word to stop counts at once.
+void JobRank::write_state(const std::string& words) {
+  if (!held_ || writer_.joinable()) return;
+  writer_ = std::thread([this, words] {
+    int64_t iteration = 0;
+    std::vector<int> ranks;
+    std::istringstream numbers(words);
+    numbers >> iteration;
+    for (int rank = 0; numbers >> rank;) ranks.push_back(rank);
+    try {
+      send("written " + state_->write(iteration, ranks));
+    } catch (const std::exception& error) {
+      std::string why = error.what();
+      std::ranges::replace(why, '\n', ' ');
+      send("unwritten " + why);
+    }
+  });
+}
 
 void JobRank::goodbye(int code, const std::string& message) {
   if (said_goodbye_.exchange(true)) return;
@@ -139,6 +196,8 @@ bool JobRank::obey(const std::string& line) {
     return false;
   }
   if (line.starts_with("there? ") && !said_goodbye_) send("here " + line.substr(7) + answer(iteration_));
+  if (line == "hold") hold_still();
+  if (line.starts_with("write ")) write_state(line.substr(6));
   if (line.starts_with("signal ")) kill(getpid(), std::atoi(line.c_str() + 7));
   return true;
 }

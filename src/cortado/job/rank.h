@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <thread>
 
+#include "cortado/job/rank_state.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
@@ -31,7 +32,15 @@ class JobRank {
   // Any thread; costs nothing. The parent asks a few times a second.
   void report_iteration(int64_t iteration) { iteration_ = iteration; }
   // A snapshot that training can go on from.
-  void report_snapshot(const std::string& path);
+  void report_snapshot(int64_t iteration, const std::string& path);
+  // The work ends before its end, because it was asked to.
+  void report_stopped() { send("stopped"); }
+  // What this rank has of its work, which must live until another is offered; null: nothing. Does not return
+  // where the parent has asked for the one before: then this process is about to be ended.
+  void offer(RankState* state);
+  // This rank cannot work without others that are gone. Reports that, and waits until the parent, which may
+  // first ask for what was offered, ends this process. Returns only where nothing was offered.
+  void miss_others(const std::string& message);
   // The process ends with this code. With another than 0 the parent prints the message and stops the job. A
   // rank that ends without goodbye counts as failed.
   void goodbye(int code, const std::string& message = "");
@@ -42,7 +51,10 @@ class JobRank {
   void send(const std::string& line);
   void look_at_launcher();
   bool obey(const std::string& line);  // false: the process must end
-  void obey_all();                     // what has come; may end the process
+  void hold_still();
+  void write_state(const std::string& words);
+  [[noreturn]] void wait_for_the_end() const;
+  void obey_all();  // what has come; may end the process
 
   LineSocket parent_;
   int ranks_ = 0, restarts_ = 0;
@@ -52,6 +64,10 @@ class JobRank {
   pid_t started_by_;  // the launcher's process on this host
   std::atomic<bool> said_goodbye_ = false;
   Socket wake_;  // an eventfd
+  std::mutex offering_;
+  RankState* state_ = nullptr;
+  std::atomic<bool> held_ = false;  // the state
+  std::thread writer_;              // of it
   std::thread watcher_;
 };
 

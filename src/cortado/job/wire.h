@@ -11,10 +11,14 @@
 namespace cortado {
 
 // What the process that starts a job and its ranks say to each other: lines of words over TCP.
-//   rank to parent:  hello TOKEN RANK PID HOST | snapshot PATH | goodbye CODE ITERATION MESSAGE |
+//   rank to parent:  hello TOKEN RANK PID HOST | snapshot ITERATION PATH | goodbye CODE ITERATION MESSAGE |
 //                   here QUESTION ITERATION PROGRESS waits|works RANKS|* WHAT-IT-DOES |
-//                   iteration N (its last, as it stops) | aborted | orphaned | unheard
-//   parent to rank:  welcome RANKS RESTARTS SNAPSHOT (if any) | there? QUESTION | signal N | stop
+//                   iteration N (its last, as it stops) | aborted | orphaned | unheard |
+//                   stopped (the work, before its end, because it was asked to) |
+//                   holds BEGAN FIRST LAST AGREED | holds-none WHY | written PATH (if any) | unwritten WHY
+//   parent to rank:  welcome RANKS RESTARTS SNAPSHOT (if any) | there? QUESTION | signal N | hold |
+//                   write ITERATION RANKS | stop
+// hold and write are about what the ranks that are left keep of their work (rank_state.h).
 // A connection that ends without goodbye means that its process is gone. A rank stands still if it does not
 // answer while its host does. Both ends let TCP find out when a host is gone.
 

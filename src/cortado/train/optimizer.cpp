@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -193,6 +194,8 @@ void Optimizer::end_iteration(const Batch& batch) {
 }
 
 void Optimizer::update(const Slot& slot, const Batch& batch, double gradient_scale) {
+  std::unique_lock<std::mutex> changing;
+  if (keeper_) changing = keeper_->before_update(slot.entry, batch.iteration);
   const auto& entry = entry_of(slot);
   UpdateArguments arguments{reached(entry.value + slot.updates.begin),
                             gradient_of(slot),

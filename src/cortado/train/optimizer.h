@@ -6,6 +6,7 @@
 
 #include "cortado/base/element_type.h"
 #include "cortado/exec/parameters.h"
+#include "cortado/train/iteration_keeper.h"
 #include "cortado/train/parameter_cut.h"
 #include "cortado/train/solver_options.h"
 
@@ -49,6 +50,9 @@ class Optimizer {
   };
   const NonFinite& non_finite();
 
+  // On the host: lets `keeper` keep what each update replaces. It must outlive the updates.
+  void keep_with(IterationKeeper* keeper) { keeper_ = keeper; }
+
   // History of the elements of a parameter that this rank updates, in its memory order; null when it has none
   // (not trained, or not held).
   float* history(EntryIndex entry, int round) const;
@@ -90,6 +94,7 @@ class Optimizer {
   IndexedVector<EntryIndex, int> slot_of_entry_;  // -1: not trained here
   device::Memory memory_;
   NonFinite non_finite_;
+  IterationKeeper* keeper_ = nullptr;  // null: nothing is kept
   // Of a GPU: per slot, in `memory_`, whether an update met what is not finite, and two sums of squares; the
   // memory that sums need; and the last update's batch.
   float* met_ = nullptr;

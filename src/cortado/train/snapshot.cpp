@@ -3,28 +3,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cortado/base/error.h"
 #include "cortado/base/file.h"
 #include "cortado/base/finite.h"
 #include "cortado/net/declare_net.h"
-#include "cortado/net/seal.h"
 #include "cortado/net/solver_state.h"
-#include "cortado/train/safetensors.h"
+#include "cortado/train/kept_state.h"
 #include "cortado/train/snapshot_names.h"
+#include "cortado/train/snapshot_tensors.h"
 
 namespace cortado {
 namespace {
-
-constexpr int format_version = 2;  // 1 had no checksum
-constexpr const char* metadata_key = "cortado";
-
-bool is_history(const std::string& tensor) { return tensor.starts_with("history") && tensor.find(':') < 12; }
-
-std::string history_name(int round, const std::string& parameter) {
-  return fmt::format("history{}:{}", round, parameter);
-}
 
 bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
 
@@ -44,31 +34,6 @@ std::string non_finite_value(const Network& network, const Snapshot& snapshot) {
   for (const auto& history : snapshot.history)
     if (found.empty()) found = look("the solver's history of parameter", history);
   return found;
-}
-
-SafetensorsFile tensors_of(const Network& network, const Snapshot& snapshot) {
-  SafetensorsFile file;
-  nlohmann::json state{{"version", format_version},
-                       {"iteration", snapshot.iteration},
-                       {"learning_rate_step", snapshot.learning_rate_step},
-                       {"solver", snapshot.solver},
-                       {"seed", snapshot.seed},
-                       {"positions", snapshot.positions},
-                       {"net", network.name()}};
-  if (snapshot.reproducible) state["reproducible"] = true;
-  file.metadata = {{metadata_key, state.dump()}, {"format", "pt"}};
-  auto add = [&](const std::string& name, const Blob& blob) {
-    if (!blob.values.empty()) file.tensors.push_back({name, blob.shape, blob.values});
-  };
-  for (ParameterIndex p : indices(snapshot.parameters)) {
-    add(network.parameters()[p].name, snapshot.parameters[p]);
-  }
-  for (size_t round = 0; round < snapshot.history.size(); ++round) {
-    for (ParameterIndex p : indices(snapshot.history[round])) {
-      add(history_name(static_cast<int>(round), network.parameters()[p].name), snapshot.history[round][p]);
-    }
-  }
-  return file;
 }
 
 // Caffe keeps a history for every parameter, trained or not.
@@ -103,36 +68,6 @@ Blob tensor_named(const SafetensorsFile& file, const std::string& path, const st
   return {tensor->shape, tensor->values};
 }
 
-// 0: none.
-int version_of(const nlohmann::json& state) {
-  if (!state.is_object() || !state.contains("version") || !state["version"].is_number_integer()) return 0;
-  return state["version"].get<int>();
-}
-
-// A file that should have a checksum and has none is damaged where it stood.
-SafetensorsFile read_checked(const std::string& path) {
-  SafetensorsFile file = read_safetensors(path);
-  const auto state = file.metadata.find(metadata_key);
-  if (state != file.metadata.end() && !file.metadata.contains(SafetensorsFile::checksum_key) &&
-      version_of(nlohmann::json::parse(state->second, nullptr, /*allow_exceptions=*/false)) > 1)
-    refuse_damaged(path);
-  return file;
-}
-
-nlohmann::json state_of(const SafetensorsFile& file, const std::string& path) {
-  auto text = file.metadata.find(metadata_key);
-  if (text == file.metadata.end()) {
-    throw UserError(fmt::format("{}: holds weights but no training state; load it as weights", path));
-  }
-  nlohmann::json state = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
-  const int version = version_of(state);
-  if (version < 1 || version > format_version) {
-    throw UserError(
-        fmt::format("{}: its training state is of version {}, not 1 to {}", path, version, format_version));
-  }
-  return state;
-}
-
 void check_solver(const std::string& path, const std::string& made_by, const std::string& solver) {
   if (made_by == solver) return;
   throw UserError(fmt::format("{}: was made by solver {}, this training uses {}; load it as weights instead",
@@ -142,20 +77,8 @@ void check_solver(const std::string& path, const std::string& made_by, const std
 Snapshot read_cortado(const std::string& path, const Network& network, const std::string& solver,
                       int rounds) {
   SafetensorsFile file = read_checked(path);
-  nlohmann::json state = state_of(file, path);
-  Snapshot snapshot;
-  try {
-    snapshot.iteration = state.at("iteration").get<int64_t>();
-    snapshot.learning_rate_step = state.at("learning_rate_step").get<int>();
-    snapshot.solver = state.at("solver").get<std::string>();
-    snapshot.seed = state.at("seed").get<uint64_t>();
-    snapshot.positions = state.at("positions").get<std::map<std::string, int64_t>>();
-    snapshot.reproducible = state.value("reproducible", false);
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("{}: its training state is not sound: {}", path, error.what()));
-  }
+  Snapshot snapshot = state_in(file, path);
   check_solver(path, snapshot.solver, solver);
-  snapshot.has_positions = true;
   snapshot.history.resize(static_cast<size_t>(rounds));
   for (const auto& parameter : network.parameters()) {
     snapshot.parameters.push_back(tensor_named(file, path, parameter.name, parameter.spec.shape));
@@ -216,6 +139,15 @@ Snapshot read_caffe(const std::string& path, const Network& network, const std::
   return snapshot;
 }
 
+Snapshot read_of_its_kind(const std::string& path, const Network& network, const std::string& solver,
+                          int rounds) {
+  if (!is_safetensors(path)) return read_caffe(path, network, solver, rounds);
+  if (!is_kept_state(path)) return read_cortado(path, network, solver, rounds);
+  Snapshot snapshot = read_kept_state(path, network, rounds);
+  check_solver(path, snapshot.solver, solver);
+  return snapshot;
+}
+
 }  // namespace
 
 std::string write_snapshot(const std::string& prefix, SnapshotFormat format, const LoadedNetwork& net,
@@ -246,8 +178,7 @@ std::string write_snapshot(const std::string& prefix, SnapshotFormat format, con
 
 Snapshot read_snapshot(const std::string& path, const Network& network, const std::string& solver,
                        int rounds) {
-  Snapshot snapshot = is_safetensors(path) ? read_cortado(path, network, solver, rounds)
-                                           : read_caffe(path, network, solver, rounds);
+  Snapshot snapshot = read_of_its_kind(path, network, solver, rounds);
   if (const std::string found = non_finite_value(network, snapshot); !found.empty())
     throw UserError(fmt::format("{}: {}; resume from an earlier snapshot", path, found));
   return snapshot;

@@ -161,6 +161,7 @@ bool Trainer::train(int64_t iterations, StopFlags& flags) {
     if (due(solver_.test_interval) && wanted) test_all(flags);
     wished = wishes(flags);
     if (wished.stop) break;
+    if (keeper_) keeper_->agree(iteration_);
     const IterationReport report = train_iteration();
     const Wishes later = wishes(flags);
     if (later.refuse) {
@@ -219,6 +220,7 @@ IterationReport Trainer::train_iteration() {
   }
   if (optimizer_->defers_updates()) train_executor_->settle();
   optimizer_->end_iteration(batch);
+  if (keeper_) keeper_->end_iteration(iteration_ + 1, own_positions());
   report.loss = loss / solver_.iter_size;
   report.smoothed_loss = smoothed(report.loss);
   report.display = due(solver_.display);

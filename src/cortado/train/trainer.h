@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cortado/train/data_network.h"
+#include "cortado/train/iteration_keeper.h"
 #include "cortado/train/load_weights.h"
 #include "cortado/train/observer.h"
 #include "cortado/train/open_net.h"
@@ -70,6 +71,20 @@ class Trainer {
   // Returns the file to resume from, at every rank.
   std::string save_snapshot(const std::string& prefix);
 
+  // From now on, another thread can have this rank's part of the last complete iteration, also while the
+  // training's thread is stuck between its ranks. All ranks call it, on several ranks, once the training is
+  // where it begins. It costs the memory of weights and history once more. Where none can be kept:
+  // why_not_kept() says why.
+  void keep_iterations();
+  const std::string& why_not_kept() const { return none_kept_; }
+  // Any thread. From now on this training changes nothing that is kept, and does not end; nothing where none
+  // is kept.
+  std::optional<IterationKeeper::Held> hold_still() const;
+  // After that: writes this rank's part of a held iteration, where these ranks are left. Returns its file;
+  // empty where the others have all that this rank has. Throws UserError: a full disk, slices that none of
+  // these ranks has.
+  std::string write_kept(int64_t iteration, const std::vector<int>& ranks) const;
+
   const SolverOptions& solver() const { return solver_; }
   const Strategy& strategy() const { return strategy_; }  // of the training net
   int64_t iteration() const { return iteration_; }
@@ -128,6 +143,9 @@ class Trainer {
   void lock_prefix();
   void expect_snapshots();
   void copy_state(Snapshot& to) const;  // all ranks call it; whole at rank 0
+  void describe_state(Snapshot& to, int64_t iteration) const;
+  std::string why_none_is_kept() const;
+  std::map<std::string, int64_t> own_positions() const;
   std::map<std::string, int64_t> reader_positions() const;
   void notify_user(const std::string& text) const;
   void take(const Snapshot& snapshot);
@@ -152,6 +170,8 @@ class Trainer {
   bool results_finite_ = true;  // of the iteration
   std::vector<TestNet> tests_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<IterationKeeper> keeper_;  // null: none is kept
+  std::string none_kept_;                    // why; empty: nobody asked for it
   std::vector<TrainingObserver*> observers_;
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;

@@ -21,13 +21,18 @@ void Trainer::expect_snapshots() {
   expects_snapshots_ = true;
 }
 
-void Trainer::copy_state(Snapshot& to) const {
-  to.iteration = iteration_;
-  to.learning_rate_step = learning_rate_step(solver_.learning_rate, iteration_);
+// All but tensors and positions.
+void Trainer::describe_state(Snapshot& to, int64_t iteration) const {
+  to.iteration = iteration;
+  to.learning_rate_step = learning_rate_step(solver_.learning_rate, iteration);
   to.solver = solver_name(solver_.update.solver);
   to.seed = solver_.seed;
   to.reproducible = reproducible();
   to.has_positions = true;
+}
+
+void Trainer::copy_state(Snapshot& to) const {
+  describe_state(to, iteration_);
   to.positions = reader_positions();
   const ParameterCut& cut = optimizer_->cut();
   const size_t count = cut.entries().size();
@@ -47,7 +52,7 @@ void Trainer::copy_state(Snapshot& to) const {
   }
 }
 
-std::map<std::string, int64_t> Trainer::reader_positions() const {
+std::map<std::string, int64_t> Trainer::own_positions() const {
   std::map<std::string, int64_t> positions;
   for (const auto& [layer, position] : train_->positions()) positions["train/" + layer] = position;
   for (size_t net = 0; net < tests_.size(); ++net) {
@@ -55,6 +60,11 @@ std::map<std::string, int64_t> Trainer::reader_positions() const {
       positions[fmt::format("test{}/{}", net, layer)] = position;
     }
   }
+  return positions;
+}
+
+std::map<std::string, int64_t> Trainer::reader_positions() const {
+  std::map<std::string, int64_t> positions = own_positions();
   std::vector<int64_t> values;
   for (const auto& [name, position] : positions) values.push_back(position);
   values = largest_of_ranks(communicator_, std::move(values));

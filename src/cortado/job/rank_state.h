@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cortado {
+
+// What a rank has of its work, for a job that goes on without ranks that are lost. A thread of JobRank calls
+// it, whatever the thread that works is doing.
+class RankState {
+ public:
+  virtual ~RankState() = default;
+  // From now on nothing of it changes; the work may stand still from here on. Iterations are counted as those
+  // done.
+  struct Held {
+    std::string why_not;          // not empty: the ranks keep none
+    int64_t began = 0;            // the iteration that the work went on from
+    int64_t first = 0, last = 0;  // those that this rank has whole
+    int64_t agreed = 0;           // all ranks have run so many, and found nothing wrong
+  };
+  virtual Held hold_still() = 0;
+  // Writes what this rank has to write of a held iteration where these ranks are left, and returns the file;
+  // empty where that is nothing.
+  virtual std::string write(int64_t iteration, const std::vector<int>& ranks) = 0;
+};
+
+}  // namespace cortado
