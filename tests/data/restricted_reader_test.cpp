@@ -274,7 +274,7 @@ TEST(RestrictedReader, Hdf5DataReadsBoxesOfLargeRows) {
   for (int b = 0; b < 4; ++b) {
     const Batch expected = whole->next(), given = tile->next();
     for (size_t top = 0; top < 2; ++top) {
-      const Shape& shape = whole->shapes()[top];
+      const Shape shape = whole->shapes()[top];
       const std::vector<float> all(expected.tensors[top], expected.tensors[top] + shape.size());
       const int64_t count = part.tops[top].shape().size();
       EXPECT_EQ(std::vector<float>(given.tensors[top], given.tensors[top] + count),

@@ -1,8 +1,10 @@
 // Nets that Caffe runs and that need more of a network than one layer, one node: several bottoms, channels on
 // another axis, layers of one name, parameters that layers see in several shapes.
 #include <cmath>
+#include <map>
 #include <memory>
 
+#include "cortado/base/batch_part.h"
 #include "cortado/base/file.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/device/host_view.h"
@@ -72,12 +74,16 @@ class Running {
     }
     return sources;
   }
-  std::vector<const float*> pointers(const Network::Node& node, size_t first) const {
+  // The boxes that this rank holds.
+  std::vector<const float*> pointers(const Network::Node& node, size_t first) {
     std::vector<const float*> pointers;
-    const Range samples = executor_->program().samples().at(node.name).samples;
+    const BatchPart part = executor_->program().samples().at(node.name);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const Shape& shape = net().tensors()[node.outputs[i]].shape;
-      pointers.push_back(batches_[first + i].data() + samples.begin * shape.count(1));
+      std::vector<float>& held = held_[first + i];
+      held.resize(static_cast<size_t>(part.tops[i].shape().size()));
+      cut_out(Box::whole(net().tensors()[node.outputs[i]].shape), batches_[first + i].data(), part.tops[i],
+              held.data());
+      pointers.push_back(held.data());
     }
     return pointers;
   }
@@ -86,6 +92,7 @@ class Running {
   const testing::TestDevice device_;
   ParameterStore store_{device_};
   std::vector<std::vector<float>> batches_;
+  std::map<size_t, std::vector<float>> held_;  // of each batch
   std::unique_ptr<Executor> executor_;
   uint64_t iteration_ = 0;
 };

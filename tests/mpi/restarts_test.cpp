@@ -177,7 +177,8 @@ TEST_F(Restarts, FollowASnapshotThatASignalAskedFor) {
   calm();
   const CommandResult result =
       train_while("--set snapshot=1000 --ranks 3 --restarts 1 --sigint-effect snapshot --log log.jsonl",
-                  "find_ranks 3\nfor i in $(seq 600); do compgen -G 's_iter_*.safetensors' >/dev/null "
+                  "find_ranks 3; wait_for log.jsonl\nfor i in $(seq 600); do compgen -G "
+                  "'s_iter_*.safetensors' >/dev/null "
                   "&& break; kill -INT $job || break; sleep 0.1; done\nkill -KILL $p0 $p1 $p2\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output, ContainsRegex("starting again on 3 ranks from s_iter_[0-9]+"));
@@ -262,8 +263,11 @@ TEST_F(Restarts, GoOnFromTheSnapshotWhereNobodyElseHasALostRanksPart) {
 TEST_F(Restarts, GoOnFromTheSnapshotWhereTheOthersCannotWrite) {
   if (!is_mpich()) GTEST_SKIP() << "this launcher leaves no rank";
   const CommandResult result =
-      train_while("--ranks 3 --restarts 1" + apart(),
-                  "find_ranks 3; wait_for s_iter_20.safetensors\nfor p in $p1 $p2; do prlimit --pid $p "
+      train_while("--ranks 3 --restarts 1 --log log.jsonl" + apart(),
+                  // Past the iteration of the snapshot: that one the others need not write.
+                  "find_ranks 3; wait_for s_iter_20.safetensors\n"
+                  "until grep -qE '\"iteration\": ?(2[2-9]|3[0-9])' log.jsonl; do sleep 0.01; done\nfor p in "
+                  "$p1 $p2; do prlimit --pid $p "
                   "--fsize=1000; done; kill -KILL $p0\n");
   EXPECT_THAT(result.output, HasSubstr("exit 0\n"));
   EXPECT_THAT(result.output,

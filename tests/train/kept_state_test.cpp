@@ -152,7 +152,7 @@ class KeptState : public testing::SmallTraining {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     for (int i = 0; i < times; ++i) {
-      keep(ranks, strategy, left, 1 + static_cast<int64_t>(random() % 20),
+      keep(ranks, strategy, left, 2 + static_cast<int64_t>(random() % 20),
            std::chrono::microseconds(random() % 4000));
       if (HasFailure()) return;
       EXPECT_EQ(expect_calm_state(), parts);

@@ -8,7 +8,6 @@
 #include "cortado/app/launch.h"
 #include "cortado/app/messages.h"
 #include "cortado/app/model_options.h"
-#include "cortado/app/train_in_job.h"
 #include "cortado/base/command_files.h"
 #include "cortado/base/error.h"
 #include "cortado/base/text.h"
@@ -16,6 +15,7 @@
 #include "cortado/cli/help_lines.h"
 #include "cortado/cli/number_option.h"
 #include "cortado/job/join_ranks.h"
+#include "cortado/job/membership.h"
 #include "cortado/job/signals.h"
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/net/net_files.h"
@@ -28,6 +28,7 @@
 #include "cortado/train/trainer.h"
 #include "cortado/train/training_files.h"
 #include "cortado/train/warnings.h"
+#include "cortado/train/watched_run.h"
 
 namespace cortado {
 namespace {
@@ -163,6 +164,14 @@ void check_options(const TrainArguments& a) {
     throw UserError(fmt::format("--plot {}: pictures are SVG; give a name that ends in .svg", a.files.plot));
 }
 
+bool run_in_job(Trainer& trainer, const Communicator& job, StopFlags& flags, bool may_restart) {
+  JobRank* rank = JobMembership::watched_rank();
+  const bool keeps = rank != nullptr && may_restart && job.size() > 1;
+  const bool ended = keeps ? run_watched(trainer, flags, *rank) : trainer.run(flags);
+  if (rank != nullptr && !ended) rank->report_stopped();
+  return ended;
+}
+
 void run_train(TrainArguments a) {
   check_options(a);
   set_log_format(a.log_format);
@@ -207,7 +216,7 @@ void run_train(TrainArguments a) {
   const SignalWatch signals(
       {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
       flags.stop, flags.snapshot);
-  const bool ended = train_in_job(trainer, *job, flags, a.restarts > 0);
+  const bool ended = run_in_job(trainer, *job, flags, a.restarts > 0);
   display.reset();
   written.end();
   print_end(trainer, !ended || flags.stop);

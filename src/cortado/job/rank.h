@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <thread>
 
-#include "cortado/job/rank_state.h"
+#include "cortado/base/rank_state.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
@@ -17,7 +17,7 @@ namespace cortado {
 // says stop or is gone, the process ends at once with exit code 3, whatever its other threads do (a call of
 // MPI may never return). A signal that the parent passes on is raised here. The thread answers the parent's
 // questions by current_activity().
-class JobRank {
+class JobRank : public RankStateWatcher {
  public:
   // Null where no parent started this process. Throws PeerError when the parent does not answer.
   static std::unique_ptr<JobRank> join(int rank);
@@ -35,12 +35,8 @@ class JobRank {
   void report_snapshot(int64_t iteration, const std::string& path);
   // The work ends before its end, because it was asked to.
   void report_stopped() { send("stopped"); }
-  // What this rank has of its work, which must live until another is offered; null: nothing. Does not return
-  // where the parent has asked for the one before: then this process is about to be ended.
-  void offer(RankState* state);
-  // This rank cannot work without others that are gone. Reports that, and waits until the parent, which may
-  // first ask for what was offered, ends this process. Returns only where nothing was offered.
-  void miss_others(const std::string& message);
+  void offer(RankState* state) override;
+  void miss_others(const std::string& message) override;
   // The process ends with this code. With another than 0 the parent prints the message and stops the job. A
   // rank that ends without goodbye counts as failed.
   void goodbye(int code, const std::string& message = "");

@@ -8,6 +8,8 @@ namespace cortado {
 namespace {
 
 constexpr int64_t alignment = 64;
+// Smaller gaps of an arena are left: a layout takes time.
+constexpr int64_t least_gap = int64_t{1} << 20;
 
 void live_throughout(Buffer& buffer) { buffer.released = buffer.again = {}; }
 
@@ -165,7 +167,7 @@ void assign_offsets(Program& program) {
         order, [&](BufferIndex a, BufferIndex b) { return before(program.buffers[a], program.buffers[b]); });
     ArenaLayout layout = place_in_order(program, order);
     if (best.offsets.empty() || layout.end < best.end) best = std::move(layout);
-    if (best.end <= least) break;
+    if (best.end - least < least_gap) break;
   }
   for (BufferIndex index : order) program.buffers[index].offset = best.offsets[index];
   program.arena.count = std::max(program.arena.count, best.end);

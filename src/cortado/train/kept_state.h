@@ -5,7 +5,7 @@
 
 #include "cortado/base/box.h"
 #include "cortado/train/safetensors.h"
-#include "cortado/train/snapshot.h"
+#include "cortado/train/snapshot_state.h"
 
 namespace cortado {
 

@@ -5,7 +5,7 @@
 
 #include "cortado/net/network.h"
 #include "cortado/train/safetensors.h"
-#include "cortado/train/snapshot.h"
+#include "cortado/train/snapshot_state.h"
 
 namespace cortado {
 

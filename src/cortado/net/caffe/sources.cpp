@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "cortado/base/error.h"
+#include "cortado/base/text.h"
 #include "cortado/layers/source.h"
 #include "cortado/net/caffe/conversions.h"
 #include "cortado/net/caffe/options.h"
@@ -161,7 +162,7 @@ VolumeOptions volumes(const caffe::VolumeDataParameter& p) {
   options.mirror = p.mirror();
   if (const size_t other = p.mirror().find_first_not_of("dhw"); other != std::string::npos)
     throw UserError(fmt::format("mirror is '{}': '{}' is no axis; give those of d, h and w that are mirrored",
-                                p.mirror(), p.mirror()[other]));
+                                printable(p.mirror()), printable(p.mirror().substr(other, 1))));
   if (p.raw_shape_size() != 0 && p.raw_shape_size() != 3 && p.raw_shape_size() != 4)
     throw UserError(
         fmt::format("raw_shape has {} numbers; give depth, height and width, or channels before them",

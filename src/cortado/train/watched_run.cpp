@@ -1,7 +1,6 @@
-#include "cortado/app/train_in_job.h"
+#include "cortado/train/watched_run.h"
 
 #include "cortado/base/error.h"
-#include "cortado/job/membership.h"
 
 namespace cortado {
 namespace {
@@ -22,32 +21,23 @@ class TrainerState : public RankState {
   const Trainer& trainer_;
 };
 
-bool train_and_keep(Trainer& trainer, StopFlags& flags, JobRank& rank) {
-  trainer.keep_iterations();
-  TrainerState state(trainer);
-  rank.offer(&state);
-  try {
-    const bool ended = trainer.run(flags);
-    rank.offer(nullptr);
-    return ended;
-  } catch (const PeerError& error) {
-    rank.miss_others(error.what());
-    throw;
-  } catch (...) {
-    rank.offer(nullptr);
-    throw;
-  }
-}
-
 }  // namespace
 
-bool train_in_job(Trainer& trainer, Communicator& job, StopFlags& flags, bool may_restart) {
-  JobRank* rank = JobMembership::watched_rank();
-  if (rank == nullptr) return trainer.run(flags);
-  const bool keeps = may_restart && job.size() > 1;
-  const bool ended = keeps ? train_and_keep(trainer, flags, *rank) : trainer.run(flags);
-  if (!ended) rank->report_stopped();
-  return ended;
+bool run_watched(Trainer& trainer, StopFlags& flags, RankStateWatcher& watcher) {
+  trainer.keep_iterations();
+  TrainerState state(trainer);
+  watcher.offer(&state);
+  try {
+    const bool ended = trainer.run(flags);
+    watcher.offer(nullptr);
+    return ended;
+  } catch (const PeerError& error) {
+    watcher.miss_others(error.what());
+    throw;
+  } catch (...) {
+    watcher.offer(nullptr);
+    throw;
+  }
 }
 
 }  // namespace cortado

@@ -25,4 +25,18 @@ class RankState {
   virtual std::string write(int64_t iteration, const std::vector<int>& ranks) = 0;
 };
 
+// Who watches this rank, and may ask for its state when others are gone.
+class RankStateWatcher {
+ public:
+  // What this rank has of its work, which must live until another is offered; null: nothing. Does not return
+  // where the one before has been asked for: then this process is about to be ended.
+  virtual void offer(RankState* state) = 0;
+  // This rank cannot work without others that are gone. Reports that, and waits until this process is ended,
+  // perhaps after it was asked for what was offered. Returns only where nothing was offered.
+  virtual void miss_others(const std::string& message) = 0;
+
+ protected:
+  ~RankStateWatcher() = default;
+};
+
 }  // namespace cortado
