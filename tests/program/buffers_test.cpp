@@ -103,6 +103,9 @@ TEST_F(PlanBuffers, BatchesLieElsewhere) {
   EXPECT_EQ(made_.program.arena.count, 64);  // a place even for nothing
 }
 
+// Sizes are multiples of this: smaller gaps do not count.
+constexpr int64_t unit = 1 << 20;
+
 // Where the arena would end, were the largest buffers placed first.
 Bytes largest_first(const Program& program) {
   std::vector<Buffer> order, placed;
@@ -115,7 +118,7 @@ Bytes largest_first(const Program& program) {
       return live_together(buffer, other) && buffer.offset < other.offset + other.size.count &&
              other.offset < buffer.offset + buffer.size.count;
     };
-    for (buffer.offset = 0; std::ranges::any_of(placed, meets);) buffer.offset += 64;
+    for (buffer.offset = 0; std::ranges::any_of(placed, meets);) buffer.offset += unit;
     placed.push_back(buffer);
     end.count = std::max(end.count, buffer.offset + buffer.size.count);
   }
@@ -131,7 +134,7 @@ TEST(PlanBuffersOfManySizes, TakesTheOrderThatEndsFirst) {
     std::mt19937 random(seed);
     auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
     std::vector<View> views;
-    for (int i = 0; i < 12; ++i) views.push_back(made.buffer(int64_t{64} * pick(1, 8)));
+    for (int i = 0; i < 12; ++i) views.push_back(made.buffer(unit * pick(1, 8)));
     const auto any = [&] { return views[static_cast<size_t>(pick(0, 11))]; };
     for (int step = 0; step < 12; ++step) made.compute({any()}, {any()});
     plan_buffers(made.program, made.net, false);

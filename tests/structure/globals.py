@@ -35,7 +35,6 @@ SHARED = {
     "job/crash_handlers.cpp handled": "of the process: the handlers that it had before; only the command installs others",
     "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
     "job/rank.cpp offers_state": "of the command: read by its handler of signals; atomic",
-    "job/guardian.cpp guardian": "of the process, which is one's child or nobody's; set once, before there are threads",
 }
 
 

@@ -14,7 +14,6 @@
 #include "cortado/comm/launched_rank.h"
 #include "cortado/comm/mpi.h"
 #include "cortado/exec/rank_device.h"
-#include "cortado/job/guardian.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/membership.h"
 #include "cortado/job/restarts.h"
@@ -124,11 +123,6 @@ std::optional<int> start_job(int count, const char* const* words) {
   start.command.insert(start.command.end(), words + 1, words + count);
   tell_ranks_of_terminal();
   return run_job(start);
-}
-
-void guard_rank(int count, const char* const* words) {
-  if (!launched_rank() || std::getenv(job_variable) == nullptr) return;
-  if (number_in(normalized_arguments(count, words), "--restarts", 0) > 0) run_under_guardian();
 }
 
 void JobObserver::iteration(const IterationReport& report) {

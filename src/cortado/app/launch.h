@@ -12,9 +12,6 @@ namespace cortado {
 // rank that was started.
 std::optional<int> start_job(int count, const char* const* words);
 
-// Where this process is a rank of a job that may be started again: puts it under a guardian (job/guardian.h).
-void guard_rank(int count, const char* const* words);
-
 // Tells the process that started the ranks how far the training is, and which snapshot to resume from. Does
 // nothing where there is none.
 class JobObserver : public TrainingObserver {

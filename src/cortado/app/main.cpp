@@ -68,7 +68,6 @@ int print_error(ExitCode code, const std::string& message) {
 
 // Does the work of this process, alone or as a rank.
 int run_member(int count, const char* const* words) {
-  guard_rank(count, words);
   if (launched_rank()) follow_terminal_of_job();
   JobMembership membership;
   auto body = [&] {

@@ -306,10 +306,10 @@ class Parent {
     }
   }
 
-  // Ranks that are left may first have something to write.
+  // Ranks that are left may first have something to write, though none may have told of an iteration yet.
   void stop_all() {
     stopped_ = true;
-    if (start_.restarts > 0 && is_loss() && arrived_ == start_.ranks && trained())
+    if (start_.restarts > 0 && is_loss() && arrived_ == start_.ranks)
       keeping_.begin(peers_, snapshot_iteration_, now_);
     else
       send_stop();

@@ -17,7 +17,6 @@
 
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
-#include "cortado/job/guardian.h"
 
 namespace cortado {
 namespace {
@@ -101,7 +100,7 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
 }
 
 JobRank::JobRank(LineSocket parent, const std::string& welcome)
-    : parent_(std::move(parent)), started_by_(launchers_process()), wake_(eventfd(0, EFD_CLOEXEC)) {
+    : parent_(std::move(parent)), started_by_(getppid()), wake_(eventfd(0, EFD_CLOEXEC)) {
   std::istringstream words(welcome);
   words.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> ranks_ >> restarts_;
   std::getline(words >> std::ws, snapshot_);
@@ -205,7 +204,7 @@ bool JobRank::obey(const std::string& line) {
 
 // Without it nobody passes on what this rank prints.
 void JobRank::look_at_launcher() {
-  if (started_by_ == 0 || launchers_process() == started_by_ || said_goodbye_) return;
+  if (started_by_ == 0 || getppid() == started_by_ || said_goodbye_) return;
   started_by_ = 0;
   send("orphaned");
 }
