@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains on ranks while faults happen at random moments, and compares the end with a training that nothing disturbed.
 
-    tests/chaos/chaos.py CORTADO [--runs N] [--seed S] [--faults N] [--keep]
+    tests/chaos/chaos.py CORTADO [--runs N] [--seed S] [--faults N] [--here] [--keep]
 
 Each run trains a small net with --restarts, and meets between half of and all of so many faults; faults.py has them.
 A third of the runs has its ranks on hosts of their own (network namespaces), half of the runs is --reproducible. What
@@ -256,12 +256,14 @@ def main():
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--faults", type=int, default=10)
+    parser.add_argument("--here", action="store_true", help="on ranks of this machine alone")
     parser.add_argument("--keep", action="store_true", help="leave the folders of runs that failed")
     arguments = parser.parse_args()
     cortado = str(pathlib.Path(arguments.cortado).resolve())
     first = random.randrange(1 << 30) if arguments.seed is None else arguments.seed
     calm, met, failed, disk = CalmRuns(cortado), 0, [], Disk()
     can = Abilities(disk)
+    can.hosts &= not arguments.here
     for seed in range(first, first + arguments.runs):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="cortado-chaos-")).resolve()
         try:
