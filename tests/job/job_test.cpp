@@ -374,8 +374,8 @@ TEST(Job, IsStartedAgainFromItsSnapshotAsOftenAsAllowed) {
   const std::string line =
       "cortado: rank 0 on .* is gone .*; starting again on 2 ranks "
       "from /a/b c.safetensors .restart ";
-  EXPECT_THAT(outcome.output, ContainsRegex(line + "1 of 2.\n"));
-  EXPECT_THAT(outcome.output, ContainsRegex(line + "2 of 2.\n"));
+  EXPECT_THAT(outcome.output, ContainsRegex(line + "1 of 2."));
+  EXPECT_THAT(outcome.output, ContainsRegex(line + "2 of 2."));
   EXPECT_EQ(count_of(outcome.output, "goes on from '/a/b c.safetensors'"), 4) << outcome.output;
   EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("resume with --snapshot /a/b c.safetensors; it was started again 2 "
