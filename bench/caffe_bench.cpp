@@ -12,38 +12,16 @@
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/reference/reference.h"
-#include "cortado/layers/convolution.h"
 
 #include "bench/caffe_convolution.h"
 #include "bench/match.h"
+#include "bench/square_convolution.h"
 
 namespace cortado {
 namespace {
 
-struct Named {
-  std::string name;
-  CaffeConvolution::Sizes sizes;
-  bool wants_input_gradient = true;
-};
-
-std::vector<Named> caffenet(int64_t batch) {
-  return {{"conv1", {batch, 3, 96, 227, 11, 4, 0, 1}, false},
-          {"conv2", {batch, 96, 256, 27, 5, 1, 2, 2}},
-          {"conv3", {batch, 256, 384, 13, 3, 1, 1, 1}},
-          {"conv4", {batch, 384, 384, 13, 3, 1, 1, 2}},
-          {"conv5", {batch, 384, 256, 13, 3, 1, 1, 2}}};
-}
-
-Task task_of(const CaffeConvolution::Sizes& sizes) {
-  ConvolutionOptions options;
-  options.num_output = sizes.outputs;
-  options.group = sizes.group;
-  options.kernel = {sizes.kernel};
-  options.stride = {sizes.stride};
-  options.pad = {sizes.pad};
-  const Shape input{sizes.batch, sizes.channels, sizes.extent, sizes.extent};
-  return whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
-}
+// Caffe computes no gradient of the data.
+bool wants_input_gradient(const SquareConvolution& layer) { return layer.name != "conv1"; }
 
 // Numbers between -0.5 and 0.5.
 std::vector<float> numbers(int64_t count, uint32_t seed) {
@@ -81,7 +59,7 @@ double difference(const std::vector<float>& one, const std::vector<float>& other
 
 // The memory of one convolution and its gradients, as Caffe has it.
 struct Tensors {
-  explicit Tensors(const CaffeConvolution& of, const CaffeConvolution::Sizes& sizes)
+  explicit Tensors(const CaffeConvolution& of, const SquareConvolution& sizes)
       : x(numbers(sizes.batch * of.input_elements(), 1)),
         dy(numbers(sizes.batch * of.output_elements(), 2)),
         weight(numbers(of.weight_elements(), 3)),
@@ -94,7 +72,7 @@ struct Tensors {
 };
 
 // How far Caffe's results are from those of our reference kernel, the most of all passes.
-double difference_of(const CaffeConvolution::Sizes& sizes) {
+double difference_of(const SquareConvolution& sizes) {
   CaffeConvolution caffe(sizes);
   Tensors ours(caffe, sizes), theirs(caffe, sizes);
   caffe.forward(theirs.x.data(), theirs.weight.data(), theirs.bias.data(), theirs.y.data());
@@ -124,13 +102,13 @@ double difference_of(const CaffeConvolution::Sizes& sizes) {
 
 // Convolutions with windows, strides, borders and groups of every kind, and those of caffenet.
 bool computes_the_same() {
-  std::vector<CaffeConvolution::Sizes> all{{2, 4, 6, 9, 3, 1, 1, 1},
-                                           {2, 4, 6, 9, 1, 1, 0, 2},
-                                           {3, 6, 4, 10, 5, 2, 2, 2},
-                                           {1, 3, 2, 7, 3, 3, 0, 1}};
-  for (const Named& layer : caffenet(1)) all.push_back(layer.sizes);
+  std::vector<SquareConvolution> all{{"", 2, 4, 6, 9, 3, 1, 1, 1},
+                                     {"", 2, 4, 6, 9, 1, 1, 0, 2},
+                                     {"", 3, 6, 4, 10, 5, 2, 2, 2},
+                                     {"", 1, 3, 2, 7, 3, 3, 0, 1}};
+  for (const SquareConvolution& layer : convolutions_of_caffenet(1)) all.push_back(layer);
   double most = 0;
-  for (const CaffeConvolution::Sizes& sizes : all) most = std::max(most, difference_of(sizes));
+  for (const SquareConvolution& sizes : all) most = std::max(most, difference_of(sizes));
   constexpr double rounding = 1e-4;
   fmt::print("largest difference from the reference kernel, of the largest value: {:.1e}\n", most);
   return most < rounding;
@@ -140,9 +118,9 @@ bool computes_the_same() {
 struct Passes {
   double forward, backward;
 };
-Passes passes_of_caffe(const Named& layer, int repetitions) {
-  CaffeConvolution caffe(layer.sizes);
-  Tensors t(caffe, layer.sizes);
+Passes passes_of_caffe(const SquareConvolution& layer, int repetitions) {
+  CaffeConvolution caffe(layer);
+  Tensors t(caffe, layer);
   Passes best{1e300, 1e300};
   for (int i = 0; i < repetitions; ++i) {
     best.forward =
@@ -151,27 +129,27 @@ Passes passes_of_caffe(const Named& layer, int repetitions) {
     best.backward =
         std::min(best.backward, seconds_of([&] {
                    caffe.backward(t.x.data(), t.weight.data(), t.dy.data(), t.dweight.data(), t.dbias.data(),
-                                  layer.wants_input_gradient ? t.dx.data() : nullptr);
+                                  wants_input_gradient(layer) ? t.dx.data() : nullptr);
                  }));
   }
   return best;
 }
 
-void bench(const Named& layer, int repetitions) {
+void bench(const SquareConvolution& layer, int repetitions) {
   const Passes caffe = passes_of_caffe(layer, repetitions);
-  const Task task = task_of(layer.sizes);
+  const Task task = task_of(layer);
   std::vector<KernelOffer> offers;
   offers.push_back(make_lowering(task, lowering::LoweringType::one));
   offers.push_back(make_implicit_gemm(task));
   Match match(task, std::move(offers));
   const std::vector<double> forward = match.times(&Kernel::forward, repetitions);
   std::vector<double> backward = match.times(&Kernel::backward_weights, repetitions);
-  if (layer.wants_input_gradient) {
+  if (wants_input_gradient(layer)) {
     const std::vector<double> of_inputs = match.times(&Kernel::backward, repetitions);
     for (size_t i = 0; i < backward.size(); ++i) backward[i] += of_inputs[i];
   }
   const double all = caffe.forward + caffe.backward;
-  fmt::print("| {} | {} | {:.1f} | {:.1f} |", layer.name, layer.sizes.batch, 1e3 * caffe.forward,
+  fmt::print("| {} | {} | {:.1f} | {:.1f} |", layer.name, layer.batch, 1e3 * caffe.forward,
              1e3 * caffe.backward);
   for (size_t i = 0; i < forward.size(); ++i)
     match.offer(i).kernel ? fmt::print(" {:.1f} | {:.1f} | {:.2f} |", 1e3 * forward[i], 1e3 * backward[i],
@@ -199,5 +177,5 @@ int main(int count, char** arguments) {
       "|\n"
       "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       cortado::compute_threads());
-  for (const auto& layer : cortado::caffenet(batch)) cortado::bench(layer, repetitions);
+  for (const auto& layer : cortado::convolutions_of_caffenet(batch)) cortado::bench(layer, repetitions);
 }

@@ -5,6 +5,8 @@
 
 #include "cortado/kernels/lowering/blas.h"
 
+#include "bench/square_convolution.h"
+
 namespace cortado {
 
 // A convolution as BVLC Caffe 1.0 computes it on a processor (Jia et al. 2014; base_conv_layer.cpp and
@@ -15,11 +17,7 @@ namespace cortado {
 // input's.
 class CaffeConvolution {
  public:
-  struct Sizes {
-    int64_t batch, channels, outputs, extent, kernel, stride, pad, group;
-    int64_t out() const { return (extent + 2 * pad - kernel) / stride + 1; }
-  };
-  explicit CaffeConvolution(const Sizes& sizes)
+  explicit CaffeConvolution(const SquareConvolution& sizes)
       : sizes_(sizes),
         places_(sizes.out() * sizes.out()),
         depth_(sizes.channels / sizes.group * sizes.kernel * sizes.kernel),
@@ -104,7 +102,7 @@ class CaffeConvolution {
             }
   }
 
-  const Sizes sizes_;
+  const SquareConvolution sizes_;
   const int64_t places_, depth_;  // of an output channel; of a window of a group
   std::vector<float> columns_, ones_;
 };

@@ -13,10 +13,10 @@
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/version.h"
 #include "cortado/kernels/lowering/make_lowering.h"
-#include "cortado/layers/convolution.h"
 #include "cortado/measure/algorithms.h"
 
 #include "bench/match.h"
+#include "bench/square_convolution.h"
 
 namespace cortado {
 
@@ -31,22 +31,6 @@ using lowering::LoweringType;
 constexpr LoweringType types[] = {LoweringType::one, LoweringType::two, LoweringType::three};
 constexpr void (Kernel::*passes[])(const Arguments&) = {&Kernel::forward, &Kernel::backward_weights,
                                                         &Kernel::backward};
-
-struct Layer {
-  std::string name;
-  int64_t batch, channels, outputs, extent, kernel, stride, pad, group;
-};
-
-Task task_of(const Layer& layer) {
-  ConvolutionOptions options;
-  options.num_output = layer.outputs;
-  options.group = layer.group;
-  options.kernel = {layer.kernel};
-  options.stride = {layer.stride};
-  options.pad = {layer.pad};
-  const Shape input{layer.batch, layer.channels, layer.extent, layer.extent};
-  return whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
-}
 
 double gflop_of(const Task& task) {
   return 1e-9 * task.layer().forward_flops(task.inputs, task.outputs).count;
@@ -100,20 +84,12 @@ void figure2() {
   }
 }
 
-std::vector<Layer> caffenet(int64_t batch) {
-  return {{"conv1", batch, 3, 96, 227, 11, 4, 0, 1},
-          {"conv2", batch, 96, 256, 27, 5, 1, 2, 2},
-          {"conv3", batch, 256, 384, 13, 3, 1, 1, 1},
-          {"conv4", batch, 384, 384, 13, 3, 1, 1, 2},
-          {"conv5", batch, 384, 256, 13, 3, 1, 1, 2}};
-}
-
 // Milliseconds of the settings, one line each.
 void figure3_of(LoweringType type, int64_t batch, int threads, const std::vector<LoweringOptions>& settings) {
   std::vector<std::string> lines(settings.size());
   std::vector<double> sums(settings.size());
   std::vector<int64_t> scratch(settings.size());
-  for (const Layer& layer : caffenet(batch)) {
+  for (const SquareConvolution& layer : convolutions_of_caffenet(batch)) {
     const Task task = task_of(layer);
     std::vector<KernelOffer> offers;
     for (const LoweringOptions& options : settings) offers.push_back(make_lowering(task, type, options));
@@ -138,7 +114,7 @@ void figure3(LoweringType type) {
   fmt::print(
       "{}, batch {}, ms of forward and both backward passes\n\n| threads | partitions | images at a time |",
       name_of(type), batch);
-  for (const Layer& layer : caffenet(batch)) fmt::print(" {} |", layer.name);
+  for (const SquareConvolution& layer : convolutions_of_caffenet(batch)) fmt::print(" {} |", layer.name);
   fmt::print(" all | scratch MiB |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const int threads : {1, all}) {
     set_compute_threads(threads);
@@ -152,7 +128,7 @@ void figure3(LoweringType type) {
   }
 }
 
-void compare_types(const Layer& layer) {
+void compare_types(const SquareConvolution& layer) {
   const Task task = task_of(layer);
   std::vector<KernelOffer> offers;
   for (const LoweringType type : types) offers.push_back(make_lowering(task, type));
@@ -170,7 +146,7 @@ void compare_types(const Layer& layer) {
 
 void figure8() {
   // n = 13, k = 3 as conv3 to conv5 of AlexNet.
-  const auto layer = [](int64_t d, int64_t o) { return Layer{"", 32, d, o, 13, 3, 1, 1, 1}; };
+  const auto layer = [](int64_t d, int64_t o) { return SquareConvolution{"", 32, d, o, 13, 3, 1, 1, 1}; };
   const auto head = [](const char* title) {
     fmt::print(
         "\n{}; ms\n\n| d | o | d/o | forward 1 | 2 | 3 | 1/3 | all passes 1 | 2 | 3 | 1/3 | best GFLOP/s |\n"
@@ -187,20 +163,20 @@ void figure8() {
 
 constexpr double close = 0.03;  // of the best
 
-Layer random_layer(unsigned seed) {
+SquareConvolution random_layer(unsigned seed) {
   std::mt19937 engine(seed);
   const auto draw = [&](std::vector<int64_t> values) { return values[engine() % values.size()]; };
   constexpr double most = 0.3;  // GFLOP, so that many can be measured
   for (;;) {
-    Layer layer{"",
-                draw({1, 2, 4, 8, 16, 32}),
-                draw({3, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512}),
-                draw({8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512}),
-                draw({7, 8, 13, 14, 17, 28, 35, 56, 112}),
-                draw({1, 1, 3, 3, 3, 3, 5, 7}),
-                draw({1, 1, 1, 2}),
-                0,
-                1};
+    SquareConvolution layer{"",
+                            draw({1, 2, 4, 8, 16, 32}),
+                            draw({3, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512}),
+                            draw({8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512}),
+                            draw({7, 8, 13, 14, 17, 28, 35, 56, 112}),
+                            draw({1, 1, 3, 3, 3, 3, 5, 7}),
+                            draw({1, 1, 1, 2}),
+                            0,
+                            1};
     layer.pad = draw({0, layer.kernel / 2, layer.kernel / 2});
     if (layer.channels > 3 && engine() % 8 == 0) layer.group = 2;
     if (layer.kernel > layer.extent + 2 * layer.pad) continue;
@@ -271,7 +247,7 @@ void pick(int cases, unsigned first) {
   std::map<std::string, int> picks, bests;
   std::vector<double> losses, run_offs, list_losses;
   int pruned_best = 0;
-  std::vector<Layer> layers;
+  std::vector<SquareConvolution> layers;
   std::vector<Task> tasks;
   for (unsigned seed = first; seed < first + static_cast<unsigned>(cases); ++seed) {
     layers.push_back(random_layer(seed));
@@ -280,7 +256,7 @@ void pick(int cases, unsigned first) {
   const std::vector<AlgorithmTable> tables = algorithms.tables(tasks);
   const std::vector<AlgorithmTimes> all = times_of_all(tasks, tables);
   for (size_t i = 0; i < tasks.size(); ++i) {
-    const Layer& layer = layers[i];
+    const SquareConvolution& layer = layers[i];
     const AlgorithmTable& table = tables[i];
     const Algorithm& picked = table.algorithms[static_cast<size_t>(table.pick)];
     const AlgorithmTimes& times = all[i];

@@ -116,13 +116,7 @@ TEST(PlanBySimulation, PutsBranchesSideBySide) {
   figures.name = "tasks";
   figures.nodes = {node};
   const DeviceGraph machine(figures);
-  const Network net = testing::NetBuilder()
-                          .conv("a1", "data")
-                          .conv("a2", "a1")
-                          .conv("b1", "data")
-                          .conv("b2", "b1")
-                          .loss("a2", "b2")
-                          .build();
+  const Network net = testing::two_branches();
   const plan::PlanRequest request{.network = net, .with_batch = [&](int64_t) { return net; }};
   EXPECT_FALSE(plan_for(request, machine, 2, false, false).side_by_side);
   const plan::Plan plan = plan_for(request, machine, 2, false, true);

@@ -35,11 +35,12 @@ sys.dont_write_bytecode = True
 from faults import Disk, Jumps, choices, meet, send  # noqa: E402
 from hosts import Hosts  # noqa: E402
 
-ITERATIONS, SNAPSHOT, STALL_SECONDS, MOST_RESTARTS = 400, 10, 10, 1000
+STALL_SECONDS, MOST_RESTARTS = 10, 1000
+SNAPSHOTS = 40  # of a training
 LEAST_LIMIT, CALM_RUNS = 120, 20  # of a run: so many seconds, and so many calm trainings
 PEER_SECONDS = 8  # a host is lost when it has been silent for so long
-SOLVER = f"""net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 random_seed: 7
-max_iter: {ITERATIONS} snapshot: {SNAPSHOT} snapshot_prefix: "kept/s" display: 0
+SOLVER = """net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 random_seed: 7
+snapshot_prefix: "kept/s" display: 0
 """
 
 
@@ -63,19 +64,26 @@ class Kind:
     strategy: str
     reproducible: bool
 
-    def command(self, cortado, *more):
+    @property
+    def iterations(self):
+        """So many that faults find the training at work; three ranks on two cores are slow."""
+        return 3000 if self.ranks == 2 else 400
+
+    def command(self, cortado, *more, iterations=None, snapshot=None):
+        iterations = iterations or self.iterations
         return [cortado, "train", "--solver", "solver.prototxt", "--threads", "1", "--ranks", str(self.ranks), "--strategy",
-                self.strategy, "--snapshot-format", "cortado", *["--reproducible"] * self.reproducible, *more]
+                self.strategy, "--snapshot-format", "cortado", "--set", f"max_iter={iterations}", "--set",
+                f"snapshot={iterations // SNAPSHOTS if snapshot is None else snapshot}", *["--reproducible"] * self.reproducible, *more]
 
 
-def last_snapshot(folder, iteration=ITERATIONS):
+def last_snapshot(folder, iteration):
     """SHA-256 of the snapshot of the last iteration; None where there is none."""
     file = folder / f"kept/s_iter_{iteration}.safetensors"
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
 
 
-def run_calm(cortado, folder, kind, *more):
-    subprocess.run(kind.command(cortado, *more), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+def run_calm(cortado, folder, kind, **length):
+    subprocess.run(kind.command(cortado, **length), cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
 def newest_iteration(job):
@@ -95,20 +103,20 @@ class CalmRuns:
                 make_folder(self.cortado, folder)
                 begin = time.monotonic()
                 run_calm(self.cortado, folder, kind)
-                self.ends[kind] = last_snapshot(folder), time.monotonic() - begin
+                self.ends[kind] = last_snapshot(folder, kind.iterations), time.monotonic() - begin
         return self.ends[kind]
 
 
 class Job:
     """A training in a folder, and the processes that it has."""
 
-    def __init__(self, cortado, folder, kind, hosts, jumps):
-        self.cortado, self.folder, self.kind, self.hosts, self.jumps = cortado, folder, kind, hosts, jumps
+    def __init__(self, cortado, folder, kind, hosts, jumps, **length):
+        self.cortado, self.folder, self.kind, self.hosts, self.jumps, self.length = cortado, folder, kind, hosts, jumps, length
         self.log = open(folder / "out.txt", "ab")
         self.process, self.by_hand = None, 0
 
     def start(self, *more):
-        words = self.kind.command(self.cortado, "--restarts", str(MOST_RESTARTS), "--stall-timeout", str(STALL_SECONDS), *more)
+        words = self.kind.command(self.cortado, "--restarts", str(MOST_RESTARTS), "--stall-timeout", str(STALL_SECONDS), *more, **self.length)
         if self.hosts:
             words += ["--peer-timeout", str(PEER_SECONDS), *self.hosts.options()]
             words = [self.hosts.shell, self.hosts.address(0), "exec " + shlex.join(words)]
@@ -142,14 +150,14 @@ class Job:
         number = lambda file: int(re.search(r"_iter_(\d+)", file.name)[1])
         return sorted(self.folder.glob("kept/s_iter_*.safetensors"), key=number, reverse=True)
 
-    def go_on_by_hand(self, *more):
+    def go_on_by_hand(self):
         """From the newest sound snapshot or, where there is none, from the beginning."""
         self.wait_until_none_is_left()
         self.by_hand += 1
         for file in self.folder.glob("kept/*.tmp"):  # of processes that were killed
             file.unlink()
         newest = [f"kept/{file.name}" for file in self.snapshots()[:1]]
-        self.start(*more, *(["--snapshot", *newest] if newest else []))
+        self.start(*(["--snapshot", *newest] if newest else []))
 
     def wait_until_none_is_left(self):
         end = time.monotonic() + 20
@@ -222,7 +230,7 @@ def run(cortado, calm, seed, most_faults, folder, disk, can):
                 due = time.monotonic() + draw.uniform(0, longest_calm)
             time.sleep(0.02)
         job.wait_until_none_is_left()
-        if last_snapshot(folder) != expected:
+        if last_snapshot(folder, kind.iterations) != expected:
             raise Fault("the last snapshot is not that of the calm training")
         return len(met)
     finally:

@@ -25,7 +25,7 @@ import chaos  # noqa: E402
 from faults import Disk, Jumps, choices, meet  # noqa: E402
 from hosts import Hosts  # noqa: E402
 
-LONG = ("--set", "max_iter=1000000000", "--set", "snapshot=200")
+LONG = {"iterations": 1_000_000_000, "snapshot": 200}
 KEPT = 5  # snapshots; the others are removed as a user would
 
 
@@ -36,7 +36,7 @@ def remove_old(job):
 
 def go_on(job, code):
     chaos.check_end(job, code)
-    job.go_on_by_hand(*LONG)
+    job.go_on_by_hand()
 
 
 def disturb(job, seconds, every, draw, possible):
@@ -91,16 +91,16 @@ def main():
         hosts, jumps = Hosts(kind.ranks, "none") if can.hosts else None, Jumps(folder) if can.jumps else None
         chaos.make_folder(cortado, folder)
         disk.mount(folder / "kept")
-        job = chaos.Job(cortado, folder, kind, hosts, jumps)
+        job = chaos.Job(cortado, folder, kind, hosts, jumps, **LONG)
         try:
-            job.start(*LONG)
+            job.start()
             met = disturb(job, arguments.minutes * 60, arguments.every, draw, choices(disk, jumps, hosts, True))
             stop(job)
             job.wait_until_none_is_left()
             end = chaos.newest_iteration(job)
             restarts = len(re.findall("starting again on", job.text()))
             chaos.make_folder(cortado, calm_folder)
-            chaos.run_calm(cortado, calm_folder, kind, "--set", f"max_iter={end}", "--set", "snapshot=0")
+            chaos.run_calm(cortado, calm_folder, kind, iterations=end, snapshot=0)
             same = chaos.last_snapshot(folder, end) == chaos.last_snapshot(calm_folder, end)
         finally:
             job.end_all()

@@ -93,6 +93,17 @@ class NetBuilder {
   std::vector<LayerDeclaration> declarations_;
 };
 
+// Two branches of two convolutions from the data to the loss.
+inline Network two_branches() {
+  return NetBuilder()
+      .conv("a1", "data")
+      .conv("a2", "a1")
+      .conv("b1", "data")
+      .conv("b2", "b1")
+      .loss("a2", "b2")
+      .build();
+}
+
 // A random directed acyclic net of convolutions, activations (in place and not), sums and shared parameters.
 inline Network random_net(uint32_t seed, Phase phase = Phase::train) {
   std::mt19937 random(seed);

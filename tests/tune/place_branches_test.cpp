@@ -38,19 +38,8 @@ std::vector<Names> branches_of(const Network& net, const BranchSet& set) {
   return branches;
 }
 
-// Two branches of two convolutions from the data to the loss.
-Network two_branches() {
-  return NetBuilder()
-      .conv("a1", "data")
-      .conv("a2", "a1")
-      .conv("b1", "data")
-      .conv("b2", "b1")
-      .loss("a2", "b2")
-      .build();
-}
-
 TEST(BranchSets, AreWhatPartsAndMeets) {
-  const Network towers = two_branches();
+  const Network towers = testing::two_branches();
   const auto of_towers = branch_sets(towers);
   ASSERT_EQ(of_towers.size(), 1u);
   EXPECT_EQ(name_at(towers, of_towers[0].fork), "");
@@ -141,7 +130,7 @@ DeviceGraph tasks_of_a_millisecond(int devices) {
 // By samples every device has every task: the first convolutions have no gradient of the data, so two passes
 // each; the others three, the loss two. Side by side a device has the convolutions of one branch.
 TEST(PlaceBranches, HalvesTheTasksOfTwoTowers) {
-  const Network net = two_branches();
+  const Network net = testing::two_branches();
   const DeviceGraph graph = tasks_of_a_millisecond(2);
   AbsentMachine machine(graph);
   for (const std::string name : {"data", "single"}) {
