@@ -114,6 +114,7 @@ class Job:
         self.cortado, self.folder, self.kind, self.hosts, self.jumps, self.length = cortado, folder, kind, hosts, jumps, length
         self.log = open(folder / "out.txt", "ab")
         self.process, self.by_hand = None, 0
+        self.name = pathlib.Path(cortado).name[:15]  # as the kernel keeps it
 
     def start(self, *more):
         words = self.kind.command(self.cortado, "--restarts", str(MOST_RESTARTS), "--stall-timeout", str(STALL_SECONDS), *more, **self.length)
@@ -138,11 +139,11 @@ class Job:
             except OSError:
                 continue
             pid = int(entry[6:])
-            if pid == self.process.pid or not re.match("cortado|mpiexec|mpirun|hydra|orted|prted|prterun", name):
+            if pid == self.process.pid or not (name == self.name or re.match("mpiexec|mpirun|hydra|orted|prted|prterun", name)):
                 continue
             ranks = [int(word.split(b"=")[1]) for word in environment
                      if re.fullmatch(rb"(PMI_RANK|OMPI_COMM_WORLD_RANK)=\d+", word)]
-            found.append((pid, name, ranks[0] if ranks and name == "cortado" else None))
+            found.append((pid, name, ranks[0] if ranks and name == self.name else None))
         return found
 
     def snapshots(self):
@@ -180,7 +181,7 @@ def check_end(job, code):
     if code == -signal.SIGKILL:
         return
     errors = re.findall(r"^cortado: error: (.*)$", job.text(), re.M)
-    if code == 2 and errors and re.search("No space left|out of memory|fewer threads|no sound earlier snapshot", errors[-1]):
+    if code == 2 and errors and re.search("No space left|out of memory|no more threads|fewer threads|no sound earlier snapshot", errors[-1]):
         if "no sound earlier snapshot" in errors[-1]:
             for file in job.snapshots():
                 file.unlink()

@@ -38,7 +38,7 @@ int guarded(const std::function<int()>& body,
       return report(ExitCode::internal_error, fmt::format("internal error: {}", error.what()));
     return report(ExitCode::user_error,
                   "the system gives this process no more threads; give fewer --threads or --reader-threads, "
-                  "or raise `ulimit -u`");
+                  "or raise `ulimit -u` or `ulimit -v`");
   } catch (const std::exception& error) {
     return report(ExitCode::internal_error, fmt::format("internal error: {}", error.what()));
   }

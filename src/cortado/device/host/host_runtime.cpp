@@ -56,8 +56,9 @@ class HostRuntime : public DeviceRuntime {
     void* mapped =
         mmap(nullptr, length + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
-      throw UserError(fmt::format("the system does not give {:.2f} GiB of memory; use a smaller batch",
-                                  static_cast<double>(length) / (1 << 30)));
+      throw UserError(
+          fmt::format("out of memory: the system does not give {:.1f} MiB more; use a smaller batch",
+                      static_cast<double>(length) / (1 << 20)));
     }
     const auto start = reinterpret_cast<uintptr_t>(mapped);
     const uintptr_t aligned = (start + huge_page - 1) / huge_page * huge_page;
