@@ -72,6 +72,17 @@ TEST(ParameterStore, SlicesAreFilledAsTheWhole) {
   EXPECT_TRUE(part.canonical(some[ParameterIndex(1)]).empty());
 }
 
+TEST(ParameterStore, BeginsLaterAsAtOnce) {
+  const Network net = small_net();
+  const testing::TestDevice device;
+  ParameterStore at_once(device), later(device);
+  const auto some = at_once.add(net, {{}, {}}, 5);
+  const auto same = later.add(net, {{}, {}}, std::nullopt);
+  EXPECT_NE(later.canonical(same[ParameterIndex(0)]), at_once.canonical(some[ParameterIndex(0)]));
+  later.begin(net, same, 5);
+  for (ParameterIndex p : indices(some)) EXPECT_EQ(later.canonical(same[p]), at_once.canonical(some[p]));
+}
+
 TEST(ParameterStore, TakesItsSliceOutOfAWhole) {
   Network net = small_net();
   const testing::TestDevice device;

@@ -41,7 +41,8 @@ class TrainerOnRanks : public testing::SmallTraining {
   }
   // Trains to `iterations`, from the snapshot of iteration `from` when that is not 0.
   void train(Communicator* ranks, int64_t iterations, int64_t from = 0) {
-    Trainer trainer(options(iterations), nets(), {.kernels = {}, .communicator = ranks});
+    Trainer trainer(options(iterations), nets(),
+                    {.kernels = {}, .communicator = ranks, .restores = from > 0});
     if (from > 0) trainer.restore(snapshot(from));
     StopFlags flags;
     trainer.run(flags);
@@ -64,6 +65,19 @@ TEST_F(TrainerOnRanks, WritesAndReadsTheSnapshotOfOneRank) {
   std::filesystem::remove(snapshot(4));
   LocalJob(2).run([&](Communicator& ranks) { train(&ranks, 4, 2); });
   EXPECT_EQ(bytes(4), four);
+}
+
+TEST_F(TrainerOnRanks, BeginsAgainWhereNoSnapshotIsSound) {
+  train(nullptr, 2);
+  const std::string two = bytes(2);
+  std::filesystem::remove(snapshot(2));
+  std::ofstream(snapshot(1)) << "damaged";
+  Trainer trainer(options(2), nets(), {.restores = true});
+  EXPECT_THROW(trainer.restore(snapshot(1)), DamagedFile);
+  EXPECT_EQ(trainer.restore(snapshot(1), true).path, "");
+  StopFlags flags;
+  trainer.run(flags);
+  EXPECT_TRUE(bytes(2) == two);
 }
 
 // cifar10_quick's layers, and those with statistics, in small: 16 samples are 8 blocks.

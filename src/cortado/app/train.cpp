@@ -152,7 +152,8 @@ Trainer::Options trainer_options(const TrainArguments& a, const SolverOptions& o
               [&a, &job](const Network& network, const CompileOptions& options) {
                 return select_kernels(a.job.cut, network, job, options, print_notice);
               },
-          .notice = print_notice};
+          .notice = print_notice,
+          .restores = !a.origin.empty() || !a.snapshot.empty()};
 }
 
 void check_options(const TrainArguments& a) {

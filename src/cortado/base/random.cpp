@@ -22,17 +22,22 @@ uint32_t RandomStream::owner_of(std::string_view name) {
 
 // Counter layout: {index low, index high, iteration low, draw block}; key: {seed low ^ owner, seed high ^
 // iteration high}. Each Philox call yields four draws.
+std::array<uint32_t, 4> RandomStream::four_draws(uint64_t index, uint32_t block) const {
+  return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                 static_cast<uint32_t>(iteration), block},
+                {static_cast<uint32_t>(seed) ^ owner,
+                 static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(iteration >> 32)});
+}
+
 uint32_t RandomStream::bits(uint64_t index, uint32_t draw) const {
-  auto four = philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                      static_cast<uint32_t>(iteration), draw / 4},
-                     {static_cast<uint32_t>(seed) ^ owner,
-                      static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(iteration >> 32)});
-  return four[draw % 4];
+  return four_draws(index, draw / 4)[draw % 4];
 }
 
 double RandomStream::normal(uint64_t index, uint32_t draw, double mean, double deviation) const {
-  double u = (bits(index, 2 * draw) + 1.0) * 0x1p-32;  // in (0, 1]
-  double v = bits(index, 2 * draw + 1) * 0x1p-32;
+  const uint32_t first = 2 * draw;  // even: the next one is of the same four
+  const std::array<uint32_t, 4> four = four_draws(index, first / 4);
+  const double u = (four[first % 4] + 1.0) * 0x1p-32;  // in (0, 1]
+  const double v = four[first % 4 + 1] * 0x1p-32;
   return mean + deviation * std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 

@@ -31,6 +31,9 @@ struct RandomStream {
   }
   // Normal with the given mean and standard deviation (Box-Muller).
   double normal(uint64_t index, uint32_t draw, double mean, double deviation) const;
+
+ private:
+  std::array<uint32_t, 4> four_draws(uint64_t index, uint32_t block) const;
 };
 
 }  // namespace cortado

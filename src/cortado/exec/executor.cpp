@@ -37,7 +37,8 @@ Executor::Executor(const Network& network, Compiled compiled, ParameterStore& pa
       program_(compiled_.program) {
   ensure(program_.rank == communicator_.rank() && program_.placement->ranks == communicator_.size(),
          "the program is of another rank");
-  entries_ = parameters_.add(network_, compiled_.formats, options_.seed, parameter_slices(), gradient_order(),
+  const std::optional<uint64_t> seed = options_.begins ? std::optional(options_.seed) : std::nullopt;
+  entries_ = parameters_.add(network_, compiled_.formats, seed, parameter_slices(), gradient_order(),
                              passing_gradients());
   check_memory_orders(network_, program_, parameters_, entries_, communicator_);
   check_replicas(*program_.placement, communicator_);

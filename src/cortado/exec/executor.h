@@ -35,6 +35,7 @@ using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
+  bool begins = true;  // false: somebody gives the net's parameters their first values before it runs
   Communicator* communicator = nullptr;  // of the job; must outlive the executor; null: one rank
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "cortado/base/error.h"
 #include "cortado/base/finite.h"
@@ -62,7 +63,7 @@ void take_first_values(ParameterStore& store, const Network& network, const Para
 
 ParameterEntries ParameterStore::add(const Network& network,
                                      const IndexedVector<ParameterIndex, ParameterFormat>& formats,
-                                     uint64_t seed, const ParameterSlices& slices,
+                                     std::optional<uint64_t> seed, const ParameterSlices& slices,
                                      const std::vector<ParameterIndex>& gradient_order,
                                      const std::vector<ParameterIndex>& passing) {
   ensure(slices.empty() || slices.size() == formats.size(), "a slice for each parameter or none");
@@ -79,9 +80,16 @@ ParameterEntries ParameterStore::add(const Network& network,
   std::vector<EntryIndex> entries_in_order;
   for (ParameterIndex parameter : gradient_order) entries_in_order.push_back(entries[parameter]);
   allocate(first, entries_in_order);
-  fill(first, seed);
-  take_first_values(*this, network, entries, first);
+  if (seed) begin(network, entries, *seed, first);
   return entries;
+}
+
+void ParameterStore::begin(const Network& network, const ParameterEntries& entries, uint64_t seed,
+                           EntryIndex first) {
+  for (EntryIndex entry : std::set(entries.begin(), entries.end()))
+    if (entry >= first) fill(entry, seed);
+  refresh();
+  take_first_values(*this, network, entries, first);
 }
 
 // The entry of an earlier net that the layers of their names have for a parameter, if any.
@@ -181,19 +189,16 @@ void ParameterStore::place_gradient(EntryIndex index, float* gradient) {
   entry.gradient = gradient;
 }
 
-void ParameterStore::fill(EntryIndex first, uint64_t seed) {
-  for (EntryIndex i = first; i < entries_.end_index(); ++i) {
-    const Entry& entry = entries_[i];
-    if (entry.copy_of || !entry.held) continue;
-    std::vector<float> values(entry.canonical_size());
-    RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
-    cortado::fill(entry.spec.filler, entry.spec.shape, entry.slice, stream, values.data());
-    if (const int64_t at = first_non_finite(values); at >= 0)
-      throw UserError(fmt::format("parameter {}: its filler gives the value {}; give it smaller numbers",
-                                  entry.name, values[static_cast<size_t>(at)]));
-    put(i, values.data());
-  }
-  refresh();
+void ParameterStore::fill(EntryIndex index, uint64_t seed) {
+  const Entry& entry = entries_[index];
+  if (entry.copy_of || !entry.held) return;
+  std::vector<float> values(entry.canonical_size());
+  RandomStream stream{.seed = seed, .iteration = 0, .owner = RandomStream::owner_of(entry.name)};
+  cortado::fill(entry.spec.filler, entry.spec.shape, entry.slice, stream, values.data());
+  if (const int64_t at = first_non_finite(values); at >= 0)
+    throw UserError(fmt::format("parameter {}: its filler gives the value {}; give it smaller numbers",
+                                entry.name, values[static_cast<size_t>(at)]));
+  put(index, values.data());
 }
 
 EntryIndex ParameterStore::find(const std::string& name) const {
@@ -248,6 +253,11 @@ void ParameterStore::put(EntryIndex index, const float* canonical) {
   std::vector<float> values(static_cast<size_t>(entry.elements));
   from_canonical(index, canonical, values.data());
   device::write(*device_, entry.value, values);
+}
+
+void ParameterStore::set_from_whole(EntryIndex entry, std::span<const float> whole) {
+  if (entries_[entry].canonical_size() == std::ssize(whole)) return set(entry, whole);
+  set(entry, slice_of(entry, whole));
 }
 
 std::vector<float> ParameterStore::slice_of(EntryIndex index, std::span<const float> whole) const {

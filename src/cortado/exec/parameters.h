@@ -49,15 +49,21 @@ class ParameterStore {
   };
 
   // Declares the parameters of one net; `formats` (of the slices) and `slices` are in the net's order, and no
-  // slices means that all are whole. Allocates new parameters and fills them by their fillers (keyed by seed,
-  // name and the element's place in the whole parameter). New gradients lie one after the other, each on a
-  // boundary of 64 bytes: first those of `gradient_order` (parameters of the net), then the others; those of
-  // `passing` get no memory here. Returns the entry of each. Throws UserError when a layer of that name has
-  // other parameters in an earlier net, or a filler gives what is not finite.
+  // slices means that all are whole. Allocates new parameters and, where there is a seed, begin()s them. New
+  // gradients lie one after the other, each on a boundary of 64 bytes: first those of `gradient_order`
+  // (parameters of the net), then the others; those of `passing` get no memory here. Returns the entry of
+  // each. Throws UserError when a layer of that name has other parameters in an earlier net, or a filler
+  // gives what is not finite.
   ParameterEntries add(const Network& network, const IndexedVector<ParameterIndex, ParameterFormat>& formats,
-                       uint64_t seed, const ParameterSlices& slices = {},
+                       std::optional<uint64_t> seed, const ParameterSlices& slices = {},
                        const std::vector<ParameterIndex>& gradient_order = {},
                        const std::vector<ParameterIndex>& passing = {});
+
+  // Gives the entries of a net that add() returned their first values, but for those before `first`: by their
+  // fillers (keyed by seed, name and the element's place in the whole parameter) or what the layer's program
+  // says. Throws UserError where a filler gives what is not finite.
+  void begin(const Network& network, const ParameterEntries& entries, uint64_t seed,
+             EntryIndex first = EntryIndex(0));
 
   // Says where the gradient of an entry lies that passes, once.
   void place_gradient(EntryIndex entry, float* gradient);
@@ -79,7 +85,7 @@ class ParameterStore {
 
   // The slice, in canonical order, of a whole tensor of the parameter's shape.
   std::vector<float> slice_of(EntryIndex entry, std::span<const float> whole) const;
-  void set_from_whole(EntryIndex entry, std::span<const float> whole) { set(entry, slice_of(entry, whole)); }
+  void set_from_whole(EntryIndex entry, std::span<const float> whole);
 
   // Brings all reordered copies up to date.
   void refresh();
@@ -94,7 +100,7 @@ class ParameterStore {
   EntryIndex add_entry(Entry entry, EntryIndex original);
   void remember_layers(const Network& network, const ParameterEntries& entries);
   void allocate(EntryIndex first, const std::vector<EntryIndex>& gradient_order);
-  void fill(EntryIndex first, uint64_t seed);
+  void fill(EntryIndex entry, uint64_t seed);
   void put(EntryIndex entry, const float* canonical);
 
   device::DeviceRuntime* device_;

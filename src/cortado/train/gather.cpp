@@ -89,9 +89,10 @@ void take_history(const ParameterCut& cut, const ParameterStore& parameters, Par
   const ParameterCut::Piece* piece = cut.own_piece(p);
   if (!piece || !own) return;
   const EntryIndex entry = cut.entries()[p];
-  const std::vector<float> slice = parameters.slice_of(entry, whole);
+  const bool is_whole = parameters.entries()[entry].canonical_size() == std::ssize(whole);
+  const std::vector<float> slice = is_whole ? std::vector<float>() : parameters.slice_of(entry, whole);
   std::vector<float> all(static_cast<size_t>(piece->elements));
-  parameters.from_canonical(entry, slice.data(), all.data());
+  parameters.from_canonical(entry, is_whole ? whole.data() : slice.data(), all.data());
   const Range updates = cut.updates(p);
   device::write(
       parameters.device(), own,

@@ -55,19 +55,23 @@ class Whole {
     }
   }
 
-  void add(const SafetensorsFile::Tensor& tensor, const nlohmann::json& slices, const std::string& path) {
+  void add(SafetensorsFile::Tensor& tensor, const nlohmann::json& slices, const std::string& path) {
     const auto shape = shapes_.find(tensor.name);
     if (shape == shapes_.end())
       throw DamagedFile(fmt::format("{}: the net has no tensor '{}'", path, tensor.name));
     const Box box = box_of(slices.value(tensor.name, nlohmann::json()), shape->second, tensor, path);
     Filled& filled = filled_[tensor.name];
     filled.blob.shape = shape->second;
-    filled.blob.values.resize(static_cast<size_t>(shape->second.size()));
     for (const Box& other : filled.boxes)
       if (!other.intersect(box).empty())
         throw DamagedFile(fmt::format("{}: tensor '{}' is in two parts", path, tensor.name));
     filled.boxes.push_back(box);
     filled.elements += box.shape().size();
+    if (box == Box::whole(shape->second)) {
+      filled.blob.values = std::move(tensor.values);
+      return;
+    }
+    filled.blob.values.resize(static_cast<size_t>(shape->second.size()));
     copy_common(box, tensor.values.data(), Box::whole(shape->second), filled.blob.values.data());
   }
 
@@ -88,25 +92,38 @@ class Whole {
   std::map<std::string, Filled> filled_;
 };
 
+// What a part's metadata say of it.
+nlohmann::json kept_of(const std::map<std::string, std::string>& metadata, const std::string& path) {
+  nlohmann::json kept;
+  if (const auto found = metadata.find(kept_key); found != metadata.end())
+    kept = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const bool sound = kept.is_object() && kept.contains("ranks") && kept["ranks"].is_array() &&
+                     kept.contains("slices") && kept["slices"].is_object();
+  if (!sound) throw UserError(fmt::format("{}: does not say which part of a training it is", path));
+  return kept;
+}
+
+// A part that cannot be read is as good as a damaged one.
+template <typename Read>
+auto or_damaged(Read&& read) {
+  try {
+    return read();
+  } catch (const UserError& error) {
+    throw DamagedFile(error.what());
+  }
+}
+
 struct PartFile {
   SafetensorsFile file;
   nlohmann::json kept;
 };
 
 PartFile read_part(const std::string& path) {
-  try {
+  return or_damaged([&] {
     PartFile part{read_checked(path), {}};
-    const auto kept = part.file.metadata.find(kept_key);
-    if (kept != part.file.metadata.end())
-      part.kept = nlohmann::json::parse(kept->second, nullptr, /*allow_exceptions=*/false);
-    const bool sound = part.kept.is_object() && part.kept.contains("ranks") &&
-                       part.kept["ranks"].is_array() && part.kept.contains("slices") &&
-                       part.kept["slices"].is_object();
-    if (!sound) throw UserError(fmt::format("{}: does not say which part of a training it is", path));
+    part.kept = kept_of(part.file.metadata, path);
     return part;
-  } catch (const UserError& error) {
-    throw DamagedFile(error.what());
-  }
+  });
 }
 
 }  // namespace
@@ -141,13 +158,14 @@ std::string write_kept_part(const std::string& prefix, const Network& network, K
 
 Snapshot read_kept_state(const std::string& path, const Network& network, int rounds) {
   const SnapshotName name = parse_snapshot_name(path).value();
-  const nlohmann::json ranks = read_part(path).kept["ranks"];
+  const nlohmann::json ranks =
+      or_damaged([&] { return kept_of(read_safetensors_metadata(path), path)["ranks"]; });
   Whole whole(network, rounds);
   std::optional<Snapshot> state;
   for (const nlohmann::json& rank : ranks) {
     if (!rank.is_number_integer()) throw DamagedFile(fmt::format("{}: a rank is no number", path));
     const std::string file = kept_state_file(name.prefix, name.iteration, rank.get<int>());
-    const PartFile part = read_part(file);
+    PartFile part = read_part(file);
     Snapshot own = state_in(part.file, file);
     if (!state) state = own;
     if (part.kept["ranks"] != ranks || own.iteration != state->iteration || own.seed != state->seed ||
@@ -155,8 +173,7 @@ Snapshot read_kept_state(const std::string& path, const Network& network, int ro
       throw DamagedFile(fmt::format("{}: is of another state than {}", file, path));
     for (const auto& [layer, position] : own.positions)
       state->positions[layer] = std::max(state->positions[layer], position);
-    for (const SafetensorsFile::Tensor& tensor : part.file.tensors)
-      whole.add(tensor, part.kept["slices"], file);
+    for (SafetensorsFile::Tensor& tensor : part.file.tensors) whole.add(tensor, part.kept["slices"], file);
   }
   if (!state) throw DamagedFile(fmt::format("{}: has no parts", path));
   state->history.resize(static_cast<size_t>(rounds));

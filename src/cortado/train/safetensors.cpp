@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "cortado/base/digest.h"
 #include "cortado/base/error.h"
@@ -212,6 +213,10 @@ std::string header_text(const SafetensorsFile& file) {
 const SafetensorsFile::Tensor* SafetensorsFile::find(const std::string& name) const {
   auto found = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == name; });
   return found == tensors.end() ? nullptr : &*found;
+}
+
+SafetensorsFile::Tensor* SafetensorsFile::find(const std::string& name) {
+  return const_cast<Tensor*>(std::as_const(*this).find(name));
 }
 
 std::map<std::string, std::string> read_safetensors_metadata(const std::string& path) {

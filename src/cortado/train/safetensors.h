@@ -25,6 +25,7 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 
   const Tensor* find(const std::string& name) const;  // null: none of that name
+  Tensor* find(const std::string& name);
   bool operator==(const SafetensorsFile&) const = default;
 };
 

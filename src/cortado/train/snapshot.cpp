@@ -56,16 +56,16 @@ SolverStateFile solver_state_of(const Network& network, const Snapshot& snapshot
 }
 
 // The tensor `name`, which must have the shape of the parameter it belongs to.
-Blob tensor_named(const SafetensorsFile& file, const std::string& path, const std::string& name,
-                  const Shape& shape) {
-  const SafetensorsFile::Tensor* tensor = file.find(name);
+Blob take_tensor(SafetensorsFile& file, const std::string& path, const std::string& name,
+                 const Shape& shape) {
+  SafetensorsFile::Tensor* tensor = file.find(name);
   if (!tensor)
     throw UserError(fmt::format("{}: has no tensor '{}'; it is a snapshot of another net", path, name));
   if (tensor->shape != shape) {
     throw UserError(fmt::format("{}: tensor '{}' has shape {}, the net needs {}", path, name,
                                 tensor->shape.text(), shape.text()));
   }
-  return {tensor->shape, tensor->values};
+  return {tensor->shape, std::move(tensor->values)};
 }
 
 void check_solver(const std::string& path, const std::string& made_by, const std::string& solver) {
@@ -81,12 +81,12 @@ Snapshot read_cortado(const std::string& path, const Network& network, const std
   check_solver(path, snapshot.solver, solver);
   snapshot.history.resize(static_cast<size_t>(rounds));
   for (const auto& parameter : network.parameters()) {
-    snapshot.parameters.push_back(tensor_named(file, path, parameter.name, parameter.spec.shape));
+    snapshot.parameters.push_back(take_tensor(file, path, parameter.name, parameter.spec.shape));
     for (int round = 0; round < rounds; ++round) {
       std::string name = history_name(round, parameter.name);
       bool kept = parameter.wants_gradient && file.find(name);
       snapshot.history[static_cast<size_t>(round)].push_back(
-          kept ? tensor_named(file, path, name, parameter.spec.shape) : Blob{});
+          kept ? take_tensor(file, path, name, parameter.spec.shape) : Blob{});
     }
   }
   return snapshot;

@@ -65,6 +65,7 @@ Trainer::Trainer(SolverOptions solver, const SolverNets& nets, const Options& op
                                     : load_strategy(options.strategy, network, ranks);
   const NodeStrategies strategies = resolve(strategy_, network, ranks, options.strategy);
   train_executor_ = executor_of(*train_, train_open_, options, strategies, strategy_.schedule);
+  began_ = !options.restores;
   data.learns = false;
   std::vector<const Network*> test_networks;
   for (const SolverNet& net : nets.tests) {
@@ -126,7 +127,9 @@ std::unique_ptr<Executor> Trainer::executor_of(DataNetwork& net, Opened& open, c
   }
   auto executor =
       std::make_unique<Executor>(net.network(), std::move(compiled), parameters_, std::move(sources),
-                                 ExecutorOptions{.seed = solver_.seed, .communicator = communicator_});
+                                 ExecutorOptions{.seed = solver_.seed,
+                                                 .begins = !options.restores || &net != train_.get(),
+                                                 .communicator = communicator_});
   if (options.open_nets) open.net = std::make_unique<OpenNet>(*executor, parameters_, *open.sources);
   return executor;
 }

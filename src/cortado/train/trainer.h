@@ -41,6 +41,7 @@ class Trainer {
     OpenReader open_reader{};   // null: what the net's files name
     Notices notice{};           // what a user should know, though the work goes on; any thread
     bool keep_tensors = false;  // of the training net (CompileOptions::keep_tensors)
+    bool restores = false;      // restore() comes next: no weights are made that it replaces
     bool open_nets = false;     // open_net() is there: one rank, all tensors kept, no layers fused
   };
   // All ranks of a job make and call their trainers in the same order. Throws UserError where there is
@@ -149,6 +150,7 @@ class Trainer {
   std::map<std::string, int64_t> own_positions() const;
   std::map<std::string, int64_t> reader_positions() const;
   void notify_user(const std::string& text) const;
+  void begin();
   void take(const Snapshot& snapshot);
   double smoothed(double loss);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
@@ -177,6 +179,7 @@ class Trainer {
   int64_t iteration_ = 0;
   std::deque<double> recent_losses_;
   bool expects_snapshots_ = false;    // of this run
+  bool began_ = true;                 // the training net's parameters have values
   std::unique_ptr<PrefixLock> lock_;  // of rank 0, from when snapshots are to be expected
   std::string started_from_;          // a snapshot; empty: none
   std::string last_snapshot_;         // of this run

@@ -142,6 +142,7 @@ Trainer::Restored Trainer::restore(const std::string& asked_for, bool may_begin_
   } catch (const DamagedFile& error) {
     if (!may_begin_again) throw;
     notify_user(fmt::format("warning: {}; beginning again", error.what()));
+    begin();
     return {"", error.what()};
   }
   const auto& [snapshot, path, fault] = found;
@@ -162,7 +163,14 @@ Trainer::Restored Trainer::restore(const std::string& asked_for, bool may_begin_
   return {path, fault};
 }
 
+// Where the weights were left to a snapshot that is none.
+void Trainer::begin() {
+  if (!began_) parameters_.begin(train_->network(), train_executor_->parameter_entries(), solver_.seed);
+  began_ = true;
+}
+
 void Trainer::take(const Snapshot& snapshot) {
+  began_ = true;
   iteration_ = last_snapshot_iteration_ = snapshot.iteration;
   const ParameterCut& cut = optimizer_->cut();
   for (ParameterIndex p : indices(snapshot.parameters)) {
