@@ -253,6 +253,19 @@ TEST(Job, RanksEndWhenTheParentIsKilled) {
   expect_nobody_left(outcome);
 }
 
+// One that is stopped cannot end by itself, and its launcher waits for it.
+TEST(Job, AStoppedRankEndsWhenTheParentIsKilled) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for_ranks(2);
+  std::this_thread::sleep_for(300ms);
+  kill(job.ranks()[1], SIGSTOP);
+  kill(job.pid(), SIGKILL);
+  const Outcome outcome = job.finish();
+  EXPECT_LT(outcome.seconds, 10.0);
+  for (int tries = 0; tries < 50 && alive(outcome.ranks[1]); ++tries) std::this_thread::sleep_for(100ms);
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, PassesSignalsOnToTheRanks) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for("all ready");

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +27,6 @@ struct Pipe {
 // Runs in the child. Writes the errno of a failed exec to `failure`, which exec closes.
 [[noreturn]] void become(char* const* words, const sigset_t& signals, int output, int errors, int failure) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
   int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
@@ -57,12 +55,25 @@ Launcher::Launcher(const std::vector<std::string>& words, const JobAddress& addr
   output_ = std::move(output.read);
   errors_ = std::move(errors.read);
   unsetenv(job_variable);
-  if (error == 0) return;
+  if (error == 0) {
+    begin_guard();
+    return;
+  }
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
   throw UserError(
       fmt::format("cannot start the ranks with '{}': {}; install an MPI or give another command with "
                   "--launch",
                   words[0], std::strerror(error)));
+}
+
+void Launcher::begin_guard() {
+  try {
+    guard_.emplace(pid_);
+  } catch (...) {
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    throw;
+  }
 }
 
 Launcher::~Launcher() {

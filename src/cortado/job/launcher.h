@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "cortado/job/launcher_guard.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
 
 // The running launcher, in a process group of its own: the terminal's Ctrl-C reaches this process alone. Its
-// standard input is empty, what it prints goes into pipes. It is asked to end when this process dies.
+// standard input is empty, what it prints goes into pipes. It is ended when this process dies.
 class Launcher {
  public:
   // `signals`: the caller's mask, which the launcher gets. Throws UserError when the command cannot be run.
@@ -32,11 +33,14 @@ class Launcher {
   Socket errors() { return std::move(errors_); }
 
  private:
+  void begin_guard();
+
   pid_t pid_ = -1;
   std::optional<int> code_;
   int killed_by_ = 0;
   bool signalled_ = false;
   Socket output_, errors_;
+  std::optional<LauncherGuard> guard_;
 };
 
 }  // namespace cortado

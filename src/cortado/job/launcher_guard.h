@@ -1,0 +1,25 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "cortado/job/wire.h"
+
+namespace cortado {
+
+// A process that ends the launcher once this one is gone, whatever ended it: asks it with SIGTERM, then kills
+// it. A launcher that is only asked waits for its ranks, and a rank that stands still (SIGSTOP) never ends.
+class LauncherGuard {
+ public:
+  // `launcher`: its process, which leads a group of its own. Throws UserError where the system gives no
+  // process.
+  explicit LauncherGuard(pid_t launcher);
+  ~LauncherGuard();  // the launcher has ended
+  LauncherGuard(const LauncherGuard&) = delete;
+  LauncherGuard& operator=(const LauncherGuard&) = delete;
+
+ private:
+  Socket pipe_;  // whose other end the guard reads
+  pid_t pid_ = -1;
+};
+
+}  // namespace cortado
