@@ -46,7 +46,7 @@ TEST(PlaceBackward, SumsGradientsOverReplicasAndUpdatesLast) {
                           "gather-parameter 3", "update 0", "update 1"));
   for (const Step& step : owned.steps) {
     if (step.parameters().empty() || step.is<steps::Update>()) continue;
-    EXPECT_THAT(step.group(), ElementsAre(0, 1));
+    EXPECT_THAT(step.group().ranks(), ElementsAre(0, 1));
     EXPECT_EQ(step.lane, Lane::communication);
   }
 }

@@ -79,7 +79,7 @@ TEST(Job, GradientsAreSummedOverReplicasOnly) {
     for (const Step& step : program.steps) {
       if (!step.is<steps::SumGradient>()) continue;
       sums += step.parameters().size();
-      EXPECT_EQ(step.group(), (std::vector<int>{0, 1}));
+      EXPECT_EQ(step.group().ranks(), (std::vector<int>{0, 1}));
     }
     EXPECT_EQ(sums, 2u);  // weight and bias
   }

@@ -116,21 +116,21 @@ TEST(Place, SumsWithinALayerGoOverRanksOfTheSameChannels) {
   const Placement placement = place(net, all(net, {.n = 2, .c = 2}), 4);
   for (const auto& operation : placement.operations) {
     if (operation.node != net.node("b") || operation.kind != Kind::compute) continue;
-    EXPECT_THAT(operation.group(0), ElementsAre(0, 2));
-    EXPECT_THAT(operation.group(3), ElementsAre(1, 3));
+    EXPECT_THAT(operation.groups[0].ranks(), ElementsAre(0, 2));
+    EXPECT_THAT(operation.groups[3].ranks(), ElementsAre(1, 3));
   }
   const auto& loss = *std::ranges::find_if(placement.operations, [&](const auto& operation) {
     return operation.kind == Kind::compute && operation.node == net.node("loss");
   });
-  EXPECT_THAT(loss.group(2), ElementsAre(0, 1, 2, 3));  // its output itself is a sum
+  EXPECT_THAT(loss.groups[2].ranks(), ElementsAre(0, 1, 2, 3));  // its output itself is a sum
 }
 
 TEST(Place, ReplicasHoldTheSameSlice) {
   const Network net = one_convolution();
   const Placement placement = place(net, all(net, {.n = 2, .c = 2}), 4);
-  EXPECT_THAT(placement.replicas(ParameterIndex(0), 0), ElementsAre(0, 2));
-  EXPECT_THAT(placement.replicas(ParameterIndex(1), 3), ElementsAre(1, 3));
-  EXPECT_THAT(place(net, testing::whole(net).strategies, 2).replicas(ParameterIndex(0), 1),
+  EXPECT_THAT(placement.replicas[ParameterIndex(0)][0].ranks(), ElementsAre(0, 2));
+  EXPECT_THAT(placement.replicas[ParameterIndex(1)][3].ranks(), ElementsAre(1, 3));
+  EXPECT_THAT(place(net, testing::whole(net).strategies, 2).replicas[ParameterIndex(0)][1].ranks(),
               ElementsAre());  // it has none
 }
 

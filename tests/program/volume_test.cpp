@@ -79,7 +79,7 @@ int64_t elements_of(const Program& program, const Step& step) {
 
 // What a collective of the first rank of its group moves at all its members. Others tell the same.
 void add_collective(const Program& program, const Step& step, std::map<int, Volume>& volumes) {
-  const auto& group = step.group();
+  const std::vector<int>& group = step.group();
   if (group.empty() || group[0] != program.rank) return;
   Ring ring(group, volumes);
   const auto members = static_cast<int64_t>(group.size());

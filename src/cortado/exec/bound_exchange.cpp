@@ -86,16 +86,16 @@ void BoundExchange::bind_collective(std::byte* staging) {
     if (own) mine = memory, my_size = size;
     memory += size.count;
   }
-  const Carrier& carrier =
-      carrier_of(movement_.group.front() == rank_ ? movement_.group.back() : movement_.group.front());
+  const std::vector<int>& group = movement_.group;
+  const Carrier& carrier = carrier_of(group.front() == rank_ ? group.back() : group.front());
   const Bytes all{memory - chunks};
   const ElementPointer values(
       travels(carrier, chunks, all, movement_.sums ? sent_elsewhere_ : received_elsewhere_), type);
   travels(carrier, mine, my_size, movement_.sums ? received_elsewhere_ : sent_elsewhere_);
   by_links_.push_back(carrier.by_links);
-  transmissions_.push_back(
-      movement_.sums ? carrier.communicator->reduce_scatter(movement_.group, values, std::move(counts))
-                     : carrier.communicator->allgather(movement_.group, values, std::move(counts)));
+  transmissions_.push_back(movement_.sums
+                               ? carrier.communicator->reduce_scatter(group, values, std::move(counts))
+                               : carrier.communicator->allgather(group, values, std::move(counts)));
 }
 
 void BoundExchange::copy(const TensorPart& from, const TensorPart& to, const Box& box) const {

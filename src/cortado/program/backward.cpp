@@ -214,7 +214,7 @@ class BackwardBuilder {
     append_located(partial.writes,
                    work.partial_gradients);  // a chain's kernel may write gradients here already
     program_.steps.push_back(std::move(partial));
-    const auto group = program_.first_operation(work).group(program_.rank);
+    const auto group = program_.first_operation(work).groups[static_cast<size_t>(program_.rank)];
     program_.steps.push_back(
         {.action = steps::SumStatistics{.work = index, .backward = true, .sums = sums, .group = group},
          .lane = Lane::communication,
@@ -305,7 +305,7 @@ class BackwardBuilder {
                                   .writes = gradient});
       }
       if (--users_left_[parameter] > 0) continue;
-      const std::vector<int> group = program_.placement->replicas(parameter, program_.rank);
+      const RankGroup& group = program_.placement->replicas[parameter][static_cast<size_t>(program_.rank)];
       if (group.size() == 1 || work.backward_only) {
         updates_.push_back({.action = steps::Update{parameter}, .reads = std::move(gradient)});
         continue;

@@ -58,7 +58,7 @@ void chunk_gradients(Program& program, const Network& network, const GradientChu
     ChunkEnds ends;
     steps::SumGradient* open = nullptr;  // the last sum so far, which has taken over those of its chunk
   };
-  std::map<std::vector<int>, Group> groups;
+  std::map<RankGroup, Group> groups;
   for (Step& step : program.steps) {
     auto* sum = step.as<steps::SumGradient>();
     if (!sum) continue;

@@ -120,7 +120,7 @@ class ForwardBuilder {
     Step partial{.reads = reads, .writes = {sums}};
     partial.action = steps::Compute{Pass::forward_partial, index, scratch_of(partial, work), sums};
     program_.steps.push_back(std::move(partial));
-    const auto group = program_.first_operation(work).group(program_.rank);
+    const auto group = program_.first_operation(work).groups[static_cast<size_t>(program_.rank)];
     program_.steps.push_back(
         {.action = steps::SumStatistics{.work = index, .backward = false, .sums = sums, .group = group},
          .lane = Lane::communication,

@@ -10,19 +10,9 @@ using Operation = Placement::Operation;
 // The longest chain of operations from `first` on in which each one's only output feeds only the next one,
 // without a move.
 std::vector<OperationIndex> chain_from(const Placement& placement, OperationIndex first) {
-  std::vector<OperationIndex> chain{first};
-  while (true) {
-    const Operation& last = placement.operations[chain.back()];
-    if (last.outputs.size() != 1 || last.gradients != Operation::Gradients::own) return chain;
-    const auto& value = placement.values[last.outputs[0]];
-    if (value.loss_weight != 0 || value.partial || value.consumers.size() != 1) return chain;
-    const Operation& next = placement.operations[value.consumers[0]];
-    if (next.kind != Operation::Kind::compute || next.inputs.size() != 1 || next.outputs.size() != 1)
-      return chain;
-    if (next.domain != last.domain || !last.layer->may_fuse_with(*next.layer)) return chain;
-    if (next.input_gradients[0] != value.needs_gradient) return chain;
-    chain.push_back(value.consumers[0]);
-  }
+  std::vector<OperationIndex> chain;
+  for (OperationIndex next = first; next; next = placement.operations[next].follower) chain.push_back(next);
+  return chain;
 }
 
 Task chain_task(const Program& program, const Network& network, const std::vector<OperationIndex>& chain) {

@@ -6,6 +6,7 @@
 
 #include "cortado/base/element_type.h"
 #include "cortado/parallel/layout.h"
+#include "cortado/parallel/rank_group.h"
 
 namespace cortado {
 
@@ -29,7 +30,7 @@ struct Movement {
   std::optional<Box> local;           // what it has already of what it needs
   bool sums = false;
   ElementType from_type = ElementType::f32, to_type = ElementType::f32;  // in memory, before and after
-  std::vector<int> group;                                                // ascending; empty: messages
+  RankGroup group;                                                       // empty: messages
   bool in_tree = false;  // equal boxes are summed in a fixed tree, by rank (base/sum_tree.h); no collective
   Layout chunks;         // per member of the group: its part of the box that all need
 

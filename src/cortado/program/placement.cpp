@@ -361,36 +361,9 @@ class Placer {
 
 }  // namespace
 
-std::vector<int> Placement::Operation::group(int rank) const {
-  const ParallelConfig& config = strategy.config;
-  const bool all = config.degrees.c == 1 || layer->sums(0);
-  const int channel = all ? 0 : coordinates_of(config.degrees, config.index_of(rank)).c;
-  std::vector<int> group;
-  for (size_t i = 0; i < config.devices.size(); ++i) {
-    const bool same = all || coordinates_of(config.degrees, static_cast<int>(i)).c == channel;
-    if (same) group.push_back(config.devices[i]);
-  }
-  std::ranges::sort(group);
-  return group;
-}
-
-std::vector<int> Placement::replicas(ParameterIndex parameter, int rank) const {
-  std::vector<int> ranks;
-  const Layout& layout = slices[parameter];
-  const auto& own = layout[static_cast<size_t>(rank)];
-  // Each rank asks about all others, so only the axes that there are get compared.
-  const auto same = [&](const Box& box) {
-    for (int axis = 0; axis < own->rank(); ++axis)
-      if (box[axis] != (*own)[axis]) return false;
-    return true;
-  };
-  for (size_t other = 0; own && other < layout.size(); ++other)
-    if (layout[other] && same(*layout[other])) ranks.push_back(static_cast<int>(other));
-  return ranks;
-}
-
 Placement place(const Network& network, const NodeStrategies& strategies, int ranks, bool reproducible) {
   Placement placement = Placer(network, strategies, ranks, reproducible).run();
+  complete(placement);
   if (network.learns()) mark_recomputed(placement);
   return placement;
 }

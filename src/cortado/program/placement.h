@@ -57,9 +57,12 @@ struct Placement {
     bool recomputed = false;       // what it makes is not kept for the backward pass but made again
     Layout domain{};               // compute: per rank, its share of the layer's domain
     std::vector<Layout> slices{};  // compute: per parameter and rank
-    // The ranks over which this rank's sums within the layer go: those with the same channels, since each
-    // channel has its own statistics; or all ranks, where the layer's output itself is a sum.
-    std::vector<int> group(int rank) const;
+    // compute: per rank, those over which its sums within the layer go: those with the same channels, since
+    // each channel has its own statistics; or all ranks, where the layer's output itself is a sum.
+    std::vector<RankGroup> groups{};
+    // compute: the layer that the same kernel might compute next (program/passes.h, make_chain); nowhere:
+    // none
+    OperationIndex follower{};
   };
 
   int ranks = 1;
@@ -71,11 +74,13 @@ struct Placement {
   IndexedVector<ParameterIndex, Layout> slices;          // what each rank holds
   IndexedVector<ParameterIndex, ElementType> parameter_types;
   std::map<std::string, std::vector<BatchPart>> batches;  // per source layer and rank: what it reads
-
-  // Ranks that hold the same slice of a parameter as `rank`: its gradient is summed over them (the segmented
-  // allreduce of channel and filter parallelism; Dryden et al. 2019, section 3.2).
-  std::vector<int> replicas(ParameterIndex parameter, int rank) const;
+  // Per rank, those that hold the same slice: its gradient is summed over them (the segmented allreduce of
+  // channel and filter parallelism; Dryden et al. 2019, section 3.2).
+  IndexedVector<ParameterIndex, std::vector<RankGroup>> replicas;
 };
+
+// Sets Operation::groups and follower, and replicas, by all else. A part of place(). (complete_placement.cpp)
+void complete(Placement& placement);
 
 // Sets Operation::recomputed of what the strategies ask for, as far as it can be: outputs that are losses,
 // that are reported, or that whole gradients of replicas are computed from are kept. What one kernel might

@@ -72,10 +72,10 @@ std::span<const ParameterIndex> Step::parameters() const {
       action);
 }
 
-const std::vector<int>& Step::group() const {
-  static const std::vector<int> none;
+const RankGroup& Step::group() const {
+  static const RankGroup none;
   return std::visit(
-      [](const auto& kind) -> const std::vector<int>& {
+      [](const auto& kind) -> const RankGroup& {
         if constexpr (requires { kind.group; })
           return kind.group;
         else

@@ -9,6 +9,7 @@
 #include "cortado/base/overloaded.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/collectives.h"
+#include "cortado/parallel/rank_group.h"
 #include "cortado/program/buffer.h"
 
 namespace cortado {
@@ -61,30 +62,30 @@ struct Exchange {  // moves a tensor: the movement of its work, backward its adj
   static constexpr StepFacts facts{.name = "exchange"};  // its movement may be a collective
   WorkIndex work{};
   bool backward = false;
-  View from{}, to{};         // read and written: the tensor before and after; nowhere: none is
-  View staging{};            // what is packed; nowhere: nothing
-  int tag = -1;              // the same on all ranks
-  std::vector<int> group{};  // of a collective, else empty
-  bool again = false;        // as of Compute
+  View from{}, to{};   // read and written: the tensor before and after; nowhere: none is
+  View staging{};      // what is packed; nowhere: nothing
+  int tag = -1;        // the same on all ranks
+  RankGroup group{};   // of a collective, else empty
+  bool again = false;  // as of Compute
 };
 struct SumStatistics {  // addends of a work's partial pass, summed over the group
   static constexpr StepFacts facts{.name = "sum-statistics", .collective = Collective::allreduce};
   WorkIndex work{};
   bool backward = false;
   View sums{};
-  std::vector<int> group{};
+  RankGroup group{};
 };
 struct SumGradient {  // gradients of the parameters of a chunk, summed over the group
   static constexpr StepFacts facts{
       .name = "sum-gradient", .collective = Collective::allreduce, .gradients = Use::writes};
   std::vector<ParameterIndex> parameters{};
-  std::vector<int> group{};
+  RankGroup group{};
 };
 struct ScatterGradient {  // the same of one parameter, each rank of the group getting its share
   static constexpr StepFacts facts{
       .name = "scatter-gradient", .collective = Collective::reduce_scatter, .gradients = Use::writes};
   ParameterIndex parameter{};
-  std::vector<int> group{};
+  RankGroup group{};
   bool served = false;  // by servers (GradientSync::server), after all computing
 };
 struct Update {  // the parameter by its gradient; after ScatterGradient only this rank's share
@@ -95,7 +96,7 @@ struct GatherParameter {  // shares of the parameter from their owners
   static constexpr StepFacts facts{
       .name = "gather-parameter", .collective = Collective::allgather, .values = Use::writes};
   ParameterIndex parameter{};
-  std::vector<int> group{};
+  RankGroup group{};
   bool served = false;  // by servers, before the next iteration
 };
 
@@ -151,7 +152,7 @@ struct Step {
   // What steps of several kinds have.
   WorkIndex work() const;                              // nowhere: it is of no work
   std::span<const ParameterIndex> parameters() const;  // that it sums, updates or gathers
-  const std::vector<int>& group() const;               // ranks that do it together; none: it is no collective
+  const RankGroup& group() const;                      // ranks that do it together; none: it is no collective
 };
 
 bool is_forward(Pass pass);

@@ -15,7 +15,7 @@ Movement movement_of(const Program& program, const Operation& operation) {
                           : sum_movement(from, to, program.rank, moved.type, sum_type);
   if (program.placement->reproducible) {
     movement.in_tree = true;
-    movement.group.clear();
+    movement.group = {};
     movement.chunks.clear();
   }
   return movement;

@@ -1,6 +1,7 @@
 #include "cortado/sim/flows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cortado/base/error.h"
 
@@ -16,7 +17,7 @@ int Flows::start(double seconds, std::vector<Load> loads, double needed) {
   for (const Load& load : loads)
     ensure(load.share > 0 && load.share <= 1 + rounding, "a flow alone finds its ports free");
   pass();
-  flows_.emplace(next_, Flow{seconds, seconds, std::move(loads), needed});
+  flows_.push_back({next_, seconds, seconds, std::move(loads), needed});
   changed_ = true;
   return next_++;
 }
@@ -24,7 +25,7 @@ int Flows::start(double seconds, std::vector<Load> loads, double needed) {
 // Makes `left` true for now.
 void Flows::pass() {
   if (passed_ == 0) return;
-  for (auto& [number, flow] : flows_) flow.left -= passed_ * flow.speed;
+  for (Flow& flow : flows_) flow.left -= passed_ * flow.speed;
   first_end_ -= passed_;
   passed_ = 0;
 }
@@ -38,7 +39,7 @@ void Flows::set_speeds() {
   changed_ = false;
   for (Port& port : ports_) port.taken = port.waiting = 0;
   std::vector<Flow*> order;
-  for (auto& [number, flow] : flows_) order.push_back(&flow);
+  for (Flow& flow : flows_) order.push_back(&flow);
   std::ranges::stable_sort(order, {}, &Flow::needed);
   for (auto first = order.begin(); first != order.end();) {
     const auto last =
@@ -61,7 +62,7 @@ void Flows::set_speeds() {
     fill(ports);
   }
   first_end_ = std::numeric_limits<double>::infinity();
-  for (const auto& [number, flow] : flows_) first_end_ = std::min(first_end_, flow.left / flow.speed);
+  for (const Flow& flow : flows_) first_end_ = std::min(first_end_, flow.left / flow.speed);
 }
 
 // All flows that wait speed up together until a port is full; those that use it stay at that speed; and so
@@ -96,15 +97,23 @@ void Flows::fill(const std::vector<Port*>& ports) {
   for (Port* port : ports) port->waiting = 0;
 }
 
-double Flows::speed(int flow) {
+double Flows::speed(int number) {
   set_speeds();
-  return flows_.at(flow).speed;
+  return flow(number).speed;
 }
 
 double Flows::done(int number) const {
-  const Flow& flow = flows_.at(number);
-  return flow.whole > 0 ? 1 - (flow.left - passed_ * flow.speed) / flow.whole : 1;
+  const Flow& of = flow(number);
+  return of.whole > 0 ? 1 - (of.left - passed_ * of.speed) / of.whole : 1;
 }
+
+const Flows::Flow& Flows::flow(int number) const {
+  const auto found = std::ranges::lower_bound(flows_, number, {}, &Flow::number);
+  ensure(found != flows_.end() && found->number == number, "the flow is under way");
+  return *found;
+}
+
+Flows::Flow& Flows::flow(int number) { return const_cast<Flow&>(std::as_const(*this).flow(number)); }
 
 double Flows::next_end() {
   set_speeds();
@@ -117,9 +126,11 @@ std::vector<int> Flows::advance(double seconds) {
   std::vector<int> ended;
   if (passed_ < first_end_ * (1 - together)) return ended;
   pass();
-  for (auto& [number, flow] : flows_)
-    if (flow.left <= together * flow.whole) ended.push_back(number);
-  for (int number : ended) flows_.erase(number);
+  std::erase_if(flows_, [&](const Flow& flow) {
+    const bool ends = flow.left <= together * flow.whole;
+    if (ends) ended.push_back(flow.number);
+    return ends;
+  });
   if (!ended.empty()) changed_ = true;
   return ended;
 }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <map>
 #include <vector>
 
 namespace cortado {
@@ -32,12 +31,15 @@ class Flows {
 
  private:
   struct Flow {
+    int number;
     double whole, left;  // seconds, alone; left: when `passed_` was 0
     std::vector<Load> loads;
     double needed = 0;
     double speed = 1;
     bool open = false;  // its speed is not set yet
   };
+  Flow& flow(int number);
+  const Flow& flow(int number) const;
   void pass();
   void set_speeds();
   struct Port;
@@ -50,7 +52,7 @@ class Flows {
     double limit() const;      // of the speed of those that wait
   };
   std::vector<Port> ports_;
-  std::map<int, Flow> flows_;
+  std::vector<Flow> flows_;  // by number, ascending
   int next_ = 0;
   bool changed_ = false;                                        // since speeds were set
   double passed_ = 0;                                           // seconds since `left` was true

@@ -5,6 +5,7 @@
 #include <memory>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "cortado/base/error.h"
@@ -16,8 +17,35 @@ namespace cortado {
 namespace {
 
 // Where ranks come together: the message of a tag from one rank to another, or the n-th collective of a
-// group.
-using Place = std::tuple<std::vector<int>, int>;
+// group, which has a number.
+struct Place {
+  int from = 0, to = 0;  // -1: a collective, of the group `to`
+  int nth = 0;           // the tag
+  bool operator==(const Place&) const = default;
+};
+struct PlaceHash {
+  size_t operator()(const Place& place) const {
+    size_t hash = 0;
+    for (int number : {place.from, place.to, place.nth})
+      hash = (hash ^ static_cast<uint32_t>(number)) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+  }
+};
+
+// Numbers of groups: equal ones have one.
+class GroupNumbers {
+ public:
+  int of(const RankGroup& group) {
+    const auto [known, is_new] = by_list_.try_emplace(&group.ranks());
+    if (is_new)
+      known->second = by_ranks_.try_emplace(group, static_cast<int>(by_ranks_.size())).first->second;
+    return known->second;
+  }
+
+ private:
+  std::unordered_map<const std::vector<int>*, int> by_list_;  // most groups of a job share theirs
+  std::map<RankGroup, int> by_ranks_;
+};
 
 struct Participant {
   int rank;
@@ -84,13 +112,21 @@ class Simulator {
         if (!of.steps[s].carried) ++to_end;
       }
     }
-    bool ready(StepIndex step) const {
-      const Step& what = program.steps[step];
-      auto has_run = [&](int times) {
-        return [this, times](StepIndex other) { return done[other] >= times; };
-      };
-      return std::ranges::all_of(what.waits, has_run(iteration + 1)) &&
-             std::ranges::all_of(what.waits_before, has_run(iteration));
+    // Whether what the next step of a lane waits for has run. What has, has for good: the next question goes
+    // on from there.
+    bool ready(int lane) {
+      const Step& what = program.steps[lanes[lane][next[lane]]];
+      const std::vector<StepIndex>& waits = what.waits;
+      const std::vector<StepIndex>& before = what.waits_before;
+      size_t& at = waited[lane];
+      while (at < waits.size() && done[waits[at]] > iteration) ++at;
+      if (at < waits.size()) return false;
+      while (at < waits.size() + before.size() && done[before[at - waits.size()]] >= iteration) ++at;
+      return at == waits.size() + before.size();
+    }
+    StepIndex begin_next(int lane) {
+      waited[lane] = 0;
+      return lanes[lane][next[lane]++];
     }
     // True when the iteration is over, but for carried steps, which have all begun.
     bool over() const { return ended == to_end && next[1] == lanes[1].size(); }
@@ -98,12 +134,13 @@ class Simulator {
     StepSeconds seconds;
     std::vector<StepIndex> lanes[2];  // steps of the compute and of the communication lane
     size_t next[2] = {0, 0};          // of each lane
+    size_t waited[2] = {0, 0};        // of what the next step waits for, so many have run
     bool computes = false;            // a step of the compute lane is under way
     int iteration = 0;
-    IndexedVector<StepIndex, int> done;        // how often
-    IndexedVector<StepIndex, int> left;        // of steps under way: meetings that are not over
-    int to_end = 0, ended = 0;                 // steps that are not carried: all; by now
-    std::map<std::vector<int>, int> meetings;  // of each group so far
+    IndexedVector<StepIndex, int> done;     // how often
+    IndexedVector<StepIndex, int> left;     // of steps under way: meetings that are not over
+    int to_end = 0, ended = 0;              // steps that are not carried: all; by now
+    std::unordered_map<int, int> meetings;  // of each group so far, by its number
     struct Overhead {
       int flow;
       double seconds;  // of computing, to the whole of it
@@ -206,9 +243,8 @@ class Simulator {
   bool start_computing(int number) {
     Rank& of = rank(number);
     if (of.computes || of.next[0] == of.lanes[0].size()) return false;
-    const StepIndex step = of.lanes[0][of.next[0]];
-    if (!of.ready(step)) return false;
-    ++of.next[0];
+    if (!of.ready(0)) return false;
+    const StepIndex step = of.begin_next(0);
     of.timeline[static_cast<size_t>(step.value())].begin = {now_};
     const Seconds seconds = of.seconds.of(of.program.steps[step]);
     of.computing_time += seconds;
@@ -225,9 +261,8 @@ class Simulator {
   bool start_communication(int number) {
     Rank& of = rank(number);
     if (of.next[1] == of.lanes[1].size()) return false;
-    const StepIndex index = of.lanes[1][of.next[1]];
-    if (!of.ready(index)) return false;
-    ++of.next[1];
+    if (!of.ready(1)) return false;
+    const StepIndex index = of.begin_next(1);
     of.timeline[static_cast<size_t>(index.value())].begin = {now_};
     const Step& step = of.program.steps[index];
     int& left = of.left[index];
@@ -251,7 +286,7 @@ class Simulator {
 
   void meet_peer(int from, int to, Bytes bytes, int number, StepIndex index) {
     const int tag = rank(number).program.steps[index].as<steps::Exchange>()->tag;
-    come({{from, to}, tag}, 2, number, index, [&] {
+    come({from, to, tag}, 2, number, index, [&] {
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
                                     needed(rank(number), index));
       for (int end : {from, to}) add_overhead(end, flow, ports_.message_overhead(from, to, bytes));
@@ -262,10 +297,9 @@ class Simulator {
   void meet_group(int number, StepIndex index) {
     Rank& of = rank(number);
     const Step& step = of.program.steps[index];
-    // Below every tag, so that a group of two is not taken for two peers.
     const std::vector<int>& group = step.group();
-    const int nth = -1 - of.meetings[group]++;
-    come({group, nth}, group.size(), number, index, [&] {
+    const int which = group_numbers_.of(step.group());
+    come({-1, which, of.meetings[which]++}, group.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
       const int flow =
@@ -301,8 +335,9 @@ class Simulator {
   Flows flows_;
   std::vector<int> nodes_;  // per device
   std::vector<Rank> ranks_;
-  std::map<Place, Meeting> meetings_;  // not all have come
-  std::map<int, Meeting> under_way_;   // by flow
+  GroupNumbers group_numbers_;
+  std::unordered_map<Place, Meeting, PlaceHash> meetings_;  // not all have come
+  std::unordered_map<int, Meeting> under_way_;              // by flow
   std::priority_queue<Computing, std::vector<Computing>, std::greater<>> computing_;
   double now_ = 0;
   int iterations_ = 1;

@@ -46,7 +46,7 @@ Seconds StepSeconds::computing(const steps::Compute& compute) const {
 
 Seconds StepSeconds::together(const Step& step) {
   const GroupStep what = group_step(step);
-  return costs_.collective(what.kind, {&step.group(), 1}, what.bytes);
+  return costs_.collective(what.kind, {&step.group().ranks(), 1}, what.bytes);
 }
 
 StepSeconds::GroupStep StepSeconds::group_step(const Step& step) const {
