@@ -307,12 +307,14 @@ TEST(PlaceBranches, MakesValidStrategiesOfRandomNets) {
       EXPECT_NO_THROW(resolve(strategy, net, 6, "placed")) << "seed " << seed;
       return Seconds{1.0 / ++tried};  // everything is taken
     };
-    const auto computing = [&](const Strategy&) {
-      return std::vector(6, IndexedVector<NodeIndex, Seconds>(net.nodes().size(), Seconds{0}));
+    const auto devices = [&](const Strategy&) {
+      DeviceParts idle;
+      idle.nodes.resize(net.nodes().size());
+      return std::vector(6, idle);
     };
     const PlacedStrategy found =
         place_branches(built_in_strategy("data", net, 6), net, testing::machine_of(2, 3),
-                       {iteration, computing}, {.most_tried = 60});
+                       {iteration, devices}, {.most_tried = 60});
     EXPECT_EQ(found.tried, tried);
     EXPECT_LE(found.tried, 60);
     EXPECT_EQ(found.all_sets, std::ssize(branch_sets(net)));

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <optional>
 
+#include "cortado/auto/refine_by_simulation.h"
 #include "cortado/base/error.h"
 #include "cortado/measure/job_machine.h"
-#include "cortado/tune/iteration_bound.h"
 #include "cortado/tune/recompute.h"
 #include "cortado/tune/tune_on_machine.h"
 
@@ -97,36 +97,13 @@ plan::Plan plan_recomputed(const plan::PlanRequest& request, const DeviceGraph& 
   return plan;
 }
 
-namespace {
-
-// Puts branches of a plan that a simulation chose side by side, where that gains enough.
-void place_side_by_side(plan::Plan& plan, const plan::PlanRequest& request, const SimulatedMachine& machine) {
-  const Network& network = request.network;
-  const PlacedStrategy found = place_on(machine, network, plan.strategy, request.history);
-  plan::SideBySide& result = plan.side_by_side.emplace();
-  result.before = found.before;
-  result.of_sets = found.all_sets;
-  result.strategies = found.tried;
-  plan.judged->lower_bound = least_iteration(network, machine);
-  plan.judged->bounds_all = true;
-  plan.judged->strategies += found.tried - 1;  // the plan itself was simulated before
-  if (found.before.count < worth_changing * found.seconds.count) return;
-  for (const auto& [layer, before, placed] : tuned_layers(network, plan.strategy, found.strategy))
-    result.layers.push_back({layer, before, placed});
-  result.sets = static_cast<int>(found.sets.size());
-  plan.strategy = found.strategy;
-  plan.judged->seconds = found.seconds;
-}
-
-}  // namespace
-
 plan::Plan plan_for(plan::PlanRequest request, const DeviceGraph& machine, int devices, bool recompute,
                     bool by_simulation) {
   const DeviceGraph used = machine.first(devices);
   AbsentMachine absent(used);
   if (by_simulation) request.options.judge = simulated_seconds(request.network, absent.simulated());
   plan::Plan plan = plan_recomputed(request, machine, devices, recompute);
-  if (by_simulation) place_side_by_side(plan, request, absent.simulated());
+  if (by_simulation) refine_by_simulation(plan, request, absent.simulated());
   return plan;
 }
 

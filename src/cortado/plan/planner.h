@@ -48,6 +48,12 @@ struct Assignment {
 // communication hides under computing.
 using Judge = std::function<Seconds(const Strategy&)>;
 
+// A layer that simulations have cut otherwise than Plan::groups say.
+struct ChangedLayer {
+  std::string name;
+  LayerStrategy before, after;
+};
+
 // How a plan was chosen by a Judge.
 struct Judged {
   Seconds seconds;      // of the plan
@@ -56,19 +62,19 @@ struct Judged {
   int strategies = 0;   // that were judged
   // Once branches may lie on devices of their own: no strategy takes less, wherever its layers lie.
   bool bounds_all = false;
+  // Cuts over all devices that were found by simulations after that; nothing: they gained too little.
+  Seconds before_cuts;  // what the plan took without
+  std::vector<ChangedLayer> cuts;
+  Seconds cuts_bound;  // no cuts of layers over the first devices take less; 0: nobody has searched
 };
 
 // Branches of the network that run side by side on devices of their own, and grids of devices that are
 // transposed, found by simulations after a Judge chose the plan.
 struct SideBySide {
-  struct Layer {
-    std::string name;
-    LayerStrategy before, placed;
-  };
-  Seconds before;             // what a simulated iteration takes without
-  int sets = 0, of_sets = 0;  // sets of branches that were placed; that the network has
-  int strategies = 0;         // that were simulated
-  std::vector<Layer> layers;  // that are cut otherwise than in Plan::groups; empty: nothing gained enough
+  Seconds before;                    // what a simulated iteration takes without
+  int sets = 0, of_sets = 0;         // sets of branches that were placed; that the network has
+  int strategies = 0;                // that were simulated
+  std::vector<ChangedLayer> layers;  // empty: nothing gained enough
 };
 
 // A point of the time-memory frontier.

@@ -49,17 +49,21 @@ Json layer_json(const PlanReport& report, size_t g) {
   return json;
 }
 
-Json side_by_side_json(const plan::SideBySide& found) {
-  Json json{{"before_seconds", found.before.count},
-            {"sets", found.sets},
-            {"of_sets", found.of_sets},
-            {"strategies", found.strategies},
-            {"layers", Json::array()}};
-  for (const plan::SideBySide::Layer& layer : found.layers)
-    json["layers"].push_back({{"name", layer.name},
-                              {"config", degrees_json(layer.placed.config.degrees)},
-                              {"devices", layer.placed.config.devices}});
+Json changed_json(const std::vector<plan::ChangedLayer>& layers) {
+  Json json = Json::array();
+  for (const plan::ChangedLayer& layer : layers)
+    json.push_back({{"name", layer.name},
+                    {"config", degrees_json(layer.after.config.degrees)},
+                    {"devices", layer.after.config.devices}});
   return json;
+}
+
+Json side_by_side_json(const plan::SideBySide& found) {
+  return {{"before_seconds", found.before.count},
+          {"sets", found.sets},
+          {"of_sets", found.of_sets},
+          {"strategies", found.strategies},
+          {"layers", changed_json(found.layers)}};
 }
 
 }  // namespace
@@ -97,7 +101,9 @@ std::string plan_json(const PlanReport& report) {
     json["simulated"] = {{"seconds", plan.judged->seconds.count},
                          {"cheapest_seconds", plan.judged->cheapest.count},
                          {"lower_bound_seconds", plan.judged->lower_bound.count},
-                         {"strategies", plan.judged->strategies}};
+                         {"strategies", plan.judged->strategies},
+                         {"cuts", changed_json(plan.judged->cuts)},
+                         {"cuts_bound_seconds", plan.judged->cuts_bound.count}};
   if (plan.side_by_side) json["side_by_side"] = side_by_side_json(*plan.side_by_side);
   for (const plan::RecomputeTradeoff& point : plan.recompute_frontier)
     json["recompute_frontier"].push_back({{"memory_bytes", point.memory.count},

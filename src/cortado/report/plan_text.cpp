@@ -90,23 +90,43 @@ std::string judged_text(const plan::Judged& judged) {
       100 * (judged.seconds.count / judged.lower_bound.count - 1));
 }
 
+std::string changed_text(const Network& network, const char* what,
+                         const std::vector<plan::ChangedLayer>& layers) {
+  Table table({{what, Table::Align::left}, {"cut", Table::Align::left}, {"before", Table::Align::left}});
+  for (const plan::ChangedLayer& layer : layers) {
+    const bool first = !network.nodes()[network.node(layer.name)].parameters.empty();
+    if (first) table.add({layer.name, cut_text(layer.after), cut_text(layer.before)});
+  }
+  return table.text() + '\n';
+}
+
+std::string cuts_text(const Network& network, const plan::Judged& judged) {
+  std::string text;
+  if (!judged.cuts.empty())
+    text = fmt::format("cut by simulations: {} ms less. The table above is of the plan without\n",
+                       milliseconds(judged.before_cuts - judged.seconds)) +
+           changed_text(network, "layers that are cut otherwise", judged.cuts);
+  if (judged.cuts_bound.count == 0 || judged.seconds < judged.cuts_bound) return text;
+  if (judged.seconds == judged.cuts_bound)
+    return text +
+           "no other cuts of the layers over the first devices take less: all were simulated or bounded\n";
+  return text + fmt::format(
+                    "no cuts of the layers over the first devices take less than {} ms, which this is at "
+                    "most {:.2g} % above\n",
+                    milliseconds(judged.cuts_bound),
+                    100 * (judged.seconds.count / judged.cuts_bound.count - 1));
+}
+
 std::string side_by_side_text(const Network& network, const plan::SideBySide& found, Seconds seconds) {
   if (found.layers.empty() && found.of_sets == 0) return "";
   if (found.layers.empty())
     return fmt::format("branches side by side: gain too little, by {} strategies simulated\n",
                        found.strategies);
-  Table table({{"layers that lie elsewhere", Table::Align::left},
-               {"cut", Table::Align::left},
-               {"in the table above", Table::Align::left}});
-  for (const plan::SideBySide::Layer& layer : found.layers) {
-    const bool first = !network.nodes()[network.node(layer.name)].parameters.empty();
-    if (first) table.add({layer.name, cut_text(layer.placed), cut_text(layer.before)});
-  }
   return fmt::format(
              "branches side by side: {} ms in place of {} ms; {} of {} sets of branches, by {} strategies "
              "simulated. The table above is of the plan without\n",
              milliseconds(seconds), milliseconds(found.before), found.sets, found.of_sets, found.strategies) +
-         table.text() + '\n';
+         changed_text(network, "layers that lie elsewhere", found.layers);
 }
 
 std::string recompute_text(const Plan& plan) {
@@ -151,7 +171,7 @@ std::string plan_text(const PlanReport& report) {
   const Plan& plan = report.plan;
   const auto& eliminations = plan.search.eliminations;
   return layers_text(report.network, plan) + '\n' + baselines_text(plan) + memory_text(plan) +
-         (plan.judged ? judged_text(*plan.judged) : "") +
+         (plan.judged ? judged_text(*plan.judged) + cuts_text(report.network, *plan.judged) : "") +
          (plan.side_by_side ? side_by_side_text(report.network, *plan.side_by_side, plan.judged->seconds)
                             : "") +
          (plan.frontier.empty() ? "" : '\n' + frontier_text(plan)) +

@@ -64,7 +64,7 @@ bool contains(const BranchSet& outer, const BranchSet& inner) {
 class Placer {
  public:
   Placer(const Strategy& start, const Network& network, const DeviceGraph& machine,
-         const PlacementCosts& costs, const PlaceOptions& options)
+         const StrategyCosts& costs, const PlaceOptions& options)
       : network_(network),
         machine_(machine),
         costs_(costs),
@@ -93,7 +93,7 @@ class Placer {
   DeviceBlock whole() const { return {0, machine_.devices()}; }
 
   void place_sets() {
-    loads_ = costs_.computing(start_);
+    loads_ = costs_.devices(start_);
     for (size_t s = 0; s < sets_.size(); ++s) choices_.push_back(choices_of(s, whole()));
     if (!search_all()) {
       place_all_alike();
@@ -120,22 +120,22 @@ class Placer {
 
   // Seconds that the first device of a block of `size` computes of each node, with all branches cut like
   // that.
-  const IndexedVector<NodeIndex, Seconds>& first_of_block(BlockCut cut, int size) {
+  const DeviceParts& first_of_block(BlockCut cut, int size) {
     auto& known = first_[{cut, size}];
-    if (known.empty()) {
+    if (known.nodes.empty()) {
       Strategy all = start_;
       for (const BranchSet& set : sets_)
         all = placed(std::move(all), start_, network_, set,
                      {std::vector<DeviceBlock>(set.branches.size(), {0, size}), cut, false}, whole());
-      known = costs_.computing(all)[0];
+      known = costs_.devices(all)[0];
     }
     return known;
   }
 
   double work_of(const std::vector<NodeIndex>& nodes, BlockCut cut, int size) {
-    const auto& seconds = first_of_block(cut, size);
+    const DeviceParts& first = first_of_block(cut, size);
     double sum = 0;
-    for (NodeIndex node : nodes) sum += seconds[node].count;
+    for (NodeIndex node : nodes) sum += first.nodes[node].total().count;
     return sum;
   }
 
@@ -157,7 +157,7 @@ class Placer {
         continue;
       }
       for (size_t device = 0; device < loads.size(); ++device)
-        for (NodeIndex node : branch) loads[device] += loads_[device][node].count;
+        for (NodeIndex node : branch) loads[device] += loads_[device].nodes[node].total().count;
     }
     return loads;
   }
@@ -172,7 +172,7 @@ class Placer {
     Loads loads(static_cast<size_t>(machine_.devices()));
     for (size_t device = 0; device < loads.size(); ++device)
       for (NodeIndex node : indices(network_.nodes()))
-        if (!changed.contains(node)) loads[device] += loads_[device][node].count;
+        if (!changed.contains(node)) loads[device] += loads_[device].nodes[node].total().count;
     return loads;
   }
 
@@ -311,7 +311,7 @@ class Placer {
           for (size_t s : sets) choices[s] = least_loaded(s, blocks, cut, join);
           if (try_out(with(choices))) chosen_ = choices;
         }
-    loads_ = costs_.computing(best_.strategy);
+    loads_ = costs_.devices(best_.strategy);
   }
 
   // The places in at most so many blocks of which the busiest device computes least; nothing: there are none.
@@ -356,20 +356,20 @@ class Placer {
         failed += best_.tried - tried;
       }
     }
-    if (better) loads_ = costs_.computing(best_.strategy);
+    if (better) loads_ = costs_.devices(best_.strategy);
     return better;
   }
 
   const Network& network_;
   const DeviceGraph& machine_;
-  const PlacementCosts& costs_;
+  const StrategyCosts& costs_;
   const PlaceOptions& options_;
   const Strategy start_;
   const std::vector<BranchSet> sets_;
-  std::vector<std::vector<BranchPlaces>> choices_;        // per set, on all devices
-  std::vector<Choice> chosen_;                            // per set, of the best strategy
-  std::vector<IndexedVector<NodeIndex, Seconds>> loads_;  // per device, of the best strategy
-  std::map<std::pair<BlockCut, int>, IndexedVector<NodeIndex, Seconds>> first_;
+  std::vector<std::vector<BranchPlaces>> choices_;  // per set, on all devices
+  std::vector<Choice> chosen_;                      // per set, of the best strategy
+  std::vector<DeviceParts> loads_;                  // per device, of the best strategy
+  std::map<std::pair<BlockCut, int>, DeviceParts> first_;
   std::set<std::string> known_;  // texts of what was tried
   PlacedStrategy best_;
 };
@@ -425,7 +425,7 @@ Strategy placed(Strategy strategy, const Strategy& start, const Network& network
 }
 
 PlacedStrategy place_branches(const Strategy& start, const Network& network, const DeviceGraph& machine,
-                              const PlacementCosts& costs, const PlaceOptions& options) {
+                              const StrategyCosts& costs, const PlaceOptions& options) {
   return Placer(start, network, machine, costs, options).run();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "cortado/tune/block_cuts.h"
 #include "cortado/tune/branches.h"
 #include "cortado/tune/device_blocks.h"
+#include "cortado/tune/strategy_costs.h"
 
 namespace cortado {
 
@@ -19,14 +19,6 @@ struct BranchPlaces {
   BlockCut cut = BlockCut::scaled;
   bool join = false;  // the layer where the branches meet is cut the same way over all devices
   bool operator==(const BranchPlaces&) const = default;
-};
-
-// What is known of a job under a strategy. Where costs are measured, all ranks ask the same in the same
-// order.
-struct PlacementCosts {
-  std::function<Seconds(const Strategy&)> iteration;  // simulated; infinite: it does not fit
-  // What each device computes of each node in an iteration, updates included: [device][node].
-  std::function<std::vector<IndexedVector<NodeIndex, Seconds>>(const Strategy&)> computing;
 };
 
 struct PlaceOptions {
@@ -67,6 +59,6 @@ Strategy placed(Strategy strategy, const Strategy& start, const Network& network
 // same way, then one set after the other is placed anew, in turns, until nothing is better. On devices of
 // unequal weight the start stays as it is.
 PlacedStrategy place_branches(const Strategy& start, const Network& network, const DeviceGraph& machine,
-                              const PlacementCosts& costs, const PlaceOptions& options = {});
+                              const StrategyCosts& costs, const PlaceOptions& options = {});
 
 }  // namespace cortado

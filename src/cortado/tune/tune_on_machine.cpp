@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cortado/program/held_memory.h"
+#include "cortado/sim/ports.h"
 #include "cortado/sim/step_seconds.h"
 
 namespace cortado {
@@ -29,26 +30,86 @@ std::function<Seconds(const Strategy&)> fitting_seconds(const SimulatedMachine& 
   };
 }
 
-// Seconds of each node in a rank's computing. What a chain takes is its first layer's; an update is of the
-// layer that declares the parameter first.
-IndexedVector<NodeIndex, Seconds> computing_of(const Program& program, const Network& network,
-                                               const SimulatedMachine& machine) {
-  IndexedVector<NodeIndex, Seconds> seconds(network.nodes().size());
-  const std::vector<int> nodes = machine.graph.node_of_devices();
-  StepSeconds of_steps(program, machine.costs, nodes);
-  for (const Step& step : program.steps) {
-    if (step.is<steps::Compute>())
-      seconds[program.works[step.work()].nodes[0]] += of_steps.of(step);
-    else if (const auto* update = step.as<steps::Update>())
-      seconds[network.parameters()[update->parameter].declared_by] += of_steps.of(step);
+// What a rank's program does, alone. A chain is its first layer's; an update is of the layer that declares
+// the parameter first.
+class PartsOfProgram {
+ public:
+  PartsOfProgram(const Program& program, const Network& network, const SimulatedMachine& machine)
+      : program_(program),
+        network_(network),
+        nodes_(machine.graph.node_of_devices()),
+        seconds_(program, machine.costs, nodes_),
+        ports_(machine.graph) {
+    parts_.nodes.resize(network.nodes().size());
   }
-  return seconds;
-}
+
+  DeviceParts run() {
+    for (const Step& step : program_.steps) {
+      if (const auto* compute = step.as<steps::Compute>())
+        add(*compute, seconds_.of(step));
+      else if (const auto* update = step.as<steps::Update>())
+        parts_.nodes[network_.parameters()[update->parameter].declared_by].update += seconds_.of(step);
+      else if (step.is<steps::Exchange>())
+        add_exchange(step);
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  void add(const steps::Compute& compute, Seconds seconds) {
+    const Work& work = program_.works[compute.work];
+    DeviceParts::OfNode& node = parts_.nodes[work.nodes[0]];
+    node.here = true;
+    if (is_forward(compute.pass) && !compute.again)
+      node.forward += seconds;
+    else if (compute.pass == Pass::backward_weights && work.input_gradients_first)
+      node.after += seconds;
+    else
+      node.gradient += seconds;
+  }
+
+  void add_exchange(const Step& step) {
+    const auto& exchange = *step.as<steps::Exchange>();
+    const Work& work = program_.works[exchange.work];
+    const auto& operation = program_.first_operation(work);
+    if (operation.kind != Placement::Operation::Kind::copy || !operation.node) return;
+    const TensorIndex tensor = program_.placement->values[operation.inputs[0]].tensor;
+    DeviceParts::Moved& moved = parts_.moved[{tensor, operation.node}];
+    Seconds& longest = exchange.backward ? moved.back : moved.there;
+    longest = std::max(longest, arrives(step));
+  }
+
+  // Until the longest message of an exchange has come, were all sent at once.
+  Seconds arrives(const Step& step) {
+    if (!step.group().empty()) return seconds_.of(step);
+    const Movement movement = program_.movement_of(step);
+    Seconds longest;
+    for (const Movement::Part& part : movement.receives)
+      longest = std::max(longest, ports_.message_seconds(part.peer, program_.rank,
+                                                         bytes_of(part.box.shape(), movement.type())));
+    return longest;
+  }
+
+  const Program& program_;
+  const Network& network_;
+  const std::vector<int> nodes_;  // of devices
+  StepSeconds seconds_;
+  const Ports ports_;
+  DeviceParts parts_;
+};
 
 // Ranks times layers that a search of full effort simulates; fewer strategies than `worth_a_search` find
 // nothing.
 constexpr double full_work = 300'000;
 constexpr int worth_a_search = 20;
+constexpr double effort_of_cuts = 0.25;  // every cut is tried with every other one
+
+int most_tried(const SimulatedMachine& machine, const Network& network, double effort) {
+  const double work =
+      static_cast<double>(machine.graph.devices()) * static_cast<double>(network.nodes().size());
+  const int most = static_cast<int>(effort * full_work / work);
+  return most < worth_a_search ? 1 : most;
+}
 
 }  // namespace
 
@@ -58,25 +119,32 @@ TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, c
                        options);
 }
 
-PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                        int history, double effort) {
-  const auto computing = [&](const Strategy& strategy) {
+StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history) {
+  const auto devices = [machine, &network](const Strategy& strategy) {
     const int ranks = machine.graph.devices();
     const auto programs = compile_job(network,
                                       {.strategies = resolve(strategy, network, ranks, "placed strategy"),
                                        .schedule = strategy.schedule,
                                        .ranks = ranks},
                                       machine.kernels);
-    std::vector<IndexedVector<NodeIndex, Seconds>> all;
-    for (const Program& program : programs) all.push_back(computing_of(program, network, machine));
+    std::vector<DeviceParts> all;
+    for (const Program& program : programs) all.push_back(PartsOfProgram(program, network, machine).run());
     return all;
   };
-  const double work =
-      static_cast<double>(machine.graph.devices()) * static_cast<double>(network.nodes().size());
-  const int most = static_cast<int>(effort * full_work / work);
-  return place_branches(start, network, machine.graph,
-                        {fitting_seconds(machine, network, history), computing},
-                        {.most_tried = most < worth_a_search ? 1 : most});
+  return {fitting_seconds(machine, network, history), devices};
+}
+
+PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
+                        int history, double effort) {
+  return place_branches(start, network, machine.graph, strategy_costs(machine, network, history),
+                        {.most_tried = most_tried(machine, network, effort)});
+}
+
+FoundCuts search_cuts_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
+                         const std::vector<CutChoice>& choices, int history) {
+  const int most = most_tried(machine, network, effort_of_cuts);
+  return search_cuts(with_all_rules(start, network), network, most > 1 ? choices : std::vector<CutChoice>(),
+                     strategy_costs(machine, network, history), {.most_tried = most});
 }
 
 }  // namespace cortado

@@ -3,6 +3,7 @@
 #include "cortado/net/network.h"
 #include "cortado/sim/simulated_job.h"
 #include "cortado/tune/place_branches.h"
+#include "cortado/tune/search_cuts.h"
 #include "cortado/tune/tune_strategy.h"
 
 namespace cortado {
@@ -18,5 +19,13 @@ TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, c
 inline constexpr double effort_of_auto = 0.25;
 PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
                         int history, double effort = 1);
+
+// What simulations of the job on a machine say of strategies; memory as of tune_on().
+StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history);
+
+// Searches for the cuts of least simulated time; memory and the number of simulations as of place_on(), none
+// on many ranks.
+FoundCuts search_cuts_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
+                         const std::vector<CutChoice>& choices, int history);
 
 }  // namespace cortado
