@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "cortado/plan/groups.h"
@@ -51,15 +52,17 @@ void choose_cuts(plan::Plan& plan, const plan::PlanRequest& request, const Simul
   if (machine.graph.devices() < 2 || !machine.graph.weights().empty()) return;
   const auto choices =
       cut_choices(request.network, machine.graph.devices(), request.dimensions, plan.strategy);
-  const FoundCuts found = search_cuts_on(machine, request.network, plan.strategy, choices, request.history);
+  const std::optional<FoundCuts> found =
+      search_cuts_on(machine, request.network, plan.strategy, choices, request.history);
+  if (!found) return;
   plan::Judged& judged = *plan.judged;
-  judged.strategies += found.tried - 1;  // the plan itself was simulated before
-  judged.cuts_bound = found.lower_bound;
-  if (found.before.count < (1 + least_gain) * found.seconds.count) return;
-  judged.before_cuts = found.before;
-  judged.cuts = changes(request.network, plan.strategy, found.strategy);
-  plan.strategy = found.strategy;
-  judged.seconds = found.seconds;
+  judged.strategies += found->tried - 1;  // the plan itself was simulated before
+  judged.cuts_bound = found->lower_bound;
+  if (found->before.count < (1 + least_gain) * found->seconds.count) return;
+  judged.before_cuts = found->before;
+  judged.cuts = changes(request.network, plan.strategy, found->strategy);
+  plan.strategy = found->strategy;
+  judged.seconds = found->seconds;
 }
 
 // Puts branches of a plan that a simulation chose side by side, where that gains enough.

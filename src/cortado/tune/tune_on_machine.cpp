@@ -140,10 +140,12 @@ PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network,
                         {.most_tried = most_tried(machine, network, effort)});
 }
 
-FoundCuts search_cuts_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                         const std::vector<CutChoice>& choices, int history) {
+std::optional<FoundCuts> search_cuts_on(const SimulatedMachine& machine, const Network& network,
+                                        const Strategy& start, const std::vector<CutChoice>& choices,
+                                        int history) {
   const int most = most_tried(machine, network, effort_of_cuts);
-  return search_cuts(with_all_rules(start, network), network, most > 1 ? choices : std::vector<CutChoice>(),
+  if (most == 1) return std::nullopt;
+  return search_cuts(with_all_rules(start, network), network, choices,
                      strategy_costs(machine, network, history), {.most_tried = most});
 }
 

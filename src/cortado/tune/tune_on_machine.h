@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "cortado/net/network.h"
 #include "cortado/sim/simulated_job.h"
 #include "cortado/tune/place_branches.h"
@@ -23,9 +26,10 @@ PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network,
 // What simulations of the job on a machine say of strategies; memory as of tune_on().
 StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history);
 
-// Searches for the cuts of least simulated time; memory and the number of simulations as of place_on(), none
-// on many ranks.
-FoundCuts search_cuts_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                         const std::vector<CutChoice>& choices, int history);
+// Searches for the cuts of least simulated time; memory and the number of simulations as of place_on().
+// Nothing where the ranks and layers are too many to simulate enough.
+std::optional<FoundCuts> search_cuts_on(const SimulatedMachine& machine, const Network& network,
+                                        const Strategy& start, const std::vector<CutChoice>& choices,
+                                        int history);
 
 }  // namespace cortado
