@@ -79,6 +79,16 @@ TEST_F(CutLink, ThatIsBackWithinTheLimitEndsNothing) {
   EXPECT_THAT(run(20, cut_ + "; sleep 6.5; " + mend_), HasSubstr("exit 0\n"));
 }
 
+TEST_F(CutLink, ThatIsBackWithinTheLimitAtTheStartLosesNoHost) {
+  folder_.write("late.sh",
+                fmt::format("{}\n(sleep 8; {}) &\n{} idle 2 0 2000 'sh hosts.sh -hosts here,there' "
+                            "60 30 1\necho exit $?\n",
+                            cut_, mend_, CORTADO_JOB_PROGRAM));
+  const std::string output = run_command("timeout -k 5 60 sh late.sh");
+  EXPECT_THAT(output, testing::Not(HasSubstr("starting again")));
+  EXPECT_THAT(output, HasSubstr("exit 0\n"));
+}
+
 TEST_F(CutLink, ThatStaysAwayEndsTheJobAndNamesTheHost) {
   const std::string output = run(2, cut_);
   EXPECT_THAT(output,

@@ -40,7 +40,8 @@ constexpr Moment grace = 1500ms, last_grace = 4s, end_of_grace = 8s;
 // A rank that lost its peers waits so long for the connection of the one that is really gone to end; a rank
 // that lost its launcher, for the launcher's end.
 constexpr Moment suspicion = 1s, launcher_suspicion = 500ms;
-// A rank that has not come though all others have: until it is given up, or longer where all took long.
+// A rank that has not come though all others have: until it is given up, or longer where all took long. A
+// host of which no rank has come may be out of reach for a while.
 constexpr Moment late = 5s;
 
 std::string new_token() {
@@ -385,6 +386,11 @@ class Parent {
                                 start_.launcher.front(), start_.stall_seconds)});
   }
 
+  Moment patience() const {
+    const bool silent = !silent_hosts(start_.launcher, peers_).empty();
+    return silent ? std::max<Moment>(late, std::chrono::seconds(start_.peer_seconds)) : late;
+  }
+
   void look_at_start() {
     std::string what;
     std::string hint;
@@ -395,7 +401,7 @@ class Parent {
     else if (now_ > std::chrono::seconds(start_.seconds_to_start))
       what = fmt::format("{} seconds have passed", start_.seconds_to_start);
     else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
-             now_ - last_arrival_ > std::max(late, 3 * last_arrival_))
+             now_ - last_arrival_ > std::max(patience(), 3 * last_arrival_))
       what = "a rank did not start, though all others have";
     if (what.empty()) return;
     lost_hosts_ = silent_hosts(start_.launcher, peers_);

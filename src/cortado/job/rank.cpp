@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int seconds_to_connect = 3, seconds_to_answer = 20, watch_milliseconds = 250;
-constexpr std::chrono::seconds tries_to_connect{15}, tries_to_say_goodbye{2};
+constexpr std::chrono::seconds least_tries_to_connect{15}, tries_to_say_goodbye{2};
 constexpr size_t longest_activity = 200;
 
 [[noreturn]] void end_process() { _exit(static_cast<int>(ExitCode::peer_error)); }
@@ -81,8 +81,9 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
   if (text == nullptr) return nullptr;
   std::optional<JobAddress> address = parse_job_address(text);
   if (!address) throw UserError(fmt::format("the environment variable {} is broken; unset it", job_variable));
-  // A network may be away for a moment.
-  const auto end = std::chrono::steady_clock::now() + tries_to_connect;
+  // A network may be away for a while.
+  const auto end = std::chrono::steady_clock::now() +
+                   std::max(least_tries_to_connect, std::chrono::seconds(address->peer_seconds));
   do {
     for (const std::string& host : address->hosts) {
       Socket socket = connect_to(host, address->port, seconds_to_connect);
