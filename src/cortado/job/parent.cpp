@@ -17,6 +17,7 @@
 
 #include "cortado/base/error.h"
 #include "cortado/job/failure.h"
+#include "cortado/job/host_probe.h"
 #include "cortado/job/launcher.h"
 #include "cortado/job/output.h"
 #include "cortado/job/signal_file.h"
@@ -41,7 +42,7 @@ constexpr Moment grace = 1500ms, last_grace = 4s, end_of_grace = 8s;
 // that lost its launcher, for the launcher's end.
 constexpr Moment suspicion = 1s, launcher_suspicion = 500ms;
 // A rank that has not come though all others have: until it is given up, or longer where all took long. A
-// host of which no rank has come may be out of reach for a while.
+// host of which no rank has come, and which does not answer, may be out of reach for a while.
 constexpr Moment late = 5s;
 
 std::string new_token() {
@@ -386,9 +387,14 @@ class Parent {
                                 start_.launcher.front(), start_.stall_seconds)});
   }
 
-  Moment patience() const {
-    const bool silent = !silent_hosts(start_.launcher, peers_).empty();
-    return silent ? std::max<Moment>(late, std::chrono::seconds(start_.peer_seconds)) : late;
+  // Whether the one rank that has not come is given up.
+  bool is_given_up() {
+    const Moment waited = now_ - last_arrival_;
+    if (waited <= std::max(late, 3 * last_arrival_)) return false;
+    const std::vector<std::string> silent = silent_hosts(start_.launcher, peers_);
+    if (silent.empty() || waited > std::chrono::seconds(start_.peer_seconds)) return true;
+    if (!probe_) probe_.emplace(silent, port_of(listener_));
+    return probe_->all_answer();
   }
 
   void look_at_start() {
@@ -400,8 +406,7 @@ class Parent {
       what = fmt::format("the launcher ended with exit code {}", *launcher_.ended());
     else if (now_ > std::chrono::seconds(start_.seconds_to_start))
       what = fmt::format("{} seconds have passed", start_.seconds_to_start);
-    else if (arrived_ == start_.ranks - 1 && arrived_ > 0 &&
-             now_ - last_arrival_ > std::max(patience(), 3 * last_arrival_))
+    else if (arrived_ == start_.ranks - 1 && arrived_ > 0 && is_given_up())
       what = "a rank did not start, though all others have";
     if (what.empty()) return;
     lost_hosts_ = silent_hosts(start_.launcher, peers_);
@@ -458,6 +463,7 @@ class Parent {
   Clock::time_point last_turn_;
   Moment now_{}, next_question_{};
   int arrived_ = 0, done_ = 0;  // ranks that said hello, and that ended well
+  std::optional<HostProbe> probe_;
   Moment last_arrival_{}, last_goodbye_{};
   std::string snapshot_ = start_.snapshot;
   int64_t snapshot_iteration_ = -1;  // of those that this start wrote
