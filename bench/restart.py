@@ -4,8 +4,8 @@
     bench/restart.py --cortado build/release/cortado --model models/alexnet/train_val.prototxt --batch 16
 
 Trains the model on constant data, one rank on each of two hosts (network namespaces; needs root), with --restarts. After some iterations
-rank 1 is killed, `--times` times. Printed are the seconds from the kill to the end of the first iteration after the restart, and how many
-iterations were made twice. A snapshot is never written: what the ranks go on from is what the ones that are left have kept."""
+rank 1 is killed, `--times` times. Printed are the seconds from the kill to the end of the first iteration after the restart, that
+iteration, and the last one before. A snapshot is never written: what the ranks go on from is what the ones that are left have kept."""
 
 import argparse
 import pathlib

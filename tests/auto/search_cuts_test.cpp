@@ -130,5 +130,21 @@ TEST(SearchCuts, BoundsWhatItHasNotTried) {
   EXPECT_GT(few.lower_bound.count, 0);
 }
 
+// The start alone may take more.
+TEST(SearchCuts, KeepsToTheLimitOfMemory) {
+  const Network net = testing::NetBuilder().conv("a", "data").loss("a", "data").build();
+  RandomChoices random(3);
+  const DeviceGraph graph = random_machine(random);
+  AbsentMachine machine(graph);
+  const Strategy start = with_all_rules(built_in_strategy("data", net, 2), net);
+  const auto choices = cut_choices(net, 2, "ncdhwr", start);
+  const auto search = [&](Bytes limit) {
+    return search_cuts(start, net, choices, strategy_costs(machine.simulated(), net, 1, limit));
+  };
+  EXPECT_GT(search({}).tried, 1);
+  EXPECT_LT(search({}).seconds, search({1}).seconds);
+  EXPECT_EQ(search({1}).strategy, start);
+}
+
 }  // namespace
 }  // namespace cortado

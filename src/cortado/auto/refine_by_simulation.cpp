@@ -53,7 +53,7 @@ void choose_cuts(plan::Plan& plan, const plan::PlanRequest& request, const Simul
   const auto choices =
       cut_choices(request.network, machine.graph.devices(), request.dimensions, plan.strategy);
   const std::optional<FoundCuts> found =
-      search_cuts_on(machine, request.network, plan.strategy, choices, request.history);
+      search_cuts_on(machine, request.network, plan.strategy, choices, request.history, plan.memory_limit);
   if (!found) return;
   plan::Judged& judged = *plan.judged;
   judged.strategies += found->tried - 1;  // the plan itself was simulated before
@@ -68,7 +68,8 @@ void choose_cuts(plan::Plan& plan, const plan::PlanRequest& request, const Simul
 // Puts branches of a plan that a simulation chose side by side, where that gains enough.
 void place_side_by_side(plan::Plan& plan, const plan::PlanRequest& request, const SimulatedMachine& machine) {
   const Network& network = request.network;
-  const PlacedStrategy found = place_on(machine, network, plan.strategy, request.history);
+  const PlacedStrategy found =
+      place_on(machine, network, plan.strategy, request.history, 1, plan.memory_limit);
   plan::SideBySide& result = plan.side_by_side.emplace();
   result.before = found.before;
   result.of_sets = found.all_sets;

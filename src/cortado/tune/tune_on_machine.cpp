@@ -15,13 +15,14 @@ namespace {
 // Judges strategies by simulation. Those under which a rank would hold more than its device has take forever;
 // only the first one may.
 std::function<Seconds(const Strategy&)> fitting_seconds(const SimulatedMachine& machine,
-                                                        const Network& network, int history) {
-  return [machine, &network, history, first = true](const Strategy& strategy) mutable {
+                                                        const Network& network, int history, Bytes limit) {
+  return [machine, &network, history, limit, first = true](const Strategy& strategy) mutable {
     const SimulatedJob job =
         simulate_job(network, resolve(strategy, network, machine.graph.devices(), "tuned strategy"),
                      strategy.schedule, machine);
     const bool fits = std::ranges::all_of(job.programs, [&](const Program& program) {
-      const Bytes memory = machine.graph.device(program.rank).memory;
+      const Bytes own = machine.graph.device(program.rank).memory;
+      const Bytes memory = limit.count > 0 && (own.count == 0 || limit < own) ? limit : own;
       return memory.count == 0 || held_memory(program, network, history).total() <= memory;
     });
     const bool counts = fits || first;
@@ -115,11 +116,12 @@ int most_tried(const SimulatedMachine& machine, const Network& network, double e
 
 TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
                       const TuneOptions& options, int history) {
-  return tune_strategy(start, network, machine.graph.devices(), fitting_seconds(machine, network, history),
-                       options);
+  return tune_strategy(start, network, machine.graph.devices(),
+                       fitting_seconds(machine, network, history, {}), options);
 }
 
-StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history) {
+StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history,
+                             Bytes limit) {
   const auto devices = [machine, &network](const Strategy& strategy) {
     const int ranks = machine.graph.devices();
     const auto programs = compile_job(network,
@@ -131,22 +133,22 @@ StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& net
     for (const Program& program : programs) all.push_back(PartsOfProgram(program, network, machine).run());
     return all;
   };
-  return {fitting_seconds(machine, network, history), devices};
+  return {fitting_seconds(machine, network, history, limit), devices};
 }
 
 PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                        int history, double effort) {
-  return place_branches(start, network, machine.graph, strategy_costs(machine, network, history),
+                        int history, double effort, Bytes limit) {
+  return place_branches(start, network, machine.graph, strategy_costs(machine, network, history, limit),
                         {.most_tried = most_tried(machine, network, effort)});
 }
 
 std::optional<FoundCuts> search_cuts_on(const SimulatedMachine& machine, const Network& network,
                                         const Strategy& start, const std::vector<CutChoice>& choices,
-                                        int history) {
+                                        int history, Bytes limit) {
   const int most = most_tried(machine, network, effort_of_cuts);
   if (most == 1) return std::nullopt;
   return search_cuts(with_all_rules(start, network), network, choices,
-                     strategy_costs(machine, network, history), {.most_tried = most});
+                     strategy_costs(machine, network, history, limit), {.most_tried = most});
 }
 
 }  // namespace cortado

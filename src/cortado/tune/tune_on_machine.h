@@ -21,15 +21,17 @@ TunedStrategy tune_on(const SimulatedMachine& machine, const Network& network, c
 // takes about as long for all: on many ranks none. `effort`: of a full search, up to 1.
 inline constexpr double effort_of_auto = 0.25;
 PlacedStrategy place_on(const SimulatedMachine& machine, const Network& network, const Strategy& start,
-                        int history, double effort = 1);
+                        int history, double effort = 1, Bytes limit = {});
 
-// What simulations of the job on a machine say of strategies; memory as of tune_on().
-StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history);
+// What simulations of the job on a machine say of strategies; memory as of tune_on(), and no more than
+// `limit`, where that is not 0; so also of the functions around.
+StrategyCosts strategy_costs(const SimulatedMachine& machine, const Network& network, int history,
+                             Bytes limit = {});
 
 // Searches for the cuts of least simulated time; memory and the number of simulations as of place_on().
 // Nothing where the ranks and layers are too many to simulate enough.
 std::optional<FoundCuts> search_cuts_on(const SimulatedMachine& machine, const Network& network,
                                         const Strategy& start, const std::vector<CutChoice>& choices,
-                                        int history);
+                                        int history, Bytes limit = {});
 
 }  // namespace cortado
