@@ -36,7 +36,7 @@ inline constexpr const char* plan_recompute_help =
 inline constexpr const char* plan_objective_help =
     "What a plan is to make least: costs (of computing and messages, added up; default), or simulated (the "
     "time "
-    "of a simulated iteration, of the cheapest plans and the built-in strategies)";
+    "of a simulated iteration, of the cheapest plans, the built-in strategies and what a search finds)";
 inline constexpr const char* memory_limit_help =
     "What a rank may hold, such as 2GiB: compute layers again where they would not fit";
 
