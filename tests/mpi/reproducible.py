@@ -3,23 +3,31 @@
 the snapshots with that of one rank and one thread.
 
     tests/mpi/reproducible.py CORTADO [OTHER...] [--nets a,b] [--ranks 1,2] [--threads 1,2] [--strategies data,mixed]
-                              [--iterations N]
+                              [--iterations N] [--hosts N]
 
 OTHER: commands of other builds with the same instruction set, such as one with another MPI. `mixed` cuts convolutions
 and inner products of a multiple of 8 outputs by channel, or by samples and channel on an even number of ranks above 2,
-and all other layers by samples. Nets learn from random data that the seed gives. Ends with 1 where bits differ."""
+and all other layers by samples. Nets learn from random data that the seed gives. --hosts N (root; MPICH): ranks are placed
+in turn on N network namespaces. Ends with 1 where bits differ."""
 
 import argparse
+import contextlib
 import hashlib
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+
+from hosts import Hosts  # noqa: E402
+
 # Net file; samples of a batch; shape of a sample; shape of its labels.
 NETS = {
     "shapes": ("examples/shapes/train_val.prototxt", 16, [3, 32, 32], []),
@@ -77,13 +85,15 @@ def write_mixed(folder, net, layers, ranks):
     return "mixed.json"
 
 
-def digest(cortado, folder, net, layers, iterations, ranks, threads, strategy):
+def digest(cortado, folder, net, layers, iterations, ranks, threads, strategy, hosts):
     file = folder / f"s_iter_{iterations}.safetensors"
     file.unlink(missing_ok=True)
     words = [cortado, "train", "--solver", "solver.prototxt", "--snapshot-format", "cortado", "--reproducible",
              "--threads", str(threads), "--ranks", str(ranks)]
     if ranks > 1:
         words += ["--strategy", write_mixed(folder, net, layers, ranks) if strategy == "mixed" else strategy]
+    if ranks > 1 and hosts:
+        words = [hosts.shell, hosts.address(0), "exec " + shlex.join([*words, *hosts.options()])]
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         return "exit code {}: {}".format(done.returncode, done.stdout.decode(errors="replace")[-600:])
@@ -101,6 +111,23 @@ def cases(arguments):
                         yield command, ranks, threads, strategy
 
 
+def differing(net, arguments, hosts):
+    """How many of the net's cases end in other bits than the first."""
+    failed, expected = 0, None
+    with tempfile.TemporaryDirectory(prefix="cortado-reproducible-") as name:
+        folder = pathlib.Path(name)
+        layers = make_folder(folder, net, arguments.iterations)
+        for command, ranks, threads, strategy in cases(arguments):
+            began = time.monotonic()
+            found = digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy, hosts)
+            expected = expected or found
+            same = found == expected and len(found) == 64
+            failed += not same
+            print(f"{net}, {ranks} ranks of {threads} threads, {strategy}: {found[:16] if same else found}"
+                  f"{'' if same else '  DIFFERS'}  {time.monotonic() - began:.1f} s", flush=True)
+    return failed
+
+
 def main():
     words = lambda text: text.split(",")
     numbers = lambda text: [int(word) for word in text.split(",")]
@@ -111,22 +138,15 @@ def main():
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--strategies", type=words, default=["data", "model", "owt", "mixed"])
     parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--hosts", type=int, default=0)
     arguments = parser.parse_args()
     arguments.cortado = [str(pathlib.Path(command).resolve()) for command in arguments.cortado]
-    failed, begin = 0, time.monotonic()
-    for net in arguments.nets:
-        with tempfile.TemporaryDirectory(prefix="cortado-reproducible-") as name:
-            folder = pathlib.Path(name)
-            layers = make_folder(folder, net, arguments.iterations)
-            expected = None
-            for command, ranks, threads, strategy in cases(arguments):
-                began = time.monotonic()
-                found = digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy)
-                expected = expected or found
-                same = found == expected and len(found) == 64
-                failed += not same
-                print(f"{net}, {ranks} ranks of {threads} threads, {strategy}: {found[:16] if same else found}"
-                      f"{'' if same else '  DIFFERS'}  {time.monotonic() - began:.1f} s", flush=True)
+    begin = time.monotonic()
+    hosts = Hosts(arguments.hosts, "none") if arguments.hosts else None
+    with contextlib.ExitStack() as at_end:
+        if hosts:
+            at_end.callback(hosts.remove)
+        failed = sum(differing(net, arguments, hosts) for net in arguments.nets)
     print(f"{failed} differ; {time.monotonic() - begin:.0f} s")
     return failed > 0
 
