@@ -266,6 +266,21 @@ TEST(Job, AStoppedRankEndsWhenTheParentIsKilled) {
   expect_nobody_left(outcome);
 }
 
+// All that could end it is killed at once.
+TEST(Job, AStoppedRankEndsWhenLauncherAndParentAreKilled) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for_ranks(2);
+  std::this_thread::sleep_for(300ms);
+  const pid_t process = parent_of(job.ranks()[1]), launcher = parent_of(process);
+  if (launcher == job.pid()) GTEST_SKIP() << "this launcher starts ranks itself";
+  kill(job.ranks()[1], SIGSTOP);
+  for (const pid_t pid : {process, launcher, job.pid()}) kill(pid, SIGKILL);
+  const Outcome outcome = job.finish();
+  EXPECT_LT(outcome.seconds, 10.0);
+  for (int tries = 0; tries < 50 && alive(outcome.ranks[1]); ++tries) std::this_thread::sleep_for(100ms);
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, PassesSignalsOnToTheRanks) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for("all ready");

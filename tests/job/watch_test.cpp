@@ -237,6 +237,47 @@ TEST_F(Watch, StrangersThatAreSilentOrTooManyAreDropped) {
   EXPECT_EQ(std::ssize(peers_), 4 + 199);
 }
 
+// Its network may be away, but here it answers.
+TEST(Rank, GivesUpAParentThatListensNoMore) {
+  const int port = port_of(listen_at(""));
+  setenv(job_variable,
+         to_text({.token = "token", .port = port, .peer_seconds = 60, .hosts = {"127.0.0.2", "127.0.0.1"}})
+             .c_str(),
+         1);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(JobRank::join(0), PeerError);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+  unsetenv(job_variable);
+}
+
+struct NoState : RankState {
+  Held hold_still() override { return {}; }
+  std::string write(int64_t, const std::vector<int>&) override { return ""; }
+};
+
+// It keeps its state for the parent alone.
+TEST(Rank, EndsWithItsParentThoughItKeepsAState) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto lose_all = [] {
+    const Socket listener = listen_at("");
+    setenv(job_variable,
+           to_text({.token = "token", .port = port_of(listener), .hosts = {"127.0.0.1"}}).c_str(), 1);
+    std::thread parent([&] {
+      LineSocket rank(Socket(accept(listener.fd(), nullptr, nullptr)), 20);
+      line_of(rank, "hello token 0 ");
+      rank.send("welcome 2 0 ");
+      line_of(rank, "goodbye");
+    });
+    NoState state;
+    const std::unique_ptr<JobRank> rank = JobRank::join(0);
+    rank->offer(&state);
+    rank->miss_others("rank 1 is gone");
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(lose_all(), testing::ExitedWithCode(3), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+}
+
 // On a busy host both lines are there before the rank reads the first one.
 TEST(Rank, AnswersAQuestionThatComesWithTheWelcome) {
   const Socket listener = listen_at("");

@@ -1,6 +1,7 @@
 #include "cortado/job/rank.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <string_view>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,7 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int seconds_to_connect = 3, seconds_to_answer = 20, watch_milliseconds = 250;
-constexpr std::chrono::seconds least_tries_to_connect{15}, tries_to_say_goodbye{2};
+constexpr std::chrono::seconds least_tries_to_connect{15}, tries_where_nobody_listens{2},
+    tries_to_say_goodbye{2};
 constexpr size_t longest_activity = 200;
 
 [[noreturn]] void end_process() { _exit(static_cast<int>(ExitCode::peer_error)); }
@@ -37,8 +40,9 @@ void say_last(std::string_view line) {
   if (parent >= 0) (void)!send(parent, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Whether a state is offered, for the handler: then the parent may want it before this process ends.
-std::atomic<bool> offers_state = false;
+// Whether a state is offered, for the handler: then the parent may want it before this process ends, unless
+// it is gone itself.
+std::atomic<bool> offers_state = false, parent_left = false;
 constexpr std::chrono::seconds time_to_keep{25};
 
 // A library that finds its peer gone may abort before the parent hears of that peer: report that this
@@ -47,7 +51,8 @@ void report_end(int signal) {
   say_last(signal == SIGPIPE ? "unheard\n" : "aborted\n");
   // The launcher may end all others with this one: first let them answer the parent.
   const timespec moment{.tv_sec = 0, .tv_nsec = 500'000'000};
-  for (auto waited = 0ms; waited < (offers_state ? time_to_keep : 0s) + 500ms; waited += 500ms)
+  for (auto waited = 0ms; waited < (offers_state && !parent_left ? time_to_keep : 0s) + 500ms;
+       waited += 500ms)
     nanosleep(&moment, nullptr);
   std::signal(signal, SIG_DFL);
   raise(signal);  // ends the process once this handler has returned
@@ -81,12 +86,16 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
   if (text == nullptr) return nullptr;
   std::optional<JobAddress> address = parse_job_address(text);
   if (!address) throw UserError(fmt::format("the environment variable {} is broken; unset it", job_variable));
-  // A network may be away for a while.
-  const auto end = std::chrono::steady_clock::now() +
-                   std::max(least_tries_to_connect, std::chrono::seconds(address->peer_seconds));
+  // A network may be away for a while. But where all addresses tell that nobody listens, the parent is gone.
+  const auto begin = std::chrono::steady_clock::now();
+  const auto end = begin + std::max(least_tries_to_connect, std::chrono::seconds(address->peer_seconds));
+  auto may_listen = begin;  // when that was last so
   do {
+    bool nobody_listens = true;
     for (const std::string& host : address->hosts) {
-      Socket socket = connect_to(host, address->port, seconds_to_connect);
+      int error = 0;
+      Socket socket = connect_to(host, address->port, seconds_to_connect, &error);
+      nobody_listens &= error == ECONNREFUSED;
       if (!socket) continue;
       // The parent finds out first, and reports it.
       LineSocket parent(std::move(socket), address->peer_seconds * 3 / 2 + 1);
@@ -94,6 +103,9 @@ std::unique_ptr<JobRank> JobRank::join(int rank) {
       if (const auto welcome = welcome_of(parent))
         return std::unique_ptr<JobRank>(new JobRank(std::move(parent), *welcome));
     }
+    const auto now = std::chrono::steady_clock::now();
+    if (!nobody_listens) may_listen = now;
+    if (now - may_listen > tries_where_nobody_listens) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   } while (std::chrono::steady_clock::now() < end);
   throw PeerError(fmt::format("rank {} on {} cannot reach the process that started it (tried {})", rank,
@@ -105,7 +117,10 @@ JobRank::JobRank(LineSocket parent, const std::string& welcome)
   std::istringstream words(welcome);
   words.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> ranks_ >> restarts_;
   std::getline(words >> std::ws, snapshot_);
+  // A rank that is stopped cannot end: it goes on once the process that started it is gone.
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
   parent_of_aborting = parent_.fd();
+  parent_left = false;
   std::signal(SIGABRT, report_end);
   std::signal(SIGPIPE, report_end);
   // Signals are for the main thread.
@@ -146,9 +161,10 @@ void JobRank::miss_others(const std::string& message) {
   wait_for_the_end();
 }
 
-// The parent ends this process. Where that does not come, it ends by itself.
+// The parent ends this process. Where that does not come, or the parent is gone, it ends by itself.
 void JobRank::wait_for_the_end() const {
-  std::this_thread::sleep_for(time_to_keep);
+  for (auto waited = 0ms; waited < time_to_keep && !parent_left; waited += 100ms)
+    std::this_thread::sleep_for(100ms);
   end_process();
 }
 
@@ -227,7 +243,8 @@ void JobRank::watch() {
     obey_all();
     if (there) continue;
     if (!said_goodbye_) end_process();
-    waits[0].fd = -1;  // the parent heard the goodbye and left
+    parent_left = true;
+    waits[0].fd = -1;
   }
 }
 

@@ -42,12 +42,13 @@ void notice_lost_peers(int fd, int seconds) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-bool connected_within(int fd, int seconds) {
+// 0 once it is connected, else an error.
+int connected_within(int fd, int seconds) {
   pollfd wait{fd, POLLOUT, 0};
-  if (poll(&wait, 1, seconds * 1000) != 1) return false;
+  if (poll(&wait, 1, seconds * 1000) != 1) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 std::string numeric(const sockaddr* address, socklen_t size) {
@@ -217,16 +218,19 @@ std::vector<std::string> own_addresses() {
   return hosts;
 }
 
-Socket connect_to(const std::string& host, int port, int seconds) {
+Socket connect_to(const std::string& host, int port, int seconds, int* error) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
+  int failed = EINVAL;
+  if (error == nullptr) error = &failed;
+  *error = EINVAL;
   if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return Socket();
   Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  bool good = socket && (connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0 ||
-                         (errno == EINPROGRESS && connected_within(socket.fd(), seconds)));
+  *error = socket && connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
+  if (*error == EINPROGRESS) *error = connected_within(socket.fd(), seconds);
   freeaddrinfo(found);
-  return good ? std::move(socket) : Socket();
+  return *error == 0 ? std::move(socket) : Socket();
 }
 
 std::string host_name() {

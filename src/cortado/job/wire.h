@@ -94,8 +94,8 @@ int port_of(const Socket& listener);
 std::vector<std::string> own_addresses();
 // Compares in a time that does not depend on where the two differ.
 bool same_secret(std::string_view a, std::string_view b);
-// A connection within `seconds`, or none.
-Socket connect_to(const std::string& host, int port, int seconds);
+// A connection within `seconds`, or none; `error`: why, of errno(3).
+Socket connect_to(const std::string& host, int port, int seconds, int* error = nullptr);
 
 std::string host_name();
 // Returns at most so many bytes of the text, with "..." in place of what is cut.
