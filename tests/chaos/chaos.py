@@ -161,7 +161,8 @@ class Job:
         self.start(*(["--snapshot", *newest] if newest else []))
 
     def wait_until_none_is_left(self):
-        end = time.monotonic() + 20
+        """A host that was cut off learns late that its launcher is gone: by TCP's next try to say so."""
+        end = time.monotonic() + (90 if self.hosts else 20)
         while self.processes():
             if time.monotonic() > end:
                 raise Fault(f"processes are left: {self.processes()}")
