@@ -22,6 +22,21 @@ std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Netwo
   return candidates;
 }
 
+// Judges those that may be worth trying beside the best one, and leaves the others out.
+std::vector<Choice::Candidate> judged(std::vector<Choice::Candidate> built_in, Seconds best,
+                                      const Judge& judge) {
+  std::vector<Choice::Candidate> judged;
+  for (Choice::Candidate& candidate : built_in) {
+    if (candidate.built_in != "data" && candidate.seconds.count > at_most_hidden * worth_trying * best.count)
+      continue;
+    candidate.seconds = judge(candidate.strategy);
+    best = std::min(best, candidate.seconds);
+    judged.push_back(std::move(candidate));
+  }
+  std::ranges::stable_sort(judged, {}, &Choice::Candidate::seconds);
+  return judged;
+}
+
 }  // namespace
 
 Choice choose(const Network& network, const PricingOptions& pricing, CostModel& costs,
@@ -41,8 +56,7 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
              candidate.seconds.count > at_most_hidden * choice.plan.seconds.count;
     });
     planned.seconds = judge(planned.strategy);
-    for (Choice::Candidate& candidate : built_in) candidate.seconds = judge(candidate.strategy);
-    std::ranges::stable_sort(built_in, {}, &Choice::Candidate::seconds);
+    built_in = judged(std::move(built_in), planned.seconds, judge);
   }
   if (built_in.empty() || built_in[0].seconds.count > clearly_less * planned.seconds.count)
     choice.candidates.push_back(std::move(planned));

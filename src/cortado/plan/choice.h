@@ -30,7 +30,8 @@ inline constexpr double clearly_less = 1.1;
 // measuring.
 inline constexpr double worth_trying = 1.25;
 // Communication hidden under computing saves at most half of their sum. So a built-in strategy that costs
-// more than this many times the plan, by Eq. 1, is not judged; only "data" is, which all are compared with.
+// more than this many times the plan, by Eq. 1, is not judged, nor one that could then not be worth trying
+// beside what has been judged; only "data" always is, which all are compared with.
 inline constexpr double at_most_hidden = 2;
 
 // `memory`: what each device may hold. What a plan holds is known as a bound from above (memory.h), so where
