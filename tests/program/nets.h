@@ -49,10 +49,10 @@ inline std::optional<TaskFacts> facts_of(const Task& task) {
 // Small nets made by hand, for the tests of program/ and exec/.
 class NetBuilder {
  public:
-  NetBuilder() {
+  explicit NetBuilder(int64_t samples = 2) {
     SourceOptions options;
     options.kind = SourceOptions::Kind::input;
-    options.shapes = {Shape{2, 4, 6, 6}};
+    options.shapes = {Shape{samples, 4, 6, 6}};
     declare("data", std::make_shared<Source>(options), {}, {"data"});
   }
 
@@ -105,10 +105,10 @@ inline Network two_branches() {
 }
 
 // A random directed acyclic net of convolutions, activations (in place and not), sums and shared parameters.
-inline Network random_net(uint32_t seed, Phase phase = Phase::train) {
+inline Network random_net(uint32_t seed, Phase phase = Phase::train, int64_t samples = 2) {
   std::mt19937 random(seed);
   auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
-  NetBuilder net;
+  NetBuilder net(samples);
   std::vector<std::string> blobs{"data"};
   int layers = pick(3, 12);
   for (int i = 0; i < layers; ++i) {

@@ -66,7 +66,8 @@ Simulation simulate(const Network& network, const Strategy& strategy, const Mach
   const cortado::Strategy chosen = strategy_on(graph, cut, strategy.impl());
   const NodeStrategies strategies =
       resolve(chosen, cut, graph.devices(), strategy.name().empty() ? "auto" : strategy.name());
-  SimulatedJob job = simulate_job(cut, strategies, chosen.schedule, AbsentMachine(graph).simulated());
+  SimulatedJob job =
+      simulate_job(cut, strategies, chosen.schedule, AbsentMachine(graph).simulated(), SimulatedRanks::all);
   TimeReport times = report_of(job, cut, graph);
   std::vector<TraceSlice> slices = slices_of_job(job, cut);
   return Simulation(std::make_shared<const Simulation::Impl>(

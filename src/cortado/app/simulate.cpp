@@ -38,9 +38,9 @@ struct SimulateArguments {
 };
 
 SimulatedJob simulate_on(const DeviceGraph& machine, const Network& network, const Strategy& strategy,
-                         const std::string& name) {
+                         const std::string& name, SimulatedRanks ranks) {
   return simulate_job(network, resolve(strategy, network, machine.devices(), name), strategy.schedule,
-                      AbsentMachine(machine).simulated());
+                      AbsentMachine(machine).simulated(), ranks);
 }
 
 // Refines the strategy as long as there is time, and prints what changed.
@@ -76,10 +76,12 @@ void run_simulate(const SimulateArguments& a) {
   fmt::print("{}", recompute_on_machine(a.schedule, network, machine, strategy, as_option));
   if (!a.out.empty()) write_file_atomically(a.out, strategy_text(strategy));
   const auto begin = std::chrono::steady_clock::now();
-  const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy);
+  const bool shows_all = !a.trace.empty() || !a.report.empty();
+  const SimulatedJob simulated = simulate_on(machine, network, strategy, a.strategy,
+                                             shows_all ? SimulatedRanks::all : SimulatedRanks::that_differ);
   const Seconds taken = seconds_since(begin);
-  const SimulatedJob alone =
-      simulate_on(machine.first(1), network, built_in_strategy("single", network, 1), "single");
+  const SimulatedJob alone = simulate_on(machine.first(1), network, built_in_strategy("single", network, 1),
+                                         "single", SimulatedRanks::all);
   const TimeReport report = report_of(simulated, network, machine);
   const Seconds one = alone.simulation.iteration;
   fmt::print("{}{:.3f} ms on one device: {:.2f} times slower; simulated in {:.2f} s, with {}\n",

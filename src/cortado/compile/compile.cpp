@@ -13,15 +13,6 @@
 namespace cortado {
 namespace {
 
-std::shared_ptr<const Placement> placement_of(const Network& network, const CompileOptions& options) {
-  NodeStrategies strategies = options.strategies;
-  if (strategies.empty()) strategies.resize(network.nodes().size());
-  const bool reproducible = options.kernels.reproducible();
-  if (reproducible && options.fit_channels) strategies = with_held_channels(network, std::move(strategies));
-  if (reproducible) strategies = reproducible_strategies(network, std::move(strategies));
-  return std::make_shared<const Placement>(place(network, strategies, options.ranks, reproducible));
-}
-
 LowerOptions lowering(const CompileOptions& options, int rank) {
   return {.keep_tensors = options.keep_tensors,
           .passing_gradients = options.passing_gradients,
@@ -49,6 +40,15 @@ IndexedVector<ParameterIndex, ParameterFormat> formats_of(const Network& network
 
 }  // namespace
 
+std::shared_ptr<const Placement> placement_of(const Network& network, const CompileOptions& options) {
+  NodeStrategies strategies = options.strategies;
+  if (strategies.empty()) strategies.resize(network.nodes().size());
+  const bool reproducible = options.kernels.reproducible();
+  if (reproducible && options.fit_channels) strategies = with_held_channels(network, std::move(strategies));
+  if (reproducible) strategies = reproducible_strategies(network, std::move(strategies));
+  return std::make_shared<const Placement>(place(network, strategies, options.ranks, reproducible));
+}
+
 Compiled compile(const Network& network, CompileOptions options) {
   Compiled compiled;
   const auto offer = [&](const Task& task) {
@@ -66,13 +66,17 @@ Compiled compile(const Network& network, CompileOptions options) {
 
 std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
                                  KernelProfile& profile) {
-  const std::shared_ptr<const Placement> placement = placement_of(network, options);
+  return compile_ranks(network, placement_of(network, options), options, profile, options.ranks);
+}
+
+std::vector<Program> compile_ranks(const Network& network, std::shared_ptr<const Placement> placement,
+                                   const CompileOptions& options, KernelProfile& profile, int ranks) {
   std::mutex mutex;
   const auto ask = [&](const Task& task) {
     const std::scoped_lock lock(mutex);
     return profile(task);
   };
-  std::vector<Program> programs(static_cast<size_t>(options.ranks));
+  std::vector<Program> programs(static_cast<size_t>(ranks));
   std::vector<std::exception_ptr> failures(programs.size());
   const auto make = [&](int64_t rank) {
     try {
@@ -83,9 +87,9 @@ std::vector<Program> compile_job(const Network& network, const CompileOptions& o
     }
   };
   if (options.after_pass) {  // dumps come in the order of ranks
-    for (int rank = 0; rank < options.ranks; ++rank) make(rank);
+    for (int rank = 0; rank < ranks; ++rank) make(rank);
   } else {
-    parallel_for(options.ranks, make);
+    parallel_for(ranks, make);
   }
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);

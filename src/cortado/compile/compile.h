@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -44,9 +45,15 @@ struct Compiled {
 // Throws UserError where no kernel can run a task.
 Compiled compile(const Network& network, CompileOptions options = {});
 
+// Where the parts of a network lie, with which both begin.
+std::shared_ptr<const Placement> placement_of(const Network& network, const CompileOptions& options);
+
 // The Programs of all ranks: with the profile of this process's kernels those that compile() makes on each.
 // `options.rank` does not count, nor does `options.kernels` but for whether they are reproducible.
 std::vector<Program> compile_job(const Network& network, const CompileOptions& options,
                                  KernelProfile& profile);
+// Those of the first `ranks` alone. `placement`: placement_of() the options.
+std::vector<Program> compile_ranks(const Network& network, std::shared_ptr<const Placement> placement,
+                                   const CompileOptions& options, KernelProfile& profile, int ranks);
 
 }  // namespace cortado

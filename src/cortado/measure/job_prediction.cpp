@@ -11,9 +11,10 @@ JobPrediction predict_on_job(const Network& network, const CompileOptions& optio
   const std::string kernels = usual ? "" : options.kernels.kernels;
   JobCosts costs(job, kernels, notify, device);
   const std::vector<int> nodes = costs.machine().node_of_devices();
-  JobPrediction predicted{predict(network, options, costs.costs(), nodes),
-                          simulate_job(network, options.strategies, options.schedule, costs.simulated()),
-                          costs.machine().machine(), nodes};
+  JobPrediction predicted{
+      predict(network, options, costs.costs(), nodes),
+      simulate_job(network, options.strategies, options.schedule, costs.simulated(), SimulatedRanks::all),
+      costs.machine().machine(), nodes};
   costs.save();
   return predicted;
 }

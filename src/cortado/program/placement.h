@@ -8,6 +8,7 @@
 #include "cortado/base/element_type.h"
 #include "cortado/net/network.h"
 #include "cortado/parallel/layout.h"
+#include "cortado/parallel/rank_group.h"
 #include "cortado/parallel/strategy.h"
 
 namespace cortado {

@@ -27,9 +27,12 @@ TimeReport report_of(const SimulatedJob& simulated, const Network& network, cons
   const Seconds exposed = simulation.ends[0] - simulation.computing[0];
   TimeReport report = report_of(network, first, {times_of(first, own, simulation.iteration, exposed, {})});
   report.ranks = machine.devices();
-  report.flops = flops_of(network, simulated.programs);
-  for (const Program& program : simulated.programs)
-    report.bytes += static_cast<double>(volumes_of(program).total().sent.count);
+  report.flops = {};
+  for (const Program& program : simulated.programs) {
+    const double ranks = simulated.blocks.stands_for(program.rank);
+    report.flops += {ranks * flops_of(network, program).count};
+    report.bytes += ranks * static_cast<double>(volumes_of(program).total().sent.count);
+  }
   const ElementType products = network.precision() == Precision::bf16 ? ElementType::bf16 : ElementType::f32;
   for (int device = 0; device < machine.devices(); ++device)
     report.peak.per_second += machine.device(device).peak_of(products).per_second;

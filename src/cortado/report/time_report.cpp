@@ -138,12 +138,11 @@ TimeReport report_of(const Network& network, const Program& program,
   return report;
 }
 
-Flops flops_of(const Network& network, std::span<const Program> programs) {
+Flops flops_of(const Network& network, const Program& program) {
   FlopCount count(network);
   Flops flops;
-  for (const Program& program : programs)
-    for (const Work& work : program.works)
-      if (work.is_layer()) flops += count.of(program, work);
+  for (const Work& work : program.works)
+    if (work.is_layer()) flops += count.of(program, work);
   return flops;
 }
 

@@ -56,8 +56,8 @@ IterationTimes times_of(const Program& program, std::span<const TimelineEntry> t
 // Flops and layers are those of the program's rank.
 TimeReport report_of(const Network& network, const Program& program,
                      const std::vector<IterationTimes>& times);
-// Of an iteration of these ranks, whose programs are of one placement.
-Flops flops_of(const Network& network, std::span<const Program> programs);
+// Of an iteration of the program's rank.
+Flops flops_of(const Network& network, const Program& program);
 // The iteration whose step is nearest to the report's, of each `stride`th.
 size_t nearest_to(const TimeReport& report, const std::vector<IterationTimes>& times, size_t stride);
 IndexedVector<StepIndex, Seconds> step_medians(const std::vector<IterationTimes>& times);

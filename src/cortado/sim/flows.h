@@ -7,7 +7,7 @@
 namespace cortado {
 
 // Transfers under way that share ports: what a device, a network interface or a bus can send or receive. A
-// flow that is alone takes so many seconds, and uses its share of each port meanwhile. Where the flows under
+// flow at full speed takes so many seconds, and uses its share of each port meanwhile. Where the flows under
 // way would use more than a whole port they slow down: those needed sooner take what they want, the others
 // share what is left. Flows needed at the same time are max-min fair: none could go faster without slowing
 // one that is slower already (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2).
@@ -15,7 +15,7 @@ class Flows {
  public:
   struct Load {
     int port = 0;
-    double share = 0;  // of the port, in (0, 1]
+    double share = 0;  // of the port; more than 1: the flow stands for several
   };
   explicit Flows(int ports) : ports_(static_cast<size_t>(ports)) {}
 

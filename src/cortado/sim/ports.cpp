@@ -37,28 +37,36 @@ Bandwidth Ports::rate(int from, int to) const {
   return least;
 }
 
-void Ports::add(std::vector<Flows::Load>& loads, int from, int to, double share) const {
-  if (share <= 0) return;
+void Ports::add(std::vector<Flows::Load>& loads, int from, int to, Shares shares) const {
   const bool across = machine_.crosses_nodes(from, to);
-  const double rate = share * this->rate(from, to).bytes_per_second;
-  const auto use = [&](int port, Bandwidth whole) {
-    if (whole.bytes_per_second > 0) loads.push_back({port, rate / whole.bytes_per_second});
+  const double rate = this->rate(from, to).bytes_per_second;
+  const auto use = [&](int device, double share, int port, Bandwidth whole) {
+    if (share > 0 && whole.bytes_per_second > 0 && device < blocks_.different())
+      loads.push_back({port, share * rate / whole.bytes_per_second});
   };
   const Bandwidth link = machine_.link(from, to).bandwidth;
-  use(device_port(from, across, out), link);
-  use(device_port(to, across, in), link);
+  use(from, shares.out, device_port(from, across, out), link);
+  use(to, shares.in, device_port(to, across, in), link);
+  const int sender = machine_.node_of(from), receiver = machine_.node_of(to);
   if (across) {
-    use(node_port(machine_.node_of(from), nic_out), machine_.nic(machine_.node_of(from)));
-    use(node_port(machine_.node_of(to), nic_in), machine_.nic(machine_.node_of(to)));
+    use(from, shares.out, node_port(sender, nic_out), machine_.nic(sender));
+    use(to, shares.in, node_port(receiver, nic_in), machine_.nic(receiver));
   } else {
-    use(node_port(machine_.node_of(from), bus), machine_.bus(machine_.node_of(from)));
+    use(from, shares.out, node_port(sender, bus), machine_.bus(sender));
   }
+}
+
+int Ports::stands_for(int from, int to, int end) const {
+  return blocks_.same_block(from, to) || blocks_.stands_for(end) > 1
+             ? 1
+             : blocks_.stands_for(end == from ? to : from);
 }
 
 std::vector<Flows::Load> Ports::message(int from, int to) const {
   std::vector<Flows::Load> loads;
-  add(loads, from, to, 1);
-  return merged(loads);
+  const auto at = [&](int end) { return static_cast<double>(stands_for(from, to, end)); };
+  add(loads, from, to, {at(from), at(to)});
+  return loads;
 }
 
 Seconds Ports::message_seconds(int from, int to, Bytes bytes) const {
@@ -72,10 +80,11 @@ std::vector<Flows::Load> Ports::collective(Collective kind, std::span<const int>
   const double sent = ring_bytes(kind, group, bytes) * machine_.calibration().collective_correction;
   std::vector<Flows::Load> loads;
   for (size_t i = 0; i < group.size() && is_served(kind); ++i)
-    loads.push_back({node_port(machine_.node_of(group[i]), servers), 1});
+    if (group[i] < blocks_.different()) loads.push_back({node_port(machine_.node_of(group[i]), servers), 1});
   for (size_t i = 0; i < group.size() && !is_served(kind); ++i) {
     const int from = group[i], to = group[(i + 1) % group.size()];
-    add(loads, from, to, std::min(1.0, sent / rate(from, to).bytes_per_second / alone.count));
+    const double share = std::min(1.0, sent / rate(from, to).bytes_per_second / alone.count);
+    add(loads, from, to, {share, share});
   }
   return merged(loads);
 }

@@ -38,12 +38,16 @@ class AbsentMachine {
 };
 
 struct SimulatedJob {
-  std::vector<Program> programs;  // of all ranks
-  Simulation simulation;
+  std::vector<Program> programs;  // of all ranks, or of those that differ
+  EqualBlocks blocks;             // the former: one
+  Simulation simulation;          // of the same ranks
 };
 
+enum class SimulatedRanks { that_differ, all };
+
 SimulatedJob simulate_job(const Network& network, const NodeStrategies& strategies, const Schedule& schedule,
-                          const SimulatedMachine& machine);
+                          const SimulatedMachine& machine,
+                          SimulatedRanks ranks = SimulatedRanks::that_differ);
 
 // A judge of strategies: the seconds of a simulated iteration. All that it is given must outlive it.
 std::function<Seconds(const Strategy&)> simulated_seconds(const Network& network,

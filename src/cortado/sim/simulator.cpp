@@ -62,14 +62,16 @@ constexpr double negligible = 1e-9;  // seconds
 
 class Simulator {
  public:
-  Simulator(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine)
-      : ports_(machine), flows_(ports_.count()), nodes_(machine.node_of_devices()) {
+  Simulator(std::span<const Program> programs, EqualBlocks blocks, CostModel& costs,
+            const DeviceGraph& machine)
+      : ports_(machine, blocks), flows_(ports_.count()), nodes_(machine.node_of_devices()) {
     const auto known = std::make_shared<StepSeconds::KnownExchanges>();
     for (const Program& program : programs) {
       ensure(program.rank == static_cast<int>(ranks_.size()), "programs are those of all ranks, in order");
       ranks_.emplace_back(program, costs, nodes_, known);
     }
-    ensure(std::ssize(ranks_) <= machine.devices(), "a device runs each rank");
+    ensure(std::ssize(ranks_) == blocks.different(), "programs are those of the ranks that differ");
+    ensure(blocks.job() <= machine.devices(), "a device runs each rank");
     const bool carries = std::ranges::any_of(
         programs, [](const Program& program) { return std::ranges::any_of(program.steps, &Step::carried); });
     if (carries) iterations_ = settled_iterations;
@@ -161,6 +163,7 @@ class Simulator {
   };
 
   Rank& rank(int number) { return ranks_[static_cast<size_t>(number)]; }
+  bool is_simulated(int number) const { return number < static_cast<int>(ranks_.size()); }
 
   // Goes to the next event: steps or transfers that end.
   void go_on() {
@@ -280,8 +283,10 @@ class Simulator {
   void meet_peers(int number, StepIndex index) {
     const Movement movement = rank(number).program.movement_of(rank(number).program.steps[index]);
     const auto bytes = [&](const auto& part) { return bytes_of(part.box.shape(), movement.type()); };
-    for (const auto& part : movement.sends) meet_peer(number, part.peer, bytes(part), number, index);
-    for (const auto& part : movement.receives) meet_peer(part.peer, number, bytes(part), number, index);
+    for (const auto& part : movement.sends)
+      if (is_simulated(part.peer)) meet_peer(number, part.peer, bytes(part), number, index);
+    for (const auto& part : movement.receives)
+      if (is_simulated(part.peer)) meet_peer(part.peer, number, bytes(part), number, index);
   }
 
   void meet_peer(int from, int to, Bytes bytes, int number, StepIndex index) {
@@ -289,7 +294,9 @@ class Simulator {
     come({from, to, tag}, 2, number, index, [&] {
       const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
                                     needed(rank(number), index));
-      for (int end : {from, to}) add_overhead(end, flow, ports_.message_overhead(from, to, bytes));
+      for (int end : {from, to})
+        add_overhead(end, flow,
+                     {ports_.stands_for(from, to, end) * ports_.message_overhead(from, to, bytes).count});
       return flow;
     });
   }
@@ -299,12 +306,14 @@ class Simulator {
     const Step& step = of.program.steps[index];
     const std::vector<int>& group = step.group();
     const int which = group_numbers_.of(step.group());
-    come({-1, which, of.meetings[which]++}, group.size(), number, index, [&] {
+    const auto here = std::span(group).first(
+        static_cast<size_t>(std::ranges::lower_bound(group, std::ssize(ranks_)) - group.begin()));
+    come({-1, which, of.meetings[which]++}, here.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
       const int flow =
           flows_.start(alone.count, ports_.collective(kind, group, bytes, alone), needed(of, index));
-      for (int member : group)
+      for (int member : here)
         add_overhead(member, flow, ports_.collective_overhead(kind, group, bytes, member));
       return flow;
     });
@@ -346,7 +355,12 @@ class Simulator {
 }  // namespace
 
 Simulation simulate(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine) {
-  return Simulator(programs, costs, machine).run();
+  return simulate(programs, {static_cast<int>(programs.size()), 1}, costs, machine);
+}
+
+Simulation simulate(std::span<const Program> programs, EqualBlocks blocks, CostModel& costs,
+                    const DeviceGraph& machine) {
+  return Simulator(programs, blocks, costs, machine).run();
 }
 
 }  // namespace cortado

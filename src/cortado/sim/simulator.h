@@ -5,6 +5,7 @@
 
 #include "cortado/cost/cost_model.h"
 #include "cortado/machine/device_graph.h"
+#include "cortado/program/equal_blocks.h"
 #include "cortado/program/program.h"
 #include "cortado/program/timeline.h"
 
@@ -29,5 +30,9 @@ struct Simulation {
 //
 // `programs` are those of all ranks, in order, lowered from one placement; rank i runs on device i.
 Simulation simulate(std::span<const Program> programs, CostModel& costs, const DeviceGraph& machine);
+// The same with the programs of ranks that differ alone, where the job has equal blocks, each on whole nodes
+// that are alike. What it tells is of these ranks.
+Simulation simulate(std::span<const Program> programs, EqualBlocks blocks, CostModel& costs,
+                    const DeviceGraph& machine);
 
 }  // namespace cortado
