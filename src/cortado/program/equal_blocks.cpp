@@ -19,24 +19,28 @@ class Blocks {
 
   bool equal() {
     return std::ranges::all_of(placement_.values, [&](const Value& value) { return may_hold(value); }) &&
-           std::ranges::all_of(placement_.operations, [&](const Operation& of) { return computes(of); }) &&
+           std::ranges::all_of(placement_.operations,
+                               [&](const Operation& of) { return does_the_same(of); }) &&
            std::ranges::all_of(placement_.slices, [&](const Layout& slices) { return repeats(slices); }) &&
            std::ranges::all_of(placement_.replicas, [&](const auto& groups) { return repeats(groups); });
   }
 
  private:
+  static int64_t samples_of(const Layout& layout) {
+    int64_t samples = 0;
+    for (const auto& box : layout)
+      if (box && box->rank() > 0) samples = std::max(samples, (*box)[0].end);
+    return samples;
+  }
+
   // Each block holds of its own samples what the first one holds of its.
   bool by_samples(const Layout& layout) const {
-    int64_t samples = 0;
-    for (const auto& box : layout) {
-      if (box && box->rank() == 0) return false;
-      if (box) samples = std::max(samples, (*box)[0].end);
-    }
+    const int64_t samples = samples_of(layout);
     if (samples % static_cast<int64_t>(blocks_) != 0) return false;
     const int64_t own = samples / static_cast<int64_t>(blocks_);
     for (size_t rank = 0; rank < layout.size(); ++rank) {
       const std::optional<Box>& first = layout[rank % ranks_];
-      if (first && (*first)[0].end > own) return false;
+      if (first && (first->rank() == 0 || (*first)[0].end > own)) return false;
       std::optional<Box> moved = first;
       if (moved) {
         const int64_t by = static_cast<int64_t>(rank / ranks_) * own;
@@ -100,11 +104,17 @@ class Blocks {
            one_box(layout(operation.outputs[0])) && at_all(layout(operation.outputs[0]));
   }
 
-  bool computes(const Operation& operation) {
-    if (operation.kind == Operation::Kind::sum)
-      return is_loss(operation) || (by_samples(placement_.values[operation.inputs[0]].layout) &&
-                                    by_samples(placement_.values[operation.outputs[0]].layout));
-    if (operation.kind != Operation::Kind::compute) return true;
+  // What moves, moves within blocks, but for what is reported and summed.
+  bool does_the_same(const Operation& operation) {
+    if (operation.kind == Operation::Kind::source) return true;
+    if (operation.kind == Operation::Kind::compute) return computes_the_same(operation);
+    const Layout &from = placement_.values[operation.inputs[0]].layout,
+                 &to = placement_.values[operation.outputs[0]].layout;
+    if (by_samples(from) && by_samples(to)) return samples_of(from) == samples_of(to);
+    return operation.kind == Operation::Kind::copy || is_loss(operation);
+  }
+
+  bool computes_the_same(const Operation& operation) {
     return by_samples(operation.domain) &&
            std::ranges::all_of(operation.reads, [&](const Layout& reads) { return by_samples(reads); }) &&
            std::ranges::all_of(operation.slices, [&](const Layout& slices) { return repeats(slices); }) &&
