@@ -35,6 +35,7 @@ SHARED = {
     "job/crash_handlers.cpp handled": "of the process: the handlers that it had before; only the command installs others",
     "job/rank.cpp parent_of_aborting": "of the command (tests/structure/quiet.py says why job may)",
     "job/rank.cpp offers_state": "of the command: read by its handler of signals; atomic",
+    "job/rank.cpp parent_left": "the same",
 }
 
 
