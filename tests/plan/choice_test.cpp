@@ -82,6 +82,20 @@ TEST(Choice, FollowsTheJudge) {
   EXPECT_GT(left_out, 5);
 }
 
+// Where the plan is judged to take nearly nothing, no built-in strategy can be worth trying.
+TEST(Choice, AsksNothingThatCannotMatter) {
+  const Network net = testing::two_branches();
+  FakeCosts costs;
+  std::vector<Strategy> asked;
+  const plan::Judge judge = [&](const Strategy& strategy) {
+    asked.push_back(strategy);
+    return Seconds{1e-12};
+  };
+  plan::choose(net, {.devices = 4}, costs, one_node(4), {}, judge);
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[1], built_in_strategy("data", net, 4));
+}
+
 // Whole gradients by every replica are judged, too.
 TEST(Choice, JudgesReplicatedGradients) {
   FakeCosts costs;
