@@ -21,7 +21,7 @@ import tempfile
 import time
 
 NETS = {  # batch, input shape
-    "lenet": (64, "1x28x28"), "caffenet": (256, "3x227x227"), "alexnet": (256, "3x227x227"),
+    "lenet": (64, "1x28x28"), "caffenet": (256, "3x227x227"), "alexnet": (256, "3x224x224"),
     "vgg-16": (64, "3x224x224"), "resnet-50": (256, "3x224x224"), "inception-v3": (128, "3x299x299"),
     "u-net-3d": (2, "1x64x64x64,64x64x64")}
 PRECISIONS = {  # words of Cortado and of torch_step.py

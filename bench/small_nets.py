@@ -1,5 +1,6 @@
-"""Nets of small images that torchvision has not, of its and PyTorch's layers."""
+"""Nets that torchvision has not, of its and PyTorch's layers."""
 
+import torch
 from torch import nn
 from torchvision.models.resnet import BasicBlock
 
@@ -33,3 +34,33 @@ def cifar10_quick():
                          nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), pool(nn.AvgPool2d),
                          nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), pool(nn.AvgPool2d),
                          nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10))
+
+
+class UNet3d(nn.Module):
+    """The 3D U-Net of models/u-net-3d: Çiçek et al. (2016) with padding, and batch normalization after each convolution."""
+
+    def __init__(self, maps=32, depth=3, classes=3):
+        super().__init__()
+
+        def block(inputs, outputs):
+            layers = []
+            for channels in (inputs, outputs):
+                layers += [nn.Conv3d(channels, outputs, 3, padding=1, bias=False), nn.BatchNorm3d(outputs), nn.ReLU()]
+            return nn.Sequential(*layers)
+
+        widths = [maps << level for level in range(depth + 1)]
+        self.down = nn.ModuleList(block(inputs, outputs) for inputs, outputs in zip([1, *widths], widths))
+        self.up = nn.ModuleList(nn.ConvTranspose3d(2 * width, width, 2, stride=2) for width in widths[:-1])
+        self.merge = nn.ModuleList(block(2 * width, width) for width in widths[:-1])
+        self.pool = nn.MaxPool3d(2)
+        self.score = nn.Conv3d(maps, classes, 1)
+
+    def forward(self, values):
+        kept = []
+        for block in self.down[:-1]:
+            kept.append(block(values))
+            values = self.pool(kept[-1])
+        values = self.down[-1](values)
+        for level in reversed(range(len(kept))):
+            values = self.merge[level](torch.cat([kept[level], self.up[level](values)], 1))
+        return self.score(values)

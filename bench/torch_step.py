@@ -4,7 +4,7 @@
 it, random data that stays in memory. With --inference, forward passes without gradients. --scripted runs the model as
 TorchScript (traced; frozen for inference). PyTorch 1.13 has no gradient of ReLU6 in bfloat16: there it is written as a clamp.
 
-Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}. With --ranks the model is
+Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}, on a GPU also "memory_bytes". With --ranks the model is
 wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
 --master; each then has a batch of its own. With --device cuda it runs on a GPU (never run on one yet): --compile compiles
 the model, --tf32 lets products in float32 be TF32. Needs Debian's python3-torch and python3-torchvision.
@@ -18,7 +18,7 @@ import time
 import torch
 import torchvision.models as tv
 
-from small_nets import cifar10_quick, cifar_resnet, lenet
+from small_nets import UNet3d, cifar10_quick, cifar_resnet, lenet
 
 MODELS = {
     "alexnet": tv.alexnet,
@@ -42,10 +42,12 @@ MODELS = {
     "resnet-110": lambda: cifar_resnet(18),
     "lenet": lenet,
     "cifar10_quick": cifar10_quick,
+    "u-net-3d": UNet3d,
 }
 # Shape of the images and number of classes, where they are not ImageNet's usual ones.
-INPUTS = {"inception-v3": ((3, 299, 299), 1000), "lenet": ((1, 28, 28), 10)}
+INPUTS = {"inception-v3": ((3, 299, 299), 1000), "lenet": ((1, 28, 28), 10), "u-net-3d": ((1, 64, 64, 64), 3)}
 INPUTS |= {model: ((3, 32, 32), 10) for model in ("resnet-20", "resnet-110", "cifar10_quick")}
+DENSE = {"u-net-3d"}  # a label for each position
 
 
 class ClampTo6(torch.nn.Module):
@@ -84,8 +86,9 @@ def main():
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
     torch.backends.cudnn.benchmark = arguments.device == "cuda"
-    layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
     shape, classes = INPUTS.get(arguments.model, ((3, 224, 224), 1000))
+    last = torch.channels_last if len(shape) == 3 else torch.channels_last_3d
+    layout = last if arguments.channels_last else torch.contiguous_format
     model = MODELS[arguments.model]().train(not arguments.inference).to(arguments.device, memory_format=layout)
     if arguments.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method=f"tcp://{arguments.master}:29400", rank=arguments.rank,
@@ -103,7 +106,8 @@ def main():
         model = torch.jit.freeze(model) if arguments.inference else model
     if arguments.compile:
         model = torch.compile(model)
-    labels = torch.randint(classes, (arguments.batch,)).to(arguments.device)
+    labelled = shape[1:] if arguments.model in DENSE else ()
+    labels = torch.randint(classes, (arguments.batch, *labelled)).to(arguments.device)
     if not arguments.inference:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
 
@@ -128,8 +132,10 @@ def main():
         seconds.append(time.perf_counter() - begin)
     steps = seconds[arguments.warm_up:]
     median = statistics.median(steps)
-    print(json.dumps({"images_per_second": arguments.batch / median, "step_seconds": median, "steps": steps,
-                      "loss": loss.item()}))
+    report = {"images_per_second": arguments.batch / median, "step_seconds": median, "steps": steps, "loss": loss.item()}
+    if arguments.device == "cuda":
+        report["memory_bytes"] = torch.cuda.max_memory_reserved()
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -86,10 +86,9 @@ struct Normalize {
   Coefficients per;
   const E* x;
   int64_t channels;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     const float value = per.before_relu(value_of(x[i]), remainder_of(i, channels));
-    y[i] = rounded<E>(relu && !(value > 0) ? 0 * value : value);
+    return rounded<E>(relu && !(value > 0) ? 0 * value : value);
   }
 };
 
@@ -134,12 +133,11 @@ template <typename E, bool relu>
 struct NormalizeGradient {
   Rectified<E, relu> gradient;
   int64_t channels;
-  E* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     const int64_t c = remainder_of(i, channels);
     const Coefficients& per = gradient.per;
     const float centred = value_of(gradient.x[i]) - per.mean[c];
-    dx[i] = rounded<E>(per.slope[c] * gradient(i, c) - (centred * per.linear[c] + per.constant[c]));
+    return rounded<E>(per.slope[c] * gradient(i, c) - (centred * per.linear[c] + per.constant[c]));
   }
 };
 
@@ -186,14 +184,14 @@ class BatchNormKernel : public Kernel {
                      chain_.options.moving_average_fraction, running ? running[0] : nullptr,
                      running ? running[1] : nullptr, running ? running[2] : nullptr});
     }
-    for_each(a.stream, rows_ * channels_,
-             Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_, elements<E>(a.outputs[0])});
+    for_each_value(a.stream, rows_ * channels_, elements<E>(a.outputs[0]),
+                   Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_});
   }
 
   void backward_partial(const Arguments& a) override {
     set_affine(a);
     add_gradients(a, a.sums);
-    for_each(a.stream, backward_sums(), CopyElement<double>{a.sums, own_sums(a)});
+    for_each_value(a.stream, backward_sums(), own_sums(a), CopyValue<double>{a.sums});
   }
   void backward(const Arguments& a) override {
     set_affine(a);
@@ -208,8 +206,8 @@ class BatchNormKernel : public Kernel {
                                    : own,
                          channels_, count_, gamma, beta});
     if (!a.input_gradients[0]) return;
-    for_each(a.stream, rows_ * channels_,
-             NormalizeGradient<E, relu>{rectified(a), channels_, elements<E>(a.input_gradients[0])});
+    for_each_value(a.stream, rows_ * channels_, elements<E>(a.input_gradients[0]),
+                   NormalizeGradient<E, relu>{rectified(a), channels_});
   }
 
  private:

@@ -179,7 +179,8 @@ class AxpyKernel : public Kernel {
     if (a.input_gradients[1])
       for_each(a.stream, place_.elements,
                AxpyElement{place_, a.inputs[0], dy, nullptr, a.input_gradients[1]});
-    if (a.input_gradients[2]) for_each(a.stream, place_.elements, CopyElement{dy, a.input_gradients[2]});
+    if (a.input_gradients[2])
+      for_each_value(a.stream, place_.elements, a.input_gradients[2], CopyValue<float>{dy});
   }
 
  private:

@@ -27,13 +27,10 @@ struct DropPattern {
   }
 };
 template <typename E>
-struct DropElement {
+struct DroppedValue {
   DropPattern pattern;
   const E* x;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    y[i] = rounded<E>(value_of(x[i]) * pattern.factor(i));
-  }
+  CORTADO_EVERYWHERE E operator()(int64_t i) const { return rounded<E>(value_of(x[i]) * pattern.factor(i)); }
 };
 
 class DropoutKernel : public Kernel {
@@ -62,10 +59,10 @@ class DropoutKernel : public Kernel {
   void drop(const Arguments& a, const float* x, float* y) const {
     with_tensor_type(type_, [&]<typename E>() {
       const int64_t count = pattern_.part.elements();
-      if (!active_) return for_each(a.stream, count, CopyElement<E>{elements<E>(x), elements<E>(y)});
+      if (!active_) return for_each_value(a.stream, count, elements<E>(y), CopyValue<E>{elements<E>(x)});
       DropPattern pattern = pattern_;
       pattern.random = a.random;
-      for_each(a.stream, count, DropElement<E>{pattern, elements<E>(x), elements<E>(y)});
+      for_each_value(a.stream, count, elements<E>(y), DroppedValue<E>{pattern, elements<E>(x)});
     });
   }
 

@@ -10,13 +10,27 @@ CORTADO_EVERYWHERE inline int64_t remainder_of(int64_t i, int64_t count) {
   return static_cast<uint32_t>(i) % static_cast<uint32_t>(count);
 }
 
+// i / count, likewise.
+CORTADO_EVERYWHERE inline int64_t quotient_of(int64_t i, int64_t count) {
+  if (((i | count) >> 32) != 0) return i / count;
+  return static_cast<uint32_t>(i) / static_cast<uint32_t>(count);
+}
+
+// Divides i by count; gives the remainder.
+CORTADO_EVERYWHERE inline int64_t divide(int64_t& i, int64_t count) {
+  const int64_t quotient = quotient_of(i, count), rest = i - quotient * count;
+  i = quotient;
+  return rest;
+}
+
+// Functions of for_each_value().
 template <typename E>
-struct CopyElement {
+struct CopyValue {
   const E* x;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const { y[i] = x[i]; }
+  CORTADO_EVERYWHERE E operator()(int64_t i) const { return x[i]; }
 };
 
+// Functions of for_each().
 struct RoundElement {
   const double* from;
   float* to;

@@ -23,21 +23,19 @@ struct WeightedSum {
   Inputs<E> x;
   Factors factors;
   bool relu;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     double sum = 0;
     for (int k = 0; k < x.count; ++k) sum += factors.of[k] * value_of(x.of[k][i]);
     if (relu && !(sum > 0)) sum *= 0;  // what is not finite becomes not a number
-    y[i] = rounded<E>(static_cast<float>(sum));
+    return rounded<E>(static_cast<float>(sum));
   }
 };
 template <typename E>
 struct ScaledGradient {
   const E* dy;
   double factor;
-  E* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    dx[i] = rounded<E>(static_cast<float>(factor * value_of(dy[i])));
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
+    return rounded<E>(static_cast<float>(factor * value_of(dy[i])));
   }
 };
 
@@ -150,7 +148,7 @@ class EltwiseKernel : public Kernel {
     E* const y = elements<E>(a.outputs[0]);
     switch (options_.operation) {
       case Operation::sum:
-        return for_each(a.stream, size_, WeightedSum<E>{x, factors_, relu_, y});
+        return for_each_value(a.stream, size_, y, WeightedSum<E>{x, factors_, relu_});
       case Operation::prod:
         return for_each(a.stream, size_, EltwiseProduct<E>{x, y});
       case Operation::max:
@@ -163,7 +161,7 @@ class EltwiseKernel : public Kernel {
     const E* dy = elements<E>(a.output_gradients[0]);
     E* const dx = elements<E>(a.input_gradients[static_cast<size_t>(k)]);
     if (options_.operation == Operation::sum) {
-      for_each(a.stream, size_, ScaledGradient<E>{dy, factors_.of[k], dx});
+      for_each_value(a.stream, size_, dx, ScaledGradient<E>{dy, factors_.of[k]});
     } else if (options_.operation == Operation::prod) {
       const E* y = options_.stable_prod_grad ? nullptr : elements<E>(a.outputs[0]);
       for_each(a.stream, size_, EltwiseProductGradient<E>{inputs<E>(a), y, dy, k, dx});

@@ -16,7 +16,8 @@ namespace {
 struct AxisPart {
   int64_t extent = 0, after = 1, begin = 0, whole = 0, elements = 0;  // whole: extent of the axis
   CORTADO_EVERYWHERE int64_t in_whole(int64_t i) const {
-    return (i / after / extent * whole + begin + i / after % extent) * after + i % after;
+    const int64_t line = quotient_of(i, after), outer = quotient_of(line, extent);
+    return (outer * whole + begin + line - outer * extent) * after + i - line * after;
   }
 };
 
@@ -94,13 +95,12 @@ class JoinedKernel : public Kernel {
 
 // A null counts as zero.
 template <typename E>
-struct SumElement {
+struct SumOfTerms {
   Pointers<const E> terms;
-  E* sum;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     double total = 0;
     for (int k = 0; k < terms.count; ++k) total += terms.of[k] ? value_of(terms.of[k][i]) : 0;
-    sum[i] = rounded<E>(static_cast<float>(total));
+    return rounded<E>(static_cast<float>(total));
   }
 };
 
@@ -112,7 +112,7 @@ class SplitKernel : public Kernel {
   void forward(const Arguments& a) override {
     with_tensor_type(type_, [&]<typename E>() {
       for (float* output : a.outputs)
-        for_each(a.stream, size_, CopyElement<E>{elements<E>(a.inputs[0]), elements<E>(output)});
+        for_each_value(a.stream, size_, elements<E>(output), CopyValue<E>{elements<E>(a.inputs[0])});
     });
   }
   void backward(const Arguments& a) override {
@@ -120,7 +120,8 @@ class SplitKernel : public Kernel {
     with_tensor_type(type_, [&]<typename E>() {
       std::vector<const E*> terms;
       for (const float* gradient : a.output_gradients) terms.push_back(elements<E>(gradient));
-      for_each(a.stream, size_, SumElement<E>{pointers<const E>(terms), elements<E>(a.input_gradients[0])});
+      for_each_value(a.stream, size_, elements<E>(a.input_gradients[0]),
+                     SumOfTerms<E>{pointers<const E>(terms)});
     });
   }
 

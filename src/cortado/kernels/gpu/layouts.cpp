@@ -9,34 +9,40 @@ namespace {
 
 // Neighbours write neighbouring elements.
 template <typename From, typename To>
-struct TransposeElement {
+struct Transposed {
   Matrices of;
   const From* from;
-  To* to;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const int64_t row = i % of.rows, column = i / of.rows % of.columns, matrix = i / of.rows / of.columns;
-    to[i] = rounded<To>(value_of(from[(matrix * of.rows + row) * of.columns + column]));
+  CORTADO_EVERYWHERE To operator()(int64_t i) const {
+    const int64_t line = quotient_of(i, of.rows), row = i - line * of.rows;
+    const int64_t matrix = quotient_of(line, of.columns), column = line - matrix * of.columns;
+    return rounded<To>(value_of(from[(matrix * of.rows + row) * of.columns + column]));
   }
 };
 
+template <typename From, typename To>
+struct Converted {
+  const From* from;
+  CORTADO_EVERYWHERE To operator()(int64_t i) const { return rounded<To>(value_of(from[i])); }
+};
+
 template <typename E>
-struct BiasElement {
-  E* y;
+struct WithBias {
+  const E* y;
   const float* bias;
   int64_t columns;
   bool relu;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const float x = value_of(y[i]) + (bias ? bias[i % columns] : 0);
-    y[i] = rounded<E>(relu && !(x > 0) ? 0 * x : x);
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
+    const float x = value_of(y[i]) + (bias ? bias[remainder_of(i, columns)] : 0);
+    return rounded<E>(relu && !(x > 0) ? 0 * x : x);
   }
 };
 
 template <typename E>
-struct MaskElement {
-  E* dy;
-  const E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    if (!(value_of(y[i]) > 0)) dy[i] = rounded<E>(0 * value_of(dy[i]));
+struct Masked {
+  const E *dy, *y;
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
+    const E gradient = dy[i];
+    return value_of(y[i]) > 0 ? gradient : rounded<E>(0 * value_of(gradient));
   }
 };
 
@@ -53,17 +59,20 @@ struct ColumnTerm {
 
 template <typename From, typename To>
 void transpose(void* stream, const From* from, To* to, const Matrices& matrices) {
-  for_each(stream, matrices.elements(), TransposeElement<From, To>{matrices, from, to});
+  if (matrices.rows == 1 || matrices.columns == 1)
+    for_each_value(stream, matrices.elements(), to, Converted<From, To>{from});
+  else
+    for_each_value(stream, matrices.elements(), to, Transposed<From, To>{matrices, from});
 }
 
 template <typename E>
 void add_bias(void* stream, E* y, const float* bias, int64_t rows, int64_t columns, bool relu) {
-  for_each(stream, rows * columns, BiasElement<E>{y, bias, columns, relu});
+  for_each_value(stream, rows * columns, y, WithBias<E>{y, bias, columns, relu});
 }
 
 template <typename E>
 void mask_gradient(void* stream, E* dy, const E* y, int64_t count) {
-  for_each(stream, count, MaskElement<E>{dy, y});
+  for_each_value(stream, count, dy, Masked<E>{dy, y});
 }
 
 Bytes column_scratch(int64_t rows, int64_t columns) {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "cortado/base/box.h"
-#include "cortado/kernels/gpu/grid.h"
+#include "cortado/kernels/gpu/elements.h"
 
 namespace cortado::gpu {
 
@@ -26,10 +26,10 @@ struct Part {
   CORTADO_EVERYWHERE int64_t elements() const { return n.size * d.size * h.size * w.size * c.size; }
   CORTADO_EVERYWHERE Point point(int64_t i) const {
     Point at;
-    at.c = c.begin + i % c.size, i /= c.size;
-    at.w = w.begin + i % w.size, i /= w.size;
-    at.h = h.begin + i % h.size, i /= h.size;
-    at.d = d.begin + i % d.size, i /= d.size;
+    at.c = c.begin + divide(i, c.size);
+    at.w = w.begin + divide(i, w.size);
+    at.h = h.begin + divide(i, h.size);
+    at.d = d.begin + divide(i, d.size);
     at.n = n.begin + i;
     return at;
   }

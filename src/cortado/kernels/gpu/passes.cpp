@@ -15,13 +15,12 @@ namespace cortado::gpu {
 namespace {
 
 template <typename E>
-struct AddElement {
+struct SumOfTerms {
   Pointers<const E> terms;
-  E* target;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     float sum = value_of(terms.of[0][i]);
     for (int k = 1; k < terms.count; ++k) sum += value_of(terms.of[k][i]);
-    target[i] = rounded<E>(sum);
+    return rounded<E>(sum);
   }
 };
 
@@ -139,13 +138,13 @@ void sum(void* stream, E* target, std::type_identity_t<std::span<const E* const>
                     " gradients of one tensor, only " +
                     std::to_string(most_pointers));  // nvcc does not take fmt's checked formats
   const std::vector<const E*> all(terms.begin(), terms.end());
-  for_each(stream, count, AddElement<E>{pointers<const E>(all), target});
+  for_each_value(stream, count, target, SumOfTerms<E>{pointers<const E>(all)});
 }
 template void sum<float>(void*, float*, std::span<const float* const>, int64_t);
 template void sum<bf16>(void*, bf16*, std::span<const bf16* const>, int64_t);
 
 void copy(void* stream, float* target, const float* source, int64_t count) {
-  for_each(stream, count, CopyElement<float>{source, target});
+  for_each_value(stream, count, target, CopyValue<float>{source});
 }
 
 namespace {

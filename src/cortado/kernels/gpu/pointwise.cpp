@@ -100,23 +100,21 @@ struct ThresholdFunction {
 };
 
 template <typename Function, typename E>
-struct ForwardElement {
+struct FunctionValue {
   Function function;
   const E* x;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     const float value = value_of(x[i]);
-    y[i] = rounded<E>(function.value(value) + value * 0);
+    return rounded<E>(function.value(value) + value * 0);
   }
 };
 
 template <typename Function, typename E>
-struct BackwardElement {
+struct FunctionGradient {
   Function function;
   const E *x, *dy;
-  E* dx;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    dx[i] = rounded<E>(value_of(dy[i]) * function.slope(value_of(x[i])));
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
+    return rounded<E>(value_of(dy[i]) * function.slope(value_of(x[i])));
   }
 };
 
@@ -129,17 +127,16 @@ class PointwiseKernel : public Kernel {
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
   void forward(const Arguments& a) override {
     with_tensor_type(type_, [&]<typename E>() {
-      for_each(a.stream, size_,
-               ForwardElement<Function, E>{function_, elements<E>(a.inputs[0]), elements<E>(a.outputs[0])});
+      for_each_value(a.stream, size_, elements<E>(a.outputs[0]),
+                     FunctionValue<Function, E>{function_, elements<E>(a.inputs[0])});
     });
   }
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     with_tensor_type(type_, [&]<typename E>() {
-      for_each(a.stream, size_,
-               BackwardElement<Function, E>{function_, elements<E>(a.inputs[0]),
-                                            elements<E>(a.output_gradients[0]),
-                                            elements<E>(a.input_gradients[0])});
+      for_each_value(a.stream, size_, elements<E>(a.input_gradients[0]),
+                     FunctionGradient<Function, E>{function_, elements<E>(a.inputs[0]),
+                                                   elements<E>(a.output_gradients[0])});
     });
   }
 

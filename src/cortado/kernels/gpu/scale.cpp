@@ -13,14 +13,13 @@ namespace {
 
 // y = x * scale[c] + bias[c]; null: 1 and 0.
 template <typename E>
-struct ScaleElement {
+struct Scaled {
   const E* x;
   const float *scale, *bias;
   int64_t channels;
-  E* y;
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
     const int64_t c = remainder_of(i, channels);
-    y[i] = rounded<E>(value_of(x[i]) * (scale ? scale[c] : 1) + (bias ? bias[c] : 0));
+    return rounded<E>(value_of(x[i]) * (scale ? scale[c] : 1) + (bias ? bias[c] : 0));
   }
 };
 
@@ -53,9 +52,8 @@ class ScaleKernel : public Kernel {
   void forward(const Arguments& a) override {
     const float* bias = bias_ < 0 ? nullptr : a.parameters[bias_];
     with_tensor_type(type_, [&]<typename E>() {
-      for_each(
-          a.stream, rows_ * channels_,
-          ScaleElement<E>{elements<E>(a.inputs[0]), factor(a), bias, channels_, elements<E>(a.outputs[0])});
+      for_each_value(a.stream, rows_ * channels_, elements<E>(a.outputs[0]),
+                     Scaled<E>{elements<E>(a.inputs[0]), factor(a), bias, channels_});
     });
   }
   void backward(const Arguments& a) override {
@@ -71,8 +69,8 @@ class ScaleKernel : public Kernel {
     if (bias_ >= 0 && a.parameter_gradients[bias_])
       add_up(a, ScaleTerm<E>{nullptr, dy, channels_}, a.parameter_gradients[bias_]);
     if (a.input_gradients[0])
-      for_each(a.stream, rows_ * channels_,
-               ScaleElement<E>{dy, factor(a), nullptr, channels_, elements<E>(a.input_gradients[0])});
+      for_each_value(a.stream, rows_ * channels_, elements<E>(a.input_gradients[0]),
+                     Scaled<E>{dy, factor(a), nullptr, channels_});
   }
   const float* factor(const Arguments& a) const { return scale_ < 0 ? nullptr : a.parameters[scale_]; }
   template <typename Term>
