@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Images a second of nets on devices against PyTorch, and shares of a layer between a CPU and a GPU (Caffe con Troll,
-figures 4a and 9). Never run on a GPU yet.
+figures 4a and 9).
 
     bench/gpu.py --cortado build/gpu/cortado
     bench/gpu.py --cortado build/dev/cortado --device emulated --nets lenet --iterations 2 --batch 4 --shares 0.5    # a rehearsal

@@ -4,9 +4,9 @@
 it, random data that stays in memory. With --inference, forward passes without gradients. --scripted runs the model as
 TorchScript (traced; frozen for inference). PyTorch 1.13 has no gradient of ReLU6 in bfloat16: there it is written as a clamp.
 
-Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}, on a GPU also "memory_bytes". With --ranks the model is
-wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the address of rank 0 as
---master; each then has a batch of its own. With --device cuda it runs on a GPU (never run on one yet): --compile compiles
+Prints one JSON object: {"images_per_second", "step_seconds" (median), "steps" (all), "loss"}, on a GPU also "memory_bytes".
+With --ranks the model is wrapped in DistributedDataParallel (gloo): start that many, each with its own --rank and the
+address of rank 0 as --master; each then has a batch of its own. With --device cuda it runs on a GPU: --compile compiles
 the model, --tf32 lets products in float32 be TF32. Needs Debian's python3-torch and python3-torchvision.
 """
 

@@ -7,6 +7,7 @@
 #   BUILD=build/gpu-bundle scripts/test_gpu.sh
 #   . build/gpu-bundle/env.sh && bench/gpu.py --cortado build/gpu-bundle/cortado
 # ARCH=x86-64-v3    the instruction set of the processor there
+# GPU_ARCH=90       of its GPU; default: "80;90"
 set -euo pipefail
 [[ $# -eq 1 ]] || { echo "usage: scripts/bundle_gpu.sh FILE.tar.xz" >&2; exit 2; }
 file=$(realpath -m "$1")
@@ -18,7 +19,7 @@ scripts/install.sh libgtest-dev libgmock-dev patchelf xz-utils
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="80;90" -DCORTADO_PYTHON=OFF \
+cmake -S . -B "$build" -G Ninja -DCORTADO_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="${GPU_ARCH:-80;90}" -DCORTADO_PYTHON=OFF \
   -DCORTADO_ARCH="${ARCH:-x86-64-v3}" -DCORTADO_MPICH_EXEC=mpiexec.hydra -DCORTADO_TESTS_AT=. "${launcher[@]}" >/dev/null
 cmake --build "$build" --target "${programs[@]##*/}"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests on one GPU, which end within nine minutes after the build (never run on one yet): every kernel, nets whose ranks
+# Tests on one GPU, which end within nine minutes after the build: every kernel, nets whose ranks
 # are on the GPU and on the CPU, the command on two ranks of that GPU, with solvers that need norms, measured plans,
 # predictions and a trace, and the losses of the zoo as on the processor; the kernels once more under compute-sanitizer
 # where it is installed. Builds with CUDA first; with another device, or a build of scripts/bundle_gpu.sh, the build that
@@ -27,25 +27,31 @@ elif [[ $device == gpu* ]]; then
 fi
 "$build/cortado" device_query
 export CORTADO_TEST_DEVICE=$device CORTADO=$build/cortado CORTADO_CACHE=$build/cache
-within() {  # SECONDS COMMAND...: at most so long, and not beyond nine minutes in all
+failed=()
+try() {  # SECONDS WHAT COMMAND...: at most so long, and not beyond nine minutes in all; what fails is told at the end
   local left=$((tested + 520 - SECONDS))
-  ((left > 0)) || { say "not run, the time is over: ${*:2}"; return 1; }
-  timeout "$(($1 < left ? $1 : left))" "${@:2}"
+  say "$2"
+  if ((left <= 0)); then
+    failed+=("$2: not run, the time is over")
+  elif ! timeout "$(($1 < left ? $1 : left))" "${@:3}"; then
+    failed+=("$2")
+  fi
 }
 tested=$SECONDS
-say "kernels on $device"
-within 120 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
-say "nets whose ranks are on $device and on the CPU; graphs; boxes of messages"
-CORTADO_CASES=${CORTADO_CASES:-8} within 120 "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:Boxes.*' --gtest_brief=1
-say "the command on ranks of $device"
-within 240 "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
-say "losses of the zoo"
+try 120 "kernels on $device" "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+try 120 "nets whose ranks are on $device and on the CPU; graphs; boxes of messages" env "CORTADO_CASES=${CORTADO_CASES:-8}" \
+  "$build/tests/exec/exec_test" --gtest_filter='CutTraining.RanksOfGpuKernels*:StepGraphs.*:StepClock.*:Boxes.*' --gtest_brief=1
+try 240 "the command on ranks of $device" "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
 nets=(); [[ $device == gpu* ]] || nets=(--nets lenet)
-within 180 tests/end_to_end/device_losses.py --cortado "$build/cortado" --device "$device" "${nets[@]}" --minutes 2.5
+try 180 "losses of the zoo" tests/end_to_end/device_losses.py --cortado "$build/cortado" --device "$device" "${nets[@]}" --minutes 2.5
 if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then
-  say "kernels under compute-sanitizer"
-  within 150 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter='Gpu*' --gtest_brief=1
+  try 150 "kernels under compute-sanitizer" compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" \
+    --gtest_filter='Gpu*' --gtest_brief=1
 else
   say "no compute-sanitizer: not run"
 fi
 say "done on $device"
+if ((${#failed[@]})); then
+  printf 'failed: %s\n' "${failed[@]}"
+  exit 1
+fi

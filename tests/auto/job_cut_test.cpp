@@ -26,7 +26,7 @@ class Gpu : public device::DeviceRuntime {
   Gpu() : DeviceRuntime(false, device::Launches::gpu_work) {}
   device::Queue& queue() override { throw InternalError("no work is given"); }
   std::unique_ptr<device::Queue> make_queue() override { return nullptr; }
-  std::unique_ptr<device::Event> make_event() override { return nullptr; }
+  std::unique_ptr<device::Event> make_event(bool) override { return nullptr; }
 
  private:
   std::byte* allocate(Bytes) override { return nullptr; }

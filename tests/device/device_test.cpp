@@ -1,8 +1,10 @@
 // What every device does.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "cortado/base/error.h"
@@ -79,6 +81,28 @@ TEST_P(EveryDevice, QueuesWaitForEachOther) {
     EXPECT_EQ(value[0], static_cast<float>(i));
   }
   copies->finish();
+}
+
+TEST_P(EveryDevice, TimesWhatLiesBetweenEvents) {
+  const auto before = device().make_event(true), after = device().make_event(true);
+  Queue& queue = device().queue();
+  for (int i = 0; i < 2; ++i) {
+    queue.record(*before);
+    queue.launch([] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); });
+    queue.record(*after);
+    queue.finish();
+    EXPECT_GE(after->since(*before).count, 0.003);
+    EXPECT_LE(before->since(*after).count, -0.003);
+  }
+}
+
+TEST_P(EveryDevice, CountsWhatItsMemoryHasTaken) {
+  const Bytes before = device().most_taken();
+  const Bytes large{int64_t{64} << 20};
+  { const Memory one(large, device()), two(large, device()); }
+  const Memory three(large, device());
+  EXPECT_GE(device().most_taken(), before > large ? before : Bytes{2 * large.count});
+  EXPECT_LT(device().most_taken().count, before.count + 3 * large.count);
 }
 
 TEST_P(EveryDevice, ThrowsOnWhatALaunchedFunctionThrows) {

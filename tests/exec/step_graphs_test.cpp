@@ -1,6 +1,7 @@
 // Iterations as graphs: which steps are in them, and that they change no bit.
 #include "cortado/exec/step_graphs.h"
 
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +42,9 @@ struct Trained {
   std::vector<std::string> report;
 };
 
-Trained train(const Network& network, const device::DeviceOptions& options, int non_finite_at = -1) {
+// `look` is shown the timelines of executor.time_steps().
+Trained train(const Network& network, const device::DeviceOptions& options, int non_finite_at = -1,
+              const std::function<void(const Program&, const Timeline&)>& look = nullptr) {
   const testing::TestDevice opened(true, options);
   device::DeviceRuntime& device = opened;
   std::vector<float> batch(static_cast<size_t>(images.size()));
@@ -56,6 +59,7 @@ Trained train(const Network& network, const device::DeviceOptions& options, int 
   ParameterStore store(device);
   Executor executor(network, compile(network, {.kernels = kernels}), store, {{"data", source}});
   Trained trained;
+  EXPECT_TRUE(executor.time_steps(look != nullptr));
   for (int i = 0; i < 6; ++i) {
     if (i == non_finite_at) {
       const auto& entry = store.entries()[store.find("b/weight")];
@@ -65,6 +69,7 @@ Trained train(const Network& network, const device::DeviceOptions& options, int 
     trained.losses.push_back(
         executor.run(i, [&](EntryIndex entry) { testing::descend(store, entry, 1e-3f / (1.0f + i)); }));
     if (i == non_finite_at) trained.report.push_back(executor.first_non_finite());
+    if (look) look(executor.program(), executor.timeline());
   }
   trained.weights = store.canonical(store.find("a/weight"));
   for (const std::string& line : executor.device_report()) trained.report.push_back(line);
@@ -80,6 +85,30 @@ TEST(StepGraphs, ChangeNoBit) {
     EXPECT_NE(with.losses[4], with.losses[5]);
     EXPECT_EQ(without.report.front(), "graphs: none: they are off");
   }
+}
+
+// The device begins an emulated step late, so by its clock steps take longer than to be told to.
+TEST(StepClock, SaysWhenTheDeviceDidTheStepsAndChangesNoBit) {
+  const Network network = net(relu);
+  int looks = 0;
+  const auto look = [&](const Program& program, const Timeline& timeline) {
+    ++looks;
+    ASSERT_EQ(timeline.size(), program.steps.size());
+    Seconds last;
+    for (const TimelineEntry& entry : timeline) {
+      if (program.steps[entry.step].lane != Lane::compute) continue;
+      EXPECT_EQ(entry.begin, last);
+      EXPECT_LE(entry.begin, entry.end);
+      if (program.steps[entry.step].is<steps::Compute>()) {
+        EXPECT_LT(entry.begin, entry.end);
+      }
+      last = entry.end;
+    }
+  };
+  const Trained timed = train(network, {}, -1, look), untimed = train(network, {});
+  EXPECT_EQ(looks, 6);
+  EXPECT_EQ(timed.losses, untimed.losses);
+  EXPECT_EQ(timed.weights, untimed.weights);
 }
 
 TEST(StepGraphs, HoldWhatNeedsNoHost) {

@@ -12,6 +12,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/precision.h"
 
+#include "tests/kernels/on_device.h"
 #include "tests/kernels/typed_buffer.h"
 
 namespace cortado::check {
@@ -77,12 +78,19 @@ std::optional<double> derivative(const Task& task, double y) {
   return {};
 }
 
+std::unique_ptr<Kernel> selected(const Task& task, const std::string& kernels, device::DeviceRuntime* there) {
+  std::unique_ptr<Kernel> kernel = select_kernel(task, kernels).kernel;
+  if (!there) return kernel;
+  return std::make_unique<OnDevice>(std::move(kernel), task, *there);
+}
+
 // One device: its task, the kernel and the reference, and the memory of both.
 class Bf16Device {
  public:
-  Bf16Device(const Task& task, const CheckOptions& options, uint64_t device, const std::string& kernels)
+  Bf16Device(const Task& task, const CheckOptions& options, uint64_t device, const std::string& kernels,
+             device::DeviceRuntime* there)
       : task_(task),
-        kernel_(select_kernel(task_, kernels).kernel),
+        kernel_(selected(task_, kernels, there)),
         reference_(make_reference_kernel<double>(task_)),
         data_(device_data(task_, options, device)),
         expected_(task_, *reference_, data_),
@@ -315,11 +323,12 @@ Task in_bf16(const Task& task, const CheckOptions& options) {
   return narrow;
 }
 
-AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels) {
+AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels,
+                                         device::DeviceRuntime* device) {
   Devices devices;
   for (const Task& task : device_tasks(cut, whole_task(cut)))
     devices.push_back(
-        std::make_unique<Bf16Device>(in_bf16(task, cut.data), cut.data, devices.size(), kernels));
+        std::make_unique<Bf16Device>(in_bf16(task, cut.data), cut.data, devices.size(), kernels, device));
   if (auto r = run_all(devices, false, cut.tolerance); !r) return r;
   auto r = run_all(devices, true, cut.tolerance);
   return r ? r : r << " (in place)";

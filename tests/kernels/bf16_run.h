@@ -1,5 +1,7 @@
 #pragma once
 
+#include "cortado/device/runtime.h"
+
 #include "tests/kernels/cut_run.h"
 
 namespace cortado::check {
@@ -14,6 +16,8 @@ Task in_bf16(const Task& task, const CheckOptions& options);
 // of themselves, and all by tolerance * max(|expected|, root mean square of the expected tensor). With a
 // tolerance of 0 the bits are those of the expected value rounded. Also checks that all results are written
 // and nothing else is, and that what the kernel denies reading is not read.
-testing::AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels = "");
+// `device`: where kernels compute, over copies of the host's memory; null: the host.
+testing::AssertionResult equals_reference_in_bf16(const CutCase& cut, const std::string& kernels = "",
+                                                  device::DeviceRuntime* device = nullptr);
 
 }  // namespace cortado::check

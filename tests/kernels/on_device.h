@@ -44,21 +44,25 @@ class OnDevice : public ForwardingKernel {
     }
     pointer = device_.for_kernels(reinterpret_cast<T*>(copy->there.data()));
   }
-  template <typename T>
-  void move_all(std::vector<T*>& pointers, const std::vector<Box>& boxes, std::vector<Copy>& copies) {
+  template <typename T, typename TypeOf>
+  void move_all(std::vector<T*>& pointers, const std::vector<Box>& boxes, std::vector<Copy>& copies,
+                TypeOf&& type_of) {
     for (size_t i = 0; i < pointers.size(); ++i)
-      move(pointers[i], boxes[i].shape().size() * int64_t{sizeof(float)}, copies);
+      move(pointers[i], bytes_of(boxes[i].shape().size(), type_of(static_cast<int>(i))).count, copies);
   }
 
   void run(const Arguments& given, void (Kernel::*pass)(const Arguments&)) {
     Arguments a = given;
     std::vector<Copy> copies;
-    move_all(a.inputs, task_.input_boxes, copies);
-    move_all(a.outputs, task_.output_boxes, copies);
-    move_all(a.output_gradients, task_.output_boxes, copies);
-    move_all(a.input_gradients, task_.input_boxes, copies);
-    move_all(a.parameters, parameter_boxes(task_), copies);
-    move_all(a.parameter_gradients, parameter_boxes(task_), copies);
+    const auto of_input = [&](int i) { return task_.input_type(i); };
+    const auto of_output = [&](int i) { return task_.output_type(i); };
+    const auto of_parameter = [](int) { return ElementType::f32; };
+    move_all(a.inputs, task_.input_boxes, copies, of_input);
+    move_all(a.outputs, task_.output_boxes, copies, of_output);
+    move_all(a.output_gradients, task_.output_boxes, copies, of_output);
+    move_all(a.input_gradients, task_.input_boxes, copies, of_input);
+    move_all(a.parameters, parameter_boxes(task_), copies, of_parameter);
+    move_all(a.parameter_gradients, parameter_boxes(task_), copies, of_parameter);
     move(a.saved, inner().saved_bytes().count, copies);
     move(a.scratch, inner().scratch_bytes().count, copies);
     const int64_t sums = std::max(inner().forward_sums(), inner().backward_sums());

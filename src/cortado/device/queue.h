@@ -17,6 +17,8 @@ class Event {
   virtual ~Event() = default;
   virtual void wait() = 0;
   virtual bool reached() = 0;
+  // By the device's clock, from an earlier event; both are timed (DeviceRuntime::make_event()) and reached.
+  virtual Seconds since(const Event& earlier) const = 0;
 };
 
 // Work of a queue that was captured, to be done again and again (Queue::replay()).

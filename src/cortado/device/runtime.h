@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,10 +43,13 @@ class DeviceRuntime {
   // The queue of the kernels. Nets that share parameters share it, so their work stays in order.
   virtual Queue& queue() = 0;
   virtual std::unique_ptr<Queue> make_queue() = 0;  // one more; must not outlive the device
-  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Event> make_event(bool timed = false) = 0;
 
   // Keeps pages of the host's memory in their places, while what it returns lives, so that copies are fast.
   virtual std::shared_ptr<void> pin(std::byte*, Bytes) { return nullptr; }
+
+  // The most that its Memory has taken at a time.
+  Bytes most_taken() const { return {most_taken_}; }
 
   // Whatever those who communicate with its memory keep as long as the device is there (comm/links.h).
   std::shared_ptr<void> kept_by_links;
@@ -71,6 +75,9 @@ class DeviceRuntime {
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void free(std::byte* block, Bytes size) = 0;
 
+  void take(Bytes size);  // of Memory; negative: given back
+
+  std::atomic<int64_t> taken_ = 0, most_taken_ = 0;
   const bool host_accessible_;
   const Launches launches_;
   uintptr_t begin_ = 0, end_ = 0, shift_ = 0;

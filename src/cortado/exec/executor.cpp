@@ -11,6 +11,7 @@
 #include "cortado/exec/executor_bound.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/exec/staging.h"
+#include "cortado/exec/step_clock.h"
 #include "cortado/exec/step_graphs.h"
 #include "cortado/kernels/arrays.h"
 #include "cortado/kernels/gpu/passes.h"
@@ -115,8 +116,10 @@ double Executor::run(uint64_t iteration, const Update& update) {
   iteration_ = iteration;
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};
+  if (step_clock_) step_clock_->start();
   run_lanes([&](StepIndex step) {
     if (!replays(step)) run_step(step, update);
+    if (step_clock_) step_clock_->after(step);
     // The same on every rank, so all go on or none does.
     return !program_.steps[step].is<steps::Barrier>() || std::isfinite(loss());
   });
@@ -130,7 +133,14 @@ double Executor::run(uint64_t iteration, const Update& update) {
     if (!update) settle();
   }
   note_messages();
+  if (step_clock_) step_clock_->write_to(timeline_);
   return total;
+}
+
+bool Executor::time_steps(bool on) {
+  if (device_.host_accessible() || !compiled_.modelled.empty()) return false;
+  step_clock_ = on ? std::make_unique<StepClock>(program_, device_) : nullptr;
+  return true;
 }
 
 void Executor::settle() {
@@ -257,7 +267,8 @@ void Executor::run_work(StepIndex index) {
 
 // Whether a graph does the step in this iteration.
 bool Executor::replays(StepIndex index) {
-  if (!graphs_ || !graphs_->replays(index, [this](StepIndex step) { run_step(step, {}); })) return false;
+  if (!graphs_ || step_clock_ || !graphs_->replays(index, [this](StepIndex step) { run_step(step, {}); }))
+    return false;
   const Seconds now = seconds_since(iteration_start_);
   timeline_[static_cast<size_t>(index.value())] = {communicator_.rank(), Lane::compute, index, now, now};
   return true;

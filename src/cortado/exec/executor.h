@@ -27,6 +27,7 @@ class BoundExchange;
 struct Carrier;
 class LaneThread;
 class Staging;
+class StepClock;
 class StepGraphs;
 
 // Brings in this rank's part (Program::samples) of the next batch of a source layer: one pointer per top,
@@ -108,7 +109,10 @@ class Executor {
   // Program::updated_elements() of a parameter's memory here.
   Range updated_elements(ParameterIndex parameter) const;
 
-  const Timeline& timeline() const { return timeline_; }      // of the last run
+  const Timeline& timeline() const { return timeline_; }  // of the last run
+  // Where the device works after it is told: whether the timeline says when the device did the steps, each
+  // launched by itself and not in a graph, in place of when it was told to. False: it always says so.
+  bool time_steps(bool on);
   Seconds data_wait() const { return data_wait_; }            // compute lane waiting for batches, last run
   Seconds exposed_communication() const { return exposed_; }  // waiting for other ranks, last run
   Bytes arena() const { return program_.arena; }
@@ -193,10 +197,11 @@ class Executor {
   IndexedVector<BufferIndex, const float*> batches_;           // of those of kind batch
   IndexedVector<StepIndex, Bound> bound_;
   IndexedVector<StepIndex, BoundMessage> messages_;
-  std::optional<Ways> ways_;             // with staging_
-  std::unique_ptr<Communicator> links_;  // null: there are none; used by messages_
-  std::unique_ptr<Staging> staging_;     // null: the host touches the device's memory
-  std::unique_ptr<StepGraphs> graphs_;   // null: the device makes none
+  std::optional<Ways> ways_;               // with staging_
+  std::unique_ptr<Communicator> links_;    // null: there are none; used by messages_
+  std::unique_ptr<Staging> staging_;       // null: the host touches the device's memory
+  std::unique_ptr<StepGraphs> graphs_;     // null: the device makes none
+  std::unique_ptr<StepClock> step_clock_;  // null: nobody wants to know
   std::atomic<StepIndex> computing_ = StepIndex(0);
   Timeline timeline_;
   Update late_update_;                  // of the last run

@@ -128,6 +128,8 @@ const std::vector<Candidate>& candidates() {
 #include "cortado/kernels/layer_kernels.def"
       of_gpu_tf32("Convolution", "cudnn-tf32", make_cudnn_tf32_convolution),
       of_gpu_library("Convolution", "cudnn", make_cudnn_convolution),
+      of_gpu_tf32("Deconvolution", "cudnn-tf32", make_cudnn_tf32_convolution),
+      of_gpu_library("Deconvolution", "cudnn", make_cudnn_convolution),
       of_gpu_tf32("InnerProduct", "cublaslt-tf32", make_cublaslt_tf32_inner_product),
       of_gpu_library("InnerProduct", "cublaslt", make_cublaslt_inner_product),
 #define GPU(name, ...) on_gpu({__VA_ARGS__}, make_gpu_##name),

@@ -65,7 +65,8 @@ Box Convolution::input_box(std::span<const Shape> inputs, int, int, const Box& o
   Box box = output_box;
   box[1] = group_inputs(output_box[1], input[1], options_.num_output, options_.group);
   for (size_t i = 0; i < window.size(); ++i) {
-    box[i + 2] = window_reads(output_box[i + 2], window[i], input[i + 2]);
+    const int64_t windows = window_count(input[i + 2], window[i]);
+    box[i + 2] = window_image(output_box[i + 2], windows, window[i], input[i + 2]);
   }
   return box;
 }

@@ -63,6 +63,10 @@ Range window_reads(Range windows, const WindowAxis& axis, int64_t image) {
   return reads.size() == 0 ? Range{} : reads;
 }
 
+Range window_image(Range part, int64_t all, const WindowAxis& axis, int64_t image) {
+  return part == Range{0, all} ? Range{0, image} : window_reads(part, axis, image);
+}
+
 int64_t spread_extent(int64_t windows, const WindowAxis& axis) {
   int64_t extent = axis.stride * (windows - 1) + axis.extent() - 2 * axis.pad;
   if (windows < 1 || extent < 1) {

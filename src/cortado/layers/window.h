@@ -34,6 +34,10 @@ int64_t window_count(int64_t image, const WindowAxis& axis, Rounding rounding = 
 // The image positions that windows `windows` read: the smallest range holding them, clipped to [0, image).
 Range window_reads(Range windows, const WindowAxis& axis, int64_t image);
 
+// The part of an image axis that the task of windows `part`, of `all`, has: what they read; of all windows
+// the whole axis, so that a tensor that nobody cuts is not copied for positions that no window reads.
+Range window_image(Range part, int64_t all, const WindowAxis& axis, int64_t image);
+
 // Number of positions that `windows` windows write when they are spread instead of read (deconvolution):
 // stride*(windows-1) + extent - 2*pad. Throws UserError when that is not positive.
 int64_t spread_extent(int64_t windows, const WindowAxis& axis);

@@ -164,11 +164,20 @@ IndexedVector<StepIndex, Seconds> step_medians(const std::vector<IterationTimes>
   return medians;
 }
 
+std::optional<double> TimeReport::percent_of_peak(FlopRate of_all_ranks) const {
+  if (peak.per_second <= 0) return {};
+  return 100 * of_all_ranks.per_second / peak.per_second;
+}
+
 std::string times_text(const TimeReport& r) {
   std::vector<Table::Column> columns{{"layer", Table::Align::left}, {"forward ms"}, {"backward ms"}};
   const bool job = r.ranks > 1;
   if (job) columns.push_back({"communication ms"});
   columns.insert(columns.end(), {{"GFLOP/s"}, {"% of peak"}});
+  const auto percent = [&](FlopRate rate) {
+    const auto known = r.percent_of_peak(rate);
+    return known ? fmt::format("{:.1f}", *known) : "";
+  };
   Table table(columns);
   auto add = [&](std::vector<std::string> cells, const std::string& communication) {
     if (job) cells.insert(cells.begin() + 3, communication);
@@ -177,8 +186,7 @@ std::string times_text(const TimeReport& r) {
   Seconds forward, backward;
   for (const LayerTimes& layer : r.layers) {
     add({layer.name, milliseconds(layer.forward), milliseconds(layer.backward),
-         fmt::format("{:.1f}", gflops(layer.rate)),
-         fmt::format("{:.1f}", 100 * layer.rate.per_second * r.ranks / r.peak.per_second)},
+         fmt::format("{:.1f}", gflops(layer.rate)), percent({layer.rate.per_second * r.ranks})},
         milliseconds(layer.communication));
     forward += layer.forward;
     backward += layer.backward;
@@ -187,8 +195,7 @@ std::string times_text(const TimeReport& r) {
   add({"update", "", milliseconds(r.update), "", ""}, "");
   add({"sum of layers", milliseconds(forward), milliseconds(backward), "", ""},
       milliseconds(r.communication()));
-  add({"iteration", "", milliseconds(r.step), fmt::format("{:.1f}", gflops(r.rate())),
-       fmt::format("{:.1f}", r.percent_of_peak())},
+  add({"iteration", "", milliseconds(r.step), fmt::format("{:.1f}", gflops(r.rate())), percent(r.rate())},
       "");
   std::string text = table.text() + "\n";
   if (job) {
@@ -202,8 +209,9 @@ std::string times_text(const TimeReport& r) {
     text += fmt::format("{} of the backward pass repeat the forward pass, {} ms; tensors lie in {:.1f} MiB\n",
                         counted(r.steps_again, "step"), milliseconds(r.recomputed),
                         static_cast<double>(r.arena.count) / (1 << 20));
-  return text + fmt::format("{:.1f} images/s; {}: {:.1f} GFLOP/s\n", r.images / r.step.count, r.of_peak,
-                            gflops(r.peak));
+  text += fmt::format("{:.1f} images/s", r.images / r.step.count);
+  if (r.peak.per_second > 0) text += fmt::format("; {}: {:.1f} GFLOP/s", r.of_peak, gflops(r.peak));
+  return text + "\n";
 }
 
 nlohmann::ordered_json times_json(const TimeReport& r) {
@@ -222,7 +230,7 @@ nlohmann::ordered_json times_json(const TimeReport& r) {
             {"overlap_ratio_percent", r.overlap() ? Json(*r.overlap()) : Json()},
             {"data_wait_seconds", r.data_wait.count},
             {"bytes_per_iteration", r.bytes},
-            {"percent_of_peak", r.percent_of_peak()},
+            {"percent_of_peak", r.peak.per_second > 0 ? Json(*r.percent_of_peak(r.rate())) : Json()},
             {"images_per_second", r.images / r.step.count},
             {"update_seconds", r.update.count},
             {"peak_gflops", gflops(r.peak)},

@@ -40,11 +40,11 @@ struct TimeReport {
   int steps_again = 0;  // that do so
   Bytes arena;          // where tensors and gradients lie
   Flops flops;
-  FlopRate peak;
+  FlopRate peak;                 // 0: unknown
   double images = 0, bytes = 0;  // a mean
   std::string of_peak;           // "peak of 2 threads, measured in this run"
   FlopRate rate() const { return {flops.count / step.count}; }
-  double percent_of_peak() const { return 100 * rate().per_second / peak.per_second; }
+  std::optional<double> percent_of_peak(FlopRate of_all_ranks) const;
   Seconds communication() const;
   Seconds compute() const;                // of the layers and the update
   std::optional<double> overlap() const;  // R in percent (report/overlap_ratio.h), of this rank

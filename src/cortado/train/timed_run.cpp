@@ -32,6 +32,39 @@ RunReport::Drawn drawn_of(const std::vector<IterationTimes>& times, size_t index
 
 }  // namespace
 
+namespace {
+
+// Iterations that are timed, with timelines of some of them.
+struct Observed {
+  std::vector<IterationTimes> times;
+  std::vector<Timeline> kept;
+};
+
+Observed observe(Executor& executor, Optimizer& optimizer, int count, size_t stride,
+                 const IterationObserver& each) {
+  Observed run;
+  size_t done = 0;
+  run.times = run_iterations(executor, optimizer, count, [&](const IterationTimes& times) {
+    if (each) each(times);
+    if (done++ % stride == 0) run.kept.push_back(executor.timeline());
+  });
+  return run;
+}
+
+// The iterations with the times of layers of others, which were as many.
+std::vector<IterationTimes> with_layers_of(const std::vector<IterationTimes>& layers,
+                                           const std::vector<IterationTimes>& whole) {
+  std::vector<IterationTimes> times = layers;
+  for (size_t i = 0; i < times.size(); ++i) {
+    times[i].step = whole[i].step;
+    times[i].exposed = whole[i].exposed;
+    times[i].data_wait = whole[i].data_wait;
+  }
+  return times;
+}
+
+}  // namespace
+
 std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimizer, int count,
                                            const IterationObserver& each) {
   std::vector<IterationTimes> times;
@@ -60,31 +93,40 @@ TimedRun time_iterations(Executor& executor, ParameterStore& parameters, Communi
   const double peak = measure_peak();
   const Traffic before = job.traffic();
   const auto stride = static_cast<size_t>((count + most_kept - 1) / most_kept);
-  std::vector<Timeline> kept;
-  size_t done = 0;
-  run.times = run_iterations(executor, optimizer, count, [&](const IterationTimes& times) {
-    if (each) each(times);
-    if (slices && done++ % stride == 0) kept.push_back(executor.timeline());
-  });
+  Observed observed = observe(executor, optimizer, count, stride, each);
+  run.times = observed.times;
+  const Traffic sent = job.traffic();
+  const bool apart = std::ranges::max(values_of_ranks(job, executor.time_steps(true) ? 1 : 0)) > 0;
+  if (apart) {
+    observed = observe(executor, optimizer, count, stride, nullptr);
+    run.times = with_layers_of(observed.times, run.times);
+    executor.time_steps(false);
+  }
   TimeReport& report = run.report = report_of(executor.network(), executor.program(), run.times);
-  report.bytes =
-      job.sum(static_cast<double>(job.traffic().sent - before.sent)) / (count + warm_up_iterations);
+  report.bytes = job.sum(static_cast<double>(sent.sent - before.sent)) / (count + warm_up_iterations);
   report.ranks = job.size();
-  report.peak = {job.sum(std::max(peak, measure_peak()))};
+  report.peak = {apart ? 0 : job.sum(std::max(peak, measure_peak()))};  // of processors
   report.flops = {job.sum(report.flops.count)};
   report.of_peak = fmt::format("peak of {} threads, measured in this run", compute_threads() * job.size());
   run.memory = values_of_ranks(job, peak_resident_memory());
+  const device::DeviceRuntime& device = parameters.device();
+  run.device_memory = values_of_ranks(job, device.host_accessible() ? Bytes{} : device.most_taken());
   if (!slices) return run;
-  const size_t drawn = values_of_ranks(job, nearest_to(report, run.times, stride)).front();  // as rank 0 says
-  run.drawn = drawn_of(run.times, drawn);
-  run.slices = slices_of_job(executor, kept[drawn / stride], job);
+  const size_t drawn =
+      values_of_ranks(job, nearest_to(report, observed.times, stride)).front();  // as rank 0 says
+  run.drawn = drawn_of(observed.times, drawn);
+  run.slices = slices_of_job(executor, observed.kept[drawn / stride], job);
   return run;
 }
 
 std::string memory_text(const TimedRun& run) {
-  return fmt::format("{:.1f} MiB resident at most{}",
-                     static_cast<double>(std::ranges::max(run.memory).count) / (1 << 20),
-                     run.memory.size() > 1 ? ", of the rank that needs most" : "");
+  const auto most = [](const std::vector<Bytes>& of) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(std::ranges::max(of).count) / (1 << 20));
+  };
+  std::string text = most(run.memory) + " resident at most";
+  if (std::ranges::max(run.device_memory).count > 0)
+    text += fmt::format(", {} of the device's memory", most(run.device_memory));
+  return text + (run.memory.size() > 1 ? ", of the rank that needs most" : "");
 }
 
 nlohmann::ordered_json run_json(const TimedRun& run) {
@@ -92,6 +134,8 @@ nlohmann::ordered_json run_json(const TimedRun& run) {
   json["threads"] = compute_threads();
   json["peak_memory_bytes"] = std::ranges::max(run.memory).count;
   for (Bytes memory : run.memory) json["peak_memory_bytes_of_ranks"].push_back(memory.count);
+  if (std::ranges::max(run.device_memory).count > 0)
+    for (Bytes memory : run.device_memory) json["device_memory_bytes_of_ranks"].push_back(memory.count);
   return json;
 }
 

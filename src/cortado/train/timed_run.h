@@ -25,13 +25,15 @@ std::vector<IterationTimes> run_iterations(Executor& executor, Optimizer& optimi
 struct TimedRun {
   std::vector<IterationTimes> times;  // of this rank
   TimeReport report;
-  std::vector<Bytes> memory;  // resident at most, of each rank
+  std::vector<Bytes> memory;         // resident at most, of each rank
+  std::vector<Bytes> device_memory;  // the same of each rank's device; 0: it is the host's
   std::vector<TraceSlice> slices;
   RunReport::Drawn drawn;  // which iteration they are of
 };
 
 // Runs that many iterations, with updates by plain momentum, as most nets are trained. `slices`: whether they
-// are wanted. All ranks call it.
+// are wanted. Where a device works after it is told, its layers are timed in as many more iterations, in
+// which it does each step by itself. All ranks call it.
 TimedRun time_iterations(Executor& executor, ParameterStore& parameters, Communicator& job, int count,
                          bool slices, const IterationObserver& each = nullptr);
 

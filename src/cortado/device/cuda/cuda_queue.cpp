@@ -28,9 +28,10 @@ struct CudaGraph : Graph {
 
 }  // namespace
 
-CudaEvent::CudaEvent(int gpu) : gpu_(gpu) {
+CudaEvent::CudaEvent(int gpu, bool timed) : gpu_(gpu) {
   use(gpu_);
-  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event is made");
+  check(cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming),
+        "an event is made");
 }
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 
@@ -46,6 +47,13 @@ bool CudaEvent::reached() {
   if (error == cudaErrorNotReady) return false;
   check(error, "an event is asked for");
   return true;
+}
+
+Seconds CudaEvent::since(const Event& earlier) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+        "a time is asked for");
+  return {1e-3 * milliseconds};
 }
 
 CudaQueue::CudaQueue(int gpu) : Queue(false), gpu_(gpu) {

@@ -7,10 +7,11 @@ namespace cortado::device::cuda {
 
 class CudaEvent : public Event {
  public:
-  explicit CudaEvent(int gpu);
+  CudaEvent(int gpu, bool timed);
   ~CudaEvent() override;
   void wait() override;
   bool reached() override;
+  Seconds since(const Event& earlier) const override;
 
  private:
   friend class CudaQueue;

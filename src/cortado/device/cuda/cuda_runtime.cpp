@@ -19,7 +19,7 @@ class CudaRuntime : public DeviceRuntime {
   }
   Queue& queue() override { return queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<CudaQueue>(gpu_); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(gpu_); }
+  std::unique_ptr<Event> make_event(bool timed) override { return std::make_unique<CudaEvent>(gpu_, timed); }
 
   std::shared_ptr<void> pin(std::byte* host, Bytes size) override {
     if (size.count == 0) return nullptr;

@@ -48,7 +48,7 @@ class EmulatedRuntime : public DeviceRuntime {
   std::string unit() const override { return fmt::format("{} {}", getpid(), fmt::ptr(addresses_)); }
   Queue& queue() override { return *queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<LateQueue>(*this); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<LateEvent>(); }
+  std::unique_ptr<Event> make_event(bool timed) override { return std::make_unique<LateEvent>(timed); }
 
  private:
   std::byte* allocate(Bytes size) override {

@@ -23,6 +23,11 @@ bool LateEvent::reached() {
   return queue_->done_ >= items_;
 }
 
+Seconds LateEvent::since(const Event& earlier) const {
+  return {
+      std::chrono::duration<double>(recorded_ - static_cast<const LateEvent&>(earlier).recorded_).count()};
+}
+
 LateQueue::LateQueue(const DeviceRuntime& device)
     : Queue(false), device_(device), thread_([this] { loop(); }) {}
 
@@ -56,6 +61,7 @@ void LateQueue::fill(float* device, float value, int64_t count) {
 void LateQueue::record(Event& event) {
   require_no_capture();
   auto& late = static_cast<LateEvent&>(event);
+  if (late.timed_) add({[&late] { late.recorded_ = std::chrono::steady_clock::now(); }, true});
   std::lock_guard lock(mutex_);
   late.queue_ = this;
   late.items_ = given_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -19,13 +20,17 @@ class LateQueue;
 // The number of items of a queue that come before it.
 class LateEvent : public Event {
  public:
+  explicit LateEvent(bool timed) : timed_(timed) {}
   void wait() override;
   bool reached() override;
+  Seconds since(const Event& earlier) const override;
 
  private:
   friend class LateQueue;
+  const bool timed_;
   LateQueue* queue_ = nullptr;
   int64_t items_ = 0;
+  std::chrono::steady_clock::time_point recorded_;  // written by the queue's thread
 };
 
 // A thread that does its items in order, each once somebody waits for it or for a later one.

@@ -1,6 +1,7 @@
 #include "cortado/device/host/host_runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -20,6 +21,11 @@ class HostEvent : public Event {
  public:
   void wait() override {}
   bool reached() override { return true; }
+  Seconds since(const Event& earlier) const override {
+    return {
+        std::chrono::duration<double>(recorded - static_cast<const HostEvent&>(earlier).recorded).count()};
+  }
+  std::chrono::steady_clock::time_point recorded;
 };
 
 class HostQueue : public Queue {
@@ -32,7 +38,9 @@ class HostQueue : public Queue {
     copy_in(host, device, size);
   }
   void fill(float* device, float value, int64_t count) override { std::fill_n(device, count, value); }
-  void record(Event&) override {}
+  void record(Event& event) override {
+    static_cast<HostEvent&>(event).recorded = std::chrono::steady_clock::now();
+  }
   void wait(Event&) override {}
   void finish() override {}
 
@@ -45,7 +53,7 @@ class HostRuntime : public DeviceRuntime {
   HostRuntime() : DeviceRuntime(true, Launches::host_functions) {}
   Queue& queue() override { return queue_; }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  std::unique_ptr<Event> make_event(bool) override { return std::make_unique<HostEvent>(); }
 
  private:
   // Allocates on a boundary of 2 MiB. The system is asked for huge pages, and gives them when they are

@@ -7,6 +7,7 @@
 #include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/gpu/part.h"
+#include "cortado/kernels/gpu/workspace.h"
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/tensor_type.h"
 
@@ -18,11 +19,11 @@ int64_t padded(Bytes bytes) { return (bytes.count + 63) / 64 * 64; }
 
 // The scratch memory of a kernel: what lies where, in bytes. Each pass uses it afresh.
 struct Scratch {
-  int64_t weights = 0;  // rounded to bf16
-  int64_t bias = 0;     // the same
-  int64_t source = 0;   // or its gradient, channels first
-  int64_t sums = 0;     // of the bias's gradient
-  int64_t workspace = 0;
+  int64_t weights = 0;    // rounded to bf16
+  int64_t bias = 0;       // the same
+  int64_t source = 0;     // or its gradient, channels first
+  int64_t sums = 0;       // of the bias's gradient
+  int64_t workspace = 0;  // the library's
   int64_t bias_at() const { return weights; }
   int64_t source_at() const { return bias_at() + bias; }
   int64_t sums_at() const { return source_at() + source; }
@@ -48,6 +49,7 @@ class InnerProductKernel : public Kernel {
     scratch_.workspace = forward_.workspace();
     for (const auto* product : {&data_, &weights_})
       if (*product) scratch_.workspace = std::max(scratch_.workspace, (*product)->workspace());
+    scratch_.workspace = gpu::workspace_bytes(scratch_.workspace).count;
   }
   std::string name() const override { return fmt::format("cublaslt{}", shape_.tf32 ? " tf32" : ""); }
   BackwardReads backward_reads() const override { return {.inputs = parameter_gradient_, .outputs = relu_}; }
@@ -92,7 +94,7 @@ class InnerProductKernel : public Kernel {
   bool reorders() const { return shape_.channels > 1 && shape_.space > 1; }
 
   void run(const Product& product, const Arguments& a, const ProductPointers& pointers) const {
-    gpu_->run(product, a.stream, pointers, a.scratch + scratch_.workspace_at());
+    gpu_->run(product, a.stream, pointers, gpu::workspace_in(a.scratch + scratch_.workspace_at()));
   }
   static const void* rounded(const Arguments& a, const float* from, int64_t at, int64_t count) {
     auto* const to = reinterpret_cast<bf16*>(a.scratch + at);

@@ -1,5 +1,3 @@
-#include "cortado/layers/convolution.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
@@ -7,8 +5,10 @@
 #include "cortado/kernels/cudnn/gpu.h"
 #include "cortado/kernels/cudnn/problem.h"
 #include "cortado/kernels/gpu/layouts.h"
+#include "cortado/kernels/gpu/workspace.h"
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/tensor_type.h"
+#include "cortado/layers/deconvolution.h"
 
 namespace cortado {
 namespace cudnn {
@@ -21,7 +21,7 @@ int64_t padded(Bytes bytes) { return (bytes.count + 63) / 64 * 64; }
 
 // The scratch memory of a kernel: what lies where, in bytes. Each pass uses it afresh.
 struct Scratch {
-  int64_t copy = 0;       // at 0: of the weights, or of their gradient, in the order and type of the products
+  int64_t copy = 0;       // at 0: of the weights, or of their gradient, in the order and type of the factors
   int64_t source = 0;     // narrowed to bf16
   int64_t sums = 0;       // of the bias's gradient
   int64_t workspace = 0;  // cuDNN's
@@ -31,10 +31,10 @@ struct Scratch {
   int64_t bytes() const { return workspace_at() + workspace; }
 };
 
-// What runs the passes that are wanted.
+// What runs the passes that are wanted, each named as the convolution's: a deconvolution's forward pass is
+// `data`, and its gradient of the input `forward`.
 struct Plans {
   bool bias = false, relu = false;  // part of the forward pass's graph
-  ElementType weight_gradient = ElementType::f32;
   std::optional<Plan> forward, data, weights;
 };
 
@@ -43,25 +43,28 @@ Plan required(std::optional<Plan> plan, const char* pass) {
   return *plan;
 }
 
-Plans plans_of(Gpu& gpu, const Problem& problem, const Task& task) {
-  const Convolution& c = problem.convolution;
-  Plans made;
-  // As much of what comes after the products as a plan is there for.
-  for (const auto& [bias, relu] :
-       {std::pair(problem.bias, problem.relu), std::pair(problem.bias, false), std::pair(false, false)}) {
-    if (made.forward) break;
-    made.forward = gpu.plan({c, Pass::forward, c.type, bias, relu});
+// As much of what comes after the products as a plan is there for.
+void plan_forward(Gpu& gpu, const Problem& problem, Plans& made) {
+  std::vector<std::pair<bool, bool>> after{{false, false}};
+  if (!problem.spreads) after = {{problem.bias, problem.relu}, {problem.bias, false}, {false, false}};
+  for (const auto& [bias, relu] : after) {
+    if (made.forward) return;
+    made.forward = gpu.plan({problem.convolution, Pass::forward, bias, relu});
     made.bias = bias, made.relu = relu;
   }
-  required(made.forward, "forward pass");
-  if (task.input_gradients[0])
-    made.data = required(gpu.plan({c, Pass::backward_data, c.type}), "backward-data pass");
-  if (!task.parameter_gradients[0]) return made;
-  made.weights = gpu.plan({c, Pass::backward_weights, ElementType::f32});
-  if (!made.weights) {  // summed in f32, then rounded once
-    made.weight_gradient = c.type;
-    made.weights = required(gpu.plan({c, Pass::backward_weights, c.type}), "backward-weights pass");
+}
+
+Plans plans_of(Gpu& gpu, const Problem& problem, const Task& task) {
+  const Convolution& c = problem.convolution;
+  const bool both = task.input_gradients[0];
+  Plans made;
+  if (both || !problem.spreads) {
+    plan_forward(gpu, problem, made);
+    required(made.forward, "forward pass");
   }
+  if (both || problem.spreads) made.data = required(gpu.plan({c, Pass::backward_data}), "backward-data pass");
+  if (task.parameter_gradients[0])
+    made.weights = required(gpu.plan({c, Pass::backward_weights}), "backward-weights pass");
   return made;
 }
 
@@ -75,21 +78,21 @@ class ConvolutionKernel : public Kernel {
     const Convolution& c = problem.convolution;
     const int64_t weights = elements_of(c.w);
     files_ = {c.w[0], c.w[1], weights / c.w[0] / c.w[1]};
-    outputs_ = c.y[1];
-    rows_ = elements_of(c.y) / outputs_;
+    const std::vector<int64_t>& output = problem.spreads ? c.x : c.y;
+    outputs_ = output[1];
+    rows_ = elements_of(output) / outputs_;
     if (copies_weights()) scratch_.copy = padded(bytes_of(weights, c.type));
-    if (plans_.weights)
-      scratch_.copy = std::max(scratch_.copy, padded(bytes_of(weights, plans_.weight_gradient)));
     if (problem.narrows_source) scratch_.source = padded(bytes_of(elements_of(c.x), c.type));
     if (problem.bias && parameter_gradient_) scratch_.sums = padded(gpu::column_scratch(rows_, outputs_));
     for (const auto* plan : {&plans_.forward, &plans_.data, &plans_.weights})
-      if (*plan) scratch_.workspace = std::max(scratch_.workspace, padded({(*plan)->workspace}));
+      if (*plan) scratch_.workspace = std::max(scratch_.workspace, (*plan)->workspace);
+    scratch_.workspace = gpu::workspace_bytes(scratch_.workspace).count;
   }
 
   std::string name() const override {
     const Convolution& c = problem_.convolution;
-    return fmt::format("cudnn engine {}{}{}", plans_.forward->engine, c.tf32 ? " tf32" : "",
-                       plans_.relu ? " with ReLU" : "");
+    return fmt::format("cudnn engine {}{}{}", (problem_.spreads ? plans_.data : plans_.forward)->engine,
+                       c.tf32 ? " tf32" : "", plans_.relu ? " with ReLU" : "");
   }
   BackwardReads backward_reads() const override {
     return {.inputs = parameter_gradient_, .outputs = problem_.relu};
@@ -99,9 +102,13 @@ class ConvolutionKernel : public Kernel {
 
   void forward(const Arguments& a) override {
     const float* bias = problem_.bias ? a.parameters[1] : nullptr;
-    Gpu::Pointers pointers{{id_x, source(a)}, {id_w, weights(a)}, {id_y, a.outputs[0]}};
-    if (plans_.bias) pointers.emplace_back(id_bias, bias);
-    run(*plans_.forward, a, pointers);
+    if (problem_.spreads) {
+      spread(a, a.inputs[0], a.outputs[0]);
+    } else {
+      Gpu::Pointers pointers{{id_x, source(a)}, {id_w, weights(a)}, {id_y, a.outputs[0]}};
+      if (plans_.bias) pointers.emplace_back(id_bias, bias);
+      run(*plans_.forward, a, pointers);
+    }
     const bool adds = problem_.bias && !plans_.bias, clips = problem_.relu && !plans_.relu;
     if (!adds && !clips) return;
     with_tensor_type(problem_.convolution.type, [&]<typename E>() {
@@ -109,9 +116,13 @@ class ConvolutionKernel : public Kernel {
     });
   }
   void backward(const Arguments& a) override {
-    if (!a.input_gradients[0] || !plans_.data) return;
+    if (!a.input_gradients[0] || !plans_.data || !plans_.forward) return;
     if (!parameter_gradient_ || a.input_gradients_first) mask(a);
-    run(*plans_.data, a, {{id_x, a.input_gradients[0]}, {id_w, weights(a)}, {id_y, a.output_gradients[0]}});
+    const float* dy = a.output_gradients[0];
+    if (problem_.spreads)
+      run(*plans_.forward, a, {{id_x, dy}, {id_w, weights(a)}, {id_y, a.input_gradients[0]}});
+    else
+      spread(a, dy, a.input_gradients[0]);
   }
   void backward_weights(const Arguments& a) override {
     if (!parameter_gradient_) return;
@@ -128,8 +139,11 @@ class ConvolutionKernel : public Kernel {
   bool reorders() const { return files_.rows > 1 && files_.columns > 1; }
   bool copies_weights() const { return reorders() || problem_.convolution.type != ElementType::f32; }
 
+  void spread(const Arguments& a, const float* windows, float* image) const {
+    run(*plans_.data, a, {{id_x, image}, {id_w, weights(a)}, {id_y, windows}});
+  }
   void run(const Plan& plan, const Arguments& a, const Gpu::Pointers& pointers) const {
-    gpu_->run(plan, a.stream, pointers, a.scratch + scratch_.workspace_at());
+    gpu_->run(plan, a.stream, pointers, gpu::workspace_in(a.scratch + scratch_.workspace_at()));
   }
   const void* weights(const Arguments& a) const {
     if (!copies_weights()) return a.parameters[0];
@@ -152,11 +166,12 @@ class ConvolutionKernel : public Kernel {
     });
   }
   void weight_gradient(const Arguments& a) const {
-    const bool direct = !reorders() && plans_.weight_gradient == ElementType::f32;
-    void* const made = direct ? static_cast<void*>(a.parameter_gradients[0]) : a.scratch;
-    run(*plans_.weights, a, {{id_x, source(a)}, {id_w, made}, {id_y, a.output_gradients[0]}});
-    if (direct) return;
-    with_tensor_type(plans_.weight_gradient, [&]<typename E>() {
+    void* const made = copies_weights() ? a.scratch : static_cast<void*>(a.parameter_gradients[0]);
+    const void *x = source(a), *dy = a.output_gradients[0];
+    const bool spreads = problem_.spreads;
+    run(*plans_.weights, a, {{id_x, spreads ? dy : x}, {id_w, made}, {id_y, spreads ? x : dy}});
+    if (!copies_weights()) return;
+    with_tensor_type(problem_.convolution.type, [&]<typename E>() {
       gpu::transpose(a.stream, elements<E>(a.scratch), a.parameter_gradients[0], files_.transposed());
     });
   }
@@ -171,9 +186,11 @@ class ConvolutionKernel : public Kernel {
 };
 
 KernelOffer offer(const Task& task, bool tf32) try {
-  const auto* layer = dynamic_cast<const cortado::Convolution*>(&task.layer());
-  if (!layer) return {nullptr, "not a Convolution"};
-  const Problem problem = problem_of(task, *layer, tf32);
+  const auto* gathers = dynamic_cast<const cortado::Convolution*>(&task.layer());
+  const auto* spreads = dynamic_cast<const cortado::Deconvolution*>(&task.layer());
+  if (!gathers && !spreads) return {nullptr, "neither a Convolution nor a Deconvolution"};
+  const Problem problem =
+      problem_of(task, gathers ? gathers->options() : spreads->options(), spreads != nullptr, tf32);
   if (!problem.refusal.empty()) return {nullptr, problem.refusal};
   return {std::make_unique<ConvolutionKernel>(problem, task), ""};
 } catch (const Refusal& refusal) {

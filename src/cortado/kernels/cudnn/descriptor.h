@@ -40,6 +40,8 @@ inline constexpr auto attribute_type<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWIS
 template <>
 inline constexpr auto attribute_type<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
 template <>
+inline constexpr auto attribute_type<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
+template <>
 inline constexpr auto attribute_type<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
 
 // A descriptor of cuDNN's backend API. Copies are the same descriptor. Attributes are set, then finalize()

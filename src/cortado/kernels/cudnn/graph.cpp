@@ -128,7 +128,7 @@ std::vector<Descriptor> fused_operations(const GraphOf& of, const Descriptor& x,
   const std::vector<int64_t>& extents = of.convolution.y;
   int64_t next_id = first_virtual_id;
   const auto between = [&] { return tensor(next_id++, extents, ElementType::f32, true); };
-  const Descriptor result = tensor(id_y, extents, of.result);
+  const Descriptor result = tensor(id_y, extents, of.convolution.type);
   Descriptor sum = between();
   std::vector<Descriptor> operations{products(of, x, w, sum)};
   if (of.bias) {
@@ -149,24 +149,18 @@ std::vector<Descriptor> fused_operations(const GraphOf& of, const Descriptor& x,
 
 std::vector<Descriptor> operations_of(const GraphOf& of) {
   const Convolution& c = of.convolution;
-  const auto type_in = [&](Pass writer) { return of.pass == writer ? of.result : c.type; };
-  const Descriptor x = tensor(id_x, c.x, type_in(Pass::backward_data)),
-                   w = tensor(id_w, c.w, type_in(Pass::backward_weights));
+  const Descriptor x = tensor(id_x, c.x, c.type), w = tensor(id_w, c.w, c.type);
   if (of.bias || of.relu) return fused_operations(of, x, w);
-  const Descriptor y = tensor(id_y, c.y, type_in(Pass::forward));
-  if (of.pass != Pass::backward_weights || of.result == c.type) return {products(of, x, w, y)};
-  // Products write their factors' type, but to a function that keeps their sums.
-  const Descriptor sum = tensor(first_virtual_id, c.w, ElementType::f32, true);
-  return {products(of, x, sum, y), pointwise(CUDNN_POINTWISE_IDENTITY, sum, std::nullopt, w)};
+  return {products(of, x, w, tensor(id_y, c.y, c.type))};
 }
 
 }  // namespace
 
 std::string GraphOf::text() const {
   const Convolution& c = convolution;
-  return fmt::format("{} {} {} to {} x {} w {} y {} stride {} dilation {} before {} after {} bias {} relu {}",
-                     static_cast<int>(pass), name_of(c.type), c.tf32, name_of(result), c.x, c.w, c.y,
-                     c.stride, c.dilation, c.before, c.after, bias, relu);
+  return fmt::format("{} {} {} x {} w {} y {} stride {} dilation {} before {} after {} bias {} relu {}",
+                     static_cast<int>(pass), name_of(c.type), c.tf32, c.x, c.w, c.y, c.stride, c.dilation,
+                     c.before, c.after, bias, relu);
 }
 
 Descriptor graph(const GraphOf& of, cudnnHandle_t handle) {

@@ -24,9 +24,8 @@ enum class Pass { forward, backward_data, backward_weights };
 struct GraphOf {
   Convolution convolution;
   Pass pass = Pass::forward;
-  ElementType result = ElementType::f32;  // type of what the pass writes
-  bool bias = false, relu = false;        // of a forward pass: after the products, in the same kernel
-  std::string text() const;               // equal for equal graphs
+  bool bias = false, relu = false;  // of a forward pass: after the products, in the same kernel
+  std::string text() const;         // equal for equal graphs
 };
 
 // Names of tensors in a graph and among the pointers of a run.

@@ -5,6 +5,9 @@
 namespace cortado::cudnn {
 namespace {
 
+// Engines that cuDNN compiles for a graph; of tensors whose channels are no multiples of `vector`, none.
+constexpr int most_compiled = 1, vector = 8;
+
 using Notes = std::vector<cudnnBackendNumericalNote_t>;
 
 // What rounds more than a sum of products in f32 does; of factors in bf16 or TF32 tensor cores round nothing
@@ -26,6 +29,17 @@ bool rounds_more(const Descriptor& engine, const Convolution& of) {
                              [&](auto note) { return std::ranges::find(refused, note) != refused.end(); });
 }
 
+// Whether cuDNN compiles the engine's kernel while it makes a plan, which takes about a second.
+bool is_compiled(const Descriptor& engine) {
+  const auto notes = engine.values<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                               CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  return std::ranges::find(notes, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.end();
+}
+
+Descriptor engine_of(const Descriptor& configuration) {
+  return configuration.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+}
+
 std::vector<Descriptor> configurations(const Descriptor& graph, const PlanFor& device,
                                        cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -38,8 +52,7 @@ std::vector<Descriptor> configurations(const Descriptor& graph, const PlanFor& d
 
 // The plan of a configuration; nothing where it does not fit or cuDNN cannot make it after all.
 std::optional<Plan> plan_of(const Descriptor& configuration, const GraphOf& of, const PlanFor& device) try {
-  const Descriptor engine =
-      configuration.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+  const Descriptor engine = engine_of(configuration);
   if (rounds_more(engine, of.convolution)) return std::nullopt;
   Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)};
   made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -65,10 +78,13 @@ Descriptor device_properties(const std::string& text) {
 std::vector<Plan> plans(const GraphOf& of, const PlanFor& device, int most) {
   const Descriptor operations = graph(of, device.handle);
   std::vector<Plan> found;
+  const bool vectors = of.convolution.x[1] % vector == 0 && of.convolution.y[1] % vector == 0;
+  int compiled = vectors ? 0 : most_compiled;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (!found.empty()) break;
     for (const Descriptor& configuration : configurations(operations, device, mode)) {
       if (std::ssize(found) == most) break;
+      if (is_compiled(engine_of(configuration)) && ++compiled > most_compiled) continue;
       if (auto plan = plan_of(configuration, of, device)) found.push_back(std::move(*plan));
     }
   }

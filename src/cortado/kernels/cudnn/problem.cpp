@@ -5,7 +5,7 @@
 namespace cortado::cudnn {
 namespace {
 
-std::string misfit(const Task& task, int64_t groups) {
+std::string misfit(const Task& task, int64_t groups, bool spreads) {
   if (auto reason = chain_refusal(task); !reason.empty()) return reason;
   if (groups == 0) return "channels cut across groups";
   if (task.input_boxes[0].empty() || task.output_boxes[0].empty()) return "an empty part";
@@ -13,6 +13,7 @@ std::string misfit(const Task& task, int64_t groups) {
   if (task.output_type(0) != ElementType::bf16) return "an output that is not bf16";
   if (task.input_type(0) == ElementType::bf16) return "";
   if (task.input_type(0) != ElementType::f32) return "an input of another type than f32 and bf16";
+  if (spreads) return "an input in f32";
   return task.input_gradients[0] ? "an input in f32 that wants a gradient" : "";
 }
 
@@ -37,12 +38,16 @@ bool add_axis(Convolution& to, const WindowAxis& axis, const Range& held, const 
 
 }  // namespace
 
-Problem problem_of(const Task& task, const cortado::Convolution& layer, bool tf32) {
-  const ConvolutionOptions& options = layer.options();
-  const Box &image = task.input_boxes[0], &windows = task.output_boxes[0];
-  const int64_t groups =
-      groups_of_part(image[1], task.inputs[0][1], windows[1], task.outputs[0][1], options.group);
-  Problem problem{.refusal = misfit(task, groups), .bias = options.bias_term, .relu = task.layers.size() > 1};
+Problem problem_of(const Task& task, const ConvolutionOptions& options, bool spreads, bool tf32) {
+  const Box &input = task.input_boxes[0], &output = task.output_boxes[0];
+  const Box &image = spreads ? output : input, &windows = spreads ? input : output;
+  const Shape &whole_image = spreads ? task.outputs[0] : task.inputs[0],
+              &all_windows = spreads ? task.inputs[0] : task.outputs[0];
+  const int64_t groups = groups_of_part(image[1], whole_image[1], windows[1], all_windows[1], options.group);
+  Problem problem{.refusal = misfit(task, groups, spreads),
+                  .spreads = spreads,
+                  .bias = options.bias_term,
+                  .relu = task.layers.size() > 1};
   if (!problem.refusal.empty()) return problem;
   Convolution& made = problem.convolution;
   made.type = task.all_f32() ? ElementType::f32 : ElementType::bf16;

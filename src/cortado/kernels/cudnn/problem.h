@@ -12,9 +12,10 @@ namespace cortado::cudnn {
 struct Problem {
   Convolution convolution{};
   std::string refusal{};  // empty: none
+  bool spreads = false;   // a deconvolution: its input is the convolution's y, its output the convolution's x
   bool bias = false, relu = false;
   bool narrows_source = false;  // the input is f32, its factors are bf16
 };
-Problem problem_of(const Task& task, const cortado::Convolution& layer, bool tf32);
+Problem problem_of(const Task& task, const ConvolutionOptions& options, bool spreads, bool tf32);
 
 }  // namespace cortado::cudnn

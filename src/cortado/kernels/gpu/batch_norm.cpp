@@ -26,10 +26,14 @@ struct RowMoments {
 struct Coefficients {
   float *mean, *inverse;  // 1 / sqrt(variance + eps)
   float *slope, *shift, *constant, *linear;
+};
 
-  CORTADO_EVERYWHERE float before_relu(float x, int64_t c) const {
-    return (x - mean[c]) * slope[c] + shift[c];
-  }
+// The affine map of a channel.
+struct ChannelMap {
+  float mean, slope, shift;
+  CORTADO_EVERYWHERE ChannelMap(const Coefficients& per, int64_t c)
+      : mean(per.mean[c]), slope(per.slope[c]), shift(per.shift[c]) {}
+  CORTADO_EVERYWHERE float before_relu(float x) const { return (x - mean) * slope + shift; }
 };
 
 // Sets the coefficients of the forward pass. Gamma and beta: null for 1 and 0. What is not finite, or does
@@ -82,35 +86,42 @@ struct SetAffine {
 };
 
 template <typename E, bool relu>
+struct NormalizedValue {
+  ChannelMap map;
+  const E* x;  // of the channel, in the first row
+  int64_t channels;
+  CORTADO_EVERYWHERE E operator()(int64_t row) const {
+    const float value = map.before_relu(value_of(x[row * channels]));
+    return rounded<E>(relu && !(value > 0) ? 0 * value : value);
+  }
+};
+template <typename E, bool relu>
 struct Normalize {
   Coefficients per;
   const E* x;
   int64_t channels;
-  CORTADO_EVERYWHERE E operator()(int64_t i) const {
-    const float value = per.before_relu(value_of(x[i]), remainder_of(i, channels));
-    return rounded<E>(relu && !(value > 0) ? 0 * value : value);
+  CORTADO_EVERYWHERE NormalizedValue<E, relu> operator()(int64_t c) const {
+    return {{per, c}, x + c, channels};
   }
 };
 
 // The gradient before the ReLU.
-template <typename E, bool relu>
-struct Rectified {
-  Coefficients per;
-  const E *x, *dy;
-  CORTADO_EVERYWHERE float operator()(int64_t i, int64_t c) const {
-    const float gradient = value_of(dy[i]);
-    return relu && !(per.before_relu(value_of(x[i]), c) > 0) ? 0 * gradient : gradient;
-  }
-};
+template <bool relu>
+CORTADO_EVERYWHERE inline float rectified(const ChannelMap& map, float x, float gradient) {
+  return relu && !(map.before_relu(x) > 0) ? 0 * gradient : gradient;
+}
 // g and g * (x - mean): what devices of all kinds add up where they share the layer (native/batch_norm.cpp).
 template <typename E, bool relu>
 struct RowGradients {
-  Rectified<E, relu> gradient;
+  Coefficients per;
+  const E *x, *dy;
   int64_t channels;
   CORTADO_EVERYWHERE SumsOf<2> operator()(int64_t row, int64_t c) const {
     const int64_t i = row * channels + c;
-    const double g = gradient(i, c);
-    return {{g, g * (value_of(gradient.x[i]) - gradient.per.mean[c])}};
+    const ChannelMap map(per, c);
+    const float value = value_of(x[i]);
+    const double g = rectified<relu>(map, value, value_of(dy[i]));
+    return {{g, g * (value - map.mean)}};
   }
 };
 // `own`: this device's sums, `all` those of all devices; null: nothing depends on them. Gradients may be
@@ -130,14 +141,24 @@ struct SetBackward {
   }
 };
 template <typename E, bool relu>
-struct NormalizeGradient {
-  Rectified<E, relu> gradient;
+struct NormalizedGradient {
+  ChannelMap map;
+  float linear, constant;
+  const E *x, *dy;  // of the channel, in the first row
   int64_t channels;
-  CORTADO_EVERYWHERE E operator()(int64_t i) const {
-    const int64_t c = remainder_of(i, channels);
-    const Coefficients& per = gradient.per;
-    const float centred = value_of(gradient.x[i]) - per.mean[c];
-    return rounded<E>(per.slope[c] * gradient(i, c) - (centred * per.linear[c] + per.constant[c]));
+  CORTADO_EVERYWHERE E operator()(int64_t row) const {
+    const int64_t i = row * channels;
+    const float value = value_of(x[i]), gradient = rectified<relu>(map, value, value_of(dy[i]));
+    return rounded<E>(map.slope * gradient - ((value - map.mean) * linear + constant));
+  }
+};
+template <typename E, bool relu>
+struct NormalizeGradient {
+  Coefficients per;
+  const E *x, *dy;
+  int64_t channels;
+  CORTADO_EVERYWHERE NormalizedGradient<E, relu> operator()(int64_t c) const {
+    return {{per, c}, per.linear[c], per.constant[c], x + c, dy + c, channels};
   }
 };
 
@@ -184,8 +205,8 @@ class BatchNormKernel : public Kernel {
                      chain_.options.moving_average_fraction, running ? running[0] : nullptr,
                      running ? running[1] : nullptr, running ? running[2] : nullptr});
     }
-    for_each_value(a.stream, rows_ * channels_, elements<E>(a.outputs[0]),
-                   Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_});
+    for_each_in_columns(a.stream, in_rows(a.outputs[0]),
+                        Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_});
   }
 
   void backward_partial(const Arguments& a) override {
@@ -206,8 +227,9 @@ class BatchNormKernel : public Kernel {
                                    : own,
                          channels_, count_, gamma, beta});
     if (!a.input_gradients[0]) return;
-    for_each_value(a.stream, rows_ * channels_, elements<E>(a.input_gradients[0]),
-                   NormalizeGradient<E, relu>{rectified(a), channels_});
+    for_each_in_columns(
+        a.stream, in_rows(a.input_gradients[0]),
+        NormalizeGradient<E, relu>{coefficients(a), elements<E>(a.inputs[0]), output_gradient(a), channels_});
   }
 
  private:
@@ -232,15 +254,16 @@ class BatchNormKernel : public Kernel {
   void set_affine(const Arguments& a) const {
     for_each(a.stream, channels_, SetAffine{set_forward(a, coefficients(a))});
   }
-  Rectified<E, relu> rectified(const Arguments& a) const {
-    return {coefficients(a), elements<E>(a.inputs[0]), elements<E>(a.output_gradients[0])};
-  }
+  Columns<E> in_rows(float* to) const { return {rows_, channels_, elements<E>(to), channels_}; }
+  static const E* output_gradient(const Arguments& a) { return elements<E>(a.output_gradients[0]); }
   void add_moments(const Arguments& a, double* to) const {
     sum_rows_of<2>(a.stream, rows_, channels_, a.scratch, to,
                    RowMoments<E>{elements<E>(a.inputs[0]), channels_});
   }
   void add_gradients(const Arguments& a, double* to) const {
-    sum_rows_of<2>(a.stream, rows_, channels_, a.scratch, to, RowGradients<E, relu>{rectified(a), channels_});
+    sum_rows_of<2>(
+        a.stream, rows_, channels_, a.scratch, to,
+        RowGradients<E, relu>{coefficients(a), elements<E>(a.inputs[0]), output_gradient(a), channels_});
   }
 
   BatchNormChain chain_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cortado/kernels/gpu/grid.h"
+#include "cortado/kernels/gpu/values.h"
 
 namespace cortado::gpu {
 
@@ -28,6 +29,15 @@ template <typename E>
 struct CopyValue {
   const E* x;
   CORTADO_EVERYWHERE E operator()(int64_t i) const { return x[i]; }
+};
+
+template <typename E, bool relu = false>
+struct SumOfTwo {  // what is not finite, and negative, becomes not a number
+  const E *a, *b;
+  CORTADO_EVERYWHERE E operator()(int64_t i) const {
+    const float sum = value_of(a[i]) + value_of(b[i]);
+    return rounded<E>(relu && !(sum > 0) ? 0 * sum : sum);
+  }
 };
 
 // Functions of for_each().

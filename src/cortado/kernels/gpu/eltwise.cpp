@@ -1,6 +1,7 @@
 #include "cortado/layers/eltwise.h"
 
 #include "cortado/kernels/fused_relu.h"
+#include "cortado/kernels/gpu/elements.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/layouts.h"
 #include "cortado/kernels/gpu/offer.h"
@@ -148,6 +149,9 @@ class EltwiseKernel : public Kernel {
     E* const y = elements<E>(a.outputs[0]);
     switch (options_.operation) {
       case Operation::sum:
+        if (plain_ && x.count == 2 && relu_)
+          return for_each_value(a.stream, size_, y, SumOfTwo<E, true>{x.of[0], x.of[1]});
+        if (plain_ && x.count == 2) return for_each_value(a.stream, size_, y, SumOfTwo<E>{x.of[0], x.of[1]});
         return for_each_value(a.stream, size_, y, WeightedSum<E>{x, factors_, relu_});
       case Operation::prod:
         return for_each(a.stream, size_, EltwiseProduct<E>{x, y});

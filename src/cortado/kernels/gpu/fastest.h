@@ -32,20 +32,23 @@ class Trial {
 };
 
 // Milliseconds of one run(stream), the least of a few after one that warms up; infinite where CUDA refuses.
+// Looks no longer at what is far from `known`, the least so far of other runs.
 template <typename Run>
-float milliseconds(cudaStream_t stream, Run&& run) {
-  constexpr int looks = 3;
+float milliseconds(cudaStream_t stream, float known, Run&& run) {
+  constexpr int looks = 4;
+  constexpr float far_cold = 4, far = 1.25F;  // the first run may load its kernel
   float least = std::numeric_limits<float>::infinity();
   cudaEvent_t begin = nullptr, end = nullptr;
   if (cudaEventCreate(&begin) != cudaSuccess || cudaEventCreate(&end) != cudaSuccess) return least;
-  run(stream);
   for (int look = 0; look < looks; ++look) {
     cudaEventRecord(begin, stream);
     run(stream);
     cudaEventRecord(end, stream);
     float taken = 0;
-    if (cudaEventSynchronize(end) == cudaSuccess && cudaEventElapsedTime(&taken, begin, end) == cudaSuccess)
-      least = std::min(least, taken);
+    if (cudaEventSynchronize(end) != cudaSuccess || cudaEventElapsedTime(&taken, begin, end) != cudaSuccess)
+      break;
+    if (look > 0) least = std::min(least, taken);
+    if (taken > known * (look == 0 ? far_cold : far)) break;
   }
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
@@ -60,7 +63,7 @@ size_t fastest(const std::vector<Way>& ways, Run&& run) {
   size_t best = 0;
   float least = std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < ways.size(); ++i) {
-    const float taken = milliseconds(stream, [&](cudaStream_t on) { run(ways[i], on); });
+    const float taken = milliseconds(stream, least, [&](cudaStream_t on) { run(ways[i], on); });
     if (taken < least) least = taken, best = i;
   }
   cudaStreamDestroy(stream);

@@ -15,6 +15,14 @@
 // element, and they say nothing of threads.
 namespace cortado::gpu {
 
+// Where the elements of `rows` x `columns` are written: those of a row lie side by side.
+template <typename E>
+struct Columns {
+  int64_t rows, columns;
+  E* to;
+  int64_t stride;  // between rows
+};
+
 #ifdef __CUDACC__
 inline constexpr int threads_of_block = 256;
 
@@ -43,6 +51,28 @@ __global__ void run_values(int64_t count, E* to, Value value) {
   }
 }
 
+// Each thread has a column, of `tile` columns of its block, and takes rows of it.
+template <typename E, typename ValueOf>
+__global__ void run_columns(Columns<E> of, int tile, ValueOf value_of_column) {
+  const int at_a_time = threads_of_block / tile, slot = static_cast<int>(threadIdx.x) / tile;
+  const int64_t column = int64_t{blockIdx.y} * tile + threadIdx.x % tile;
+  if (slot >= at_a_time || column >= of.columns) return;
+  const auto value = value_of_column(column);
+  const int64_t of_block = int64_t{at_a_time} * elements_of_thread;
+  for (int64_t first = blockIdx.x * of_block + slot; first < of.rows; first += gridDim.x * of_block) {
+    E* const to = of.to + column;
+    if (first + (elements_of_thread - 1) * int64_t{at_a_time} < of.rows) {
+      E made[elements_of_thread];
+#pragma unroll
+      for (int k = 0; k < elements_of_thread; ++k) made[k] = value(first + k * at_a_time);
+#pragma unroll
+      for (int k = 0; k < elements_of_thread; ++k) to[(first + k * at_a_time) * of.stride] = made[k];
+    } else {
+      for (int64_t row = first; row < of.rows; row += at_a_time) to[row * of.stride] = value(row);
+    }
+  }
+}
+
 inline void check_launch() {
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw InternalError(std::string("a kernel starts: ") + cudaGetErrorString(error));
@@ -62,6 +92,18 @@ void launch_values(void* stream, int64_t count, E* to, const Value& value) {
   constexpr int64_t of_block = threads_of_block * elements_of_thread;
   run_values<<<static_cast<unsigned>((count + of_block - 1) / of_block), threads_of_block, 0,
                static_cast<cudaStream_t>(stream)>>>(count, to, value);
+  check_launch();
+}
+
+template <typename E, typename ValueOf>
+void launch_columns(void* stream, const Columns<E>& of, const ValueOf& value_of_column) {
+  constexpr int64_t most_blocks = 1 << 14;  // a thread takes more rows beyond them
+  const int tile = of.columns < threads_of_block ? static_cast<int>(of.columns) : threads_of_block;
+  const int64_t of_block = int64_t{threads_of_block / tile} * elements_of_thread;
+  const int64_t tiles = (of.columns + tile - 1) / tile, needed = (of.rows + of_block - 1) / of_block;
+  const int64_t blocks = needed * tiles < most_blocks ? needed : (most_blocks + tiles - 1) / tiles;
+  run_columns<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(tiles)), threads_of_block, 0,
+                static_cast<cudaStream_t>(stream)>>>(of, tile, value_of_column);
   check_launch();
 }
 #endif
@@ -93,6 +135,28 @@ void for_each_value(void* stream, int64_t count, E* to, const Value& value) {
   if (stream != nullptr && count >= fewest_elements) return launch_values(stream, count, to, value);
 #endif
   for_each(stream, count, ValueElement<E, Value>{to, value});
+}
+
+template <typename E, typename ValueOf>
+struct ColumnElement {
+  Columns<E> of;
+  ValueOf value_of_column;
+  CORTADO_EVERYWHERE void operator()(int64_t i) const {
+    const int64_t row = i / of.columns, column = i % of.columns;
+    of.to[row * of.stride + column] = value_of_column(column)(row);
+  }
+};
+
+// The same for elements of rows and columns: value = value_of_column(column) is made once for many rows, and
+// gives value(row).
+template <typename E, typename ValueOf>
+void for_each_in_columns(void* stream, const Columns<E>& of, const ValueOf& value_of_column) {
+#ifdef __CUDACC__
+  constexpr int64_t most_columns = int64_t{1} << 23;  // as many tiles as a grid can have
+  if (stream != nullptr && of.rows * of.columns >= fewest_elements && of.columns <= most_columns)
+    return launch_columns(stream, of, value_of_column);
+#endif
+  for_each(stream, of.rows * of.columns, ColumnElement<E, ValueOf>{of, value_of_column});
 }
 
 }  // namespace cortado::gpu

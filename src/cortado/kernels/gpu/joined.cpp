@@ -12,28 +12,23 @@ namespace cortado {
 namespace gpu {
 namespace {
 
-// A part of a tensor along an axis of its memory: extents before it, of the part, and after it.
+// A part of a tensor along an axis of its memory. What follows the axis is one run of elements in each row of
+// the part, and lies `begin` elements after the beginning of a row of the whole.
 struct AxisPart {
-  int64_t extent = 0, after = 1, begin = 0, whole = 0, elements = 0;  // whole: extent of the axis
-  CORTADO_EVERYWHERE int64_t in_whole(int64_t i) const {
-    const int64_t line = quotient_of(i, after), outer = quotient_of(line, extent);
-    return (outer * whole + begin + line - outer * extent) * after + i - line * after;
-  }
+  int64_t rows = 0, run = 0, begin = 0, whole = 0;  // whole: elements of its rows
 };
 
 template <typename E>
-struct CopyPart {
-  AxisPart part;
+struct RunColumn {
+  const E* from;  // of the column, in the first row
+  int64_t stride;
+  CORTADO_EVERYWHERE E operator()(int64_t row) const { return from[row * stride]; }
+};
+template <typename E>
+struct RunColumns {
   const E* from;
-  E* to;
-  bool join;  // else `from` is the whole
-  CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const int64_t whole = part.in_whole(i);
-    if (join)
-      to[whole] = from[i];
-    else
-      to[i] = from[whole];
-  }
+  int64_t stride;
+  CORTADO_EVERYWHERE RunColumn<E> operator()(int64_t column) const { return {from + column, stride}; }
 };
 
 std::vector<AxisPart> axis_parts(const std::vector<Box>& boxes, const Shape& whole, int axis) {
@@ -41,11 +36,12 @@ std::vector<AxisPart> axis_parts(const std::vector<Box>& boxes, const Shape& who
   int64_t after = 1, begin = 0;
   for (int place = whole.rank() - 1; memory_axis(whole.rank(), place) != axis; --place)
     after *= whole[memory_axis(whole.rank(), place)];
+  const int64_t row = whole[axis] * after;
   std::vector<AxisPart> parts;
   for (const Box& box : boxes) {
-    const int64_t extent = box.empty() ? 0 : box[axis].size();
-    parts.push_back({extent, after, begin, whole[axis], extent == 0 ? 0 : box.shape().size()});
-    begin += extent;
+    const int64_t run = box.empty() ? 0 : box[axis].size() * after;
+    parts.push_back({run == 0 ? 0 : box.shape().size() / run, run, begin, row});
+    begin += run;
   }
   return parts;
 }
@@ -74,17 +70,21 @@ class JoinedKernel : public Kernel {
   void join(void* stream, const std::vector<Pointer>& from, float* to) const {
     with_tensor_type(type_, [&]<typename E>() {
       for (size_t i = 0; i < parts_.size(); ++i) {
-        const E* part = elements<E>(static_cast<const float*>(from[i]));
-        for_each(stream, parts_[i].elements, CopyPart<E>{parts_[i], part, elements<E>(to), true});
+        const AxisPart& part = parts_[i];
+        const E* source = elements<E>(static_cast<const float*>(from[i]));
+        for_each_in_columns(stream, Columns<E>{part.rows, part.run, elements<E>(to) + part.begin, part.whole},
+                            RunColumns<E>{source, part.run});
       }
     });
   }
   void part(void* stream, const float* from, const std::vector<float*>& to) const {
     with_tensor_type(type_, [&]<typename E>() {
-      for (size_t i = 0; i < parts_.size(); ++i)
-        if (to[i])
-          for_each(stream, parts_[i].elements,
-                   CopyPart<E>{parts_[i], elements<E>(from), elements<E>(to[i]), false});
+      for (size_t i = 0; i < parts_.size(); ++i) {
+        const AxisPart& part = parts_[i];
+        if (!to[i]) continue;
+        for_each_in_columns(stream, Columns<E>{part.rows, part.run, elements<E>(to[i]), part.run},
+                            RunColumns<E>{elements<E>(from) + part.begin, part.whole});
+      }
     });
   }
 
@@ -95,7 +95,7 @@ class JoinedKernel : public Kernel {
 
 // A null counts as zero.
 template <typename E>
-struct SumOfTerms {
+struct SumOfGradients {
   Pointers<const E> terms;
   CORTADO_EVERYWHERE E operator()(int64_t i) const {
     double total = 0;
@@ -118,10 +118,14 @@ class SplitKernel : public Kernel {
   void backward(const Arguments& a) override {
     if (!a.input_gradients[0]) return;
     with_tensor_type(type_, [&]<typename E>() {
+      const auto given = [&](int i) { return elements<E>(static_cast<const float*>(a.output_gradients[i])); };
+      if (a.output_gradients.size() == 2 && given(0) && given(1))
+        return for_each_value(a.stream, size_, elements<E>(a.input_gradients[0]),
+                              SumOfTwo<E>{given(0), given(1)});
       std::vector<const E*> terms;
       for (const float* gradient : a.output_gradients) terms.push_back(elements<E>(gradient));
       for_each_value(a.stream, size_, elements<E>(a.input_gradients[0]),
-                     SumOfTerms<E>{pointers<const E>(terms)});
+                     SumOfGradients<E>{pointers<const E>(terms)});
     });
   }
 

@@ -26,14 +26,24 @@ struct Converted {
 };
 
 template <typename E>
+struct BiasedValue {
+  const E* y;  // of the column, in the first row
+  int64_t columns;
+  float bias;
+  bool relu;
+  CORTADO_EVERYWHERE E operator()(int64_t row) const {
+    const float x = value_of(y[row * columns]) + bias;
+    return rounded<E>(relu && !(x > 0) ? 0 * x : x);
+  }
+};
+template <typename E>
 struct WithBias {
   const E* y;
   const float* bias;
   int64_t columns;
   bool relu;
-  CORTADO_EVERYWHERE E operator()(int64_t i) const {
-    const float x = value_of(y[i]) + (bias ? bias[remainder_of(i, columns)] : 0);
-    return rounded<E>(relu && !(x > 0) ? 0 * x : x);
+  CORTADO_EVERYWHERE BiasedValue<E> operator()(int64_t c) const {
+    return {y + c, columns, bias ? bias[c] : 0, relu};
   }
 };
 
@@ -67,7 +77,7 @@ void transpose(void* stream, const From* from, To* to, const Matrices& matrices)
 
 template <typename E>
 void add_bias(void* stream, E* y, const float* bias, int64_t rows, int64_t columns, bool relu) {
-  for_each_value(stream, rows * columns, y, WithBias<E>{y, bias, columns, relu});
+  for_each_in_columns(stream, Columns<E>{rows, columns, y, columns}, WithBias<E>{y, bias, columns, relu});
 }
 
 template <typename E>

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "cortado/base/box.h"
+#include "cortado/kernels/gpu/divisor.h"
 #include "cortado/kernels/gpu/elements.h"
 
 namespace cortado::gpu {
@@ -42,6 +43,28 @@ struct Part {
   CORTADO_EVERYWHERE bool holds(const Point& at) const {
     return n.holds(at.n) && d.holds(at.d) && h.holds(at.h) && w.holds(at.w) && c.holds(at.c);
   }
+};
+
+// The elements of a part by their numbers, for kernels that ask for many.
+class Points {
+ public:
+  Points() = default;
+  explicit Points(const Part& part)
+      : part_(part), c_(extent(part.c)), w_(extent(part.w)), h_(extent(part.h)), d_(extent(part.d)) {}
+  CORTADO_EVERYWHERE Point operator()(int64_t i) const {
+    Point at;
+    at.c = part_.c.begin + c_.split(i);
+    at.w = part_.w.begin + w_.split(i);
+    at.h = part_.h.begin + h_.split(i);
+    at.d = part_.d.begin + d_.split(i);
+    at.n = part_.n.begin + i;
+    return at;
+  }
+
+ private:
+  static Divisor extent(const PartAxis& axis) { return Divisor(axis.size > 0 ? axis.size : 1); }
+  Part part_;
+  Divisor c_, w_, h_, d_;
 };
 
 inline constexpr int most_axes = 5;  // of a Part

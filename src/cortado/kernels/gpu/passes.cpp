@@ -85,8 +85,7 @@ struct BoxElement {
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     int64_t source = 0, target = 0;
     for (int axis = places.axes - 1; axis >= 0; --axis) {
-      const int64_t at = i % places.extent[axis];
-      i /= places.extent[axis];
+      const int64_t at = divide(i, places.extent[axis]);
       source += at * places.from[axis];
       target += at * places.to[axis];
     }
@@ -137,6 +136,7 @@ void sum(void* stream, E* target, std::type_identity_t<std::span<const E* const>
     throw UserError("a GPU does not add up " + std::to_string(terms.size()) +
                     " gradients of one tensor, only " +
                     std::to_string(most_pointers));  // nvcc does not take fmt's checked formats
+  if (terms.size() == 2) return for_each_value(stream, count, target, SumOfTwo<E>{terms[0], terms[1]});
   const std::vector<const E*> all(terms.begin(), terms.end());
   for_each_value(stream, count, target, SumOfTerms<E>{pointers<const E>(all)});
 }

@@ -15,6 +15,7 @@ namespace {
 // One spatial axis; positions and windows have global numbers.
 struct PoolingAxis {
   int64_t kernel = 1, stride = 1, pad = 0, image = 1;
+  Divisor by_stride;
 
   CORTADO_EVERYWHERE int64_t begin(int64_t window) const {
     const int64_t first = window * stride - pad;
@@ -32,19 +33,21 @@ struct PoolingAxis {
   // The windows of `held` that cover a position.
   CORTADO_EVERYWHERE int64_t first_covering(int64_t position, const PartAxis& held) const {
     const int64_t before = position + pad - kernel + stride;
-    const int64_t first = before > 0 ? before / stride : 0;
+    const int64_t first = before > 0 ? by_stride.quotient(before) : 0;
     return first > held.begin ? first : held.begin;
   }
   CORTADO_EVERYWHERE int64_t end_covering(int64_t position, const PartAxis& held) const {
-    const int64_t end = (position + pad) / stride + 1;
+    const int64_t end = by_stride.quotient(position + pad) + 1;
     return end < held.end() ? end : held.end();
   }
 };
 
 struct PoolingGeometry {
   Part input, output;
+  Points input_point, output_point;
   PoolingAxis d, h, w;
   int64_t channels, extent[3];  // of the whole output
+  int64_t size = 1;             // of a window
 
   // The number of an element of the whole output, in spoken order.
   CORTADO_EVERYWHERE int64_t output_number(const Point& at) const {
@@ -77,7 +80,7 @@ struct PoolingGeometry {
   }
 };
 
-constexpr int64_t outside = -1;  // the number that a window outside the image selects
+constexpr int32_t outside = -1;  // the number that a window outside the image selects
 
 // The first maximum in spoken order; a NaN counts as above all numbers. What is not finite is carried on.
 template <typename E>
@@ -85,12 +88,12 @@ struct MaximumElement {
   PoolingGeometry geometry;
   const E* x;
   E* y;
-  int64_t* selected;  // null: there is no backward pass
+  int32_t* selected;  // null: there is no backward pass
   float* indices;     // null: they are no output
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     float largest = -std::numeric_limits<float>::max(), zero = 0;
     int64_t number = outside;
-    geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t position) {
+    geometry.positions(geometry.output_point(i), [&](int64_t element, int64_t position) {
       const float value = value_of(x[element]);
       zero += value * 0;
       const bool larger = value > largest || (value != value && largest == largest);
@@ -99,7 +102,7 @@ struct MaximumElement {
       number = position;
     });
     y[i] = rounded<E>(largest + zero);
-    if (selected) selected[i] = number;
+    if (selected) selected[i] = static_cast<int32_t>(number);
     if (indices) indices[i] = static_cast<float>(number);
   }
 };
@@ -111,10 +114,10 @@ struct DrawnElement {
   RandomStream random;
   const E* x;
   E* y;
-  int64_t* selected;  // null: there is no backward pass
+  int32_t* selected;  // null: there is no backward pass
   float* indices;     // null: they are no output
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const Point window = geometry.output.point(i);
+    const Point window = geometry.output_point(i);
     double total = 0, running = 0;
     geometry.positions(window, [&](int64_t element, int64_t) { total += value_of(x[element]); });
     const double share = random_bits(random, geometry.output_number(window)) * 0x1p-32;
@@ -128,7 +131,7 @@ struct DrawnElement {
       number = position;
     });
     y[i] = rounded<E>(value + zero);
-    if (selected) selected[i] = number;
+    if (selected) selected[i] = static_cast<int32_t>(number);
     if (indices) indices[i] = static_cast<float>(number);
   }
 };
@@ -141,7 +144,7 @@ struct ExpectedElement {
   E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
     double sum = 0, squares = 0;
-    geometry.positions(geometry.output.point(i), [&](int64_t element, int64_t) {
+    geometry.positions(geometry.output_point(i), [&](int64_t element, int64_t) {
       const double value = value_of(x[element]);
       sum += value;
       squares += value * value;
@@ -154,10 +157,10 @@ template <typename E>
 struct SelectedGradient {
   PoolingGeometry geometry;
   const E* dy;
-  const int64_t* selected;
+  const int32_t* selected;
   E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const Point at = geometry.input.point(i);
+    const Point at = geometry.input_point(i);
     const int64_t number = (at.d * geometry.h.image + at.h) * geometry.w.image + at.w;
     double sum = 0;
     geometry.windows(at, [&](int64_t window, int64_t) {
@@ -173,24 +176,28 @@ struct AverageElement {
   const E* x;
   E* y;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    const Point window = geometry.output.point(i);
+    const Point window = geometry.output_point(i);
     double sum = 0;
     geometry.positions(window, [&](int64_t element, int64_t) { sum += value_of(x[element]); });
     y[i] = rounded<E>(static_cast<float>(sum / static_cast<double>(geometry.padded_size(window))));
   }
 };
 
+// Windows that lie within the padded image are added up first, and divided once.
 template <typename E>
 struct AverageGradient {
   PoolingGeometry geometry;
   const E* dy;
   E* dx;
   CORTADO_EVERYWHERE void operator()(int64_t i) const {
-    double sum = 0;
-    geometry.windows(geometry.input.point(i), [&](int64_t window, int64_t size) {
-      sum += static_cast<double>(value_of(dy[window])) / static_cast<double>(size);
+    double of_whole = 0, sum = 0;
+    geometry.windows(geometry.input_point(i), [&](int64_t window, int64_t size) {
+      if (size == geometry.size)
+        of_whole += value_of(dy[window]);
+      else
+        sum += static_cast<double>(value_of(dy[window])) / static_cast<double>(size);
     });
-    dx[i] = rounded<E>(static_cast<float>(sum));
+    dx[i] = rounded<E>(static_cast<float>(sum + of_whole / static_cast<double>(geometry.size)));
   }
 };
 
@@ -202,20 +209,23 @@ class PoolingKernel : public Kernel {
     const Window window = dynamic_cast<const Pooling&>(task.layer()).options().resolve(task.inputs[0]);
     geometry_.input = part_of(task.input_boxes[0]);
     geometry_.output = part_of(task.output_boxes[0]);
+    geometry_.input_point = Points(geometry_.input);
+    geometry_.output_point = Points(geometry_.output);
     geometry_.channels = task.outputs[0][1];
     for (int64_t& extent : geometry_.extent) extent = 1;
     PoolingAxis* axes[] = {&geometry_.d, &geometry_.h, &geometry_.w};
     for (size_t i = 0; i < window.size(); ++i) {
       const int axis = static_cast<int>(i) + 2;
-      *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad,
-                                      task.inputs[0][axis]};
+      *axes[i + 3 - window.size()] = {window[i].kernel, window[i].stride, window[i].pad, task.inputs[0][axis],
+                                      Divisor(window[i].stride)};
       geometry_.extent[i + 3 - window.size()] = task.outputs[0][axis];
+      geometry_.size *= window[i].kernel;
     }
   }
   std::string name() const override { return "gpu pooling"; }
   BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
   Bytes saved_bytes() const override {
-    return {selects() && backward_ ? geometry_.output.elements() * int64_t{sizeof(int64_t)} : 0};
+    return {selects() && backward_ ? geometry_.output.elements() * int64_t{sizeof(int32_t)} : 0};
   }
   bool saves_by_samples() const override { return true; }
 
@@ -230,7 +240,7 @@ class PoolingKernel : public Kernel {
  private:
   template <typename E>
   void forward_of(const Arguments& a) const {
-    auto* selected = backward_ ? reinterpret_cast<int64_t*>(a.saved) : nullptr;
+    auto* selected = backward_ ? reinterpret_cast<int32_t*>(a.saved) : nullptr;
     float* indices = a.outputs.size() > 1 ? a.outputs[1] : nullptr;
     const E* x = elements<E>(a.inputs[0]);
     E* y = elements<E>(a.outputs[0]);
@@ -253,7 +263,7 @@ class PoolingKernel : public Kernel {
     const int64_t count = geometry_.input.elements();
     if (selects())
       for_each(a.stream, count,
-               SelectedGradient<E>{geometry_, dy, reinterpret_cast<const int64_t*>(a.saved), dx});
+               SelectedGradient<E>{geometry_, dy, reinterpret_cast<const int32_t*>(a.saved), dx});
     else if (method_ == Method::average)
       for_each(a.stream, count, AverageGradient<E>{geometry_, dy, dx});
   }
@@ -273,6 +283,8 @@ KernelOffer make_gpu_pooling(const Task& task) {
   // Indices are numbers of f32.
   auto refusal = task.outputs.size() > 1 ? gpu::common_refusal(task) : gpu::one_type_refusal(task);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  if (task.inputs[0].size() / task.inputs[0][0] / task.inputs[0][1] > std::numeric_limits<int32_t>::max())
+    return {nullptr, "images of 2^31 positions or more"};
   using Method = gpu::PoolingKernel::Method;
   Method method = Method::maximum;
   if (layer->options().method == PoolingOptions::Method::average) method = Method::average;

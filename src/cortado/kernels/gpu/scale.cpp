@@ -13,13 +13,21 @@ namespace {
 
 // y = x * scale[c] + bias[c]; null: 1 and 0.
 template <typename E>
+struct ScaledValue {
+  const E* x;  // of the channel, in the first row
+  int64_t channels;
+  float scale, bias;
+  CORTADO_EVERYWHERE E operator()(int64_t row) const {
+    return rounded<E>(value_of(x[row * channels]) * scale + bias);
+  }
+};
+template <typename E>
 struct Scaled {
   const E* x;
   const float *scale, *bias;
   int64_t channels;
-  CORTADO_EVERYWHERE E operator()(int64_t i) const {
-    const int64_t c = remainder_of(i, channels);
-    return rounded<E>(value_of(x[i]) * (scale ? scale[c] : 1) + (bias ? bias[c] : 0));
+  CORTADO_EVERYWHERE ScaledValue<E> operator()(int64_t c) const {
+    return {x + c, channels, scale ? scale[c] : 1, bias ? bias[c] : 0};
   }
 };
 
@@ -52,8 +60,8 @@ class ScaleKernel : public Kernel {
   void forward(const Arguments& a) override {
     const float* bias = bias_ < 0 ? nullptr : a.parameters[bias_];
     with_tensor_type(type_, [&]<typename E>() {
-      for_each_value(a.stream, rows_ * channels_, elements<E>(a.outputs[0]),
-                     Scaled<E>{elements<E>(a.inputs[0]), factor(a), bias, channels_});
+      for_each_in_columns(a.stream, in_rows<E>(a.outputs[0]),
+                          Scaled<E>{elements<E>(a.inputs[0]), factor(a), bias, channels_});
     });
   }
   void backward(const Arguments& a) override {
@@ -69,8 +77,12 @@ class ScaleKernel : public Kernel {
     if (bias_ >= 0 && a.parameter_gradients[bias_])
       add_up(a, ScaleTerm<E>{nullptr, dy, channels_}, a.parameter_gradients[bias_]);
     if (a.input_gradients[0])
-      for_each_value(a.stream, rows_ * channels_, elements<E>(a.input_gradients[0]),
-                     Scaled<E>{dy, factor(a), nullptr, channels_});
+      for_each_in_columns(a.stream, in_rows<E>(a.input_gradients[0]),
+                          Scaled<E>{dy, factor(a), nullptr, channels_});
+  }
+  template <typename E>
+  Columns<E> in_rows(float* to) const {
+    return {rows_, channels_, elements<E>(to), channels_};
   }
   const float* factor(const Arguments& a) const { return scale_ < 0 ? nullptr : a.parameters[scale_]; }
   template <typename Term>
