@@ -13,11 +13,11 @@
 #define __global__
 
 struct dim3 {
-  unsigned x, y, z;
+  unsigned x = 1, y = 1, z = 1;
 };
 extern const dim3 blockIdx, blockDim, gridDim, threadIdx;
 
 // In place of kernel<<<blocks, threads, shared, stream>>>(arguments...).
-template <typename... Parameters>
-void launch(void (*kernel)(Parameters...), unsigned blocks, int threads, size_t shared, cudaStream_t stream,
+template <typename Blocks, typename... Parameters>
+void launch(void (*kernel)(Parameters...), Blocks blocks, int threads, size_t shared, cudaStream_t stream,
             Parameters... arguments);

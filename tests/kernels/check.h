@@ -54,7 +54,7 @@ testing::AssertionResult gradients_match_differences(const Task& task, KernelOf<
 
 // Layer::input_box of `layer` on random boxes of every output, held against what the whole `task` computes:
 // elements outside never change the box's values; when `tight`, the elements on each face of the input box
-// do.
+// do, but on axes that a convolution has whole.
 testing::AssertionResult input_boxes_hold(const Layer& layer, const Task& task, bool tight,
                                           const CheckOptions& options = {});
 inline testing::AssertionResult input_boxes_hold(const Task& task, bool tight,

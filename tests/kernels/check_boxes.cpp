@@ -2,6 +2,7 @@
 
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reference/view.h"
+#include "cortado/layers/convolution.h"
 
 #include "tests/kernels/buffers.h"
 
@@ -71,12 +72,19 @@ AssertionResult outside_is_not_read(WholeLayer& layer, const Task& task, int inp
                                            output, input, read.text());
 }
 
+// A convolution has the whole of an axis whose windows it has all.
+bool has_whole_axis(const Task& task, int input, int output, const Box& box, int axis) {
+  return axis >= 2 && dynamic_cast<const Convolution*>(&task.layer()) &&
+         box[axis] == Range{0, task.outputs[output][axis]} && task.inputs[input].rank() == box.rank();
+}
+
 AssertionResult faces_are_read(WholeLayer& layer, const Task& task, int input, const Box& read, int output,
                                const Box& box) {
   Place place = tensor_place(Box::whole(task.inputs[input]));
   for (int side = 0; side < 2 * read.rank(); ++side) {
     Box face = read;
     int axis = side / 2;
+    if (has_whole_axis(task, input, output, box, axis)) continue;
     face[axis] =
         side % 2 ? Range{read[axis].end - 1, read[axis].end} : Range{read[axis].begin, read[axis].begin + 1};
     std::vector<double> values = layer.input(input);

@@ -4,12 +4,6 @@
 
 namespace cortado::device {
 
-void DeviceRuntime::take(Bytes size) {
-  const int64_t now = taken_ += size.count;
-  for (int64_t most = most_taken_; most < now && !most_taken_.compare_exchange_weak(most, now);) {
-  }
-}
-
 Memory::Memory(Bytes size, DeviceRuntime& device) : device_(&device), size_(size) {
   if (size.count == 0) return;
   data_ = device.allocate(size);

@@ -75,7 +75,12 @@ class DeviceRuntime {
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void free(std::byte* block, Bytes size) = 0;
 
-  void take(Bytes size);  // of Memory; negative: given back
+  // Memory takes so much; negative: it gives it back.
+  void take(Bytes size) {
+    const int64_t now = taken_ += size.count;
+    int64_t most = most_taken_;
+    while (most < now && !most_taken_.compare_exchange_weak(most, now)) continue;
+  }
 
   std::atomic<int64_t> taken_ = 0, most_taken_ = 0;
   const bool host_accessible_;
