@@ -1,9 +1,12 @@
-// Run by an MPI launcher: every rank runs all checks, with --apart as if each were on a host of its own; the
-// first fault of any rank is the program's.
+// Run by an MPI launcher: every rank runs all checks, with --apart as if each were on a host of its own, with
+// --late one ends long after the other; the first fault of any rank is the program's.
 #include "cortado/comm/mpi.h"
 
+#include <chrono>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <string_view>
+#include <thread>
 
 #include "cortado/comm/processors.h"
 
@@ -34,9 +37,12 @@ TEST(Mpi, ProcessorsAreShared) {
 
 int main(int count, char** words) {
   testing::InitGoogleTest(&count, words);
-  const bool apart = count > 1 && std::string_view(words[1]) == "--apart";
-  cortado::ranks = cortado::make_mpi_communicator(apart);
+  const std::string_view word = count > 1 ? words[1] : "";
+  cortado::ranks = cortado::make_mpi_communicator(word == "--apart", [] { std::_Exit(3); });
   int result = RUN_ALL_TESTS();
+  // A rank that comes so late to the end of MPI is not stuck.
+  if (word == "--late" && cortado::ranks->rank() == 1)
+    std::this_thread::sleep_for(std::chrono::seconds(cortado::seconds_to_end_mpi + 2));
   cortado::ranks.reset();
   return result;
 }

@@ -79,10 +79,10 @@ int run_rank(const std::string& what, int number, int milliseconds) {
     std::unique_ptr<Communicator> communicator = make_mpi_communicator();
     bool me = communicator->rank() == number;
     if (what == "die" && me) die_later(milliseconds);
-    // "abort 1 500": rank 1 aborts; "shove 1 500": because of rank 0, which has stopped by then but whose
+    // "abort 1 500": rank 1 aborts; "shove 1 1500": because of rank 0, which has stopped by then but whose
     // connection ends later.
     if ((what == "abort" || what == "shove") && me) die_later(milliseconds, SIGABRT);
-    if (what == "shove" && !me) die_later(milliseconds - 200, SIGSTOP);
+    if (what == "shove" && !me) die_later(milliseconds - 1000, SIGSTOP);
     std::signal(SIGTERM, [](int) { asked = 1; });
     if (what == "refuse" && me) throw UserError("there is no such file");
     if (what == "wordy" && me) throw UserError(std::string(5 << 20, 'w'));

@@ -165,7 +165,7 @@ TEST(Job, NamesARankThatAbortsUnlessAnotherIsTheReason) {
   EXPECT_EQ(alone.code, 3) << alone.output;
   EXPECT_THAT(alone.output, HasSubstr("cortado: error: rank 1 on "));
   expect_nobody_left(alone);
-  Outcome shoved = run({"shove", "2", "1", "500"});
+  Outcome shoved = run({"shove", "2", "1", "1500"});
   EXPECT_EQ(shoved.code, 3) << shoved.output;
   EXPECT_THAT(shoved.output, HasSubstr("cortado: error: rank 0 on "));
   EXPECT_EQ(count_of(shoved.output, "cortado: error"), 1) << shoved.output;

@@ -63,10 +63,8 @@ void tune_ucx_for_tcp() {
 void finalize(bool one_host, const std::function<void()>& stuck, std::chrono::seconds time_to_end) {
   using namespace std::chrono_literals;
   const ActivityScope waiting("the end of MPI");
-  if (!one_host) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    std::this_thread::sleep_for(100ms);
-  }
+  MPI_Barrier(MPI_COMM_WORLD);  // a rank that comes late, as one that a GPU keeps busy, is not stuck
+  if (!one_host) std::this_thread::sleep_for(100ms);
   std::mutex mutex;
   std::condition_variable ended;
   bool finalized = false;
