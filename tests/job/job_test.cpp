@@ -281,6 +281,22 @@ TEST(Job, AStoppedRankEndsWhenLauncherAndParentAreKilled) {
   expect_nobody_left(outcome);
 }
 
+TEST(Job, ARankThatStopsAfterItsLauncherIsGoneEndsWithTheParent) {
+  Job job({"forever", "2", "0", "0"});
+  job.wait_for_ranks(2);
+  std::this_thread::sleep_for(300ms);
+  const pid_t rank = job.ranks()[1], process = parent_of(rank), launcher = parent_of(process);
+  if (launcher == job.pid()) GTEST_SKIP() << "this launcher starts ranks itself";
+  for (const pid_t pid : {process, launcher}) kill(pid, SIGKILL);
+  for (int tries = 0; tries < 50 && parent_of(rank) == process; ++tries) std::this_thread::sleep_for(2ms);
+  kill(rank, SIGSTOP);
+  kill(job.pid(), SIGKILL);
+  const Outcome outcome = job.finish();
+  EXPECT_LT(outcome.seconds, 10.0);
+  for (int tries = 0; tries < 50 && alive(rank); ++tries) std::this_thread::sleep_for(100ms);
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, PassesSignalsOnToTheRanks) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for("all ready");

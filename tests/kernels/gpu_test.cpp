@@ -19,9 +19,12 @@
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
+#include "cortado/layers/batch_norm.h"
 #include "cortado/layers/batch_reindex.h"
+#include "cortado/layers/concat.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/dropout.h"
+#include "cortado/layers/eltwise.h"
 #include "cortado/layers/embed.h"
 #include "cortado/layers/filter.h"
 #include "cortado/layers/hinge_loss.h"
@@ -154,6 +157,28 @@ TEST(GpuKernels, EqualReference) {
     EXPECT_GT(checked[std::string(type)], 0) << type;
   }
   for (const char* chain : {"BatchNorm and more", "Eltwise and more"}) EXPECT_GT(checked[chain], 0) << chain;
+}
+
+// Large enough for the launches in which a thread takes several elements; extents that divide nothing.
+TEST(GpuKernels, LargeTensorsEqualReference) {
+  const auto device = test_device();
+  const Shape image{17, 70, 31, 33};
+  const auto batch_norm = std::make_shared<BatchNorm>(BatchNormOptions{});
+  const auto scale = std::make_shared<Scale>(ScaleOptions{.bias_term = true});
+  const auto relu = std::make_shared<Pointwise>(ReluOptions{});
+  const auto sum = std::make_shared<Eltwise>(EltwiseOptions{});
+  const Shape two[] = {image, image}, parts[] = {{17, 33, 31, 33}, {17, 300, 31, 33}};
+  std::vector<Task> tasks{chain_task({relu}, image), chain_task({scale}, image),
+                          chain_task({batch_norm, scale, relu}, image), whole_task(sum, Phase::train, two, 1),
+                          whole_task(std::make_shared<Concat>(ConcatOptions{}), Phase::train, parts, 1)};
+  for (const auto method : {PoolingOptions::Method::max, PoolingOptions::Method::average}) {
+    PoolingOptions options{.method = method, .kernel = {3}, .stride = {2}, .pad = {1}};
+    tasks.push_back(chain_task({std::make_shared<Pooling>(options)}, {17, 70, 61, 63}));
+  }
+  for (const Task& task : tasks) {
+    OnDevice there(select_kernel(task, "gpu").kernel, task, *device);
+    EXPECT_TRUE(matches_reference(task, there, 1e-5)) << task.layer().type();
+  }
 }
 
 // Libraries run on GPUs alone.

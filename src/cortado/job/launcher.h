@@ -23,6 +23,8 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   void signal(int number);
+  // A process of this host that is to end with this one, even when the launcher is gone.
+  void guard_rank(pid_t rank) { guard_->add_rank(rank); }
   // Its exit code (128 + n for signal n) once it has ended.
   std::optional<int> ended();
   // The signal that ended it, if one did, before it got any by signal(). SIGPIPE does not count: a launcher

@@ -7,13 +7,15 @@
 namespace cortado {
 
 // A process that ends the launcher once this one is gone, whatever ended it: asks it with SIGTERM, then kills
-// it. A launcher that is only asked waits for its ranks, and a rank that stands still (SIGSTOP) never ends.
+// it, and the ranks that it was told of. A launcher that is only asked waits for its ranks, and a rank that
+// stands still (SIGSTOP) never ends by itself.
 class LauncherGuard {
  public:
   // `launcher`: its process, which leads a group of its own. Throws UserError where the system gives no
   // process.
   explicit LauncherGuard(pid_t launcher);
-  ~LauncherGuard();  // the launcher has ended
+  ~LauncherGuard();           // the launcher has ended
+  void add_rank(pid_t rank);  // a process of this host
   LauncherGuard(const LauncherGuard&) = delete;
   LauncherGuard& operator=(const LauncherGuard&) = delete;
 

@@ -216,6 +216,7 @@ class Parent {
     if (!same_secret(token, token_) || rank < 0 || rank >= start_.ranks || !words) return false;
     peer.rank = rank;
     peer.heard = peer.moved = last_arrival_ = now_;
+    if (peer.is_here(token_)) launcher_.guard_rank(peer.pid);
     peer.socket.send(failure_ ? "stop" : welcome_line());
     ++arrived_;
     return true;

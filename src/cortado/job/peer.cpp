@@ -41,11 +41,15 @@ void Peer::hear(std::istringstream& words, Moment now) {
   progress = counted;
 }
 
-void Peer::kill_process(const std::string& token) const {
-  if (pid <= 1) return;
+bool Peer::is_here(const std::string& token) const {
+  if (pid <= 1) return false;
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   const std::string environment{std::istreambuf_iterator<char>(file), {}};
-  if (environment.find(fmt::format("{}={}", job_variable, token)) != std::string::npos) kill(pid, SIGKILL);
+  return environment.find(fmt::format("{}={}", job_variable, token)) != std::string::npos;
+}
+
+void Peer::kill_process(const std::string& token) const {
+  if (is_here(token)) kill(pid, SIGKILL);
 }
 
 void drop_strangers(Peers& peers, Moment now) {

@@ -37,9 +37,10 @@ struct Peer {
   void ask();
   // What follows "here".
   void hear(std::istringstream& words, Moment now);
-  // Kills its process if that runs on this machine, even if it stands still. The job's `token`
-  // distinguishes it from another process with its number.
-  void kill_process(const std::string& token) const;
+  // Whether its process runs on this machine. The job's `token` distinguishes it from another process with
+  // its number.
+  bool is_here(const std::string& token) const;
+  void kill_process(const std::string& token) const;  // where it is here, even if it stands still
 };
 using Peers = std::vector<std::unique_ptr<Peer>>;
 
