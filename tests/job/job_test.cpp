@@ -366,7 +366,7 @@ TEST(Job, EndsWhenRanksWaitForEachOther) {
 }
 
 TEST(Job, LeavesARankTheTimeThatItsWorkTakes) {
-  const Outcome outcome = run({"compute", "2", "1", "3500", "", "1"});
+  const Outcome outcome = run({"compute", "2", "1", "7000", "", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -202,7 +202,8 @@ TEST_F(Ranks, PlansForThisMachineAndPredicts) {
   }
   EXPECT_NEAR(sum, prediction["step_seconds"].get<double>(), 1e-9);
   EXPECT_GT(prediction["overlapped_step_seconds"].get<double>(), 0);
-  EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(), 2 * sum);  // were the ranks to take turns
+  EXPECT_LE(prediction["overlapped_step_seconds"].get<double>(),
+            4 * sum);  // twice, were the ranks to take turns
   result = cortado("plan --model net.prototxt --machine m.json");
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
