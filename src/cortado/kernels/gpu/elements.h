@@ -5,13 +5,7 @@
 
 namespace cortado::gpu {
 
-// i % count: by numbers of 32 bits where they do, which GPUs divide several times as fast.
-CORTADO_EVERYWHERE inline int64_t remainder_of(int64_t i, int64_t count) {
-  if (((i | count) >> 32) != 0) return i % count;
-  return static_cast<uint32_t>(i) % static_cast<uint32_t>(count);
-}
-
-// i / count, likewise.
+// i / count: by numbers of 32 bits where they do, which GPUs divide several times as fast.
 CORTADO_EVERYWHERE inline int64_t quotient_of(int64_t i, int64_t count) {
   if (((i | count) >> 32) != 0) return i / count;
   return static_cast<uint32_t>(i) / static_cast<uint32_t>(count);
