@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,12 +33,12 @@ int hear_of_ranks(int* opened) {
   }
 }
 
-// Runs in the child of a process that may have threads: system calls alone. Holds nothing but its end of the
-// pipe, so that nobody takes it for the process that is gone.
-[[noreturn]] void guard(int pipe, pid_t launcher) {
+// Runs in the child of a process that may have threads: system calls alone. Holds nothing but its socket, so
+// that nobody takes it for the process that is gone.
+[[noreturn]] void guard(int socket, pid_t launcher) {
   setpgid(0, 0);
   prctl(PR_SET_NAME, "cortado-guard");
-  dup2(pipe, STDIN_FILENO);
+  dup2(socket, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, ~0U, 0);
   int ranks[most_ranks];
   const int count = hear_of_ranks(ranks);
@@ -53,19 +53,20 @@ int hear_of_ranks(int* opened) {
 
 LauncherGuard::LauncherGuard(pid_t launcher) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) == 0) {
-    const Socket read_end(ends[0]);
-    pipe_ = Socket(ends[1]);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
+    const Socket guards(ends[0]);
+    socket_ = Socket(ends[1]);
     pid_ = fork();
-    if (pid_ == 0) guard(read_end.fd(), launcher);
+    if (pid_ == 0) guard(guards.fd(), launcher);
   }
   if (pid_ < 0) throw UserError(fmt::format("cannot start ranks: {}", std::strerror(errno)));
 }
 
-void LauncherGuard::add_rank(pid_t rank) { (void)!write(pipe_.fd(), &rank, sizeof rank); }
+// Where the guard was killed nobody hears it.
+void LauncherGuard::add_rank(pid_t rank) { send(socket_.fd(), &rank, sizeof rank, MSG_NOSIGNAL); }
 
 LauncherGuard::~LauncherGuard() {
-  (void)!write(pipe_.fd(), &launcher_ended, sizeof launcher_ended);
+  add_rank(launcher_ended);
   waitpid(pid_, nullptr, 0);
 }
 

@@ -20,7 +20,7 @@ class LauncherGuard {
   LauncherGuard& operator=(const LauncherGuard&) = delete;
 
  private:
-  Socket pipe_;  // whose other end the guard reads
+  Socket socket_;  // whose other end the guard reads
   pid_t pid_ = -1;
 };
 
