@@ -110,5 +110,12 @@ TEST(Window, OptionsAreGivenOnceOrPerAxis) {
   EXPECT_THROW(per_axis("stride", {0}, 2, 1, 1), UserError);
 }
 
+TEST(Windows, AllOfThemHaveTheWholeImage) {
+  const WindowAxis every_other{.kernel = 1, .stride = 2};
+  EXPECT_EQ(window_image({0, 28}, 28, every_other, 56), (Range{0, 56}));
+  EXPECT_EQ(window_image({0, 14}, 28, every_other, 56), (Range{0, 27}));
+  EXPECT_EQ(window_image({14, 28}, 28, every_other, 56), (Range{28, 55}));
+}
+
 }  // namespace
 }  // namespace cortado
