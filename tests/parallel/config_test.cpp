@@ -69,6 +69,26 @@ TEST(Weighed, TakesTheWeightsOfItsDevicesWhereOneDimensionIsCut) {
 }
 
 // One row of padding on each side of four rows, windows of one row: the first and last of six read nothing.
+TEST(Spread, PutsSamplesWhereACutOverAllHasThem) {
+  const auto devices = [](Degrees degrees, int all) {
+    ParallelConfig config{.degrees = degrees, .devices = {}, .weights = {}};
+    for (int i = 0; i < degrees.product(); ++i) config.devices.push_back(i);
+    return spread(config, all).devices;
+  };
+  EXPECT_EQ(devices({.n = 2}, 8), (std::vector<int>{0, 4}));
+  EXPECT_EQ(devices({.n = 2, .c = 2}, 8), (std::vector<int>{0, 1, 4, 5}));
+  EXPECT_EQ(devices({.n = 3, .h = 2}, 12), (std::vector<int>{0, 1, 4, 5, 8, 9}));
+  // Nothing to spread: over all devices already, no samples cut, not evenly.
+  EXPECT_EQ(devices({.n = 4, .c = 2}, 8), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(devices({.c = 2}, 8), (std::vector<int>{0, 1}));
+  EXPECT_EQ(devices({.n = 3}, 8), (std::vector<int>{0, 1, 2}));
+  // Somebody has chosen the devices, or shares.
+  const ParallelConfig chosen{.degrees = {.n = 2}, .devices = {1, 0}, .weights = {}};
+  EXPECT_EQ(spread(chosen, 8), chosen);
+  const ParallelConfig shares{.degrees = {.n = 2}, .devices = {0, 1}, .weights = {1, 2}};
+  EXPECT_EQ(spread(shares, 8), shares);
+}
+
 TEST(PartsRead, NotWhereAPartLiesInThePadding) {
   const Convolution layer(ConvolutionOptions{.num_output = 2, .kernel = {1}, .pad = {1}});
   const std::vector<Shape> inputs{{2, 2, 4, 4}}, outputs = layer.output_shapes(inputs, 1);

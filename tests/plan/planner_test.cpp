@@ -10,6 +10,7 @@
 #include "cortado/layers/pooling.h"
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/plan_graph.h"
+#include "cortado/plan/strategy_seconds.h"
 #include "cortado/program/lower.h"
 #include "cortado/program/verify.h"
 #include "cortado/program/volume.h"
@@ -185,6 +186,19 @@ class SlowUpdates : public FakeCosts {
  public:
   Seconds update(Bytes parameters, int) override { return {static_cast<double>(parameters.count) * 1e-6}; }
 };
+
+// Of any strategy Eq. 1 can be asked; of the plan's it gives the plan's seconds.
+TEST(Planner, StrategiesCostWhatTheirPlanDoes) {
+  FakeCosts costs;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const Network net = testing::random_net(seed, Phase::train, 4);
+    const std::vector<int> nodes{0, 0, 0, 0, 1, 1, 1, 1};
+    const plan::Plan plan = plan::make_plan(net, {.devices = 8}, costs, nodes);
+    const Seconds seconds = plan::strategy_seconds(net, plan.strategy, {.devices = 8}, costs, nodes);
+    EXPECT_NEAR(seconds.count, plan.seconds.count, 1e-9 * plan.seconds.count);
+  }
+}
 
 TEST(Planner, OwnersAreTakenWhereTheySaveMoreThanTheyShow) {
   FakeCosts quick;

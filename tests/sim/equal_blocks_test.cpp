@@ -103,6 +103,7 @@ TEST(EqualBlocks, AreOfWhatSamplesAloneTellApart) {
           "layers": {"a": {"n": 16}, "b": {"n": 4, "h": 2, "c": 2}, "loss": {"n": 8}}})",
       "test");
   EXPECT_EQ(blocks_of(net, mixed, 16).blocks, 1);  // the loss is on ranks of two of the four blocks
+  EXPECT_EQ(blocks_of(net, spread(mixed), 16).blocks, 4);
 }
 
 TEST(EqualBlocks, AreOfWholeNodesThatAreAlike) {

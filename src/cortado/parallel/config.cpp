@@ -62,6 +62,17 @@ ParallelConfig weighed(ParallelConfig config, std::span<const double> weights_of
   return config;
 }
 
+ParallelConfig spread(ParallelConfig config, int devices) {
+  const int parts = config.degrees.n, used = static_cast<int>(config.devices.size());
+  if (parts == 1 || used == devices || devices % parts != 0 || !config.weights.empty()) return config;
+  for (int i = 0; i < used; ++i)
+    if (config.devices[static_cast<size_t>(i)] != i) return config;
+  const int of_part = used / parts;  // samples run slowest
+  for (int i = 0; i < used; ++i)
+    config.devices[static_cast<size_t>(i)] = i / of_part * (devices / parts) + i % of_part;
+  return config;
+}
+
 Coordinates coordinates_of(const Degrees& degrees, int index) {
   Coordinates at;
   auto take = [&](int degree) {

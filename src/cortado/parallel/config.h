@@ -39,6 +39,11 @@ bool can_weigh(const Degrees& degrees);
 // cannot follow them, or where the devices weigh the same.
 ParallelConfig weighed(ParallelConfig config, std::span<const double> weights_of_ranks);
 
+// `config` on other devices where it cuts samples over fewer of the first devices than there are: each part
+// lies at the first of those devices that have the same samples where samples are cut over all. Otherwise as
+// it is.
+ParallelConfig spread(ParallelConfig config, int devices);
+
 // The place of device `index` in the grid of degrees.
 struct Coordinates {
   int n = 0, d = 0, h = 0, w = 0, c = 0, r = 0;

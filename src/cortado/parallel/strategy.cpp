@@ -123,6 +123,12 @@ void check_planned_for(const Strategy& strategy, const Network& network, const s
 
 }  // namespace
 
+Strategy spread(Strategy strategy) {
+  for (Strategy::Rule& rule : strategy.rules)
+    rule.layer.config = spread(std::move(rule.layer.config), strategy.ranks);
+  return strategy;
+}
+
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync) {
   bool found = false;
   const Strategy before = strategy;

@@ -61,6 +61,9 @@ class RuleFinder {
 // Gives the layers that `pattern` fits another way to sum gradients. Throws UserError where it fits none.
 void set_sync(Strategy& strategy, const Network& network, const std::string& pattern, GradientSync sync);
 
+// The strategy with all its layers on devices as spread() has them.
+Strategy spread(Strategy strategy);
+
 // Says of each layer whether its outputs are computed again for the backward pass.
 void set_recompute(Strategy& strategy, const Network& network, const IndexedVector<NodeIndex, bool>& again);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cortado/plan/strategy_seconds.h"
+
 namespace cortado::plan {
 namespace {
 
@@ -20,6 +22,17 @@ std::vector<Choice::Candidate> built_in_candidates(const Plan& plan, const Netwo
   }
   std::ranges::stable_sort(candidates, {}, &Choice::Candidate::seconds);
   return candidates;
+}
+
+// The plan, or the plan with its layers spread over the devices, whichever costs less.
+Choice::Candidate planned_candidate(const Plan& plan, const Network& network, const PricingOptions& pricing,
+                                    CostModel& costs, const std::vector<int>& node_of_device) {
+  Choice::Candidate planned{"", plan.strategy, plan.seconds};
+  Strategy other = spread(plan.strategy);
+  if (other == plan.strategy) return planned;
+  const Seconds seconds = strategy_seconds(network, other, pricing, costs, node_of_device);
+  if (seconds <= plan.seconds) planned = {"", std::move(other), seconds};
+  return planned;
 }
 
 // Judges those that may be worth trying beside the best one, and leaves the others out.
@@ -48,7 +61,7 @@ Choice choose(const Network& network, const PricingOptions& pricing, CostModel& 
     choice.misfit = error.what();
     choice.plan = make_plan(network, pricing, costs, node_of_device);
   }
-  Choice::Candidate planned{"", choice.plan.strategy, choice.plan.seconds};
+  Choice::Candidate planned = planned_candidate(choice.plan, network, pricing, costs, node_of_device);
   std::vector<Choice::Candidate> built_in = built_in_candidates(choice.plan, network, pricing);
   if (judge) {
     std::erase_if(built_in, [&](const Choice::Candidate& candidate) {
