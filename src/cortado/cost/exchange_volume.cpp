@@ -1,8 +1,8 @@
 #include "cortado/cost/exchange_volume.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -25,6 +25,22 @@ constexpr uint32_t unseen = std::numeric_limits<uint32_t>::max();
 
 double common(const Range& a, const Range& b) {
   return static_cast<double>(std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin)));
+}
+
+// Values of so many ranks of a node, which the processor computes at once.
+template <size_t ranks>
+using Vector [[gnu::vector_size(ranks * sizeof(double))]] = double;
+
+template <typename Ranks>
+void raise(Ranks& most, const Ranks& values) {
+  most = values > most ? values : most;
+}
+
+template <size_t ranks>
+double largest(const Vector<ranks>& values) {
+  double largest = values[0];
+  for (size_t i = 1; i < ranks; ++i) largest = std::max(largest, values[i]);
+  return largest;
 }
 
 int number_of(std::vector<GridLayout::AxisPtr>& axes, const GridLayout::AxisPtr& axis) {
@@ -314,7 +330,7 @@ void ExchangeVolumes::refine(const Classes& before, const Classes& by, Classes& 
   const size_t size = arrays_ * width_;
   const auto multiply = [&](size_t a, size_t b, size_t to) {
     const double *x = before.values.data() + a * size, *y = by.values.data() + b * size;
-    double* both = result.values.data() + to * size;
+    double* __restrict both = result.values.data() + to * size;
     for (size_t i = 0; i < size; ++i) both[i] = x[i] * y[i];
   };
   if (by.count() == 1 || before.count() == 1) {
@@ -448,29 +464,32 @@ ExchangeVolume ExchangeVolumes::of_nodes(const Classes& all) const {
 template <size_t known>
 ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
   constexpr size_t block = known > 0 ? known : 1;  // ranks at a time
+  using Ranks = Vector<block>;
   const size_t width = known > 0 ? known : width_;
-  std::array<double, block> most_senders{}, most_inside{}, most_across{};
+  Ranks most_senders{}, most_inside{}, most_across{};
   double total = 0, node_inside = 0, node_across = 0;
   for (size_t c = 0; c < all.count(); ++c) {
     double into = 0, out_of = 0, within = 0, moves = 0;  // of the node
     for (size_t first = 0; first < width; first += block) {
       const double* values = all.values.data() + c * arrays_ * width + first;
-      std::array<double, block> in{}, out{}, moved{};  // in, out: what goes to and fro between mates
+      const auto read = [&](size_t array, Ranks& to) { std::memcpy(&to, values + array * width, sizeof to); };
+      Ranks in{}, out{}, next;  // in, out: what goes to and fro between mates
       for (size_t array = first_mate; array < arrays_; array += 2) {
-        for (size_t i = 0; i < block; ++i) in[i] += values[array * width + i];
-        for (size_t i = 0; i < block; ++i) out[i] += values[(array + 1) * width + i];
+        read(array, next);
+        in += next;
+        read(array + 1, next);
+        out += next;
       }
-      std::array<double, block> far_in{}, far_out{};
-      for (size_t i = 0; i < block; ++i) {
-        const double kept = values[own * width + i];
-        moved[i] = values[whole * width + i] - kept;
-        far_in[i] = moved[i] - in[i];
-        far_out[i] = values[sent * width + i] - kept - out[i];
-        const double others = values[senders * width + i] - (kept > 0 ? 1.0 : 0.0);
-        most_senders[i] = std::max(most_senders[i], moved[i] > 0 ? others : 0.0);
-        most_inside[i] = std::max(most_inside[i], std::max(in[i], out[i]));
-        most_across[i] = std::max(most_across[i], std::max(far_in[i], far_out[i]));
-      }
+      Ranks kept, moved, others, far_out;
+      read(own, kept), read(whole, moved), read(senders, others), read(sent, far_out);
+      moved -= kept;
+      others -= kept > 0 ? Ranks{} + 1 : Ranks{};
+      far_out -= kept;
+      far_out -= out;
+      const Ranks far_in = moved - in;
+      raise(most_senders, moved > 0 ? others : Ranks{});
+      raise(most_inside, in), raise(most_inside, out);
+      raise(most_across, far_in), raise(most_across, far_out);
       for (size_t i = 0; i < block; ++i) {
         into += far_in[i];
         out_of += far_out[i];
@@ -482,11 +501,11 @@ ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }
-  return {.inside = std::ranges::max(most_inside) * element_bytes_,
-          .across = std::ranges::max(most_across) * element_bytes_,
+  return {.inside = largest<block>(most_inside) * element_bytes_,
+          .across = largest<block>(most_across) * element_bytes_,
           .node_inside = node_inside * element_bytes_,
           .node_across = node_across * element_bytes_,
-          .messages = static_cast<int>(std::ranges::max(most_senders)),
+          .messages = static_cast<int>(largest<block>(most_senders)),
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 

@@ -5,11 +5,11 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include "cortado/base/error.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/cost_the_same.h"
+#include "cortado/plan/exchange_tables.h"
 #include "cortado/plan/plan_graph.h"
 #include "cortado/plan/search.h"
 #include "cortado/plan/threads.h"
@@ -25,13 +25,6 @@ int number_of(std::vector<Value>& values, Value value) {
   return static_cast<int>(found - values.begin());
 }
 
-// The layouts of one tensor under all candidates of a vertex; many candidates have the same.
-struct Column {
-  std::vector<GridLayout> layouts;
-  std::vector<int> of_candidate;
-  bool operator==(const Column&) const = default;
-};
-
 // Configurations of the first devices are kept without the list of these: of a large machine there are very
 // many.
 ParallelConfig compact(ParallelConfig config) {
@@ -46,23 +39,6 @@ ParallelConfig with_devices(ParallelConfig config) {
   config.devices.resize(static_cast<size_t>(config.degrees.product()));
   std::iota(config.devices.begin(), config.devices.end(), 0);
   return config;
-}
-
-Column column_of(const Candidates& candidates, std::vector<GridLayout> Priced::*member, size_t index) {
-  Column column;
-  std::unordered_map<size_t, std::vector<int>> known;  // by hash
-  for (const Priced& candidate : candidates) {
-    const GridLayout& layout = (candidate.*member)[index];
-    std::vector<int>& of_one_hash = known[layout.hash()];
-    auto same = std::ranges::find_if(
-        of_one_hash, [&](int number) { return column.layouts[static_cast<size_t>(number)] == layout; });
-    if (same == of_one_hash.end()) {
-      same = of_one_hash.insert(same, static_cast<int>(column.layouts.size()));
-      column.layouts.push_back(layout);
-    }
-    column.of_candidate.push_back(*same);
-  }
-  return column;
 }
 
 // A configuration by itself: what it costs and holds, whatever its neighbours take.
@@ -376,62 +352,22 @@ class GraphMaker {
   // Nets repeat themselves: edges between equal layouts share their costs.
   void price_edges() {
     std::vector<Exchange> exchanges;
-    std::vector<int> number;  // of each edge's
-    double work = 0;
+    std::vector<size_t> number;  // of each edge's
     for (const PlanGraph::Edge& edge : graph_.edges) {
-      const Exchange exchange{kind(edge.from).owns[edge.output], kind(edge.to).reads[edge.input],
-                              edge.backward, edge.type};
-      const size_t known = exchanges.size();
-      number.push_back(number_of(exchanges, exchange));
-      if (exchanges.size() > known) work += work_of(exchange);
+      const NodeIndex reader = graph_.groups[static_cast<size_t>(edge.to)].nodes[0];
+      const Shape& shape = network_.tensors()[network_.nodes()[reader].inputs[edge.input]].shape;
+      number.push_back(static_cast<size_t>(
+          number_of(exchanges, {kind(edge.from).owns[edge.output], kind(edge.to).reads[edge.input],
+                                edge.backward, shape, edge.type})));
     }
-    std::vector<CostGraph::Edge> priced(exchanges.size());
-    parallel_for_each(std::ssize(priced), work, [&](int64_t i) {
-      const auto table =
-          std::make_shared<const std::vector<double>>(table_of(exchanges[static_cast<size_t>(i)]));
-      priced[static_cast<size_t>(i)] = CostGraph::checked_edge(0, 1, table);
-    });
+    const std::vector<CostGraph::Edge> priced =
+        exchange_tables(columns_, exchanges, graph_.node_of_device, costs_);
     for (size_t e = 0; e < graph_.edges.size(); ++e) {
-      CostGraph::Edge edge = priced[static_cast<size_t>(number[e])];
+      CostGraph::Edge edge = priced[number[e]];
       edge.from = graph_.edges[e].from;
       edge.to = graph_.edges[e].to;
       graph_.costs.add_edge(std::move(edge));
     }
-  }
-
-  // A tensor that moves between the layouts of two columns.
-  struct Exchange {
-    int owns, reads;
-    bool backward;
-    ElementType type;
-    bool operator==(const Exchange&) const = default;
-  };
-
-  double work_of(const Exchange& exchange) const {
-    constexpr double operations = 20;  // for a rank, about
-    return operations * options_.devices *
-           static_cast<double>(columns_[static_cast<size_t>(exchange.owns)].layouts.size() *
-                               columns_[static_cast<size_t>(exchange.reads)].layouts.size());
-  }
-
-  // Seconds for candidates by candidates.
-  std::vector<double> table_of(const Exchange& exchange) {
-    const Column &owns = columns_[static_cast<size_t>(exchange.owns)],
-                 &reads = columns_[static_cast<size_t>(exchange.reads)];
-    const ExchangeVolumes volumes(owns.layouts, reads.layouts, graph_.node_of_device, exchange.type);
-    const double times = exchange.backward ? 2 : 1;
-    std::vector<std::vector<double>> rows;
-    ExchangeVolumes::Room room = volumes.room();
-    for (size_t a = 0; a < owns.layouts.size(); ++a) {
-      std::vector<double>& row = rows.emplace_back();
-      for (const ExchangeVolume& volume : volumes.row(a, room))
-        row.push_back(times * costs_.exchange(volume).count);
-    }
-    std::vector<double> table;
-    table.reserve(owns.of_candidate.size() * reads.of_candidate.size());
-    for (int a : owns.of_candidate)
-      for (int b : reads.of_candidate) table.push_back(rows[static_cast<size_t>(a)][static_cast<size_t>(b)]);
-    return table;
   }
 
   // Layers that share a parameter must be cut the same way.
