@@ -297,6 +297,26 @@ TEST(Job, ARankThatStopsAfterItsLauncherIsGoneEndsWithTheParent) {
   expect_nobody_left(outcome);
 }
 
+// As MPICH's proxies do that come once their launcher is gone: in a session of its own it waits for good.
+TEST(Job, WhatTheLauncherStartedEndsWithTheParentOrTheLauncher) {
+  const std::string launcher = ::testing::TempDir() + fmt::format("launcher-{}", getpid());
+  std::ofstream(launcher) << "#!/bin/sh\nsetsid sleep 1000 &\necho pid $!\nwait\n";
+  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  for (const bool itself : {true, false}) {
+    Job job({"forever", "2", "0", "0", launcher});
+    job.wait_for_ranks(1);
+    ASSERT_EQ(job.ranks().size(), 1u);
+    const pid_t started = job.ranks()[0];
+    std::this_thread::sleep_for(300ms);
+    kill(itself ? parent_of(started) : job.pid(), SIGKILL);
+    const Outcome outcome = job.finish();
+    EXPECT_LT(outcome.seconds, 10.0);
+    for (int tries = 0; tries < 50 && alive(started); ++tries) std::this_thread::sleep_for(100ms);
+    expect_nobody_left(outcome);
+  }
+  std::filesystem::remove(launcher);
+}
+
 TEST(Job, PassesSignalsOnToTheRanks) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for("all ready");
