@@ -17,10 +17,10 @@
 namespace cortado {
 namespace {
 
-constexpr unsigned seconds_to_end = 2;  // once asked
-constexpr int often = 50;               // milliseconds between two looks at what the launcher has started
-constexpr int most_processes = 1000;    // as many files as a process may have open, about
-constexpr pid_t launcher_ended = 0;     // in place of a rank
+constexpr int looks = 40;             // at what the launcher has started, from when it was asked to end
+constexpr int often = 50;             // milliseconds between two looks
+constexpr int most_processes = 1000;  // as many files as a process may have open, about
+constexpr pid_t launcher_ended = 0;   // in place of a rank
 
 // All below runs in the child of a process that may have threads: system calls alone.
 
@@ -71,9 +71,10 @@ class Processes {
   int count_ = 0;
 };
 
-// Hears of ranks until this process's parent is gone. Until the first one comes, looks at what the launcher
-// has started: where the launcher is killed before that, what it started may wait for it for good.
-void hear_of_ranks(pid_t launcher, Processes& started) {
+// Hears of ranks until this process's parent is gone. Returns whether any has come. Until the first one
+// comes, looks at what the launcher has started: where the launcher is killed before that, what it started
+// may wait for it for good.
+bool hear_of_ranks(pid_t launcher, Processes& started) {
   for (bool any = false;;) {
     pollfd heard{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     if (poll(&heard, 1, any ? -1 : often) == 0) {
@@ -83,7 +84,7 @@ void hear_of_ranks(pid_t launcher, Processes& started) {
     pid_t rank = 0;
     const ssize_t got = read(STDIN_FILENO, &rank, sizeof rank);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
+    if (got <= 0) return any;
     if (rank == launcher_ended) {
       if (!any) started.kill();
       _exit(0);
@@ -100,10 +101,16 @@ void hear_of_ranks(pid_t launcher, Processes& started) {
   dup2(socket, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, ~0U, 0);
   Processes started;
-  hear_of_ranks(launcher, started);
+  const bool any = hear_of_ranks(launcher, started);
   started.add_started_by(launcher);
-  kill(-launcher, SIGTERM);
-  sleep(seconds_to_end);
+  if (any) kill(-launcher, SIGTERM);
+  for (int look = 0; any && look < looks; ++look) {
+    poll(nullptr, 0, often);
+    started.add_started_by(launcher);
+  }
+  kill(-launcher, SIGSTOP);  // so that it starts no more
+  poll(nullptr, 0, often);
+  started.add_started_by(launcher);
   kill(-launcher, SIGKILL);
   started.kill();
   _exit(0);
