@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "cortado/cost/exchange_volume.h"
 #include "cortado/plan/threads.h"
@@ -50,51 +52,30 @@ class Alike {
     }
   }
 
+  const std::vector<size_t>& members() const { return members_; }  // numbers of exchanges
+  size_t pairs() const { return owned_.list().size() * needed_.list().size(); }
   // Whether their layouts have more pairs together than each exchange by itself.
-  bool better_apart() const {
-    return members_.size() > 1 && owned_.list().size() * needed_.list().size() > pairs_apart_;
+  bool better_apart() const { return members_.size() > 1 && pairs() > pairs_apart_; }
+
+  // To be called in this order: begin(), price() of each block of owned layouts, table() of each member.
+  void begin(const std::vector<int>& node_of_device) {
+    volumes_.emplace(owned_.list(), needed_.list(), node_of_device, exchanges_[members_[0]].type);
+    seconds_.resize(owned_.list().size());
   }
 
-  // Sets the tables of all members.
-  void price(const std::vector<int>& node_of_device, CostModel& costs, std::vector<CostGraph::Edge>& tables) {
-    const std::vector<std::vector<double>> seconds = seconds_of_pairs(node_of_device, costs);
-    double work = 0;
-    for (size_t member : members_)
-      work += static_cast<double>(owns(member).of_candidate.size() * reads(member).of_candidate.size());
-    parallel_for_each(std::ssize(members_), work, [&](int64_t i) {
-      const auto m = static_cast<size_t>(i);
-      tables[members_[m]] = CostGraph::checked_edge(0, 1, table_of(m, seconds));
-    });
+  int64_t blocks() const { return (std::ssize(owned_.list()) + block_rows - 1) / block_rows; }
+
+  void price(int64_t block, CostModel& costs) {
+    ExchangeVolumes::Room room = volumes_->room();
+    const int64_t end = std::min((block + 1) * block_rows, std::ssize(seconds_));
+    for (auto row = static_cast<size_t>(block * block_rows); row < static_cast<size_t>(end); ++row)
+      for (const ExchangeVolume& volume : volumes_->row(row, room))
+        seconds_[row].push_back(costs.exchange(volume).count);
   }
 
- private:
-  const Column& owns(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].owns)]; }
-  const Column& reads(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].reads)]; }
-
-  // Owned layouts by needed layouts.
-  std::vector<std::vector<double>> seconds_of_pairs(const std::vector<int>& node_of_device,
-                                                    CostModel& costs) const {
-    constexpr double operations = 20;  // for a rank and a pair, about
-    constexpr int64_t rows_at_a_time = 50;
-    const std::vector<GridLayout>&owned = owned_.list(), &needed = needed_.list();
-    const ExchangeVolumes volumes(owned, needed, node_of_device, exchanges_[members_[0]].type);
-    std::vector<std::vector<double>> seconds(owned.size());
-    const double work = operations * owned[0].ranks() * static_cast<double>(owned.size() * needed.size());
-    const int64_t blocks = (std::ssize(owned) + rows_at_a_time - 1) / rows_at_a_time;
-    parallel_for_each(blocks, work, [&](int64_t block) {
-      ExchangeVolumes::Room room = volumes.room();
-      const int64_t end = std::min((block + 1) * rows_at_a_time, std::ssize(owned));
-      for (int64_t row = block * rows_at_a_time; row < end; ++row)
-        for (const ExchangeVolume& volume : volumes.row(static_cast<size_t>(row), room))
-          seconds[static_cast<size_t>(row)].push_back(costs.exchange(volume).count);
-    });
-    return seconds;
-  }
-
-  // Candidates by candidates.
-  Costs table_of(size_t m, const std::vector<std::vector<double>>& seconds) const {
-    const Exchange& exchange = exchanges_[members_[m]];
-    const double times = exchange.backward ? 2 : 1;
+  // Seconds of candidates by candidates.
+  Costs table(size_t m) const {
+    const double times = exchanges_[members_[m]].backward ? 2 : 1;
     std::vector<int> columns;
     for (int layout : reads(members_[m]).of_candidate)
       columns.push_back(needed_of_[m][static_cast<size_t>(layout)]);
@@ -103,19 +84,51 @@ class Alike {
     table->reserve(rows.size() * columns.size());
     for (int layout : rows) {
       const std::vector<double>& row =
-          seconds[static_cast<size_t>(owned_of_[m][static_cast<size_t>(layout)])];
+          seconds_[static_cast<size_t>(owned_of_[m][static_cast<size_t>(layout)])];
       for (int column : columns) table->push_back(times * row[static_cast<size_t>(column)]);
     }
     return table;
   }
 
+ private:
+  static constexpr int64_t block_rows = 50;
+
+  const Column& owns(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].owns)]; }
+  const Column& reads(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].reads)]; }
+
   const std::vector<Column>& columns_;
   const std::vector<Exchange>& exchanges_;
-  const std::vector<size_t> members_;                   // numbers of exchanges
+  std::vector<size_t> members_;
   Layouts owned_, needed_;                              // of all members
   std::vector<std::vector<int>> owned_of_, needed_of_;  // per member: numbers of its columns' layouts
   size_t pairs_apart_ = 0;
+  std::optional<ExchangeVolumes> volumes_;
+  std::vector<std::vector<double>> seconds_;  // owned layouts by needed layouts
 };
+
+// Sets the tables of all that these have. All threads take part in each of them.
+void price(std::vector<Alike> alike, size_t devices, const std::vector<int>& node_of_device, CostModel& costs,
+           std::vector<CostGraph::Edge>& tables) {
+  constexpr double operations = 20;  // for a device and a pair, about
+  double work = 0;
+  std::vector<std::pair<size_t, int64_t>> blocks;
+  std::vector<std::pair<size_t, size_t>> members;
+  for (size_t a = 0; a < alike.size(); ++a) {
+    work += operations * static_cast<double>(devices * alike[a].pairs());
+    for (int64_t block = 0; block < alike[a].blocks(); ++block) blocks.emplace_back(a, block);
+    for (size_t m = 0; m < alike[a].members().size(); ++m) members.emplace_back(a, m);
+  }
+  parallel_for_each(std::ssize(alike), work,
+                    [&](int64_t a) { alike[static_cast<size_t>(a)].begin(node_of_device); });
+  parallel_for_each(std::ssize(blocks), work, [&](int64_t b) {
+    const auto& [a, block] = blocks[static_cast<size_t>(b)];
+    alike[a].price(block, costs);
+  });
+  parallel_for_each(std::ssize(members), work, [&](int64_t i) {
+    const auto& [a, m] = members[static_cast<size_t>(i)];
+    tables[alike[a].members()[m]] = CostGraph::checked_edge(0, 1, alike[a].table(m));
+  });
+}
 
 // Lists of exchanges of tensors of one shape and type.
 std::vector<std::vector<size_t>> by_shape(const std::vector<Exchange>& exchanges) {
@@ -143,15 +156,27 @@ Column column_of(const Candidates& candidates, std::vector<GridLayout> Priced::*
 std::vector<CostGraph::Edge> exchange_tables(const std::vector<Column>& columns,
                                              const std::vector<Exchange>& exchanges,
                                              const std::vector<int>& node_of_device, CostModel& costs) {
+  constexpr size_t most_pairs = 1'000'000;  // whose seconds are held at a time
   std::vector<CostGraph::Edge> tables(exchanges.size());
+  std::vector<Alike> next;
+  size_t pairs = 0;
+  const auto add = [&](Alike alike) {
+    pairs += alike.pairs();
+    next.push_back(std::move(alike));
+    if (pairs < most_pairs) return;
+    price(std::move(next), columns[0].layouts[0].ranks(), node_of_device, costs, tables);
+    next.clear();
+    pairs = 0;
+  };
   for (const std::vector<size_t>& list : by_shape(exchanges)) {
     Alike together(columns, exchanges, list);
     if (!together.better_apart()) {
-      together.price(node_of_device, costs, tables);
+      add(std::move(together));
       continue;
     }
-    for (size_t exchange : list) Alike(columns, exchanges, {exchange}).price(node_of_device, costs, tables);
+    for (size_t exchange : list) add(Alike(columns, exchanges, {exchange}));
   }
+  if (!next.empty()) price(std::move(next), columns[0].layouts[0].ranks(), node_of_device, costs, tables);
   return tables;
 }
 
