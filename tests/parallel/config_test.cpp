@@ -89,6 +89,21 @@ TEST(Spread, PutsSamplesWhereACutOverAllHasThem) {
   EXPECT_EQ(spread(shares, 8), shares);
 }
 
+TEST(ConfigText, NamesDevicesBriefly) {
+  const auto text = [](int n, std::vector<int> devices) {
+    return ParallelConfig{.degrees = {.n = n}, .devices = std::move(devices), .weights = {}}.text();
+  };
+  EXPECT_EQ(text(1, {3}), "1 on 3");
+  EXPECT_EQ(text(4, {2, 3, 4, 5}), "n4 on 2-5");
+  EXPECT_EQ(text(4, {0, 2, 4, 6}), "n4 on 0,2,4,6");
+  EXPECT_EQ(text(3, {0, 1, 3}), "n3 on 0,1,3");
+  EXPECT_EQ(text(2, {1, 0}), "n2 on 1,0");
+  EXPECT_EQ(text(6, {0, 4, 8, 12, 16, 20}), "n6 on 0,4,...,20");
+  EXPECT_EQ(text(6, {0, 4, 8, 12, 16, 21}), "n6 on 0,4,8,12,16,21");
+  EXPECT_EQ(text(10, {0, 1, 8, 9, 16, 17, 24, 25, 32, 33}), "n10 on 0-1,8-9,...,32-33");
+  EXPECT_EQ(text(10, {0, 1, 8, 9, 16, 17, 24, 25, 32, 34}), "n10 on 0,1,8,9,16,17,24,25,32,34");
+}
+
 TEST(PartsRead, NotWhereAPartLiesInThePadding) {
   const Convolution layer(ConvolutionOptions{.num_output = 2, .kernel = {1}, .pad = {1}});
   const std::vector<Shape> inputs{{2, 2, 4, 4}}, outputs = layer.output_shapes(inputs, 1);

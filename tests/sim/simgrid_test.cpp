@@ -1,8 +1,10 @@
 // The Simulator against SimGrid, on the same hardware, programs and computing times: what both say of
 // messages that share links, of lanes that wait for each other and of steps that are carried must agree.
 #include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sstream>
 
 #include "cortado/machine/file.h"
 #include "cortado/net/declare_net.h"
@@ -74,6 +76,16 @@ double difference(const Case& one) {
 class SimGrid : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SimGrid, TakesAsLong) { EXPECT_LE(std::abs(difference(GetParam())), 0.1) << name_of(GetParam()); }
+
+// One larger job by hand: CORTADO_SIMGRID="resnet-50 lassen data 64". Messages grow with the square of the
+// devices.
+TEST(SimGridByHand, TakesAsLong) {
+  const char* words = std::getenv("CORTADO_SIMGRID");
+  if (words == nullptr) GTEST_SKIP() << "CORTADO_SIMGRID names no job";
+  Case one;
+  std::istringstream(words) >> one.net >> one.machine >> one.strategy >> one.devices;
+  EXPECT_LE(std::abs(difference(one)), 0.1) << name_of(one);
+}
 
 // Of many short messages from one device SimGrid lets the latencies pass together; here, as the planner
 // counts them, they follow one another. So they may take longer than SimGrid's, not less.

@@ -17,6 +17,27 @@ Range cut(int64_t extent, int degree, int index, const ParallelConfig& config) {
   return block_of(extent, degree, index, degree > 1 ? config.weights : std::vector<double>{});
 }
 
+std::string text_of_run(int first, int length) {
+  return length == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, first + length - 1);
+}
+
+// "0-3", "2,0"; where more than four runs of a length follow each other at a distance "0-3,8-11,...,56-59".
+std::string text_of(const std::vector<int>& devices) {
+  constexpr int most_runs = 4;
+  const int all = static_cast<int>(devices.size());
+  const auto at = [&](int i) { return devices[static_cast<size_t>(i)]; };
+  int length = 1;
+  while (length < all && at(length) == at(0) + length) ++length;
+  if (length == all && all > 1) return text_of_run(at(0), all);
+  const int runs = all / length;
+  const auto in_its_place = [&](int i) { return at(0) + i / length * (at(length) - at(0)) + i % length; };
+  bool evenly = runs > most_runs && runs * length == all;
+  for (int i = 0; evenly && i < all; ++i) evenly = at(i) == in_its_place(i);
+  if (!evenly) return fmt::format("{}", fmt::join(devices, ","));
+  return fmt::format("{},{},...,{}", text_of_run(at(0), length), text_of_run(at(length), length),
+                     text_of_run(at(all - length), length));
+}
+
 }  // namespace
 
 std::string Degrees::text() const {
@@ -34,8 +55,6 @@ int ParallelConfig::index_of(int rank) const {
 }
 
 std::string ParallelConfig::text() const {
-  bool run = devices.size() > 1;
-  for (size_t i = 1; i < devices.size(); ++i) run &= devices[i] == devices[i - 1] + 1;
   std::string text = degrees.text();
   if (!weights.empty()) {
     const double least = *std::ranges::min_element(weights);
@@ -43,8 +62,7 @@ std::string ParallelConfig::text() const {
     for (double weight : weights) shares.push_back(fmt::format("{:.3g}", weight / least));
     text += fmt::format(" by {}", fmt::join(shares, ":"));
   }
-  if (run) return fmt::format("{} on {}-{}", text, devices.front(), devices.back());
-  return fmt::format("{} on {}", text, fmt::join(devices, ","));
+  return fmt::format("{} on {}", text, text_of(devices));
 }
 
 bool can_weigh(const Degrees& degrees) {

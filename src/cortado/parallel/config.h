@@ -29,7 +29,8 @@ struct ParallelConfig {
   std::vector<double> weights;
 
   int index_of(int rank) const;  // -1: does not take part
-  std::string text() const;      // "n2 h2 on 0-3", "n2 by 3:1 on 0-1"
+  // "n2 h2 on 0-3", "n2 by 3:1 on 0-1", "n16 on 0,4,...,60".
+  std::string text() const;
   bool operator==(const ParallelConfig&) const = default;
 };
 
