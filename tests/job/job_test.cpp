@@ -15,6 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cortado/comm/mpi.h"
 #include "cortado/job/launcher_words.h"
 #include "cortado/job/wire.h"
 
@@ -129,6 +130,23 @@ void expect_nobody_left(const Outcome& outcome) {
   for (pid_t pid : outcome.ranks) EXPECT_FALSE(alive(pid)) << pid << "\n" << outcome.output;
 }
 
+// A launcher that does this.
+class Script {
+ public:
+  explicit Script(const std::string& lines)
+      : path_(::testing::TempDir() + fmt::format("launcher-{}", getpid())) {
+    std::ofstream(path_) << "#!/bin/sh\n" << lines;
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  ~Script() { std::filesystem::remove(path_); }
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -226,6 +244,16 @@ TEST(Job, GivesARanksOwnErrorOnce) {
   expect_nobody_left(outcome);
 }
 
+// Though the launcher is killed once it has started the ranks.
+TEST(Job, GivesARanksOwnErrorThoughTheLauncherIsKilled) {
+  const Script launcher(fmt::format("{} \"$@\"\nkill -9 $$\n", mpi_launcher()));
+  const Outcome outcome = run({"refuse", "3", "1", "0", launcher.path()});
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("cortado: error: there is no such file (rank 1 on "));
+  EXPECT_EQ(count_of(outcome.output, "cortado: error"), 1) << outcome.output;
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, NoticesARankThatEndsBeforeMpiBegins) {
   Outcome outcome = run({"early", "2", "0", "0"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
@@ -299,11 +327,9 @@ TEST(Job, ARankThatStopsAfterItsLauncherIsGoneEndsWithTheParent) {
 
 // As MPICH's proxies do that come once their launcher is gone: in a session of its own it waits for good.
 TEST(Job, WhatTheLauncherStartedEndsWithTheParentOrTheLauncher) {
-  const std::string launcher = ::testing::TempDir() + fmt::format("launcher-{}", getpid());
-  std::ofstream(launcher) << "#!/bin/sh\nsetsid sleep 1000 &\necho pid $!\nwait\n";
-  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  const Script launcher("setsid sleep 1000 &\necho pid $!\nwait\n");
   for (const bool itself : {true, false}) {
-    Job job({"forever", "2", "0", "0", launcher});
+    Job job({"forever", "2", "0", "0", launcher.path()});
     job.wait_for_ranks(1);
     ASSERT_EQ(job.ranks().size(), 1u);
     const pid_t started = job.ranks()[0];
@@ -314,7 +340,6 @@ TEST(Job, WhatTheLauncherStartedEndsWithTheParentOrTheLauncher) {
     for (int tries = 0; tries < 50 && alive(started); ++tries) std::this_thread::sleep_for(100ms);
     expect_nobody_left(outcome);
   }
-  std::filesystem::remove(launcher);
 }
 
 TEST(Job, PassesSignalsOnToTheRanks) {

@@ -102,9 +102,9 @@ TEST(Window, SpreadingUndoesAnExactFit) {
 }
 
 TEST(Window, OptionsAreGivenOnceOrPerAxis) {
-  EXPECT_EQ(per_axis("pad", {}, 3, 0, 0), (std::vector<int64_t>{0, 0, 0}));
-  EXPECT_EQ(per_axis("pad", {2}, 2, 0, 0), (std::vector<int64_t>{2, 2}));
-  EXPECT_EQ(per_axis("pad", {1, 2}, 2, 0, 0), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(per_axis("pad", {}, 3, 0, 0), (PerAxis{0, 0, 0}));
+  EXPECT_EQ(per_axis("pad", {2}, 2, 0, 0), (PerAxis{2, 2}));
+  EXPECT_EQ(per_axis("pad", {1, 2}, 2, 0, 0), (PerAxis{1, 2}));
   EXPECT_THROW(per_axis("pad", {1, 2}, 3, 0, 0), UserError);
   EXPECT_THROW(per_axis("kernel size", {}, 2, -1, 1), UserError);
   EXPECT_THROW(per_axis("stride", {0}, 2, 1, 1), UserError);

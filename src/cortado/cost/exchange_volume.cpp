@@ -62,6 +62,11 @@ std::vector<size_t> lists_of(const std::vector<GridLayout::AxisPtr>& axes) {
   return lists;
 }
 
+// Makes room for so many values.
+void grow(std::vector<double>& values, size_t size) {
+  if (values.size() < size) values.resize(size);
+}
+
 bool hold_the_same(const GridLayout& a, const GridLayout& b) {
   if (a.holders() != b.holders()) return false;
   for (int rank = 0; rank < a.ranks(); ++rank)
@@ -337,14 +342,14 @@ void ExchangeVolumes::refine(const Classes& before, const Classes& by, Classes& 
     const Classes& more = by.count() == 1 ? before : by;
     result.division = more.division;
     result.counts = more.counts;
-    result.values.resize(more.count() * size);
+    grow(result.values, more.count() * size);
     for (size_t c = 0; c < more.count(); ++c) by.count() == 1 ? multiply(c, 0, c) : multiply(0, c, c);
     return;
   }
   const Meeting& both = meeting(before, by, room);
   result.division = both.division;
   result.counts = both.counts;
-  result.values.resize(both.classes.size() * size);
+  grow(result.values, both.classes.size() * size);
   for (size_t c = 0; c < both.classes.size(); ++c) multiply(both.classes[c].first, both.classes[c].second, c);
 }
 

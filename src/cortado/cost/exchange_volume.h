@@ -102,7 +102,7 @@ class ExchangeVolumes {
   struct Classes {
     size_t division = 0;
     std::vector<int> counts;     // units of each class
-    std::vector<double> values;  // of each class: arrays by ranks of a unit
+    std::vector<double> values;  // of each class: arrays by ranks of a unit; at least so many
     size_t count() const { return counts.size(); }
   };
   // Ranks that need the same box of a layout.

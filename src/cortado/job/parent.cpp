@@ -427,7 +427,8 @@ class Parent {
               .trained = trained(),
               .moves = moving_ && stopped_early_ && asked_to_stop_ == 0};
     }
-    if (launcher_may_be_reason_ && launcher_.killed_by_others() != 0)
+    const bool is_lost = failure_->code == static_cast<int>(ExitCode::peer_error);
+    if (is_lost && launcher_may_be_reason_ && launcher_.killed_by_others() != 0)
       failure_->text = failure_of_launcher().text;
     JobEnd end{.code = failure_->code,
                .launcher_said = launcher_said_,

@@ -1,5 +1,6 @@
 #include "cortado/layers/convolution.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cortado/base/error.h"
@@ -14,6 +15,7 @@ Window ConvolutionOptions::resolve(int rank) const {
   auto pads = per_axis("pad", pad, axes, 0, 0);
   auto dilations = per_axis("dilation", dilation, axes, 1, 1);
   Window window;
+  window.reserve(static_cast<size_t>(std::max(axes, 0)));
   for (int i = 0; i < axes; ++i) window.push_back({kernels[i], strides[i], pads[i], dilations[i]});
   return window;
 }

@@ -89,19 +89,17 @@ Range spread_reads(Range positions, const WindowAxis& axis, int64_t windows) {
   return reads.size() == 0 ? Range{} : reads;
 }
 
-std::vector<int64_t> per_axis(std::string_view what, const std::vector<int64_t>& given, int axes,
-                              int64_t fallback, int64_t minimum) {
-  std::vector<int64_t> values = given;
-  if (given.empty()) {
-    if (fallback < 0) throw UserError(fmt::format("{} is not given", what));
-    values = {fallback};
-  }
-  if (values.size() == 1) values.resize(axes, values[0]);
-  if (static_cast<int>(values.size()) != axes) {
+PerAxis per_axis(std::string_view what, const std::vector<int64_t>& given, int axes, int64_t fallback,
+                 int64_t minimum) {
+  if (given.empty() && fallback < 0) throw UserError(fmt::format("{} is not given", what));
+  if (given.size() > 1 && static_cast<int>(given.size()) != axes) {
     throw UserError(fmt::format("{} has {} values for {} spatial axes; give one, or one per axis", what,
-                                values.size(), axes));
+                                given.size(), axes));
   }
-  for (int64_t value : values) {
+  PerAxis values{};
+  for (int axis = 0; axis < axes; ++axis) {
+    int64_t& value = values[static_cast<size_t>(axis)];
+    value = given.empty() ? fallback : given[given.size() > 1 ? static_cast<size_t>(axis) : 0];
     if (value < minimum || value > std::numeric_limits<int32_t>::max()) {
       throw UserError(fmt::format("{} is {}, must be at least {}", what, value, minimum));
     }

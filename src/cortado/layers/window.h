@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -47,8 +48,9 @@ Range spread_reads(Range positions, const WindowAxis& axis, int64_t windows);
 
 // Resolves options given once for all axes or once per axis. `fallback` stands where none is given (pass
 // -1 for "required"). Throws UserError, naming `what`, on a wrong count or a value below `minimum`.
-std::vector<int64_t> per_axis(std::string_view what, const std::vector<int64_t>& given, int axes,
-                              int64_t fallback, int64_t minimum);
+using PerAxis = std::array<int64_t, Shape::max_rank>;  // the first `axes` of them
+PerAxis per_axis(std::string_view what, const std::vector<int64_t>& given, int axes, int64_t fallback,
+                 int64_t minimum);
 
 // Throws UserError unless a tensor has a batch, a channel and one to three spatial axes.
 void check_spatial(const Shape& shape);
