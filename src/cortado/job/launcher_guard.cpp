@@ -22,7 +22,7 @@ constexpr int often = 50;             // milliseconds between two looks
 constexpr int most_processes = 1000;  // as many files as a process may have open, about
 constexpr pid_t launcher_ended = 0;   // in place of a rank
 
-// All below runs in the child of a process that may have threads: system calls alone.
+// All below runs in the child of a process that may have threads: it takes no memory and no locks.
 
 // Processes, by files that mean no others once these have ended.
 class Processes {

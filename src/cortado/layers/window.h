@@ -46,9 +46,10 @@ int64_t spread_extent(int64_t windows, const WindowAxis& axis);
 // The windows, out of [0, windows), that write into `positions` when spread: the smallest range holding them.
 Range spread_reads(Range positions, const WindowAxis& axis, int64_t windows);
 
-// Resolves options given once for all axes or once per axis. `fallback` stands where none is given (pass
-// -1 for "required"). Throws UserError, naming `what`, on a wrong count or a value below `minimum`.
-using PerAxis = std::array<int64_t, Shape::max_rank>;  // the first `axes` of them
+using PerAxis = std::array<int64_t, Shape::max_rank>;
+// Resolves options given once for all axes or once per axis; the first `axes` values count. `fallback` stands
+// where none is given (pass -1 for "required"). Throws UserError, naming `what`, on a wrong count or a value
+// below `minimum`.
 PerAxis per_axis(std::string_view what, const std::vector<int64_t>& given, int axes, int64_t fallback,
                  int64_t minimum);
 
