@@ -292,7 +292,7 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
     if (has) {
       EXPECT_EQ(selection.implementation, "onednn");
     } else {
-      EXPECT_EQ(selection.refusals.at(0), "onednn: no instructions for bf16 products");
+      EXPECT_TRUE(std::ranges::count(selection.refusals, "onednn: no instructions for bf16 products"));
     }
   }
 }

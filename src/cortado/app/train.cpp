@@ -204,6 +204,11 @@ void run_train(TrainArguments a) {
     check_snapshots_spare(options, trainer.iteration(), inputs);
     return std::string();
   });
+  // Before any rank goes on: the parent passes a signal on to all of them.
+  StopFlags flags;
+  const SignalWatch signals(
+      {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
+      flags.stop, flags.snapshot);
   check_same_start(a.job.cut, *job, {{"snapshot " + a.origin, std::to_string(trainer.iteration())}});
 
   inputs.insert(inputs.end(), {a.solver, a.job.cut.strategy});
@@ -213,10 +218,6 @@ void run_train(TrainArguments a) {
   std::unique_ptr<TrainingObserver> display = display_of(a, options, trainer, first);
   trainer.watch(*display);
   print_start(trainer, options, message.lr_policy(), a.job.device, writes_lines(a.log_format));
-  StopFlags flags;
-  const SignalWatch signals(
-      {signal_effect_named(a.sigint_effect), signal_effect_named(a.sighup_effect), SignalEffect::stop},
-      flags.stop, flags.snapshot);
   const bool ended = run_in_job(trainer, *job, flags, a.restarts > 0);
   display.reset();
   written.end();
