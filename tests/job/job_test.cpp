@@ -269,6 +269,30 @@ TEST(Job, GivesUpARankThatDoesNotComeThoughAllOthersHave) {
   expect_nobody_left(outcome);
 }
 
+// Of a host that answers no rank comes at the first start, or at the first two.
+TEST(Job, TriesAHostThatAnswersOnceMoreAndThenGoesOnWithoutIt) {
+  char here[256] = "";
+  ASSERT_EQ(gethostname(here, sizeof here - 1), 0);
+  const std::string starts = testing::TempDir() + fmt::format("starts-{}", getpid());
+  for (const int bad : {1, 2}) {
+    SCOPED_TRACE(bad);
+    const Script launcher(
+        fmt::format("echo >>{0}; export PMI_SIZE=$4; shift 4\n"
+                    "if [ $PMI_SIZE = 2 ] && [ $(wc -l <{0}) -gt {1} ]; then PMI_RANK=1 \"$@\" & fi\n"
+                    "PMI_RANK=0 exec \"$@\"\n",
+                    starts, bad));
+    const std::string command = fmt::format("{} -hosts {},127.0.0.9", launcher.path(), here);
+    const Outcome outcome = run({"idle", "2", "0", "6000", command, "60", "30", "2"});
+    std::filesystem::remove(starts);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("nothing has come from 127.0.0.9; starting again on 2 ranks from"));
+    const char* without = "starting again on 1 rank without 127.0.0.9 from the beginning (restart 2 of 2)";
+    EXPECT_EQ(count_of(outcome.output, without), bad - 1) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "starting again"), bad) << outcome.output;
+    expect_nobody_left(outcome);
+  }
+}
+
 TEST(Job, RanksEndWhenTheParentIsKilled) {
   Job job({"forever", "2", "0", "0"});
   job.wait_for_ranks(2);

@@ -174,6 +174,9 @@ TEST(NextStart, IsOnTheHostsThatAreLeft) {
   end.lost_hosts = {};
   end.lost_ranks = 0;
   EXPECT_EQ(next_start(start, end)->ranks, 4);
+  end.silent_hosts = {"b"};
+  EXPECT_EQ(next_start(start, end)->silent_hosts, end.silent_hosts);
+  EXPECT_EQ(next_start(start, end)->launcher, start.launcher);
   end.may_restart = false;
   EXPECT_FALSE(next_start(start, end));
   end.may_restart = true;

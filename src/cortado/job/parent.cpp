@@ -393,12 +393,29 @@ class Parent {
     const Moment waited = now_ - last_arrival_;
     if (waited <= std::max(late, 3 * last_arrival_)) return false;
     const std::vector<std::string> silent = silent_hosts(start_.launcher, peers_);
-    if (silent.empty() || waited > std::chrono::seconds(start_.peer_seconds)) return true;
-    if (!probe_) probe_.emplace(silent, port_of(listener_));
-    return probe_->all_answer();
+    return silent.empty() || waited > std::chrono::seconds(start_.peer_seconds) || silent_hosts_answer();
+  }
+
+  // Asks the hosts of which no rank has come whether they are there.
+  void ask_silent_hosts() {
+    if (!probe_) probe_.emplace(silent_hosts(start_.launcher, peers_), port_of(listener_));
+  }
+  bool silent_hosts_answer() const { return probe_ && probe_->all_answer(); }
+
+  // A host that can be reached gets another try: what should have begun its ranks may have been killed.
+  void lose_silent_hosts() {
+    const std::vector<std::string> silent = silent_hosts(start_.launcher, peers_);
+    if (silent.empty() || launcher_.killed_by_others() != 0) return;
+    if (silent_hosts_answer() && silent != start_.silent_hosts) {
+      silent_hosts_ = silent;
+      return;
+    }
+    lost_hosts_ = silent;
+    lost_ranks_ = start_.ranks - arrived_;
   }
 
   void look_at_start() {
+    if (launcher_ended_ || now_ - last_arrival_ > late) ask_silent_hosts();
     std::string what;
     std::string hint;
     if (arrived_ == 0)
@@ -410,8 +427,7 @@ class Parent {
     else if (arrived_ == start_.ranks - 1 && arrived_ > 0 && is_given_up())
       what = "a rank did not start, though all others have";
     if (what.empty()) return;
-    lost_hosts_ = silent_hosts(start_.launcher, peers_);
-    if (!lost_hosts_.empty()) lost_ranks_ = start_.ranks - arrived_;
+    lose_silent_hosts();
     fail({.text = fmt::format("{}: {}{}", what, missing_ranks(start_.launcher, peers_, start_.ranks), hint),
           .of_launcher = true});
   }
@@ -435,6 +451,7 @@ class Parent {
                .snapshot = snapshot_,
                .lost_hosts = lost_hosts_,
                .lost_ranks = lost_ranks_};
+    end.silent_hosts = silent_hosts_;
     end.trained = trained();
     end.wants_hosts = wants_hosts_;
     end.kept = keeping_.result();
@@ -474,7 +491,7 @@ class Parent {
   bool moving_ = false;         // the ranks were asked to end for that
   bool stopped_early_ = false;  // and did so before the work's end
   Moment next_look_at_hosts_{};
-  std::vector<std::string> lost_hosts_;
+  std::vector<std::string> lost_hosts_, silent_hosts_;
   int lost_ranks_ = 0;
   std::optional<Failure> failure_;
   std::string launcher_said_;  // of a failure that is its own

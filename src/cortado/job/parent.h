@@ -21,11 +21,12 @@ struct JobStart {
   int min_ranks = 1;                  // on no fewer ranks than these
   std::vector<int> stop_signals{SIGINT, SIGTERM};  // that ask the ranks to end
   int restarts_done = 0;
-  HostsWatch* hosts_file = nullptr;  // must outlive the job; null: there is none
-  Hosts hosts;                       // of it, on which the job runs
-  bool wants_hosts = false;          // it names others by now
-  int moves_done = 0;                // to other hosts
-  bool trained = false;              // one of the starts before has
+  HostsWatch* hosts_file = nullptr;       // must outlive the job; null: there is none
+  Hosts hosts;                            // of it, on which the job runs
+  bool wants_hosts = false;               // it names others by now
+  int moves_done = 0;                     // to other hosts
+  bool trained = false;                   // one of the starts before has
+  std::vector<std::string> silent_hosts;  // JobEnd's of the start before: lost where none comes again
   std::string snapshot;  // that a job which is started again goes on from; empty: as its command says
   std::vector<std::string> kept;  // the files of that, where ranks that were left have written them
 };
@@ -38,9 +39,10 @@ struct JobEnd {
   std::string launcher_said;  // lines of its own about a failure that is its own
   std::string snapshot;       // the newest; empty: none was written
   KeptIteration kept;         // what the ranks that were left have written: then `snapshot` names it
-  bool trained = false;       // a rank has begun with its first iteration
-  bool wants_hosts = false;   // JobStart's
-  bool moves = false;         // the ranks ended so that the job goes on on the hosts that the file names
+  std::vector<std::string> silent_hosts;  // that can be reached, but of which no rank came
+  bool trained = false;                   // a rank has begun with its first iteration
+  bool wants_hosts = false;               // JobStart's
+  bool moves = false;  // the ranks ended so that the job goes on on the hosts that the file names
   // A rank or a host is gone, or stood still: the job may be started again.
   bool may_restart = false;
   // Hosts that were lost, as the launcher's command names them, and how many ranks they had.

@@ -82,6 +82,7 @@ std::optional<JobStart> next_start(JobStart start, const JobEnd& end) {
   if (end.snapshot != start.snapshot) start.kept = end.kept.files;
   start.snapshot = end.snapshot;
   start.trained |= end.trained;
+  start.silent_hosts = end.silent_hosts;
   std::erase_if(start.hosts, [&](const HostRanks& host) {
     return std::ranges::find(end.lost_hosts, host.host) != end.lost_hosts.end();
   });
@@ -97,6 +98,7 @@ JobStart moved_start(JobStart start, const JobEnd& end) {
   start.snapshot = end.snapshot;
   start.kept.clear();
   start.trained |= end.trained;
+  start.silent_hosts.clear();
   start.wants_hosts = false;
   ++start.moves_done;
   return start;
