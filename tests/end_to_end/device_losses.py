@@ -23,7 +23,7 @@ MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 USUAL = ("3x64x64", 8, 1e-7)
 OTHERS = {"lenet": ("1x28x28", 16, 1e-3), "cifar10_quick": ("3x32x32", 16, 1e-3), "cifar10_full": ("3x32x32", 16, 1e-3),
           "alexnet": ("3x67x67", 4, 1e-4), "caffenet": ("3x67x67", 4, 1e-4), "inception-v3": ("3x107x107", 16, 1e-7),
-          "inception-v3-aux": ("3x171x171", 8, 1e-7), "u-net": ("1x32x32,32x32", 4, 1e-3),
+          "inception-v3-aux": ("3x267x267", 4, 1e-7), "u-net": ("1x32x32,32x32", 4, 1e-3),
           "u-net-3d": ("1x16x16x16,16x16x16", 4, 1e-3), "resnet-20": ("3x32x32", 16, 1e-5),
           "resnet-110": ("3x32x32", 16, 1e-7), "googlenet": ("3x224x224", 2, 1e-5)}
 
