@@ -33,6 +33,13 @@ TEST(Curve, PictureIsSmallAndEscaped) {
   EXPECT_NE(curves_svg("none", "x", {{"y", {Curve{}}}}).find("</svg>"), std::string::npos);
 }
 
+TEST(Curve, AxesOfOnePointStayOnItsSideOfZero) {
+  const std::string svg = curves_svg("t", "x", {{"accuracy", {{.name = "test", .points = {{200, 0.1}}}}}});
+  EXPECT_EQ(svg.find(">-"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">0.1<"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">200<"), std::string::npos) << svg;
+}
+
 TEST(Table, ColumnsAreAligned) {
   Table table({{"a", Table::Align::left}, {"b"}});
   table.add({"xyz", "1"});

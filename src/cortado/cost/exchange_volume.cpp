@@ -2,45 +2,20 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
-#include "cortado/parallel/collectives.h"
 
 namespace cortado {
 namespace {
-
-constexpr double rounding = 1e-12;  // of what is sent: means over readers times their number
-
-// Arrays of a class, each over the ranks of a unit: what a rank has already, how many have some of its box,
-// what it sends to all, its box. After them, two for each mate, another rank of the node: what it receives
-// from the mate, and what it sends to it.
-enum : size_t { own, senders, sent, whole, first_mate };
 
 constexpr uint32_t unseen = std::numeric_limits<uint32_t>::max();
 
 double common(const Range& a, const Range& b) {
   return static_cast<double>(std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin)));
-}
-
-// Values of so many ranks of a node, which the processor computes at once.
-template <size_t ranks>
-using Vector [[gnu::vector_size(ranks * sizeof(double))]] = double;
-
-template <typename Ranks>
-void raise(Ranks& most, const Ranks& values) {
-  most = values > most ? values : most;
-}
-
-template <size_t ranks>
-double largest(const Vector<ranks>& values) {
-  double largest = values[0];
-  for (size_t i = 1; i < ranks; ++i) largest = std::max(largest, values[i]);
-  return largest;
 }
 
 int number_of(std::vector<GridLayout::AxisPtr>& axes, const GridLayout::AxisPtr& axis) {
@@ -381,137 +356,6 @@ std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const
                                               : of_nodes(all);
   }
   return volumes;
-}
-
-// Whether every rank is in a ring (ring_group in parallel/collectives.h): nobody sends to other ranks than
-// those that need the same box as it does itself. tests/cost compares the two.
-bool ExchangeVolumes::goes_round(size_t needed, const Classes& all) const {
-  const double members = rings_[needed].members;
-  if (members < 2) return false;
-  const size_t size = arrays_ * width_;
-  for (size_t c = 0; c < all.count(); ++c) {
-    const double* values = all.values.data() + c * size;
-    for (size_t i = 0; i < width_; ++i) {
-      const double kept = values[own * width_ + i], elements = values[whole * width_ + i];
-      // What is sent elsewhere; and ranks that have all of a tensor too small for a ring.
-      if (values[sent * width_ + i] * (1 - rounding) - members * kept >= 0.5) return false;
-      if (kept > 0 && kept == elements && elements < smallest_broadcast) return false;
-    }
-  }
-  return true;
-}
-
-ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Classes& all, Room& room) const {
-  const Rings& rings = rings_[needed];
-  const std::vector<uint32_t>& of_unit = room.divisions_[all.division];
-  for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) std::ranges::fill(*sums, 0.0);
-  const auto value = [&](size_t array, size_t rank, size_t unit) {
-    const size_t of = of_unit[unit];
-    return all.values[(of * arrays_ + array) * width_ + rank - unit_begin_[unit]];
-  };
-  double total = 0, inside = 0, across = 0;
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    if (rings.next[rank] < 0) continue;
-    const auto next = static_cast<size_t>(rings.next[rank]);
-    const size_t unit = unit_of_[rank], other = unit_of_[next];
-    const double elements = value(whole, rank, unit), moved = elements - value(own, next, other);
-    total += elements - value(own, rank, unit);
-    if (one_node_ || unit == other) {
-      inside = std::max(inside, moved);
-      room.within_[one_node_ ? 0 : unit] += moved;
-    } else {
-      across = std::max(across, moved);
-      room.out_of_[unit] += moved;
-      room.into_[other] += moved;
-    }
-  }
-  const double across_node = std::max(std::ranges::max(room.into_), std::ranges::max(room.out_of_));
-  return {.inside = inside * element_bytes_,
-          .across = across * element_bytes_,
-          .node_inside = std::ranges::max(room.within_) * element_bytes_,
-          .node_across = across_node * element_bytes_,
-          .messages = rings.members - 1,
-          .total = {static_cast<int64_t>(total * element_bytes_)}};
-}
-
-ExchangeVolume ExchangeVolumes::of_one_node(const Classes& all) const {
-  double most_senders = 0, most = 0, total = 0;
-  for (size_t c = 0; c < all.count(); ++c) {
-    const double* values = all.values.data() + c * arrays_;
-    const double moved = values[whole] - values[own];
-    const double others = moved > 0 ? values[senders] - (values[own] > 0 ? 1.0 : 0.0) : 0.0;
-    most_senders = std::max(most_senders, others);
-    most = std::max(most, std::max(moved, values[sent] - values[own]));
-    total += all.counts[c] * moved;
-  }
-  return {.inside = most * element_bytes_,
-          .across = 0,
-          .node_inside = total * element_bytes_,
-          .node_across = 0,
-          .messages = static_cast<int>(most_senders),
-          .total = {static_cast<int64_t>(total * element_bytes_)}};
-}
-
-ExchangeVolume ExchangeVolumes::of_nodes(const Classes& all) const {
-  switch (width_) {  // numbers that the compiler knows make vectors of a node's ranks
-    case 2:
-      return of_nodes_of<2>(all);
-    case 4:
-      return of_nodes_of<4>(all);
-    case 8:
-      return of_nodes_of<8>(all);
-    default:
-      return of_nodes_of<0>(all);
-  }
-}
-
-// `known`: ranks of the largest node; 0: as `width_` says.
-template <size_t known>
-ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
-  constexpr size_t block = known > 0 ? known : 1;  // ranks at a time
-  using Ranks = Vector<block>;
-  const size_t width = known > 0 ? known : width_;
-  Ranks most_senders{}, most_inside{}, most_across{};
-  double total = 0, node_inside = 0, node_across = 0;
-  for (size_t c = 0; c < all.count(); ++c) {
-    double into = 0, out_of = 0, within = 0, moves = 0;  // of the node
-    for (size_t first = 0; first < width; first += block) {
-      const double* values = all.values.data() + c * arrays_ * width + first;
-      const auto read = [&](size_t array, Ranks& to) { std::memcpy(&to, values + array * width, sizeof to); };
-      Ranks in{}, out{}, next;  // in, out: what goes to and fro between mates
-      for (size_t array = first_mate; array < arrays_; array += 2) {
-        read(array, next);
-        in += next;
-        read(array + 1, next);
-        out += next;
-      }
-      Ranks kept, moved, others, far_out;
-      read(own, kept), read(whole, moved), read(senders, others), read(sent, far_out);
-      moved -= kept;
-      others -= kept > 0 ? Ranks{} + 1 : Ranks{};
-      far_out -= kept;
-      far_out -= out;
-      const Ranks far_in = moved - in;
-      raise(most_senders, moved > 0 ? others : Ranks{});
-      raise(most_inside, in), raise(most_inside, out);
-      raise(most_across, far_in), raise(most_across, far_out);
-      for (size_t i = 0; i < block; ++i) {
-        into += far_in[i];
-        out_of += far_out[i];
-        within += in[i];
-        moves += moved[i];
-      }
-    }
-    total += all.counts[c] * moves;
-    node_inside = std::max(node_inside, within);
-    node_across = std::max(node_across, std::max(into, out_of));
-  }
-  return {.inside = largest<block>(most_inside) * element_bytes_,
-          .across = largest<block>(most_across) * element_bytes_,
-          .node_inside = node_inside * element_bytes_,
-          .node_across = node_across * element_bytes_,
-          .messages = static_cast<int>(largest<block>(most_senders)),
-          .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
 ExchangeVolume exchange_volume(const GridLayout& owned, const GridLayout& needed,

@@ -105,6 +105,10 @@ class ExchangeVolumes {
     std::vector<double> values;  // of each class: arrays by ranks of a unit; at least so many
     size_t count() const { return counts.size(); }
   };
+  // Arrays of a class, each over the ranks of a unit: what a rank has already, how many have some of its box,
+  // what it sends to all, its box. After them, two for each mate, another rank of the node: what it receives
+  // from the mate, and what it sends to it.
+  enum Array : size_t { own, senders, sent, whole, first_mate };
   // Ranks that need the same box of a layout.
   struct Rings {
     int members = 1;        // of each
@@ -125,6 +129,7 @@ class ExchangeVolumes {
   const Classes& block(size_t axis, int from_kind, int to_kind) const;
   const Meeting& meeting(const Classes& before, const Classes& by, Room& room) const;
   void refine(const Classes& before, const Classes& by, Classes& result, Room& room) const;
+  // exchange_maxima.cpp
   bool goes_round(size_t needed, const Classes& all) const;
   ExchangeVolume of_rings(size_t needed, const Classes& all, Room& room) const;
   ExchangeVolume of_one_node(const Classes& all) const;

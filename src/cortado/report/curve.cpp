@@ -40,7 +40,10 @@ Interval interval_of(const std::vector<CurvePanel>& panels, const Coordinate& co
     }
   }
   if (low > high) return {0, 1};
-  if (low == high) return {low - 0.5, high + 0.5};
+  if (low == high) {  // around the one value, and not beyond 0
+    const double reach = low == 0 ? 0.5 : 0.1 * std::abs(low);
+    return {low - reach, high + reach};
+  }
   return {low, high};
 }
 
