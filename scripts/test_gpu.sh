@@ -44,6 +44,10 @@ try 120 "nets whose ranks are on $device and on the CPU; graphs; boxes of messag
 try 240 "the command on ranks of $device" "$build/tests/mpi/ranks_test" --gtest_filter='Devices.*' --gtest_brief=1
 nets=(); [[ $device == gpu* ]] || nets=(--nets lenet)
 try 180 "losses of the zoo" tests/end_to_end/device_losses.py --cortado "$build/cortado" --device "$device" "${nets[@]}" --minutes 2.5
+if [[ $device == gpu* ]]; then
+  try 90 "a large net that $device and the CPU share, measured and planned" "$build/cortado" time --iterations 2 --batch 256 \
+    --model models/caffenet/train_val.prototxt --input-shape 3x227x227 --devices "$device,cpu" --strategy auto
+fi
 if [[ $device == gpu* ]] && command -v compute-sanitizer >/dev/null; then
   try 150 "kernels under compute-sanitizer" compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" \
     --gtest_filter='Gpu*' --gtest_brief=1
