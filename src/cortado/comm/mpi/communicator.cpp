@@ -3,6 +3,7 @@
 #include <climits>
 #include <fmt/format.h>
 #include <numeric>
+#include <thread>
 
 #include "cortado/base/activity.h"
 #include "cortado/base/element_type.h"
@@ -20,6 +21,31 @@ constexpr int64_t longest_message = int64_t{1} << 22;
 constexpr int ring_tags = 30000;  // MPI has at least 32,768; rings of a group take turns
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
 constexpr int64_t smallest_ring_bytes = 1 << 16;
+
+// Waits for a blocking call's request. MPI's own waits keep their core until the system takes it away, and
+// ranks may have more threads than there are cores: the one that is waited for must get one.
+void wait_for(MPI_Request& request) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds polled{100}, pause{50};
+  const auto begin = Clock::now();
+  for (int complete = 0;;) {
+    check_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+    if (complete != 0) return;
+    if (Clock::now() - begin < polled) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+// Calls a function of MPI that takes a request as its last argument, and waits for its end.
+template <typename Begin, typename... Arguments>
+void wait_for_end(Begin begin, Arguments... arguments) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(begin(arguments..., &request));
+  wait_for(request);
+}
 
 // Persistent requests, started in their order: parts for one peer arrive in it.
 class MpiExchange : public Transmission {
@@ -145,7 +171,7 @@ class MpiCommunicator : public Communicator {
 
   void barrier() override {
     const ActivityScope waiting("a barrier");
-    check_mpi(MPI_Barrier(world_->blocking()));
+    wait_for_end(MPI_Ibarrier, world_->blocking());
   }
   std::vector<std::vector<std::byte>> all_to_all_bytes(std::span<const std::byte> mine) override;
   void send(int peer, std::span<const float> values) override;
@@ -170,12 +196,12 @@ std::vector<std::vector<std::byte>> MpiCommunicator::all_to_all_bytes(std::span<
   const ActivityScope waiting("an exchange among all ranks");
   int length = static_cast<int>(mine.size());
   std::vector<int> lengths(static_cast<size_t>(size())), offsets(lengths.size());
-  check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_->blocking()));
+  wait_for_end(MPI_Iallgather, &length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_->blocking());
   ensure(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}) < INT_MAX, "bytes of all ranks fit");
   std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
   std::vector<std::byte> all(static_cast<size_t>(offsets.back() + lengths.back()));
-  check_mpi(MPI_Allgatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
-                           MPI_BYTE, world_->blocking()));
+  wait_for_end(MPI_Iallgatherv, mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
+               MPI_BYTE, world_->blocking());
   std::vector<std::vector<std::byte>> of_ranks;
   for (size_t i = 0; i < lengths.size(); ++i)
     of_ranks.emplace_back(all.begin() + offsets[i], all.begin() + offsets[i] + lengths[i]);
@@ -186,8 +212,8 @@ void MpiCommunicator::send(int peer, std::span<const float> values) {
   const ActivityScope waiting("sending values", peer);
   for (size_t done = 0; done < values.size(); done += longest_message) {
     size_t count = std::min<size_t>(longest_message, values.size() - done);
-    check_mpi(
-        MPI_Send(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking()));
+    wait_for_end(MPI_Isend, values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0,
+                 world_->blocking());
     count_progress();
   }
   world_->traffic().add({static_cast<int64_t>(values.size_bytes()), 0});
@@ -197,8 +223,8 @@ void MpiCommunicator::receive(int peer, std::span<float> values) {
   const ActivityScope waiting("receiving values", peer);
   for (size_t done = 0; done < values.size(); done += longest_message) {
     size_t count = std::min<size_t>(longest_message, values.size() - done);
-    check_mpi(MPI_Recv(values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0, world_->blocking(),
-                       MPI_STATUS_IGNORE));
+    wait_for_end(MPI_Irecv, values.data() + done, static_cast<int>(count), MPI_FLOAT, peer, 0,
+                 world_->blocking());
     count_progress();
   }
   world_->traffic().add({0, static_cast<int64_t>(values.size_bytes())});
@@ -207,7 +233,7 @@ void MpiCommunicator::receive(int peer, std::span<float> values) {
 double MpiCommunicator::sum(double mine) {
   const ActivityScope waiting("a sum over all ranks");
   double total = 0;
-  check_mpi(MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, world_->blocking()));
+  wait_for_end(MPI_Iallreduce, &mine, &total, 1, MPI_DOUBLE, MPI_SUM, world_->blocking());
   return total;
 }
 
