@@ -17,11 +17,11 @@
 
 #include "cortado/base/error.h"
 #include "cortado/job/failure.h"
-#include "cortado/job/host_probe.h"
 #include "cortado/job/launcher.h"
 #include "cortado/job/output.h"
 #include "cortado/job/signal_file.h"
 #include "cortado/job/stall.h"
+#include "cortado/job/start_watch.h"
 #include "cortado/job/wire.h"
 
 namespace cortado {
@@ -38,12 +38,8 @@ constexpr Moment between_looks_at_hosts = 1s;
 constexpr Moment longest_turn = 500ms;
 // After a failure: until the launcher is asked to end, until it is killed, and until it is left alone.
 constexpr Moment grace = 1500ms, last_grace = 4s, end_of_grace = 8s;
-// A rank that lost its peers waits so long for the connection of the one that is really gone to end; a rank
-// that lost its launcher, for the launcher's end.
-constexpr Moment suspicion = 1s, launcher_suspicion = 500ms;
-// A rank that has not come though all others have: until it is given up, or longer where all took long. A
-// host of which no rank has come, and which does not answer, may be out of reach for a while.
-constexpr Moment late = 5s;
+// A rank that lost its peers waits so long for the connection of the one that is really gone to end.
+constexpr Moment suspicion = 1s;
 
 std::string new_token() {
   unsigned char bytes[16];
@@ -215,10 +211,10 @@ class Parent {
     words >> token >> rank >> peer.pid >> peer.host;
     if (!same_secret(token, token_) || rank < 0 || rank >= start_.ranks || !words) return false;
     peer.rank = rank;
-    peer.heard = peer.moved = last_arrival_ = now_;
+    peer.heard = peer.moved = now_;
+    starting_.came(now_);
     if (peer.is_here(token_)) launcher_.guard_rank(peer.pid);
     peer.socket.send(failure_ ? "stop" : welcome_line());
-    ++arrived_;
     return true;
   }
 
@@ -289,7 +285,7 @@ class Parent {
     failure_->when = now_;
     if (failure_->of_launcher) launcher_said_ = output_.kept() + errors_.kept();
     failure_->says_progress &=
-        failure_->code == static_cast<int>(ExitCode::peer_error) && arrived_ == start_.ranks;
+        failure_->code == static_cast<int>(ExitCode::peer_error) && starting_.all_came();
     if (failure_->missed_others < 0) return stop_all();
     for (const auto& peer : peers_) {
       if (!peer->there()) continue;
@@ -312,7 +308,7 @@ class Parent {
   // Ranks that are left may first have something to write, though none may have told of an iteration yet.
   void stop_all() {
     stopped_ = true;
-    if (start_.restarts > 0 && is_loss() && arrived_ == start_.ranks)
+    if (start_.restarts > 0 && is_loss() && starting_.all_came())
       keeping_.begin(peers_, snapshot_iteration_, now_);
     else
       send_stop();
@@ -333,7 +329,7 @@ class Parent {
       asked_to_stop_ = number;
       asked_at_ = now_;
     }
-    if (arrived_ < start_.ranks) {
+    if (!starting_.all_came()) {
       fail({.code = 128 + number});
       launcher_.signal(number);
     }
@@ -349,7 +345,7 @@ class Parent {
   bool over() const {
     if (keeping_.began() && !stop_sent_) return false;
     if (failure_ && now_ - end_began() > end_of_grace) return true;
-    return launcher_ended_ && (arrived_ == start_.ranks || failure_) && all_closed();
+    return launcher_ended_ && (starting_.all_came() || failure_) && all_closed();
   }
 
   // Since when the ranks are asked to end, or soon will be.
@@ -375,7 +371,7 @@ class Parent {
   }
 
   void look_for_failure() {
-    if (arrived_ < start_.ranks) return look_at_start();
+    if (!starting_.all_came()) return look_at_start();
     if (launcher_ended_ && now_ - *launcher_ended_ > launcher_suspicion) return fail(failure_of_launcher());
     if (unheard_since_ && now_ - *unheard_since_ > launcher_suspicion) return fail(failure_of_launcher());
     const Moment limit = std::chrono::seconds(start_.stall_seconds);
@@ -388,48 +384,19 @@ class Parent {
                                 start_.launcher.front(), start_.stall_seconds)});
   }
 
-  // Whether the one rank that has not come is given up.
-  bool is_given_up() {
-    const Moment waited = now_ - last_arrival_;
-    if (waited <= std::max(late, 3 * last_arrival_)) return false;
-    const std::vector<std::string> silent = silent_hosts(start_.launcher, peers_);
-    return silent.empty() || waited > std::chrono::seconds(start_.peer_seconds) || silent_hosts_answer();
-  }
-
-  // Asks the hosts of which no rank has come whether they are there.
-  void ask_silent_hosts() {
-    if (!probe_) probe_.emplace(silent_hosts(start_.launcher, peers_), port_of(listener_));
-  }
-  bool silent_hosts_answer() const { return probe_ && probe_->all_answer(); }
-
-  // A host that can be reached gets another try: what should have begun its ranks may have been killed.
-  void lose_silent_hosts() {
-    const std::vector<std::string> silent = silent_hosts(start_.launcher, peers_);
-    if (silent.empty() || launcher_.killed_by_others() != 0) return;
-    if (silent_hosts_answer() && silent != start_.silent_hosts) {
-      silent_hosts_ = silent;
-      return;
-    }
-    lost_hosts_ = silent;
-    lost_ranks_ = start_.ranks - arrived_;
-  }
-
+  // A launcher that was killed says nothing about hosts.
   void look_at_start() {
-    if (launcher_ended_ || now_ - last_arrival_ > late) ask_silent_hosts();
-    std::string what;
-    std::string hint;
-    if (arrived_ == 0)
-      hint = fmt::format("; a launcher must hand the variable {} to the ranks", job_variable);
-    if (launcher_ended_ && now_ - *launcher_ended_ > launcher_suspicion)
-      what = fmt::format("the launcher ended with exit code {}", *launcher_.ended());
-    else if (now_ > std::chrono::seconds(start_.seconds_to_start))
-      what = fmt::format("{} seconds have passed", start_.seconds_to_start);
-    else if (arrived_ == start_.ranks - 1 && arrived_ > 0 && is_given_up())
-      what = "a rank did not start, though all others have";
-    if (what.empty()) return;
-    lose_silent_hosts();
-    fail({.text = fmt::format("{}: {}{}", what, missing_ranks(start_.launcher, peers_, start_.ranks), hint),
-          .of_launcher = true});
+    std::optional<StartWatch::LauncherEnd> end;
+    if (launcher_ended_) end = {*launcher_ended_, *launcher_.ended()};
+    std::optional<Failure> failure = starting_.find_failure(peers_, now_, end);
+    if (!failure) return;
+    if (launcher_.killed_by_others() == 0) {
+      auto [lost, silent] = starting_.hosts_without_ranks(peers_);
+      lost_ranks_ = lost.empty() ? 0 : start_.ranks - starting_.arrived();
+      lost_hosts_ = std::move(lost);
+      silent_hosts_ = std::move(silent);
+    }
+    fail(std::move(*failure));
   }
 
   // Once the others have said the last that they had to say: a snapshot may have been under way.
@@ -466,7 +433,7 @@ class Parent {
   // Nobody is to blame but the machines: neither the input nor a user's signal. A launcher that by itself
   // never started a rank has a wrong command.
   bool is_loss() const {
-    const bool began = arrived_ > 0 || start_.restarts_done > 0 || !failure_->of_launcher ||
+    const bool began = starting_.arrived() > 0 || start_.restarts_done > 0 || !failure_->of_launcher ||
                        launcher_.killed_by_others() != 0;
     return failure_->code == static_cast<int>(ExitCode::peer_error) && asked_to_stop_ == 0 && began &&
            done_ < start_.ranks;
@@ -481,9 +448,9 @@ class Parent {
   std::vector<std::unique_ptr<Peer>> peers_;
   Clock::time_point last_turn_;
   Moment now_{}, next_question_{};
-  int arrived_ = 0, done_ = 0;  // ranks that said hello, and that ended well
-  std::optional<HostProbe> probe_;
-  Moment last_arrival_{}, last_goodbye_{};
+  StartWatch starting_{start_, port_of(listener_)};
+  int done_ = 0;  // ranks that ended well
+  Moment last_goodbye_{};
   std::string snapshot_ = start_.snapshot;
   int64_t snapshot_iteration_ = -1;  // of those that this start wrote
   Keeping keeping_;
