@@ -116,6 +116,11 @@ TEST(ImportOnnx, CyclesAndMissingValuesAreRefused) {
   ModelBuilder twice = relu_model();
   twice.node("Sigmoid", {"x"}, {"y"});
   EXPECT_NE(twice.error().find("value 'y' is made twice"), std::string::npos);
+  ModelBuilder initialized;
+  initialized.input("x", {2, 3}).output("y").floats("z", {2, 3}, std::vector<float>(6, 1));
+  initialized.node("Relu", {"x"}, {"z"});
+  initialized.node("Add", {"x", "z"}, {"y"});
+  EXPECT_NE(initialized.error().find("value 'z' is made twice"), std::string::npos);
   ModelBuilder none = relu_model();
   none.graph().clear_output();
   EXPECT_NE(none.error().find("has no outputs"), std::string::npos);

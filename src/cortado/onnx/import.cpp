@@ -150,7 +150,7 @@ class GraphReader {
   void define(const std::string& name, Value value) {
     const auto uses = uses_.find(name);
     value.shared = value.shared || (uses != uses_.end() && uses->second > 1);
-    if (!values_.emplace(name, std::move(value)).second)
+    if (initializers_.contains(name) || !values_.emplace(name, std::move(value)).second)
       throw UserError(fmt::format("value '{}' is made twice; the file is broken", name));
   }
 
