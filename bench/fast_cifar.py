@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The net and recipe that reach 93 % on CIFAR-10 in few operations, as files for `cortado train` and as PyTorch's training
+"""A net and recipe made to reach 93 % on CIFAR-10 in few operations, as files for `cortado train` and as PyTorch's training
 of the same net, to compare both.
 
     bench/fast_cifar.py torch --data cifar10-jpeg.tar.gz --work runs --seed 1 --threads 2
@@ -212,18 +212,32 @@ def cut(images, top, left):
     return (images[:, :, top:top + EDGE, left:left + EDGE] - means) * SCALE
 
 
+def torch_optimizer(net):
+    """One group of kernels, one of biases."""
+    import torch
+    biases = [layer.bias for layer in net if isinstance(layer, torch.nn.BatchNorm2d)]
+    layers = [layer for layer in net if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear))]
+    kernels = [layer.weight for layer in layers if layer.weight.requires_grad]
+    return torch.optim.SGD([{"params": kernels, "weight_decay": DECAY}, {"params": biases, "weight_decay": DECAY / BIAS_RATE}],
+                           lr=RATE, momentum=MOMENTUM, nesterov=True)
+
+
+def torch_batch(images, layout):
+    """The images moved and mirrored at random."""
+    import torch
+    corners, mirrored = torch.randint(0, 2 * PAD + 1, (len(images), 2)), torch.rand(len(images)) < 0.5
+    moved = torch.cat([cut(images[i:i + 1], top, left) for i, (top, left) in enumerate(corners.tolist())])
+    return torch.where(mirrored.view(-1, 1, 1, 1), moved.flip(3), moved).contiguous(memory_format=layout)
+
+
 def train_torch(arguments):
     import torch
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     folder = images_of(arguments.data, arguments.work)
-    net = torch_net(initial_weights(folder, arguments.seed))
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
-    net = net.to(memory_format=layout)
-    biases = [layer.bias for layer in net if isinstance(layer, torch.nn.BatchNorm2d)]
-    kernels = [layer.weight for layer in net if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear)) and layer.weight.requires_grad]
-    optimizer = torch.optim.SGD([{"params": kernels, "weight_decay": DECAY}, {"params": biases, "weight_decay": DECAY / BIAS_RATE}],
-                                lr=RATE, momentum=MOMENTUM, nesterov=True)
+    net = torch_net(initial_weights(folder, arguments.seed)).to(memory_format=layout)
+    optimizer = torch_optimizer(net)
     loss_of = torch.nn.CrossEntropyLoss(label_smoothing=SMOOTHING)
     images, labels = torch_data(folder, "train")
     iterations = arguments.epochs * ITERATIONS_AN_EPOCH
@@ -233,13 +247,10 @@ def train_torch(arguments):
             order = torch.randperm(len(images))
         begin = time.monotonic()
         chosen = order[iteration % ITERATIONS_AN_EPOCH * BATCH:][:BATCH]
-        corners, mirrored = torch.randint(0, 2 * PAD + 1, (BATCH, 2)), torch.rand(BATCH) < 0.5
-        batch = torch.cat([cut(images[i:i + 1], top, left) for i, (top, left) in zip(chosen, corners.tolist())])
-        batch = torch.where(mirrored.view(-1, 1, 1, 1), batch.flip(3), batch).contiguous(memory_format=layout)
         for group, factor in zip(optimizer.param_groups, (1, BIAS_RATE)):
             group["lr"] = rate_at(iteration, iterations) * factor
         optimizer.zero_grad()
-        loss_of(net(batch) / 9, labels[chosen]).backward()
+        loss_of(net(torch_batch(images[chosen], layout)) / 9, labels[chosen]).backward()
         optimizer.step()
         took.append(time.monotonic() - begin)
     report = {"iterations": len(took), "seconds": sum(took), "least_seconds": min(took)}
