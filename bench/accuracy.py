@@ -12,7 +12,7 @@ all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 c
 
 Besides nets of models/, --nets takes recipes: resnet-20-cosine trains resnet-20 for 60 epochs with crops and flips, labels
 smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine policy; resnet-20-mixup does so with MixUp in place
-of smoothed labels; fast-cifar is that of bench/fast_cifar.py, which takes about an hour of 2 cores a seed.
+of smoothed labels; fast-cifar is that of bench/fast_cifar.py.
 """
 
 import argparse

@@ -82,7 +82,7 @@ def swish(net, name, bottom):
     return net.layer("Swish", name, bottom, name, swish_param={"beta": SHARPNESS})
 
 
-def net_text(work):
+def net_text():
     net = Net("fast-cifar", deploy=False)
     for phase, batch in (("TRAIN", BATCH), ("TEST", TEST_BATCH)):
         transform = {"mirror": True if phase == "TRAIN" else None, "crop_size": EDGE, "mean_value": list(MEANS), "scale": SCALE}
@@ -106,8 +106,8 @@ def net_text(work):
     return net.text()
 
 
-def solver_text(net, epochs):
-    iterations = epochs * ITERATIONS_AN_EPOCH
+def solver_text(net):
+    iterations = EPOCHS * ITERATIONS_AN_EPOCH
     return text({"net": net, "type": "Nesterov", "base_lr": RATE / (1 - RISE), "lr_policy": "poly", "power": 1.0,
                  "warmup_iter": round(RISE * iterations), "warmup_start_lr": 0.2 * RATE, "max_iter": iterations,
                  "momentum": MOMENTUM, "weight_decay": DECAY, "test_iter": 10_000 // TEST_BATCH,
@@ -155,11 +155,11 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(values.tobytes() for values in tensors.values()))
 
 
-def write_recipe(work, folder, seed, epochs=EPOCHS):
+def write_recipe(work, folder, seed):
     """Writes net, solver and initial weights of a seed to `folder`; returns solver and weights, relative to `work`."""
     home = folder.relative_to(work)
-    (folder / "train_val.prototxt").write_text(net_text(work))
-    (folder / "solver.prototxt").write_text(solver_text(str(home / "train_val.prototxt"), epochs))
+    (folder / "train_val.prototxt").write_text(net_text())
+    (folder / "solver.prototxt").write_text(solver_text(str(home / "train_val.prototxt")))
     write_safetensors(folder / "initial.safetensors", initial_weights(work / "padded", seed))
     return home / "solver.prototxt", home / "initial.safetensors"
 
