@@ -6,8 +6,8 @@
 
 #include "cortado/job/failure.h"
 #include "cortado/job/host_probe.h"
-#include "cortado/job/parent.h"
 #include "cortado/job/peer.h"
+#include "cortado/job/start.h"
 
 namespace cortado {
 
