@@ -30,29 +30,29 @@ double largest(const Vector<ranks>& values) {
 
 // Whether every rank is in a ring (ring_group in parallel/collectives.h): nobody sends to other ranks than
 // those that need the same box as it does itself. tests/cost compares the two.
-bool ExchangeVolumes::goes_round(size_t needed, const Classes& all) const {
+bool ExchangeVolumes::goes_round(size_t needed, const Product& all) const {
   const double members = rings_[needed].members;
   if (members < 2) return false;
-  const size_t size = arrays_ * width_;
-  for (size_t c = 0; c < all.count(); ++c) {
-    const double* values = all.values.data() + c * size;
+  for (size_t c = 0; c < all.count; ++c) {
+    const double *left = all.left_of(c), *right = all.right_of(c);
+    const auto value = [&](size_t i) { return left[i] * right[i]; };
     for (size_t i = 0; i < width_; ++i) {
-      const double kept = values[own * width_ + i], elements = values[whole * width_ + i];
+      const double kept = value(own * width_ + i), elements = value(whole * width_ + i);
       // What is sent elsewhere; and ranks that have all of a tensor too small for a ring.
-      if (values[sent * width_ + i] * (1 - rounding) - members * kept >= 0.5) return false;
+      if (value(sent * width_ + i) * (1 - rounding) - members * kept >= 0.5) return false;
       if (kept > 0 && kept == elements && elements < smallest_broadcast) return false;
     }
   }
   return true;
 }
 
-ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Classes& all, Room& room) const {
+ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Product& all, Room& room) const {
   const Rings& rings = rings_[needed];
-  const std::vector<uint32_t>& of_unit = room.divisions_[all.division];
+  const std::vector<uint32_t>& of_unit = room.divisions_[all.division].of_unit;
   for (std::vector<double>* sums : {&room.into_, &room.out_of_, &room.within_}) std::ranges::fill(*sums, 0.0);
   const auto value = [&](size_t array, size_t rank, size_t unit) {
-    const size_t of = of_unit[unit];
-    return all.values[(of * arrays_ + array) * width_ + rank - unit_begin_[unit]];
+    const size_t of = of_unit[unit], index = array * width_ + rank - unit_begin_[unit];
+    return all.left_of(of)[index] * all.right_of(of)[index];
   };
   double total = 0, inside = 0, across = 0;
   for (size_t rank = 0; rank < ranks_; ++rank) {
@@ -79,15 +79,17 @@ ExchangeVolume ExchangeVolumes::of_rings(size_t needed, const Classes& all, Room
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
-ExchangeVolume ExchangeVolumes::of_one_node(const Classes& all) const {
+ExchangeVolume ExchangeVolumes::of_one_node(const Product& all, const Room& room) const {
+  const std::vector<int>& counts = room.divisions_[all.division].counts;
   double most_senders = 0, most = 0, total = 0;
-  for (size_t c = 0; c < all.count(); ++c) {
-    const double* values = all.values.data() + c * arrays_;
-    const double moved = values[whole] - values[own];
-    const double others = moved > 0 ? values[senders] - (values[own] > 0 ? 1.0 : 0.0) : 0.0;
+  for (size_t c = 0; c < all.count; ++c) {
+    const double *left = all.left_of(c), *right = all.right_of(c);
+    const auto value = [&](Array array) { return left[array] * right[array]; };
+    const double kept = value(own), moved = value(whole) - kept;
+    const double others = moved > 0 ? value(senders) - (kept > 0 ? 1.0 : 0.0) : 0.0;
     most_senders = std::max(most_senders, others);
-    most = std::max(most, std::max(moved, values[sent] - values[own]));
-    total += all.counts[c] * moved;
+    most = std::max(most, std::max(moved, value(sent) - kept));
+    total += counts[c] * moved;
   }
   return {.inside = most * element_bytes_,
           .across = 0,
@@ -97,32 +99,38 @@ ExchangeVolume ExchangeVolumes::of_one_node(const Classes& all) const {
           .total = {static_cast<int64_t>(total * element_bytes_)}};
 }
 
-ExchangeVolume ExchangeVolumes::of_nodes(const Classes& all) const {
+ExchangeVolume ExchangeVolumes::of_nodes(const Product& all, const Room& room) const {
   switch (width_) {  // numbers that the compiler knows make vectors of a node's ranks
     case 2:
-      return of_nodes_of<2>(all);
+      return of_nodes_of<2>(all, room);
     case 4:
-      return of_nodes_of<4>(all);
+      return of_nodes_of<4>(all, room);
     case 8:
-      return of_nodes_of<8>(all);
+      return of_nodes_of<8>(all, room);
     default:
-      return of_nodes_of<0>(all);
+      return of_nodes_of<0>(all, room);
   }
 }
 
 // `known`: ranks of the largest node; 0: as `width_` says.
 template <size_t known>
-ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
+ExchangeVolume ExchangeVolumes::of_nodes_of(const Product& all, const Room& room) const {
   constexpr size_t block = known > 0 ? known : 1;  // ranks at a time
   using Ranks = Vector<block>;
   const size_t width = known > 0 ? known : width_;
   Ranks most_senders{}, most_inside{}, most_across{};
   double total = 0, node_inside = 0, node_across = 0;
-  for (size_t c = 0; c < all.count(); ++c) {
+  const std::vector<int>& counts = room.divisions_[all.division].counts;
+  for (size_t c = 0; c < all.count; ++c) {
+    const double *left = all.left_of(c), *right = all.right_of(c);
     double into = 0, out_of = 0, within = 0, moves = 0;  // of the node
     for (size_t first = 0; first < width; first += block) {
-      const double* values = all.values.data() + c * arrays_ * width + first;
-      const auto read = [&](size_t array, Ranks& to) { std::memcpy(&to, values + array * width, sizeof to); };
+      const auto read = [&](size_t array, Ranks& to) {
+        Ranks factor;
+        std::memcpy(&to, left + array * width + first, sizeof to);
+        std::memcpy(&factor, right + array * width + first, sizeof factor);
+        to *= factor;
+      };
       Ranks in{}, out{}, next;  // in, out: what goes to and fro between mates
       for (size_t array = first_mate; array < arrays_; array += 2) {
         read(array, next);
@@ -147,7 +155,7 @@ ExchangeVolume ExchangeVolumes::of_nodes_of(const Classes& all) const {
         moves += moved[i];
       }
     }
-    total += all.counts[c] * moves;
+    total += counts[c] * moves;
     node_inside = std::max(node_inside, within);
     node_across = std::max(node_across, std::max(into, out_of));
   }

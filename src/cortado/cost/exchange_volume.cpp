@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <tuple>
+#include <unordered_map>
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
@@ -37,6 +39,10 @@ std::vector<size_t> lists_of(const std::vector<GridLayout::AxisPtr>& axes) {
   return lists;
 }
 
+void mix_hash(uint64_t& hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+}
+
 // Makes room for so many values.
 void grow(std::vector<double>& values, size_t size) {
   if (values.size() < size) values.resize(size);
@@ -59,6 +65,7 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
       needed_(side_of(needed)) {
   set_units(node_of);
   divisions_ = Divisions(units());
+  one_ = {.division = 0, .count = 1, .values = std::vector<double>(arrays_ * width_, 1.0)};
   std::vector<Classes>& holders = blocks_.emplace_back();
   for (const GridLayout& a : owned_.holders)
     for (const GridLayout& b : needed_.holders) holders.push_back(classes_of_holders(a, b));
@@ -91,11 +98,16 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
 ExchangeVolumes::Rings ExchangeVolumes::rings_of(const GridLayout& needed) {
   Rings rings{.members = 1, .next = std::vector<int>(static_cast<size_t>(needed.ranks()), -1)};
   if (needed.holders() == 0) return rings;
-  for (const std::vector<int>& ring : needed.replicas()) {
-    rings.members = static_cast<int>(ring.size());
-    for (size_t i = 0; i < ring.size(); ++i)
-      rings.next[static_cast<size_t>(ring[i])] = ring[(i + 1) % ring.size()];
+  std::vector<int> last(needed.places(), -1);  // of the ring at each place
+  for (int rank = 0; rank < needed.ranks(); ++rank) {
+    if (!needed.holds(rank)) continue;
+    int& before = last[needed.place(rank)];
+    int& next = rings.next[static_cast<size_t>(rank)];
+    next = rank;
+    if (before >= 0) std::swap(next, rings.next[static_cast<size_t>(before)]);  // the first one again
+    before = rank;
   }
+  rings.members = needed.holders() / static_cast<int>(needed.places());  // of each, as the ranks are a grid
   return rings;
 }
 
@@ -124,13 +136,20 @@ uint32_t& ExchangeVolumes::PairNumbers::operator[](size_t pair) {
 
 ExchangeVolumes::Patterns ExchangeVolumes::patterns_of(const std::vector<int>& of_rank) const {
   Patterns patterns;
-  std::map<std::vector<int>, uint32_t> numbers;
+  patterns.of_unit.reserve(units());
+  const auto ranks_of = [&](size_t unit) {
+    return std::span(of_rank).subspan(unit_begin_[unit], unit_begin_[unit + 1] - unit_begin_[unit]);
+  };
+  std::unordered_map<uint64_t, size_t> first;  // by hash: the first unit that has the pattern
   for (size_t unit = 0; unit < units(); ++unit) {
-    const auto at = [&](size_t rank) { return of_rank.begin() + static_cast<std::ptrdiff_t>(rank); };
-    const std::vector<int> ranks(at(unit_begin_[unit]), at(unit_begin_[unit + 1]));
-    patterns.of_unit.push_back(numbers.emplace(ranks, static_cast<uint32_t>(numbers.size())).first->second);
+    uint64_t hash = 0;
+    for (int each : ranks_of(unit)) mix_hash(hash, static_cast<uint64_t>(each));
+    auto [known, is_new] = first.try_emplace(hash, unit);
+    while (!is_new && !std::ranges::equal(ranks_of(known->second), ranks_of(unit)))
+      std::tie(known, is_new) = first.try_emplace(++hash, unit);
+    patterns.of_unit.push_back(is_new ? static_cast<uint32_t>(patterns.count++)
+                                      : patterns.of_unit[known->second]);
   }
-  patterns.count = numbers.size();
   return patterns;
 }
 
@@ -141,50 +160,54 @@ std::vector<ExchangeVolumes::Patterns> ExchangeVolumes::patterns_of(
   return patterns;
 }
 
-size_t ExchangeVolumes::Divisions::number_of(std::vector<uint32_t> of_unit) {
+size_t ExchangeVolumes::Divisions::number_of(std::span<const uint32_t> of_unit) {
   uint64_t hash = 0;
-  for (uint32_t each : of_unit) hash = (hash ^ each) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+  for (uint32_t each : of_unit) mix_hash(hash, each);
   const auto [begin, end] = numbers_.equal_range(hash);
   for (auto known = begin; known != end; ++known)
-    if (lists_[known->second] == of_unit) return known->second;
-  numbers_.emplace(hash, lists_.size());
-  lists_.push_back(std::move(of_unit));
-  return lists_.size() - 1;
+    if (std::ranges::equal(list_[known->second].of_unit, of_unit)) return known->second;
+  numbers_.emplace(hash, list_.size());
+  Division& division = list_.emplace_back();
+  division.of_unit.assign(of_unit.begin(), of_unit.end());
+  for (uint32_t number : of_unit) {
+    if (number == division.counts.size()) division.counts.push_back(0);
+    ++division.counts[number];
+  }
+  return list_.size() - 1;
 }
 
 // Puts units into classes by the values that fill(unit, values) writes over zeros, the same for units of the
 // same two patterns.
 template <typename Fill>
 ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, const Patterns& needed,
-                                                     PairNumbers& met, Fill&& fill) {
+                                                     ClassRoom& room, Fill&& fill) {
   const size_t size = arrays_ * width_;
   Classes classes;
-  std::vector<uint32_t> of_unit(units());
-  std::vector<double> values(size);
-  std::vector<uint64_t> hashes;  // of the classes' values
-  met.clear(owned.count * needed.count);
+  room.of_unit.resize(units());
+  room.values.resize(size);
+  room.hashes.clear();
+  room.met.clear(owned.count * needed.count);
   for (size_t unit = 0; unit < units(); ++unit) {
-    uint32_t& number = met[owned.of_unit[unit] * needed.count + needed.of_unit[unit]];
+    uint32_t& number = room.met[owned.of_unit[unit] * needed.count + needed.of_unit[unit]];
     if (number == unseen) {
-      std::ranges::fill(values, 0.0);
-      fill(unit, values.data());
+      std::ranges::fill(room.values, 0.0);
+      fill(unit, room.values.data());
       uint64_t hash = 0;
-      for (double value : values) hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
+      for (double value : room.values) mix_hash(hash, std::bit_cast<uint64_t>(value));
       number = 0;
-      while (number < hashes.size() &&
-             (hashes[number] != hash ||
-              !std::ranges::equal(values, std::span(classes.values).subspan(number * size, size))))
+      while (number < classes.count &&
+             (room.hashes[number] != hash ||
+              !std::ranges::equal(room.values, std::span(classes.values).subspan(number * size, size))))
         ++number;
-      if (number == hashes.size()) {
-        hashes.push_back(hash);
-        classes.counts.push_back(0);
-        classes.values.insert(classes.values.end(), values.begin(), values.end());
+      if (number == classes.count) {
+        ++classes.count;
+        room.hashes.push_back(hash);
+        classes.values.insert(classes.values.end(), room.values.begin(), room.values.end());
       }
     }
-    ++classes.counts[number];
-    of_unit[unit] = number;
+    room.of_unit[unit] = number;
   }
-  classes.division = divisions_.number_of(std::move(of_unit));
+  classes.division = divisions_.number_of(room.of_unit);
   return classes;
 }
 
@@ -193,13 +216,13 @@ void ExchangeVolumes::add_axis(size_t axis) {
   const std::vector<Patterns> of_owned = patterns_of(from), of_needed = patterns_of(to);
   const std::vector<size_t> from_lists = lists_of(from), to_lists = lists_of(to);
   std::map<std::pair<size_t, size_t>, Shared> known;
-  PairNumbers met;
+  ClassRoom room;
   std::vector<Classes>& blocks = blocks_.emplace_back();
   for (size_t a = 0; a < from.size(); ++a) {
     for (size_t b = 0; b < to.size(); ++b) {
       const auto [shared, is_new] = known.try_emplace({from_lists[a], to_lists[b]});
       if (is_new) shared->second = shared_of(*from[a], *to[b]);
-      blocks.push_back(classes_by(of_owned[a], of_needed[b], met, [&](size_t unit, double* values) {
+      blocks.push_back(classes_by(of_owned[a], of_needed[b], room, [&](size_t unit, double* values) {
         fill(*from[a], *to[b], shared->second, unit, values);
       }));
     }
@@ -250,8 +273,8 @@ ExchangeVolumes::Classes ExchangeVolumes::classes_of_holders(const GridLayout& o
     return of_rank;
   };
   const std::vector<int> owners = held(owned), readers = held(needed);
-  PairNumbers met;
-  return classes_by(patterns_of(owners), patterns_of(readers), met, [&](size_t unit, double* values) {
+  ClassRoom room;
+  return classes_by(patterns_of(owners), patterns_of(readers), room, [&](size_t unit, double* values) {
     const size_t first = unit_begin_[unit], ranks = unit_begin_[unit + 1] - first;
     const int *has = owners.data() + first, *needs = readers.data() + first;
     for (size_t i = 0; i < ranks; ++i) {
@@ -286,46 +309,59 @@ const ExchangeVolumes::Meeting& ExchangeVolumes::meeting(const Classes& before, 
   const auto [known, is_new] = room.meetings_.try_emplace(uint64_t{before.division} << 32 | by.division);
   Meeting& meeting = known->second;
   if (!is_new) return meeting;
-  const std::vector<uint32_t>&of_before = room.divisions_[before.division],
-        &of_by = room.divisions_[by.division];
-  room.met_.clear(before.count() * by.count());
+  const std::vector<uint32_t>&of_before = room.divisions_[before.division].of_unit,
+        &of_by = room.divisions_[by.division].of_unit;
+  room.met_.clear(before.count * by.count);
   std::vector<uint32_t> of_unit(units());
   for (size_t unit = 0; unit < units(); ++unit) {
     const uint32_t a = of_before[unit], b = of_by[unit];
-    uint32_t& number = room.met_[a * by.count() + b];
+    uint32_t& number = room.met_[a * by.count + b];
     if (number == unseen) {
       number = static_cast<uint32_t>(meeting.classes.size());
       meeting.classes.emplace_back(a, b);
-      meeting.counts.push_back(0);
     }
-    ++meeting.counts[number];
     of_unit[unit] = number;
   }
-  meeting.division = room.divisions_.number_of(std::move(of_unit));
+  meeting.division = room.divisions_.number_of(of_unit);
   return meeting;
 }
 
-// Classes of units that are in the same class by both, with the products of their values.
-void ExchangeVolumes::refine(const Classes& before, const Classes& by, Classes& result, Room& room) const {
-  const size_t size = arrays_ * width_;
-  const auto multiply = [&](size_t a, size_t b, size_t to) {
-    const double *x = before.values.data() + a * size, *y = by.values.data() + b * size;
-    double* __restrict both = result.values.data() + to * size;
-    for (size_t i = 0; i < size; ++i) both[i] = x[i] * y[i];
-  };
-  if (by.count() == 1 || before.count() == 1) {
-    const Classes& more = by.count() == 1 ? before : by;
-    result.division = more.division;
-    result.counts = more.counts;
-    grow(result.values, more.count() * size);
-    for (size_t c = 0; c < more.count(); ++c) by.count() == 1 ? multiply(c, 0, c) : multiply(0, c, c);
-    return;
+// Classes of units that are in the same class by both.
+ExchangeVolumes::Product ExchangeVolumes::product(const Classes& before, const Classes& by,
+                                                  Room& room) const {
+  Product product{.left = before.values.data(),
+                  .right = by.values.data(),
+                  .meeting = nullptr,
+                  .left_step = 0,
+                  .right_step = 0,
+                  .size = arrays_ * width_};
+  if (by.count == 1 || before.count == 1) {
+    const Classes& more = by.count == 1 ? before : by;
+    product.division = more.division;
+    product.count = more.count;
+    (by.count == 1 ? product.left_step : product.right_step) = product.size;
+    return product;
   }
-  const Meeting& both = meeting(before, by, room);
-  result.division = both.division;
-  result.counts = both.counts;
-  grow(result.values, both.classes.size() * size);
-  for (size_t c = 0; c < both.classes.size(); ++c) multiply(both.classes[c].first, both.classes[c].second, c);
+  product.meeting = &meeting(before, by, room);
+  product.division = product.meeting->division;
+  product.count = product.meeting->classes.size();
+  return product;
+}
+
+void ExchangeVolumes::multiply(const Product& product, Classes& result) const {
+  result.division = product.division;
+  result.count = product.count;
+  grow(result.values, product.count * product.size);
+  for (size_t c = 0; c < product.count; ++c) {
+    const double *left = product.left_of(c), *right = product.right_of(c);
+    double* __restrict both = result.values.data() + c * product.size;
+    for (size_t i = 0; i < product.size; ++i) both[i] = left[i] * right[i];
+  }
+}
+
+// The product of all blocks to that of `axis`.
+ExchangeVolumes::Product ExchangeVolumes::up_to(size_t axis, int from_kind, int to_kind, Room& room) const {
+  return product(axis == 0 ? one_ : room.products_[axis - 1], block(axis, from_kind, to_kind), room);
 }
 
 std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const {
@@ -333,27 +369,21 @@ std::vector<ExchangeVolume> ExchangeVolumes::row(size_t owned, Room& room) const
     room.meetings_.clear();
     room.divisions_ = divisions_;
   }
-  const size_t factors = blocks_.size();
+  const size_t last = blocks_.size() - 1;
   const std::vector<int>& from = owned_.kinds[owned];
   std::vector<ExchangeVolume> volumes(order_.size());
   const std::vector<int>* before = nullptr;
   for (size_t needed : order_) {
     const std::vector<int>& to = needed_.kinds[needed];
     size_t same = 0;
-    while (before && same < factors && to[same] == (*before)[same]) ++same;
+    while (before && same < last && to[same] == (*before)[same]) ++same;
     before = &to;
-    for (size_t axis = same; axis < factors; ++axis) {
-      const Classes& factor = block(axis, from[axis], to[axis]);
-      if (axis == 0) {
-        room.products_[0] = factor;
-      } else {
-        refine(room.products_[axis - 1], factor, room.products_[axis], room);
-      }
-    }
-    const Classes& all = room.products_[factors - 1];
+    for (size_t axis = same; axis < last; ++axis)
+      multiply(up_to(axis, from[axis], to[axis], room), room.products_[axis]);
+    const Product all = up_to(last, from[last], to[last], room);
     volumes[needed] = goes_round(needed, all) ? of_rings(needed, all, room)
-                      : one_node_             ? of_one_node(all)
-                                              : of_nodes(all);
+                      : one_node_             ? of_one_node(all, room)
+                                              : of_nodes(all, room);
   }
   return volumes;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -80,30 +81,45 @@ class ExchangeVolumes {
     std::vector<double> meet;  // per needed range: owned ones that share something with it
     std::vector<double> mean;  // per owned range: what it shares with a reader's, the mean over readers
   };
-  // Divisions of the units into classes: the class of each unit, classes in the order of their first units.
+  // A division of the units into classes, in the order of their first units.
+  struct Division {
+    std::vector<uint32_t> of_unit;  // its class
+    std::vector<int> counts;        // units of each class
+  };
   // Each division is there once; number 0 has all units in one class.
   class Divisions {
    public:
     explicit Divisions(size_t units) { number_of(std::vector<uint32_t>(units)); }
-    size_t number_of(std::vector<uint32_t> of_unit);
-    const std::vector<uint32_t>& operator[](size_t number) const { return lists_[number]; }
+    size_t number_of(std::span<const uint32_t> of_unit);
+    const Division& operator[](size_t number) const { return list_[number]; }
 
    private:
-    std::deque<std::vector<uint32_t>> lists_;
+    std::deque<Division> list_;
     std::unordered_multimap<uint64_t, size_t> numbers_;  // by hash
   };
   // Where the classes of two divisions meet.
   struct Meeting {
     size_t division = 0;
     std::vector<std::pair<uint32_t, uint32_t>> classes;  // of the one and the other, per class of both
-    std::vector<int> counts;                             // units of each
   };
   // Units in classes: those of a class have the same values.
   struct Classes {
-    size_t division = 0;
-    std::vector<int> counts;     // units of each class
+    size_t division = 0, count = 0;
     std::vector<double> values;  // of each class: arrays by ranks of a unit; at least so many
-    size_t count() const { return counts.size(); }
+  };
+  // What the classes of two have where they meet: products of their values, which are not made yet.
+  struct Product {
+    size_t division = 0, count = 0;
+    const double *left, *right;
+    const Meeting* meeting;        // null: one of both has one class,
+    size_t left_step, right_step;  // and moves so far from class to class
+    size_t size;                   // of a class's values
+    const double* left_of(size_t c) const {
+      return left + (meeting ? meeting->classes[c].first * size : c * left_step);
+    }
+    const double* right_of(size_t c) const {
+      return right + (meeting ? meeting->classes[c].second * size : c * right_step);
+    }
   };
   // Arrays of a class, each over the ranks of a unit: what a rank has already, how many have some of its box,
   // what it sends to all, its box. After them, two for each mate, another rank of the node: what it receives
@@ -119,8 +135,15 @@ class ExchangeVolumes {
   void set_units(const std::vector<int>& node_of);
   Patterns patterns_of(const std::vector<int>& of_rank) const;
   std::vector<Patterns> patterns_of(const std::vector<GridLayout::AxisPtr>& axes) const;
+  // What classes_by() works in.
+  struct ClassRoom {
+    PairNumbers met;
+    std::vector<uint32_t> of_unit;  // its class
+    std::vector<double> values;     // of a unit
+    std::vector<uint64_t> hashes;   // of the classes' values
+  };
   template <typename Fill>
-  Classes classes_by(const Patterns& owned, const Patterns& needed, PairNumbers& met, Fill&& fill);
+  Classes classes_by(const Patterns& owned, const Patterns& needed, ClassRoom& room, Fill&& fill);
   void add_axis(size_t axis);
   static Shared shared_of(const GridLayout::Axis& owned, const GridLayout::Axis& needed);
   void fill(const GridLayout::Axis& owned, const GridLayout::Axis& needed, const Shared& shared, size_t unit,
@@ -128,14 +151,16 @@ class ExchangeVolumes {
   Classes classes_of_holders(const GridLayout& owned, const GridLayout& needed);
   const Classes& block(size_t axis, int from_kind, int to_kind) const;
   const Meeting& meeting(const Classes& before, const Classes& by, Room& room) const;
-  void refine(const Classes& before, const Classes& by, Classes& result, Room& room) const;
+  Product product(const Classes& before, const Classes& by, Room& room) const;
+  void multiply(const Product& product, Classes& result) const;
+  Product up_to(size_t axis, int from_kind, int to_kind, Room& room) const;
   // exchange_maxima.cpp
-  bool goes_round(size_t needed, const Classes& all) const;
-  ExchangeVolume of_rings(size_t needed, const Classes& all, Room& room) const;
-  ExchangeVolume of_one_node(const Classes& all) const;
-  ExchangeVolume of_nodes(const Classes& all) const;
+  bool goes_round(size_t needed, const Product& all) const;
+  ExchangeVolume of_rings(size_t needed, const Product& all, Room& room) const;
+  ExchangeVolume of_one_node(const Product& all, const Room& room) const;
+  ExchangeVolume of_nodes(const Product& all, const Room& room) const;
   template <size_t known>
-  ExchangeVolume of_nodes_of(const Classes& all) const;
+  ExchangeVolume of_nodes_of(const Product& all, const Room& room) const;
 
   double element_bytes_;
   size_t ranks_ = 0;
@@ -148,6 +173,7 @@ class ExchangeVolumes {
   Side owned_, needed_;
   Divisions divisions_{0};
   std::vector<std::vector<Classes>> blocks_;  // of holders, then per axis: kinds of owned by kinds of needed
+  Classes one_;                               // all units in one class, whose values are 1
   std::vector<Rings> rings_;                  // per needed layout
   std::vector<size_t> order_;                 // of needed layouts, by their kinds
 };

@@ -1,6 +1,7 @@
 #include "cortado/plan/cost_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,15 +12,32 @@
 namespace cortado::plan {
 namespace {
 
-void check_cost(double cost) {
-  ensure(!std::isnan(cost) && cost != -std::numeric_limits<double>::infinity(),
-         "a cost is a number or +infinity");
+// What is to know of many costs. By their bits, as vectors compare integers whatever order they come in.
+struct CostFacts {
+  bool valid = true;      // each is a number or +infinity
+  bool infinite = false;  // one is
+  double largest = 0;     // of the finite ones
+};
+
+CostFacts facts_of(std::span<const double> costs) {
+  constexpr auto limit = std::numeric_limits<double>::infinity();
+  constexpr auto infinity = std::bit_cast<int64_t>(limit), less = std::bit_cast<int64_t>(-limit);
+  int64_t largest = 0, wrong = 0, infinite = 0;
+  for (double cost : costs) {
+    const auto bits = std::bit_cast<int64_t>(cost);
+    const int64_t size = bits & std::numeric_limits<int64_t>::max(), finite = size < infinity ? size : 0;
+    wrong |= size > infinity ? 1 : 0;
+    wrong |= bits == less ? 1 : 0;
+    infinite |= size == infinity ? 1 : 0;
+    largest = finite > largest ? finite : largest;
+  }
+  return {wrong == 0, infinite != 0, std::bit_cast<double>(largest)};
 }
 
-double largest_of(const std::vector<double>& costs) {
-  double largest = 0;
-  for (double cost : costs) largest = std::max(largest, std::isfinite(cost) ? std::abs(cost) : 0.0);
-  return largest;
+CostFacts checked(std::span<const double> costs) {
+  const CostFacts facts = facts_of(costs);
+  ensure(facts.valid, "a cost is a number or +infinity");
+  return facts;
 }
 
 std::vector<double> transposed(const std::vector<double>& values, int64_t rows, int64_t columns) {
@@ -41,7 +59,7 @@ struct Rounding {
 int CostGraph::add_vertex(std::string name, std::vector<double> seconds, std::vector<Bytes> bytes) {
   ensure(!seconds.empty(), "a vertex has a candidate");
   ensure(bytes.empty() || bytes.size() == seconds.size(), "bytes for each candidate");
-  for (double cost : seconds) check_cost(cost);
+  checked(seconds);
   for (Bytes count : bytes) ensure(count.count >= 0, "bytes are not negative");
   bytes.resize(seconds.size());
   vertices_.push_back({std::move(name), std::move(seconds), std::move(bytes)});
@@ -60,19 +78,14 @@ void CostGraph::add_edge(int from, int to, Costs seconds) {
 }
 
 CostGraph::Edge CostGraph::checked_edge(int from, int to, Costs seconds) {
-  Edge edge{from, to, std::move(seconds)};
-  for (double cost : *edge.seconds) {
-    check_cost(cost);
-    edge.infinite |= std::isinf(cost);
-  }
-  edge.largest = largest_of(*edge.seconds);
-  return edge;
+  const CostFacts facts = checked(*seconds);
+  return {from, to, std::move(seconds), facts.largest, facts.infinite};
 }
 
 void CostGraph::set_seconds(int vertex, int candidate, double seconds) {
   ensure(vertex >= 0 && vertex < size() && candidate >= 0 && candidate < candidates(vertex),
          "a candidate of the graph");
-  check_cost(seconds);
+  checked({&seconds, 1});
   vertices_[vertex].seconds[candidate] = seconds;
 }
 
@@ -138,7 +151,7 @@ CostGraph with_free_candidates(const CostGraph& graph, std::span<const double> s
 
 double quantum_of(const CostGraph& graph) {
   double total = 0;
-  for (const CostGraph::Vertex& vertex : graph.vertices()) total += largest_of(vertex.seconds);
+  for (const CostGraph::Vertex& vertex : graph.vertices()) total += facts_of(vertex.seconds).largest;
   for (const CostGraph::Edge& edge : graph.edges()) total += edge.largest;
   return total > 0 ? std::ldexp(1.0, std::max(std::ilogb(total) - 44, -1000)) : 1.0;
 }
@@ -162,8 +175,8 @@ CostGraph rounded(const CostGraph& graph, double quantum) {
   }
   std::vector<Costs> costs(exact.size());
   parallel_for_work(static_cast<int64_t>(costs.size()), total, [&](int64_t i) {
-    auto values = std::make_shared<std::vector<double>>(*exact[i]);
-    std::ranges::transform(*values, values->begin(), round);
+    auto values = std::make_shared<std::vector<double>>(exact[i]->size());
+    std::ranges::transform(*exact[i], values->begin(), round);
     costs[i] = std::move(values);
   });
   for (const CostGraph::Edge& edge : graph.edges()) {

@@ -1,7 +1,9 @@
 #include "cortado/plan/exchange_tables.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -109,7 +111,10 @@ class Alike {
 // Sets the tables of all that these have. All threads take part in each of them.
 void price(std::vector<Alike> alike, size_t devices, const std::vector<int>& node_of_device, CostModel& costs,
            std::vector<CostGraph::Edge>& tables) {
-  constexpr double operations = 20;  // for a device and a pair, about
+  constexpr double operations = 20;         // for a device and a pair, about
+  std::vector<size_t> order(alike.size());  // the largest first, for which others should not wait
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t a) { return alike[a].pairs(); });
   double work = 0;
   std::vector<std::pair<size_t, int64_t>> blocks;
   std::vector<std::pair<size_t, size_t>> members;
@@ -119,7 +124,7 @@ void price(std::vector<Alike> alike, size_t devices, const std::vector<int>& nod
     for (size_t m = 0; m < alike[a].members().size(); ++m) members.emplace_back(a, m);
   }
   parallel_for_each(std::ssize(alike), work,
-                    [&](int64_t a) { alike[static_cast<size_t>(a)].begin(node_of_device); });
+                    [&](int64_t i) { alike[order[static_cast<size_t>(i)]].begin(node_of_device); });
   parallel_for_each(std::ssize(blocks), work, [&](int64_t b) {
     const auto& [a, block] = blocks[static_cast<size_t>(b)];
     alike[a].price(block, costs);

@@ -61,53 +61,68 @@ const BoxGrid::Ranges& BoxGrid::alone(size_t dimension, int degree) {
 
 GridLayout BoxGrid::layout(const ParallelConfig& config) {
   if (!first_devices(config)) return box_by_box(config);
+  if (!last_ || last_degrees_ != config.degrees) {
+    last_ = of_first_devices(config);
+    last_degrees_ = config.degrees;
+  }
+  return *last_;
+}
+
+GridLayout BoxGrid::of_first_devices(const ParallelConfig& config) {
   if (!known_) {
     const ParallelConfig one;
     whole_ = box_of_(cutter_of_(one), 0);
     known_ = true;
   }
-  std::vector<Cut> cuts;
+  std::array<Cut, dimensions> cuts;
+  size_t count = 0;
   int stride = config.degrees.product();
   for (size_t k = 0; k < dimensions; ++k) {
     const int degree = config.degrees.*members[k];
     stride /= degree;
-    if (degree > 1) cuts.push_back({k, degree, stride, &alone(k, degree)});
+    if (degree > 1) cuts[count++] = {k, degree, stride, &alone(k, degree)};
   }
-  std::vector<GridLayout::AxisPtr> axes;
-  for (size_t a = 0; a < static_cast<size_t>(whole_.rank()); ++a) {
-    axes.push_back(axis(a, cuts));
-    if (!axes.back()) return box_by_box(config);
+  std::vector<GridLayout::AxisPtr> axes(static_cast<size_t>(whole_.rank()));
+  for (size_t a = 0; a < axes.size(); ++a) {
+    axes[a] = axis(a, Cuts(cuts).first(count));
+    if (!axes[a]) return box_by_box(config);
   }
   return {ranks_, config.degrees.product(), std::move(axes)};
 }
 
-// Null where some ranges are empty.
-GridLayout::AxisPtr BoxGrid::axis(size_t axis, const std::vector<Cut>& cuts) {
-  key_ = {static_cast<int>(axis)};
-  for (const Cut& cut : cuts) {
-    if (!(*cut.alone)[axis].empty())
-      key_.insert(key_.end(), {static_cast<int>(cut.dimension), cut.degree, cut.stride});
-  }
-  const auto known = axes_.find(key_);
-  if (known != axes_.end()) return known->second;
-  std::vector<Cut> active;
-  DegreeList degrees;
-  degrees.fill(1);
-  for (const Cut& cut : cuts) {
-    if ((*cut.alone)[axis].empty()) continue;
-    active.push_back(cut);
-    degrees[cut.dimension] = cut.degree;
-  }
-  std::vector<Range> ranges{whole_[static_cast<int>(axis)]};
-  if (active.size() == 1) ranges = (*active[0].alone)[axis];
-  if (active.size() > 1) ranges = ranges_of(degrees)[axis];
-  return axes_[key_] = made(ranges, active);
+size_t BoxGrid::HashOfKey::operator()(const AxisKey& key) const {
+  size_t hash = 0;
+  for (int64_t each : key) hash = (hash ^ static_cast<size_t>(each)) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ hash >> 32;
 }
 
-GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, const std::vector<Cut>& cuts) const {
+// Null where some ranges are empty.
+GridLayout::AxisPtr BoxGrid::axis(size_t axis, Cuts cuts) {
+  std::array<Cut, dimensions> changing;
+  size_t count = 0;
+  AxisKey key{static_cast<int64_t>(axis)};
+  for (const Cut& cut : cuts) {
+    if ((*cut.alone)[axis].empty()) continue;
+    changing[count++] = cut;
+    key[count] = cut.key();
+  }
+  const auto [known, is_new] = axes_.try_emplace(key);
+  if (!is_new) return known->second;
+  const Cuts active = Cuts(changing).first(count);
+  DegreeList degrees;
+  degrees.fill(1);
+  for (const Cut& cut : active) degrees[cut.dimension] = cut.degree;
+  std::vector<Range> ranges{whole_[static_cast<int>(axis)]};
+  if (count == 1) ranges = (*active[0].alone)[axis];
+  if (count > 1) ranges = ranges_of(degrees)[axis];
+  return known->second = made(ranges, active);
+}
+
+GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, Cuts cuts) const {
   if (std::ranges::any_of(ranges, [](const Range& range) { return range.size() == 0; })) return nullptr;
   std::vector<Range> distinct;
   std::vector<int> of_rank, number_of(ranges.size(), -1), counts;
+  of_rank.reserve(static_cast<size_t>(ranks_));
   std::map<std::pair<int64_t, int64_t>, int> numbers;  // of distinct ranges
   for (int rank = 0; rank < ranks_; ++rank) {
     size_t combination = 0;

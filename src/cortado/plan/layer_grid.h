@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cortado/cost/grid_layout.h"
@@ -35,11 +38,17 @@ class BoxGrid {
     size_t dimension;
     int degree, stride;
     const Ranges* alone;
+    int64_t key() const {  // of dimension, degree and stride; not 0
+      return (int64_t{stride} << 32 | degree) * static_cast<int64_t>(dimensions) +
+             static_cast<int64_t>(dimension);
+    }
   };
+  using Cuts = std::span<const Cut>;
   const Ranges& alone(size_t dimension, int degree);
   Ranges ranges_of(const DegreeList& degrees) const;
-  GridLayout::AxisPtr axis(size_t axis, const std::vector<Cut>& cuts);
-  GridLayout::AxisPtr made(const std::vector<Range>& ranges, const std::vector<Cut>& cuts) const;
+  GridLayout of_first_devices(const ParallelConfig& config);
+  GridLayout::AxisPtr axis(size_t axis, Cuts cuts);
+  GridLayout::AxisPtr made(const std::vector<Range>& ranges, Cuts cuts) const;
   GridLayout box_by_box(const ParallelConfig& config) const;
 
   CutterOf cutter_of_;
@@ -48,8 +57,15 @@ class BoxGrid {
   Box whole_;
   bool known_ = false;
   std::array<std::map<int, Ranges>, dimensions> alone_;  // per dimension and degree
-  std::map<std::vector<int>, GridLayout::AxisPtr> axes_;
-  std::vector<int> key_;
+  // By axis, and by each cut that changes it.
+  using AxisKey = std::array<int64_t, 1 + dimensions>;
+  struct HashOfKey {
+    size_t operator()(const AxisKey& key) const;
+  };
+  std::unordered_map<AxisKey, GridLayout::AxisPtr, HashOfKey> axes_;
+  // The last layout over the first devices: a configuration is often asked for several times.
+  Degrees last_degrees_;
+  std::optional<GridLayout> last_;
 };
 
 // All layouts of a layer. Layer and shapes must outlive it.

@@ -310,6 +310,10 @@ class GraphMaker {
     constexpr double operations = 60'000;  // for a candidate, about
     double work = 0;
     for (const Kind& kind : kinds_) work += operations * static_cast<double>(kind.configs.size());
+    struct Columns {
+      std::vector<Column> reads, owns;
+    };
+    std::vector<Columns> columns(kinds_.size());
     parallel_for_each(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
       Kind& kind = kinds_[static_cast<size_t>(k)];
       GroupPricer pricer(network_, kind.group, options_, costs_);
@@ -319,16 +323,18 @@ class GraphMaker {
         if (std::optional<Priced> other = pricer.price_replicated(with_devices(config)))
           priced.push_back(std::move(*other));
       }
-      kind.priced.emplace(std::move(priced));
+      const Candidates& all = kind.priced.emplace(std::move(priced));
+      Columns& made = columns[static_cast<size_t>(k)];
+      for (size_t i = 0; i < all[0].reads.size(); ++i)
+        made.reads.push_back(column_of(all, &Priced::reads, i));
+      for (size_t o = 0; o < all[0].owns.size(); ++o) made.owns.push_back(column_of(all, &Priced::owns, o));
     });
-    for (Kind& kind : kinds_) {
-      const Candidates& priced = *kind.priced;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      Kind& kind = kinds_[k];
       kind.reads.clear();
       kind.owns.clear();
-      for (size_t i = 0; i < priced[0].reads.size(); ++i)
-        kind.reads.push_back(number_of(columns_, column_of(priced, &Priced::reads, i)));
-      for (size_t k = 0; k < priced[0].owns.size(); ++k)
-        kind.owns.push_back(number_of(columns_, column_of(priced, &Priced::owns, k)));
+      for (Column& column : columns[k].reads) kind.reads.push_back(number_of(columns_, std::move(column)));
+      for (Column& column : columns[k].owns) kind.owns.push_back(number_of(columns_, std::move(column)));
     }
   }
 

@@ -45,9 +45,23 @@ void rows_by_panel(const double* left, int64_t depth, const double* panel, doubl
 }  // namespace
 
 PackedMatrix::PackedMatrix(int64_t rows, int64_t columns)
-    : rows_(rows), columns_(columns), values_(static_cast<size_t>(rows * panels() * panel_columns)) {}
+    : rows_(rows),
+      columns_(columns),
+      values_(
+          std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows * panels() * panel_columns))) {}
 
 void PackedMatrix::clear_panel(int64_t index) { std::fill_n(panel(index), rows_ * panel_columns, 0.0); }
+
+void PackedMatrix::set_panel(int64_t index, const double* matrix, int64_t stride) {
+  const int64_t first = index * panel_columns, count = std::min(panel_columns, columns_ - first);
+  if (count < panel_columns) {
+    clear_panel(index);
+    return add_panel(index, matrix, stride);
+  }
+  double* to = panel(index);
+  for (int64_t j = 0; j < rows_; ++j)
+    std::memcpy(to + j * panel_columns, matrix + j * stride + first, panel_columns * sizeof(double));
+}
 
 void PackedMatrix::add_panel(int64_t index, const double* matrix, int64_t stride) {
   const int64_t first = index * panel_columns, count = std::min(panel_columns, columns_ - first);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 
 #include "cortado/base/error.h"
 #include "cortado/plan/min_plus.h"
@@ -113,58 +114,95 @@ int64_t offset_of(const Table& table, const std::vector<int>& vertices, const st
 }
 
 void pack(const Product& product, int64_t batch, int64_t panel, PackedMatrix& packed) {
-  packed.clear_panel(panel);
-  for (const Table* table : product.right)
-    packed.add_panel(panel,
-                     table->values->data() + offset_of(*table, product.batch, product.batch_sizes, batch),
-                     product.columns);
+  if (product.right.empty()) packed.clear_panel(panel);
+  for (const Table* table : product.right) {
+    const double* from = table->values->data() + offset_of(*table, product.batch, product.batch_sizes, batch);
+    if (table == product.right.front())
+      packed.set_panel(panel, from, product.columns);
+    else
+      packed.add_panel(panel, from, product.columns);
+  }
+}
+
+// Whether the left factor lies in one table as it is: row after row, the same for all of the batch.
+bool lies_ready(const Product& product) {
+  return product.left.size() == 1 && product.left[0]->scope.size() == product.rows.size() + 1 &&
+         std::ranges::equal(product.rows, std::span(product.left[0]->scope).first(product.rows.size()));
 }
 
 // Rows [begin, end) of the left factor.
 void make_rows(const Product& product, int64_t batch, int64_t begin, int64_t end, double* rows) {
-  std::fill_n(rows, (end - begin) * product.depth, 0.0);
+  if (product.left.empty()) std::fill_n(rows, (end - begin) * product.depth, 0.0);
   for (const Table* table : product.left) {
     const double* base = table->values->data() + offset_of(*table, product.batch, product.batch_sizes, batch);
     for (int64_t row = begin; row < end; ++row) {
       const double* from = base + offset_of(*table, product.rows, product.row_sizes, row);
       double* to = rows + (row - begin) * product.depth;
-      for (int64_t j = 0; j < product.depth; ++j) to[j] += from[j];
+      if (table == product.left.front()) {
+        std::copy_n(from, product.depth, to);
+      } else {
+        for (int64_t j = 0; j < product.depth; ++j) to[j] += from[j];
+      }
     }
   }
 }
 
+// Of one thread: rows of the left factor.
+class RowRoom {
+ public:
+  explicit RowRoom(const Product& product) {
+    if (lies_ready(product))
+      ready_ = product.left[0]->values->data();
+    else
+      made_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(row_block * product.depth));
+  }
+
+  // Rows [begin, end), at most row_block.
+  const double* rows(const Product& product, int64_t batch, int64_t begin, int64_t end) {
+    if (ready_) return ready_ + begin * product.depth;
+    make_rows(product, batch, begin, end, made_.get());
+    return made_.get();
+  }
+
+ private:
+  const double* ready_ = nullptr;
+  std::unique_ptr<double[]> made_;
+};
+
 void multiply_rows(const Product& product, int64_t batch, int64_t begin, int64_t end,
-                   const PackedMatrix& right, std::vector<double>& rows, double* out) {
+                   const PackedMatrix& right, RowRoom& room, double* out) {
   for (int64_t first = begin; first < end; first += row_block) {
     const int64_t last = std::min(end, first + row_block);
-    make_rows(product, batch, first, last, rows.data());
-    min_plus(rows.data(), last - first, right, out + first * product.columns);
+    min_plus(room.rows(product, batch, first, last), last - first, right, out + first * product.columns);
   }
+}
+
+// What threads work in is made before they begin: they must not throw.
+std::vector<RowRoom> rooms_for(const Product& product, int threads) {
+  std::vector<RowRoom> rooms;
+  for (int t = 0; t < threads; ++t) rooms.emplace_back(product);
+  return rooms;
 }
 
 // One product: threads share its rows.
 void multiply_one(const Product& product, int64_t rows, int threads, double* out) {
   PackedMatrix right(product.depth, product.columns);
-  const std::vector<double> room(static_cast<size_t>(row_block * product.depth));
-  std::vector<std::vector<double>> rooms(static_cast<size_t>(threads), room);
-  if (threads == 1) {
-    for (int64_t panel = 0; panel < right.panels(); ++panel) pack(product, 0, panel, right);
-    return multiply_rows(product, 0, 0, rows, right, rooms[0], out);
-  }
-  parallel_for_work(right.panels(), static_cast<double>(product.depth * product.columns),
-                    [&](int64_t panel) { pack(product, 0, panel, right); });
-  parallel_for(threads, [&](int64_t t) {
+  std::vector<RowRoom> rooms = rooms_for(product, threads);
+  const double entries = threads == 1 ? 0 : static_cast<double>(product.depth * product.columns);
+  parallel_for_work(right.panels(), entries, [&](int64_t panel) { pack(product, 0, panel, right); });
+  const auto share = [&](int64_t t) {
     multiply_rows(product, 0, rows * t / threads, rows * (t + 1) / threads, right, rooms[t], out);
-  });
+  };
+  if (threads == 1) return share(0);
+  parallel_for(threads, share);
 }
 
 // Many products: threads share them.
 void multiply_batch(const Product& product, int64_t batches, int64_t rows, int threads, double* out) {
-  const std::vector<double> room(static_cast<size_t>(row_block * product.depth));
-  std::vector<std::vector<double>> rooms(static_cast<size_t>(threads), room);
-  std::vector<PackedMatrix> rights(static_cast<size_t>(threads),
-                                   PackedMatrix(product.depth, product.columns));
-  auto share = [&](int64_t t) {
+  std::vector<RowRoom> rooms = rooms_for(product, threads);
+  std::vector<PackedMatrix> rights;
+  for (int t = 0; t < threads; ++t) rights.emplace_back(product.depth, product.columns);
+  const auto share = [&](int64_t t) {
     for (int64_t batch = batches * t / threads; batch < batches * (t + 1) / threads; ++batch) {
       for (int64_t panel = 0; panel < rights[t].panels(); ++panel) pack(product, batch, panel, rights[t]);
       multiply_rows(product, batch, 0, rows, rights[t], rooms[t], out + batch * rows * product.columns);
