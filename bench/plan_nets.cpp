@@ -26,6 +26,7 @@
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
 #include "cortado/plan/planner.h"
+#include "cortado/report/plan_report.h"
 
 namespace {
 
@@ -93,8 +94,8 @@ void measure(const Case& one) {
              1e3 * best.search.seconds.count, 1e3 * least, 1e3 * least_processor,
              static_cast<double>(usage.ru_maxrss) / 1024, one.paper, one.pase,
              best.proven ? "optimal"
-                         : fmt::format("at most {:.2g} % above the optimum",
-                                       100 * (best.seconds.count / best.lower_bound.count - 1)));
+                         : fmt::format("at most {} above the optimum",
+                                       percent_above(best.seconds, best.lower_bound)));
   std::fflush(stdout);
 }
 

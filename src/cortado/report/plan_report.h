@@ -35,6 +35,7 @@ Seconds sync_of(const plan::PlannedGroup& group);      // sums of gradients
 Seconds transfer_of(const plan::PlannedGroup& group);  // of tensors and partial sums
 Seconds sum_of(const plan::Assignment& assignment, Seconds (*part)(const plan::PlannedGroup&));
 std::string name_of(const Network& network, const plan::PlannedGroup& group);  // "conv1 + relu1"
-std::string verdict_of(const plan::Plan& plan);  // "optimal", "at most 1.2 % above the optimum"
+std::string verdict_of(const plan::Plan& plan);             // "optimal", "at most 1.2 % above the optimum"
+std::string percent_above(Seconds seconds, Seconds bound);  // "1.2 %", "240 %"
 
 }  // namespace cortado

@@ -84,10 +84,10 @@ std::string judged_text(const plan::Judged& judged) {
   return fmt::format(
       "simulated: {} ms, the least of {} strategies; the cheapest by costs takes {} ms; no {} takes less "
       "than "
-      "{} ms, which this is at most {:.2g} % above\n",
+      "{} ms, which this is at most {} above\n",
       milliseconds(judged.seconds), judged.strategies, milliseconds(judged.cheapest),
       judged.bounds_all ? "strategy" : "choice of these configurations", milliseconds(judged.lower_bound),
-      100 * (judged.seconds.count / judged.lower_bound.count - 1));
+      percent_above(judged.seconds, judged.lower_bound));
 }
 
 std::string changed_text(const Network& network, const char* what,
@@ -112,9 +112,8 @@ std::string cuts_text(const Network& network, const plan::Judged& judged) {
            "no other cuts of the layers over the first devices take less: all were simulated or bounded\n";
   return text + fmt::format(
                     "no cuts of the layers over the first devices take less than {} ms, which this is at "
-                    "most {:.2g} % above\n",
-                    milliseconds(judged.cuts_bound),
-                    100 * (judged.seconds.count / judged.cuts_bound.count - 1));
+                    "most {} above\n",
+                    milliseconds(judged.cuts_bound), percent_above(judged.seconds, judged.cuts_bound));
 }
 
 std::string side_by_side_text(const Network& network, const plan::SideBySide& found, Seconds seconds) {
@@ -163,8 +162,13 @@ std::string name_of(const Network& network, const PlannedGroup& group) {
 std::string verdict_of(const Plan& plan) {
   const char* which = plan.limited ? " of what fits" : "";
   if (plan.proven) return fmt::format("optimal{}", which);
-  return fmt::format("not proven optimal: at most {:.2g} % above the optimum{}",
-                     100 * (plan.seconds.count / plan.lower_bound.count - 1), which);
+  return fmt::format("not proven optimal: at most {} above the optimum{}",
+                     percent_above(plan.seconds, plan.lower_bound), which);
+}
+
+std::string percent_above(Seconds seconds, Seconds bound) {
+  const double percent = 100 * (seconds.count / bound.count - 1);
+  return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
 std::string plan_text(const PlanReport& report) {
