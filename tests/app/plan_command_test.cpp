@@ -196,6 +196,14 @@ TEST_F(PlanCommand, SweepsDevicesBatchesAndLinks) {
   EXPECT_NE(folder_.read("page/index.html").find("Which link would pay"), std::string::npos);
 }
 
+TEST_F(PlanCommand, SimulatesPointsOfAsManyDevicesAsAsked) {
+  ASSERT_EQ(plan("--model net.prototxt --sweep devices=1..4 --most-simulated 2 --json sweep.json").exit_code,
+            0);
+  const auto json = nlohmann::json::parse(folder_.read("sweep.json"));
+  ASSERT_EQ(json["points"].size(), 3u);
+  for (const auto& point : json["points"]) EXPECT_EQ(point["simulated"], point["devices"] <= 2) << point;
+}
+
 TEST_F(PlanCommand, WrongSweepsAreRefused) {
   const auto error = [&](const std::string& arguments) {
     const CommandResult result = plan("--model net.prototxt " + arguments);
@@ -209,6 +217,7 @@ TEST_F(PlanCommand, WrongSweepsAreRefused) {
   EXPECT_NE(error("--sweep devices=2 --out s.json").find("--out"), std::string::npos);
   EXPECT_NE(error("--sweep devices=2 --frontier").find("--frontier"), std::string::npos);
   EXPECT_NE(error("--csv f.csv").find("--sweep"), std::string::npos);
+  EXPECT_NE(error("--most-simulated 4").find("--sweep"), std::string::npos);
   EXPECT_NE(error("--sweep").find("--sweep"), std::string::npos);
   const CommandResult local =
       run_cortado(folder_.path(), "plan --model net.prototxt --machine local --sweep devices=1");

@@ -31,7 +31,7 @@ struct PlanArguments {
   JobOptions here;  // of --machine local
   std::string machine, out, json, csv, report, dimensions{plan::all_dimensions};
   std::vector<std::string> sweep;
-  int devices = 0;
+  int devices = 0, most_simulated = simulated_devices;
   double memory_gib = 0;  // 0: as the machine says
   int history = 1;
   bool frontier = false, recompute = false, simulated = false;
@@ -99,9 +99,9 @@ void run_plan(PlanArguments& a) {
                                   .history = a.history,
                                   .options = plan_options(a, machine)};
   if (!a.sweep.empty())
-    return fmt::print("{}",
-                      write_sweep({sweep_on_machine(request, machine, a.sweep), page_origin(a.command_line)},
-                                  {.json = a.json, .csv = a.csv, .page = a.report}));
+    return fmt::print("{}", write_sweep({sweep_on_machine(request, machine, a.sweep, a.most_simulated),
+                                         page_origin(a.command_line)},
+                                        {.json = a.json, .csv = a.csv, .page = a.report}));
   const plan::Plan plan = plan_for(request, whole, machine.devices(), a.recompute, a.simulated);
   report_plan(a, loaded.network, machine, plan);
 }
@@ -150,6 +150,10 @@ Command add_plan_command(CLI::App& app, const std::string& command_line) {
       ->excludes("--out")
       ->excludes("--frontier")
       ->excludes("--objective");
+  add_number(*command, "--most-simulated", a->most_simulated, 0, most_ranks,
+             "With --sweep: simulate points of at most so many devices; others are added up, as if nothing "
+             "were hidden")
+      ->needs("--sweep");
   command->add_option("--csv", a->csv, "With --sweep: write its points as CSV")->needs("--sweep");
   command->footer(
       help_footer({"cortado plan --model models/vgg-16/train_val.prototxt --machine layer-wise-p100 "
