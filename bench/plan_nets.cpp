@@ -20,12 +20,11 @@
 #include <vector>
 
 #include "cortado/base/error.h"
-#include "cortado/cost/analytic.h"
 #include "cortado/machine/file.h"
 #include "cortado/net/declare_net.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
-#include "cortado/plan/planner.h"
+#include "cortado/plan/plan_on_machine.h"
 #include "cortado/report/plan_report.h"
 
 namespace {
@@ -40,9 +39,8 @@ struct Case {
   std::string dimensions{plan::all_dimensions};
 };
 
-Network load(const Case& one) {
+Network load(const Case& one, int64_t samples) {
   const NetFile file = read_net("models/" + one.net + "/train_val.prototxt");
-  const int64_t samples = int64_t{one.per_device} * one.devices;
   return load_network(file, net_state(Phase::train),
                       [&](const LayerDeclaration& layer) {
                         std::vector<Shape> shapes(layer.tops.size(), Shape{samples});
@@ -65,21 +63,19 @@ double seconds_of(const std::function<void()>& work, double& processor) {
 }
 
 void measure(const Case& one) {
-  const DeviceGraph machine = load_machine("lassen").first(one.devices);
-  const Network network = load(one);
-  const std::vector<int> nodes = machine.node_of_devices();
-  AnalyticCosts costs(machine);
+  const DeviceGraph machine = load_machine("lassen");
+  const auto with_batch = [&one](int64_t samples) { return load(one, samples); };
+  const int64_t batch = int64_t{one.per_device} * one.devices;
+  const Network network = with_batch(batch);
+  const plan::PlanRequest request{
+      .network = network, .batch = batch, .with_batch = with_batch, .dimensions = one.dimensions};
   plan::Plan best;
   double least = 0, least_processor = 0, all = 0;
   for (int run = 0; run == 0 || (all < 1 && run < 50); ++run) {
     plan::Plan found;
     double processor = 0;
-    const double seconds = seconds_of(
-        [&] {
-          found =
-              plan::make_plan(network, {.devices = one.devices, .dimensions = one.dimensions}, costs, nodes);
-        },
-        processor);
+    const double seconds =
+        seconds_of([&] { found = plan::plan_on_machine(request, machine, one.devices); }, processor);
     all += seconds;
     const double counted = (found.pricing_took + found.search.seconds).count;
     if (run > 0 && counted >= (best.pricing_took + best.search.seconds).count) continue;

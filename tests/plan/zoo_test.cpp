@@ -6,7 +6,9 @@
 #include "cortado/parallel/config_fit.h"
 #include "cortado/parallel/layer_cut.h"
 #include "cortado/plan/layer_grid.h"
+#include "cortado/plan/plan_on_machine.h"
 #include "cortado/plan/search.h"
+#include "cortado/plan/strategy_seconds.h"
 
 #include "tests/program/nets.h"
 
@@ -105,6 +107,27 @@ TEST(PlanGraph, HasOneOptimumPrunedOrNot) {
     EXPECT_GT(fewer.statistics.dominated + fewer.statistics.identical, 0);
     EXPECT_EQ(plan::search(graph.costs).seconds, all.seconds) << name;
   }
+}
+
+// Each block of 128 devices does what the first one does.
+TEST(PlanOnMachine, TakesNoLongerThanAPartOfALargeMachineRepeated) {
+  const auto with_batch = [](int64_t batch) { return testing::zoo_net("alexnet", batch, {3, 224, 224}); };
+  const Network network = with_batch(512);
+  const plan::PlanRequest request{.network = network, .batch = 512, .with_batch = with_batch};
+  const DeviceGraph machine = testing::ready_machine("lassen", 512);
+  const plan::PricingOptions pricing = plan::pricing_of(request, machine, 512);
+  ASSERT_EQ(pricing.good.size(), 1u);
+  EXPECT_EQ(pricing.good[0].ranks, 512);
+  for (const Strategy::Rule& rule : pricing.good[0].rules) {
+    EXPECT_EQ(rule.layer.config.degrees.product(), std::ssize(rule.layer.config.devices));
+    EXPECT_EQ(rule.layer.config.degrees.n % 4, 0) << rule.pattern;
+  }
+  AnalyticCosts costs(machine);
+  const double repeated =
+      plan::strategy_seconds(network, pricing.good[0], pricing, costs, machine.node_of_devices()).count;
+  EXPECT_LE(plan::plan_on_machine(request, machine, 512).seconds.count, repeated * (1 + 1e-9));
+  EXPECT_TRUE(plan::pricing_of(request, machine.first(256), 512).good.empty());
+  EXPECT_TRUE(plan::pricing_of(request, machine, 511).good.empty());  // no part has whole samples
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct Alone {
   double seconds = 0;
   Bytes memory;
   double over_all = 0;    // by how much it exceeds the cheapest ones, over the whole net
-  bool baseline = false;  // a built-in strategy takes it
+  bool baseline = false;  // a built-in strategy takes it, or one that is known to be good
 };
 
 // Equal groups, with what they have in common.
@@ -75,6 +75,7 @@ class GraphMaker {
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
     for (const Strategy& baseline : baselines_) finders_.emplace_back(baseline);
+    for (const Strategy& good : options_.good) finders_.emplace_back(good);
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
     too_many(pairs_of(sizes())) ? make_of_some() : make();
     return std::move(graph_);
@@ -127,7 +128,7 @@ class GraphMaker {
     graph_.omitted.push_back(kinds_[kind_of_vertex_[vertex]].omitted);
   }
 
-  // What the built-in strategies choose for the group.
+  // What the built-in strategies choose for the group, and those that are known to be good.
   std::vector<ParallelConfig> baselines_of(const Group& group) const {
     const std::string& name = network_.nodes()[group.nodes[0]].name;
     std::vector<ParallelConfig> configs;

@@ -19,6 +19,10 @@ struct PlanRequest {
   PlanOptions options{};
 };
 
+// pricing_for() a whole machine. Where it is large, all candidates would be too many. Then those of the
+// cheapest plan for a part of it, with as large a part of the batch, are kept: repeated() they are good.
+PricingOptions pricing_of(const PlanRequest& request, const DeviceGraph& machine, int64_t batch);
+
 // Plans for the first `devices` of a machine, by its figures. Throws UserError where nothing fits, with the
 // number of devices and the batch size that would, found by planning again; and as make_plan does.
 Plan plan_on_machine(const PlanRequest& request, const DeviceGraph& machine, int devices);

@@ -70,7 +70,7 @@ class Sweeper {
                      .price_per_hour = machine.price_per_hour()};
     const Network network = request_.with_batch(point.samples);
     try {
-      const Plan plan = plan_for(network, machine);
+      const Plan plan = plan_for(network, machine, point.samples);
       point.simulated = simulates(machine);
       point.parts = judged(network, machine, plan);
       point.memory = plan.memory;
@@ -84,15 +84,16 @@ class Sweeper {
     }
     for (const LinkClass& links : link_classes(machine)) {
       const DeviceGraph faster = with_faster_links(machine, links.name, 2);
-      point.gains.push_back({links, judged(network, faster, plan_for(network, faster)).total()});
+      point.gains.push_back(
+          {links, judged(network, faster, plan_for(network, faster, point.samples)).total()});
     }
     return point;
   }
 
-  Plan plan_for(const Network& network, const DeviceGraph& machine) const {
+  Plan plan_for(const Network& network, const DeviceGraph& machine, int64_t samples) const {
     AnalyticCosts costs(machine);
-    return make_plan(network, pricing_for(machine, request_.dimensions, request_.history), costs,
-                     machine.node_of_devices(), {.memory = request_.options.memory});
+    return make_plan(network, pricing_of(request_, machine, samples), costs, machine.node_of_devices(),
+                     {.memory = request_.options.memory});
   }
 
   bool simulates(const DeviceGraph& machine) const {
