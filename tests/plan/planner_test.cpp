@@ -10,6 +10,7 @@
 #include "cortado/layers/pooling.h"
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/plan_graph.h"
+#include "cortado/plan/repeated.h"
 #include "cortado/plan/strategy_seconds.h"
 #include "cortado/program/lower.h"
 #include "cortado/program/verify.h"
@@ -109,6 +110,8 @@ TEST(Planner, KeepsWhatIsKnownToBeGood) {
     const plan::Plan with = plan::make_plan(net, few, costs, one_node(8));
     EXPECT_NEAR(with.seconds.count, best.seconds.count, 1e-9 * best.seconds.count);
     better += with.seconds.count < without.seconds.count * (1 - 1e-9);
+    few.good = {plan::repeated(best.strategy, 1000)};  // what no layer allows
+    EXPECT_EQ(plan::make_plan(net, few, costs, one_node(8)).seconds, without.seconds);
   }
   EXPECT_GT(better, 10);
 }

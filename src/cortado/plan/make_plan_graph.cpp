@@ -45,8 +45,8 @@ ParallelConfig with_devices(ParallelConfig config) {
 struct Alone {
   double seconds = 0;
   Bytes memory;
-  double over_all = 0;    // by how much it exceeds the cheapest ones, over the whole net
-  bool baseline = false;  // a built-in strategy takes it, or one that is known to be good
+  double over_all = 0;  // by how much it exceeds the cheapest ones, over the whole net
+  bool kept = false;    // a built-in strategy takes it, or one that is known to be good
 };
 
 // Equal groups, with what they have in common.
@@ -75,7 +75,7 @@ class GraphMaker {
     for (std::string_view name : built_in_strategies())
       baselines_.push_back(built_in_strategy(name, network_, options_.devices));
     for (const Strategy& baseline : baselines_) finders_.emplace_back(baseline);
-    for (const Strategy& good : options_.good) finders_.emplace_back(good);
+    for (const Strategy& good : options_.good) good_.emplace_back(good);
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
     too_many(pairs_of(sizes())) ? make_of_some() : make();
     return std::move(graph_);
@@ -128,13 +128,15 @@ class GraphMaker {
     graph_.omitted.push_back(kinds_[kind_of_vertex_[vertex]].omitted);
   }
 
-  // What the built-in strategies choose for the group, and those that are known to be good.
-  std::vector<ParallelConfig> baselines_of(const Group& group) const {
+  // What strategies choose for the group.
+  std::vector<ParallelConfig> configs_by(const std::vector<RuleFinder>& finders, const Group& group) const {
     const std::string& name = network_.nodes()[group.nodes[0]].name;
     std::vector<ParallelConfig> configs;
-    for (const RuleFinder& finder : finders_) configs.push_back(finder.find(name)->config);
+    for (const RuleFinder& finder : finders)
+      if (const LayerStrategy* layer = finder.find(name)) configs.push_back(layer->config);
     return configs;
   }
+  std::vector<ParallelConfig> baselines_of(const Group& group) const { return configs_by(finders_, group); }
 
   // Whether each device's part of every layer of the group reads some of its input (parts_read).
   bool every_part_reads(const Group& group, const ParallelConfig& config) const {
@@ -236,9 +238,11 @@ class GraphMaker {
       for (size_t c = 0; c < kind.all.size(); ++c) kind.alone[c].over_all = excess.at(kind.all[c].text());
     for (size_t v = 0; v < graph_.groups.size(); ++v) {
       Kind& kind = kinds_[kind_of_vertex_[v]];
-      for (const ParallelConfig& config : baselines_of(graph_.groups[v])) {
-        const auto found = std::ranges::find(kind.all, compact(config));
-        kind.alone[static_cast<size_t>(found - kind.all.begin())].baseline = true;
+      for (const auto* finders : {&finders_, &good_}) {
+        for (const ParallelConfig& config : configs_by(*finders, graph_.groups[v])) {
+          const auto found = std::ranges::find(kind.all, compact(config));
+          if (found != kind.all.end()) kind.alone[static_cast<size_t>(found - kind.all.begin())].kept = true;
+        }
       }
     }
   }
@@ -254,7 +258,7 @@ class GraphMaker {
     keep(most / 2, [&](size_t c) { return kind.alone[c].seconds; });
     keep(most / 2, [&](size_t c) { return kind.alone[c].over_all; });
     keep(most / 16, [&](size_t c) { return kind.alone[c].memory; });
-    for (size_t c = 0; c < kept.size(); ++c) kept[c] = kept[c] || kind.alone[c].baseline;
+    for (size_t c = 0; c < kept.size(); ++c) kept[c] = kept[c] || kind.alone[c].kept;
     keep_only(kind, kept);
   }
 
@@ -404,6 +408,7 @@ class GraphMaker {
   PlanGraph graph_;
   std::vector<Strategy> baselines_;
   std::vector<RuleFinder> finders_;     // of the baselines
+  std::vector<RuleFinder> good_;        // of the strategies that are known to be good
   std::map<NodeIndex, int> vertex_of_;  // node to vertex
   std::vector<Kind> kinds_;
   std::vector<size_t> kind_of_vertex_;

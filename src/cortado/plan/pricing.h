@@ -30,7 +30,7 @@ struct PricingOptions {
   double most_volumes = 2.5e10;
   double most_tried_volumes = 6e9;  // of each try to find them, but the first
   size_t kept_candidates = 400;
-  std::vector<Strategy> good{};  // whose configurations are kept whatever they cost
+  std::vector<Strategy> good{};  // whose configurations are kept whatever they cost, where layers allow them
 };
 // The built-in strategies that plans are compared with: all, or without those that replicate gradients.
 std::vector<std::string_view> compared_strategies(const PricingOptions& options);
