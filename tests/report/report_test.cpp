@@ -7,6 +7,7 @@
 #include "cortado/report/markup.h"
 #include "cortado/report/name_lines.h"
 #include "cortado/report/page.h"
+#include "cortado/report/plan_report.h"
 
 namespace cortado {
 namespace {
@@ -141,6 +142,13 @@ TEST(ConfigColours, DifferentCutsHaveDifferentColours) {
   for (size_t at = style.find("--fill:"); at != std::string::npos; at = style.find("--fill:", at + 1))
     fills.insert(style.substr(at, 14));
   EXPECT_EQ(fills.size(), 14u) << "light and dark ones";
+}
+
+TEST(PlanReport, WritesLargeGapsAsWholePercents) {
+  EXPECT_EQ(percent_above({1.0123}, {1}), "1.2 %");
+  EXPECT_EQ(percent_above({1.994}, {1}), "99 %");
+  EXPECT_EQ(percent_above({2.0}, {1}), "100 %");
+  EXPECT_EQ(percent_above({3.4}, {1}), "240 %");
 }
 
 }  // namespace

@@ -98,16 +98,11 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
 ExchangeVolumes::Rings ExchangeVolumes::rings_of(const GridLayout& needed) {
   Rings rings{.members = 1, .next = std::vector<int>(static_cast<size_t>(needed.ranks()), -1)};
   if (needed.holders() == 0) return rings;
-  std::vector<int> last(needed.places(), -1);  // of the ring at each place
-  for (int rank = 0; rank < needed.ranks(); ++rank) {
-    if (!needed.holds(rank)) continue;
-    int& before = last[needed.place(rank)];
-    int& next = rings.next[static_cast<size_t>(rank)];
-    next = rank;
-    if (before >= 0) std::swap(next, rings.next[static_cast<size_t>(before)]);  // the first one again
-    before = rank;
+  for (const std::vector<int>& ring : needed.replicas()) {
+    rings.members = static_cast<int>(ring.size());
+    for (size_t i = 0; i < ring.size(); ++i)
+      rings.next[static_cast<size_t>(ring[i])] = ring[(i + 1) % ring.size()];
   }
-  rings.members = needed.holders() / static_cast<int>(needed.places());  // of each, as the ranks are a grid
   return rings;
 }
 

@@ -126,30 +126,21 @@ int GridLayout::first_with_most() const {
   return -1;
 }
 
-size_t GridLayout::places() const {
+std::vector<std::vector<int>> GridLayout::replicas() const {
   size_t places = 1;
   for (const AxisPtr& axis : axes()) places *= axis->ranges.size();
-  return places;
-}
-
-size_t GridLayout::place(int rank) const {
-  size_t place = 0;
-  for (const AxisPtr& axis : axes())
-    place = place * axis->ranges.size() + static_cast<size_t>(axis->of_rank[static_cast<size_t>(rank)]);
-  return place;
-}
-
-std::vector<std::vector<int>> GridLayout::replicas() const {
-  std::vector<int> group_at(places(), -1);
+  std::vector<int> group_at(places, -1);
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!holds(rank)) continue;
-    int& group = group_at[place(rank)];
-    if (group < 0) {
-      group = static_cast<int>(groups.size());
+    size_t place = 0;
+    for (const AxisPtr& axis : axes())
+      place = place * axis->ranges.size() + static_cast<size_t>(axis->of_rank[static_cast<size_t>(rank)]);
+    if (group_at[place] < 0) {
+      group_at[place] = static_cast<int>(groups.size());
       groups.emplace_back();
     }
-    groups[static_cast<size_t>(group)].push_back(rank);
+    groups[static_cast<size_t>(group_at[place])].push_back(rank);
   }
   return groups;
 }

@@ -47,9 +47,6 @@ class GridLayout {
   int64_t elements(int rank) const;  // the same
   int64_t most_elements() const;     // that any rank holds; 0: none does
   int first_with_most() const;       // the lowest rank that holds so many; -1: none does
-  // Ranks that hold the same box have the same place, a number below places().
-  size_t places() const;
-  size_t place(int rank) const;
   // Ranks that hold the same box, each list in order, the lists in the order of their first ranks.
   std::vector<std::vector<int>> replicas() const;
   bool operator==(const GridLayout& other) const;
