@@ -6,21 +6,24 @@
 
 Each round times once, in turns: Cortado without recomputation, under parts of the memory that this takes
 (--parts), and with `--recompute all`; PyTorch without checkpoints and with its blocks, or its stages, checkpointed
-(torch.utils.checkpoint, one segment each). Memory is the peak resident size of the process. The least time of the
-rounds counts. `--out NAME` writes NAME.md and NAME.json. Needs Debian's python3-torch and python3-torchvision.
+(torch.utils.checkpoint, one segment each), in the faster of its layouts, as installed and tuned (jemalloc, which keeps
+what it has: faster, but more memory). Memory is the peak resident size of the process. The least time of the rounds
+counts. `--out NAME` writes NAME.md and NAME.json. Needs Debian's python3-torch, python3-torchvision and libjemalloc2.
 """
 
 import argparse
+import ctypes.util
 import json
 import os
 import pathlib
 import sys
 import tempfile
 
-from compare_torch import HERE, MODELS, run
+from compare_torch import HERE, MODELS, TUNING, run
 
-USUAL = ["u-net:2", "vgg-16-bn:8", "resnet-50:16"]
-SHAPES = {"u-net": "3x512x512,512x512"}
+USUAL = ["u-net:2", "u-net-3d:2", "vgg-16-bn:8", "resnet-50:16"]
+BLOCKS_ARE_STAGES = ("u-net", "u-net-3d")
+SHAPES = {"u-net": "3x512x512,512x512", "u-net-3d": "1x64x64x64,64x64x64"}
 
 
 def cortado(arguments, model, batch, options):
@@ -34,11 +37,21 @@ def cortado(arguments, model, batch, options):
         return {"seconds": times["step_seconds"], "peak_mib": peak}
 
 
-def torch(arguments, model, batch, segments):
+def torch(arguments, model, batch, segments, tuned, layout, iterations):
     command = [arguments.python, HERE / "recompute_torch.py", "--model", model, "--batch", batch, "--iterations",
-               arguments.iterations, "--threads", arguments.threads, "--segments", segments]
-    output, peak = run([str(word) for word in command], dict(os.environ, OMP_NUM_THREADS=str(arguments.threads)))
+               iterations, "--threads", arguments.threads, "--segments", segments, *layout]
+    environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
+    if tuned:
+        environment |= {"LD_PRELOAD": ctypes.util.find_library("jemalloc"), "MALLOC_CONF": TUNING}
+    output, peak = run([str(word) for word in command], environment)
     return {"seconds": json.loads(output)["step_seconds"], "peak_mib": peak}
+
+
+def faster_layout(arguments, model, batch):
+    """PyTorch's for this model, as options."""
+    layouts = ([], ["--channels-last"])
+    seconds = [torch(arguments, model, batch, "none", True, layout, 1)["seconds"] for layout in layouts]
+    return layouts[seconds.index(min(seconds))]
 
 
 def ways(arguments, model, batch):
@@ -49,18 +62,22 @@ def ways(arguments, model, batch):
         limit = f"{int(part * whole)}MiB"
         found[f"cortado, {limit}"] = lambda limit=limit: cortado(arguments, model, batch, ["--memory-limit", limit])
     found["cortado, all"] = lambda: cortado(arguments, model, batch, ["--recompute", "all"])
-    for segments in ("none", "blocks", "stages"):
-        found[f"torch, {segments}"] = lambda segments=segments: torch(arguments, model, batch, segments)
+    layout = faster_layout(arguments, model, batch)
+    for segments in ("none", "blocks") if model in BLOCKS_ARE_STAGES else ("none", "blocks", "stages"):
+        for how in ("tuned", "as installed"):
+            found[f"torch, {segments}, {how}"] = lambda segments=segments, tuned=how == "tuned": torch(
+                arguments, model, batch, segments, tuned, layout, arguments.iterations)
     return found
 
 
 def measure(arguments, model, batch):
     runs = {}
+    contenders = ways(arguments, model, batch)
     for turn in range(arguments.rounds):
-        for name, way in ways(arguments, model, batch).items():
+        for name, way in contenders.items():
             result = way()
             runs.setdefault(name, []).append(result)
-            print(f"{model} {turn + 1}/{arguments.rounds} {name:24} {1e3 * result['seconds']:9.1f} ms "
+            print(f"{model} {turn + 1}/{arguments.rounds} {name:28} {1e3 * result['seconds']:9.1f} ms "
                   f"{result['peak_mib']:8.0f} MiB", file=sys.stderr, flush=True)
     return {name: {key: min(result[key] for result in results) for key in ("seconds", "peak_mib")}
             for name, results in runs.items()}
@@ -69,7 +86,7 @@ def measure(arguments, model, batch):
 def table(model, batch, results):
     lines = [f"### {model}, batch {batch}", "", "| | ms | times as long | MiB resident |", "|---|---|---|---|"]
     for name, result in results.items():
-        whole = results["cortado" if name.startswith("cortado") else "torch, none"]
+        whole = results["cortado" if name.startswith("cortado") else "torch, none, tuned"]
         lines.append(f"| {name} | {1e3 * result['seconds']:.1f} | {result['seconds'] / whole['seconds']:.2f} | "
                      f"{result['peak_mib']:.0f} |")
     return "\n".join(lines) + "\n"
@@ -92,11 +109,11 @@ def main():
         model, batch = one.split(":")
         all_results[one] = measure(arguments, model, batch)
         texts.append(table(model, batch, all_results[one]))
-        print(texts[-1])
-    if arguments.out:
-        pathlib.Path(arguments.out).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(arguments.out + ".md").write_text("\n".join(texts))
-        pathlib.Path(arguments.out + ".json").write_text(json.dumps(all_results, indent=2) + "\n")
+        print(texts[-1], flush=True)
+        if arguments.out:
+            pathlib.Path(arguments.out).parent.mkdir(parents=True, exist_ok=True)
+            pathlib.Path(arguments.out + ".md").write_text("\n".join(texts))
+            pathlib.Path(arguments.out + ".json").write_text(json.dumps(all_results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

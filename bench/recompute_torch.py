@@ -2,7 +2,8 @@
 """Times training steps in PyTorch with parts of the model under torch.utils.checkpoint, for bench/recompute.py.
 
 --segments none keeps all; blocks checkpoints each block (two convolutions of a U-Net, a residual block, a convolution
-of vgg with what follows it); stages each run of blocks at one resolution. Prints {"step_seconds" (median), "loss"}.
+of vgg with what follows it); stages each run of blocks at one resolution, which of a U-Net is a block. Prints
+{"step_seconds" (median), "loss"}.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import time
 import torch
 import torchvision.models as tv
 from torch.utils.checkpoint import checkpoint
+
+from small_nets import UNet3d
 
 
 class Kept(torch.nn.Module):
@@ -76,26 +79,40 @@ def vgg(segments, wrap):
     return model
 
 
+def u_net_3d(wrap):
+    model = UNet3d()
+    for blocks in (model.down, model.merge):
+        for index, block in enumerate(blocks):
+            blocks[index] = wrap(block)
+    return model
+
+
+MODELS = {  # what makes each, the shape of a sample, classes
+    "u-net": (lambda segments, wrap: UNet(wrap), (3, 512, 512), 2),
+    "u-net-3d": (lambda segments, wrap: u_net_3d(wrap), (1, 64, 64, 64), 3),
+    "resnet-50": (resnet, (3, 224, 224), 1000),
+    "vgg-16-bn": (vgg, (3, 224, 224), 1000),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, choices=("u-net", "resnet-50", "vgg-16-bn"))
+    parser.add_argument("--model", required=True, choices=MODELS)
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--segments", default="none", choices=("none", "blocks", "stages"))
+    parser.add_argument("--channels-last", action="store_true", help="keep activations and weights channels last")
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     wrap = Kept if arguments.segments != "none" else (lambda module: module)
-    if arguments.model == "u-net":
-        model, extent = UNet(wrap), 512
-        labels = torch.randint(2, (arguments.batch, extent, extent))
-    else:
-        model, extent = (resnet if arguments.model == "resnet-50" else vgg)(arguments.segments, wrap), 224
-        labels = torch.randint(1000, (arguments.batch,))
-    layout = torch.channels_last
-    model = model.train().to(memory_format=layout)
-    images = torch.randn(arguments.batch, 3, extent, extent).contiguous(memory_format=layout)
+    make, shape, classes = MODELS[arguments.model]
+    labels = torch.randint(classes, (arguments.batch, *(shape[1:] if arguments.model.startswith("u-net") else ())))
+    last = torch.channels_last if len(shape) == 3 else torch.channels_last_3d
+    layout = last if arguments.channels_last else torch.contiguous_format
+    model = make(arguments.segments, wrap).train().to(memory_format=layout)
+    images = torch.randn(arguments.batch, *shape).contiguous(memory_format=layout)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005)
     seconds = []
     for _ in range(1 + arguments.iterations):
