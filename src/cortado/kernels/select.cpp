@@ -20,6 +20,7 @@
 #include "cortado/kernels/tensor_type.h"
 #include "cortado/kernels/winograd/winograd.h"
 #include "cortado/layers/convolution.h"
+#include "cortado/layers/deconvolution.h"
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/sum_blocks.h"
 
@@ -36,6 +37,8 @@ struct Candidate {
   bool larger_errors = false;  // than those of sums in float32: for those who ask, or for bf16
   bool bf16 = false;           // makes kernels for bf16 tensors; others get theirs converted
   bool for_gpu = false;        // makes kernels that run on a GPU's stream
+  // Says which tasks the next one in the list is faster at; null: none.
+  bool (*after_next)(const Task&) = nullptr;
 };
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
@@ -44,6 +47,21 @@ KernelOffer make_onednn(const Task& task) {
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
   if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
   return make_onednn_inner_product(task);
+}
+
+const ConvolutionOptions* convolution_options(const Layer& layer) {
+  if (const auto* convolution = dynamic_cast<const Convolution*>(&layer)) return &convolution->options();
+  if (const auto* deconvolution = dynamic_cast<const Deconvolution*>(&layer))
+    return &deconvolution->options();
+  return nullptr;
+}
+
+// Whether a product of one group fills few registers. The layer alone says so, whatever the device's share.
+bool has_narrow_groups(const Task& task) {
+  constexpr int64_t narrow = 32;  // channels
+  const ConvolutionOptions* options = convolution_options(task.layer());
+  if (!options || options->group == 1) return false;
+  return std::min(task.inputs[0][1], task.outputs[0][1]) < narrow * options->group;
 }
 
 Candidate of_onednn(std::vector<std::string_view> types) {
@@ -90,11 +108,14 @@ Candidate of_gpu_tf32(std::string_view type, const char* name, KernelOffer (*mak
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
-// limit with AVX-512 and half of it with AVX2; its wide inner products are slower than ours with either
-// (docs/explanation/kernels.md).
+// limit with AVX-512 and half of it with AVX2, but ours are many times slower than its of narrow groups; its
+// wide inner products are slower than ours with either (docs/explanation/kernels.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   const Implementation implicit_gemm{"implicit-gemm", make_implicit_gemm};
+  const Candidate our_convolutions{.types = convolutions,
+                                   .implementation = implicit_gemm,
+                                   .after_next = onednn_first ? nullptr : has_narrow_groups};
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
@@ -110,8 +131,8 @@ const std::vector<Candidate>& candidates() {
        .implementation = {"winograd-5x5", make_winograd_5x5},
        .larger_errors = true},
       {{"Convolution"}, {"winograd", make_winograd}},
-      onednn_first ? of_onednn(convolutions) : Candidate{convolutions, implicit_gemm},
-      onednn_first ? Candidate{convolutions, implicit_gemm} : of_onednn(convolutions),
+      onednn_first ? of_onednn(convolutions) : our_convolutions,
+      onednn_first ? our_convolutions : of_onednn(convolutions),
       {{"InnerProduct"}, implicit_gemm},
       of_onednn({"InnerProduct"}),
       lowering_candidate(LoweringType::one, Blas::openblas),
@@ -137,6 +158,18 @@ const std::vector<Candidate>& candidates() {
       {{}, {"reference", make_reference}},
   };
   return list;
+}
+
+// The candidates in the order in which the task is offered to them.
+std::vector<const Candidate*> candidates_for(const Task& task) {
+  std::vector<const Candidate*> order;
+  for (const Candidate& candidate : candidates()) order.push_back(&candidate);
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    if (!order[i]->after_next || !order[i]->after_next(task)) continue;
+    std::swap(order[i], order[i + 1]);
+    ++i;
+  }
+  return order;
 }
 
 bool takes(const Candidate& candidate, std::string_view type) {
@@ -211,8 +244,8 @@ Selection find_kernel(const Task& task, const std::string& kernels) {
     return selection.kernel != nullptr;
   };
   auto first_of_all = [&](bool converted) {
-    return std::ranges::any_of(candidates(),
-                               [&](const Candidate& candidate) { return offers(candidate, converted); });
+    return std::ranges::any_of(candidates_for(task),
+                               [&](const Candidate* candidate) { return offers(*candidate, converted); });
   };
   if (!first_of_all(false) && !task.all_f32()) first_of_all(true);
   return selection;
