@@ -10,6 +10,7 @@
 #include "cortado/layers/pointwise.h"
 #include "cortado/layers/resampling.h"
 #include "cortado/layers/reshape.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/softmax.h"
 #include "cortado/layers/softmax_loss.h"
@@ -189,6 +190,14 @@ TEST(NativeCrop, EqualsTheReference) {
   EXPECT_TRUE(
       agrees(make_native_crop, task_of<Crop>(CropOptions{.axis = 1, .offset = {2}}, {{3, 5}, {3, 2}}), 0));
   EXPECT_TRUE(agrees(make_native_crop, task_of<Crop>(CropOptions{}, {{3, 5, 4}, {3, 5, 4}}), 0));
+}
+
+TEST(NativeShuffleChannel, EqualsTheReference) {
+  for (const int group : {1, 2, 3, 4, 12}) {
+    for (const Shape& shape : {Shape{3, 12}, Shape{2, 24, 5}, Shape{3, 36, 7, 5}, Shape{1, 12, 2, 3, 4}})
+      EXPECT_TRUE(agrees(make_native_shuffle_channel,
+                         task_of<ShuffleChannel>(ShuffleChannelOptions{.group = group}, {shape}), 0));
+  }
 }
 
 TEST(NativeSplit, EqualsTheReference) {

@@ -16,6 +16,7 @@
 #include "cortado/layers/prelu.h"
 #include "cortado/layers/problem.h"
 #include "cortado/layers/scale.h"
+#include "cortado/layers/shuffle_channel.h"
 #include "cortado/layers/slice.h"
 #include "cortado/layers/split.h"
 
@@ -40,6 +41,23 @@ TEST(Select, TakesTheReferenceLast) {
   EXPECT_EQ(selected(std::make_shared<Mvn>(MvnOptions{})), "reference");
 }
 
+// implicit-gemm's products of a few channels would take ten times as long, with any instruction set.
+TEST(Select, LeavesNarrowGroupsToOneDnn) {
+  const auto of_groups = [](int64_t channels, int group) {
+    const LayerPtr layer = std::make_shared<Convolution>(
+        ConvolutionOptions{.num_output = channels, .group = group, .kernel = {3}, .stride = {2}});
+    return select_kernel(chain_task({layer}, {2, channels, 9, 9})).implementation;
+  };
+  EXPECT_EQ(of_groups(64, 64), "onednn");
+  EXPECT_EQ(of_groups(64, 8), "onednn");
+  const bool onednn_first = __builtin_cpu_supports("avx512f");
+  EXPECT_EQ(of_groups(128, 2), onednn_first ? "onednn" : "implicit-gemm");
+  const LayerPtr depthwise =
+      std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .group = 64, .kernel = {3}});
+  const Task task = chain_task({depthwise}, {2, 64, 9, 9});
+  EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
+}
+
 // What today's image nets have between their products.
 TEST(Select, TakesNativeKernelsForSqueezeAndExcitation) {
   const auto kernel = [](const LayerPtr& layer, const std::vector<Shape>& inputs, int outputs = 1) {
@@ -56,6 +74,7 @@ TEST(Select, TakesNativeKernelsForSqueezeAndExcitation) {
   EXPECT_EQ(kernel(layer<Bias>(BiasOptions{.broadcast = {.axis = 0}}), {image, vector}), "native bias");
   EXPECT_EQ(kernel(layer<Split>(), {image}, 2), "native split");
   EXPECT_EQ(kernel(layer<Slice>(SliceOptions{}), {wide}, 2), "native slice");
+  EXPECT_EQ(kernel(layer<ShuffleChannel>(ShuffleChannelOptions{.group = 3}), {image}), "native shuffle");
   EXPECT_EQ(kernel(layer<PRelu>(PReluOptions{}), {image}), "native prelu");
   for (const PointwiseFunction& function : std::vector<PointwiseFunction>{
            SigmoidOptions{}, SwishOptions{}, ClipOptions{.min = 0, .max = 6}, PowerOptions{}, ExpOptions{}})

@@ -1,0 +1,73 @@
+#include "cortado/layers/shuffle_channel.h"
+
+#include "cortado/base/parallel_for.h"
+#include "cortado/kernels/native/by_type.h"
+#include "cortado/kernels/native/native.h"
+
+namespace cortado {
+namespace native {
+namespace {
+
+// Channel k of run i, of `groups` runs, and channel k * groups + i of each pixel, in turns. A constant number
+// of groups lets the compiler interleave vectors.
+template <int64_t constant, typename E>
+void deal(const E* runs, E* dealt, int64_t pixels, int64_t groups, int64_t run) {
+  const int64_t count = constant > 0 ? constant : groups;
+  for (int64_t pixel = 0; pixel < pixels; ++pixel, runs += count * run, dealt += count * run)
+    for (int64_t k = 0; k < run; ++k)
+      for (int64_t i = 0; i < count; ++i) dealt[k * count + i] = runs[i * run + k];
+}
+template <int64_t constant, typename E>
+void collect(const E* dealt, E* runs, int64_t pixels, int64_t groups, int64_t run) {
+  const int64_t count = constant > 0 ? constant : groups;
+  for (int64_t pixel = 0; pixel < pixels; ++pixel, runs += count * run, dealt += count * run)
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t k = 0; k < run; ++k) runs[i * run + k] = dealt[k * count + i];
+}
+
+template <typename E>
+class ShuffleChannelKernel : public Kernel {
+ public:
+  ShuffleChannelKernel(const Shape& shape, int64_t groups)
+      : channels_(shape[shape.canonical_axis(1)]), pixels_(shape.size() / channels_), groups_(groups) {}
+
+  std::string name() const override { return "native shuffle"; }
+  BackwardReads backward_reads() const override { return {.inputs = false, .outputs = false}; }
+
+  void forward(const Arguments& arguments) override {
+    const E* x = elements<E>(arguments.inputs[0]);
+    E* y = elements<E>(arguments.outputs[0]);
+    over_pixels(x, y, groups_ == 2 ? deal<2, E> : groups_ == 3 ? deal<3, E> : deal<0, E>);
+  }
+
+  void backward(const Arguments& arguments) override {
+    if (!arguments.input_gradients[0]) return;
+    const E* dy = elements<E>(arguments.output_gradients[0]);
+    E* dx = elements<E>(arguments.input_gradients[0]);
+    over_pixels(dy, dx, groups_ == 2 ? collect<2, E> : groups_ == 3 ? collect<3, E> : collect<0, E>);
+  }
+
+ private:
+  template <typename Move>
+  void over_pixels(const E* from, E* to, Move move) const {
+    const int64_t run = channels_ / groups_;
+    parallel_ranges(pixels_, [&](int64_t begin, int64_t end) {
+      move(from + begin * channels_, to + begin * channels_, end - begin, groups_, run);
+    });
+  }
+
+  int64_t channels_, pixels_, groups_;
+};
+
+}  // namespace
+}  // namespace native
+
+KernelOffer make_native_shuffle_channel(const Task& task) {
+  const auto* layer = dynamic_cast<const ShuffleChannel*>(&task.layer());
+  if (!layer || task.layers.size() != 1) return {nullptr, "only for ShuffleChannel"};
+  return native::offer_by_type(task, [&]<typename E>() {
+    return std::make_unique<native::ShuffleChannelKernel<E>>(task.local_input(0), layer->options().group);
+  });
+}
+
+}  // namespace cortado
