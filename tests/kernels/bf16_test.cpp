@@ -119,6 +119,7 @@ std::vector<CutCase> native_cases(const Shape& shape) {
   add({layer<Dropout>(DropoutOptions{.ratio = 0.4})});
   add({layer<Lrn>(LrnOptions{.local_size = 5, .alpha = 0.5})});
   add({layer<Lrn>(LrnOptions{.local_size = 3, .alpha = 0.5, .beta = 0.6})});
+  add({layer<Lrn>(LrnOptions{.local_size = 3, .alpha = 0.5, .region = LrnOptions::Region::within_channel})});
   add({layer<Softmax>(SoftmaxOptions{})});
   add({layer<Flatten>(FlattenOptions{})});
   add({layer<Reshape>(ReshapeOptions{.shape = {0, -1, 1}})});

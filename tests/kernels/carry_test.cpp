@@ -163,7 +163,10 @@ TEST(Carry, Normalizations) {
                            {{4, 9, 3, 2}, {4, 9}}),
                    name);
     for (double beta : {0.75, 0.5})
-      expect_carried(chain_task({std::make_shared<Lrn>(LrnOptions{.beta = beta})}, {2, 9, 3, 3}), name);
+      for (const auto region : {LrnOptions::Region::across_channels, LrnOptions::Region::within_channel})
+        expect_carried(
+            chain_task({std::make_shared<Lrn>(LrnOptions{.beta = beta, .region = region})}, {2, 9, 3, 3}),
+            name);
   }
   expect_carried(chain_task({std::make_shared<Mvn>(MvnOptions{})}, {2, 3, 4, 4}), "");
   for (bool across : {false, true})

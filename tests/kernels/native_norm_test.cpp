@@ -186,6 +186,18 @@ TEST(NativeLrn, EqualsReference) {
   }
 }
 
+TEST(NativeLrn, EqualsReferenceWithinChannels) {
+  for (const Shape& shape : {Shape{1, 1, 2, 2}, Shape{2, 3, 4, 5}, Shape{2, 17, 1, 6}, Shape{3, 32, 9, 7}}) {
+    for (int64_t size : {1, 3, 5, 9}) {
+      for (double beta : {0.75, 0.5, 1.3}) {
+        const LrnOptions options{
+            .local_size = size, .alpha = 2, .beta = beta, .region = LrnOptions::Region::within_channel};
+        expect_equal(chain_task({std::make_shared<Lrn>(options)}, shape), make_native_lrn);
+      }
+    }
+  }
+}
+
 TEST(NativeLrn, EqualsReferenceOnLargeInputs) {
   CheckOptions large;
   large.inputs = {{.low = -1e4, .high = 1e4}};

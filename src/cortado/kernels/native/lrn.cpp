@@ -1,33 +1,19 @@
 #include "cortado/layers/lrn.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <vector>
 
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
+#include "cortado/kernels/native/lrn_power.h"
+#include "cortado/kernels/native/lrn_within.h"
 #include "cortado/kernels/native/native.h"
-#include "cortado/kernels/native/vector_math.h"
 
 namespace cortado {
 
 namespace native {
 
 namespace {
-
-// s^-0.75 within 5e-7 for normal positive s: the third power of y = s^-0.25, which starts at a linear guess
-// in the exponent (within 3 %) and takes Newton steps on y^-4 = s.
-template <typename V>
-inline V power_minus_three_quarters(V s) {
-  V y = std::bit_cast<V>(0x4F586000 - (std::bit_cast<ints_of<V>>(s) >> 2));
-  const V quarter = s * 0.25f;
-  for (int step = 0; step < 3; ++step) {
-    const V square = y * y;
-    y = y * (1.25f - quarter * (square * square));
-  }
-  return y * y * y;
-}
 
 // Across channels: y = x * s^-beta, s[c] = k + alpha/size * sum over the window around c of x^2.
 //   dx[c] = dy[c]*s[c]^-beta - 2*alpha*beta/size * x[c] * sum over the window of dy*y/s
@@ -53,8 +39,9 @@ class LrnKernel : public Kernel {
     const E* x = elements<E>(arguments.inputs[0]);
     E* y = elements<E>(arguments.outputs[0]);
     const bool streaming = x != y && wants_streaming(y, y_.size(), y_.channels);
-    with_power(
-        [&](auto power) { streaming ? run_forward<true>(x, y, power) : run_forward<false>(x, y, power); });
+    with_power(beta_, [&](auto power) {
+      streaming ? run_forward<true>(x, y, power) : run_forward<false>(x, y, power);
+    });
   }
 
   void backward(const Arguments& arguments) override {
@@ -62,7 +49,7 @@ class LrnKernel : public Kernel {
     E* dx = elements<E>(arguments.input_gradients[0]);
     if (!dx) return;
     const bool streaming = dx != dy && wants_streaming(dx, x_.size(), x_.channels);
-    with_power([&](auto power) {
+    with_power(beta_, [&](auto power) {
       streaming ? run_backward<true>(x, dy, dx, power) : run_backward<false>(x, dy, dx, power);
     });
   }
@@ -70,18 +57,6 @@ class LrnKernel : public Kernel {
  private:
   // Other devices have other channels; the input then has those around this device's.
   bool is_part() const { return y_.channels < x_.channels; }
-
-  // run(power) with power.operator()<V>(s) = s^-beta.
-  template <typename Run>
-  void with_power(Run&& run) const {
-    if (beta_ == 0.75f) {
-      run([]<typename V>(V s) { return power_minus_three_quarters(s); });
-    } else {
-      run([beta = beta_]<typename V>(V s) {
-        return by_lane(s, [beta](float value) { return std::pow(value, -beta); });
-      });
-    }
-  }
 
   // Room for the channels of one position with the zeros that surround them.
   std::vector<float> padded_row() const { return std::vector<float>(x_.channels + 2 * half_); }
@@ -160,7 +135,8 @@ KernelOffer make_native_lrn(const Task& task) {
   auto* lrn = dynamic_cast<const Lrn*>(&task.layer());
   if (!lrn) return {nullptr, "not an LRN"};
   if (task.layers.size() > 1) return {nullptr, "a layer after LRN does not fuse"};
-  if (lrn->options().region != LrnOptions::Region::across_channels) return {nullptr, "within-channel region"};
+  if (lrn->options().region == LrnOptions::Region::within_channel)
+    return native::make_lrn_within_channel(lrn->options(), task);
   return native::offer_by_type(
       task, [&]<typename E>() { return std::make_unique<native::LrnKernel<E>>(lrn->options(), task); });
 }
