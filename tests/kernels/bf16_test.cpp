@@ -119,7 +119,6 @@ std::vector<CutCase> native_cases(const Shape& shape) {
   add({layer<Dropout>(DropoutOptions{.ratio = 0.4})});
   add({layer<Lrn>(LrnOptions{.local_size = 5, .alpha = 0.5})});
   add({layer<Lrn>(LrnOptions{.local_size = 3, .alpha = 0.5, .beta = 0.6})});
-  add({layer<Lrn>(LrnOptions{.local_size = 3, .alpha = 0.5, .region = LrnOptions::Region::within_channel})});
   add({layer<Softmax>(SoftmaxOptions{})});
   add({layer<Flatten>(FlattenOptions{})});
   add({layer<Reshape>(ReshapeOptions{.shape = {0, -1, 1}})});
@@ -150,6 +149,8 @@ void add_image_cases(const Shape& shape, std::vector<CutCase>& cases) {
     cases.push_back({.layers = {layer<Pooling>(PoolingOptions{.method = method, .global_pooling = true})},
                      .inputs = {shape}});
   }
+  const LrnOptions within{.local_size = 3, .alpha = 0.5, .region = LrnOptions::Region::within_channel};
+  if (shape.rank() == 4) cases.push_back({.layers = {layer<Lrn>(within)}, .inputs = {shape}});
   Shape smaller = shape;
   for (int axis = 2; axis < shape.rank(); ++axis) smaller.set(axis, shape[axis] - 1);
   cases.push_back({.layers = {layer<Crop>(CropOptions{.offset = {1}})}, .inputs = {shape, smaller}});
