@@ -108,8 +108,8 @@ Candidate of_gpu_tf32(std::string_view type, const char* name, KernelOffer (*mak
 
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
-// limit with AVX-512 and half of it with AVX2, but ours are many times slower than its of narrow groups; its
-// wide inner products are slower than ours with either (docs/explanation/kernels.md).
+// limit with AVX-512 and half of it with AVX2; but of narrow groups ours take many times as long as its, and
+// its wide inner products are slower than ours with either (docs/explanation/kernels.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   const Implementation implicit_gemm{"implicit-gemm", make_implicit_gemm};
