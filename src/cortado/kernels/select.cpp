@@ -49,13 +49,6 @@ KernelOffer make_onednn(const Task& task) {
   return make_onednn_inner_product(task);
 }
 
-const ConvolutionOptions* convolution_options(const Layer& layer) {
-  if (const auto* convolution = dynamic_cast<const Convolution*>(&layer)) return &convolution->options();
-  if (const auto* deconvolution = dynamic_cast<const Deconvolution*>(&layer))
-    return &deconvolution->options();
-  return nullptr;
-}
-
 // Whether a product of one group fills few registers. The layer alone says so, whatever the device's share.
 bool has_narrow_groups(const Task& task) {
   constexpr int64_t narrow = 32;  // channels

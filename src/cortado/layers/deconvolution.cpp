@@ -63,4 +63,10 @@ Flops Deconvolution::forward_flops(std::span<const Shape> inputs, std::span<cons
   return {per_input * inputs[0].size() + bias};
 }
 
+const ConvolutionOptions* convolution_options(const Layer& layer) {
+  if (const auto* convolution = dynamic_cast<const Convolution*>(&layer)) return &convolution->options();
+  const auto* deconvolution = dynamic_cast<const Deconvolution*>(&layer);
+  return deconvolution ? &deconvolution->options() : nullptr;
+}
+
 }  // namespace cortado

@@ -24,4 +24,7 @@ class Deconvolution : public LayerOf<ConvolutionOptions> {
   Products products() const override { return Products::convolution; }
 };
 
+// The options of a Convolution or Deconvolution; null: the layer is neither.
+const ConvolutionOptions* convolution_options(const Layer& layer);
+
 }  // namespace cortado

@@ -60,10 +60,7 @@ int sample_blocks(const Layer& layer, std::span<const Shape> inputs, std::span<c
 }
 
 bool has_fixed_products(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs) {
-  if (const auto* convolution = dynamic_cast<const Convolution*>(&layer))
-    return convolution->options().group == 1;
-  if (const auto* deconvolution = dynamic_cast<const Deconvolution*>(&layer))
-    return deconvolution->options().group == 1;
+  if (const ConvolutionOptions* options = convolution_options(layer)) return options->group == 1;
   return layer.type() == "InnerProduct" && layer.cuts(inputs).c && outputs[0].rank() == 2;
 }
 

@@ -12,13 +12,6 @@
 namespace cortado {
 namespace {
 
-// The options of a convolution, of both types; null for other layers.
-const ConvolutionOptions* options_of(const Layer& layer) {
-  if (auto* forward = dynamic_cast<const Convolution*>(&layer)) return &forward->options();
-  if (auto* transposed = dynamic_cast<const Deconvolution*>(&layer)) return &transposed->options();
-  return nullptr;
-}
-
 LayerPtr reshape_to(std::vector<int64_t> shape) {
   return std::make_shared<Reshape>(ReshapeOptions{.shape = std::move(shape)});
 }
@@ -121,7 +114,7 @@ class Parts {
 
 std::vector<LayerDeclaration> convolution_parts(const LayerDeclaration& layer, std::span<const Shape> inputs,
                                                 const std::function<std::string(std::string)>& unused) {
-  const ConvolutionOptions* options = options_of(*layer.layer);
+  const ConvolutionOptions* options = convolution_options(*layer.layer);
   if (!options || inputs.empty()) return {layer};
   const bool plain = inputs[0].canonical_axis(options->axis) == 1 && inputs[0].rank() > 2;
   if (plain && inputs.size() == 1) return {layer};

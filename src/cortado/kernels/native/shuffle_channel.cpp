@@ -8,21 +8,19 @@ namespace cortado {
 namespace native {
 namespace {
 
-// Channel k of run i, of `groups` runs, and channel k * groups + i of each pixel, in turns. A constant number
-// of groups lets the compiler interleave vectors.
-template <int64_t constant, typename E>
-void deal(const E* runs, E* dealt, int64_t pixels, int64_t groups, int64_t run) {
+// Of each pixel, channel k of run i is channel k * groups + i of what is dealt out; `deals`: copies from
+// runs, else back. A constant number of groups lets the compiler interleave vectors.
+template <int64_t constant, bool deals, typename E>
+void copy_pixels(const E* from, E* to, int64_t pixels, int64_t groups, int64_t run) {
   const int64_t count = constant > 0 ? constant : groups;
-  for (int64_t pixel = 0; pixel < pixels; ++pixel, runs += count * run, dealt += count * run)
-    for (int64_t k = 0; k < run; ++k)
-      for (int64_t i = 0; i < count; ++i) dealt[k * count + i] = runs[i * run + k];
-}
-template <int64_t constant, typename E>
-void collect(const E* dealt, E* runs, int64_t pixels, int64_t groups, int64_t run) {
-  const int64_t count = constant > 0 ? constant : groups;
-  for (int64_t pixel = 0; pixel < pixels; ++pixel, runs += count * run, dealt += count * run)
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t k = 0; k < run; ++k) runs[i * run + k] = dealt[k * count + i];
+  for (int64_t pixel = 0; pixel < pixels; ++pixel, from += count * run, to += count * run) {
+    for (int64_t k = 0; k < run; ++k) {
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t in_runs = i * run + k, dealt = k * count + i;
+        to[deals ? dealt : in_runs] = from[deals ? in_runs : dealt];
+      }
+    }
+  }
 }
 
 template <typename E>
@@ -37,22 +35,24 @@ class ShuffleChannelKernel : public Kernel {
   void forward(const Arguments& arguments) override {
     const E* x = elements<E>(arguments.inputs[0]);
     E* y = elements<E>(arguments.outputs[0]);
-    over_pixels(x, y, groups_ == 2 ? deal<2, E> : groups_ == 3 ? deal<3, E> : deal<0, E>);
+    over_pixels<true>(x, y);
   }
 
   void backward(const Arguments& arguments) override {
     if (!arguments.input_gradients[0]) return;
     const E* dy = elements<E>(arguments.output_gradients[0]);
     E* dx = elements<E>(arguments.input_gradients[0]);
-    over_pixels(dy, dx, groups_ == 2 ? collect<2, E> : groups_ == 3 ? collect<3, E> : collect<0, E>);
+    over_pixels<false>(dy, dx);
   }
 
  private:
-  template <typename Move>
-  void over_pixels(const E* from, E* to, Move move) const {
-    const int64_t run = channels_ / groups_;
+  template <bool deals>
+  void over_pixels(const E* from, E* to) const {
+    const auto copy = groups_ == 2   ? copy_pixels<2, deals, E>
+                      : groups_ == 3 ? copy_pixels<3, deals, E>
+                                     : copy_pixels<0, deals, E>;
     parallel_ranges(pixels_, [&](int64_t begin, int64_t end) {
-      move(from + begin * channels_, to + begin * channels_, end - begin, groups_, run);
+      copy(from + begin * channels_, to + begin * channels_, end - begin, groups_, channels_ / groups_);
     });
   }
 
