@@ -74,7 +74,10 @@ int run_rank(const std::string& what, int number, int milliseconds) {
   if (what == "early" && launched.rank == number) _exit(5);
   int code = 0;
   std::string message;
-  if (job->restarts() > 0 && number == 0) fmt::print("goes on from '{}'\n", job->snapshot());
+  if (job->restarts() > 0 && number == 0) {
+    fmt::print("goes on from '{}'\n", job->snapshot());
+    std::fflush(stdout);  // a rank that is killed loses what is in the buffer
+  }
   try {
     std::unique_ptr<Communicator> communicator = make_mpi_communicator();
     bool me = communicator->rank() == number;

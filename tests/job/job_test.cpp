@@ -497,6 +497,14 @@ TEST(Job, IsStartedAgainFromItsSnapshotAsOftenAsAllowed) {
   expect_nobody_left(outcome);
 }
 
+// Rank 0 ends at once after the snapshot: it cannot have told of an iteration.
+TEST(Job, GoesOnFromASnapshotThatWasWrittenBeforeAnIterationWasTold) {
+  const Outcome outcome = run({"snapshot", "2", "0", "0", "", "60", "60", "1"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "goes on from '/a/b c.safetensors'"), 2) << outcome.output;
+  expect_nobody_left(outcome);
+}
+
 TEST(Job, IsNotStartedAgainForWhatWouldComeAgain) {
   const Outcome refused = run({"refuse", "2", "1", "0", "", "60", "60", "3"});
   EXPECT_EQ(refused.code, 2) << refused.output;

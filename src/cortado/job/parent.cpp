@@ -319,8 +319,10 @@ class Parent {
     for (const auto& peer : peers_) peer->socket.send("stop");
   }
 
+  // A rank may have written a snapshot before it told of an iteration.
   bool trained() const {
-    return std::ranges::any_of(peers_, [](const auto& peer) { return peer->iteration >= 0; });
+    return snapshot_iteration_ >= 0 ||
+           std::ranges::any_of(peers_, [](const auto& peer) { return peer->iteration >= 0; });
   }
 
   void pass_on(int number) {
