@@ -106,5 +106,15 @@ TEST(Ring, MovesAsFewBytesAsPossible) {
   }
 }
 
+TEST(Ring, SegmentsAreHalfAMillisecondOfTheLink) {
+  const double mbit = 1e6 / 8;
+  EXPECT_EQ(segment_over(10 * mbit), 1 << 14);
+  EXPECT_EQ(segment_over(100 * mbit), 1 << 14);
+  EXPECT_EQ(segment_over(500 * mbit), 1 << 15);
+  EXPECT_EQ(segment_over(1000 * mbit), 1 << 16);
+  EXPECT_EQ(segment_over(10000 * mbit), 1 << 17);
+  EXPECT_EQ(segment_over(0), 1 << 14);
+}
+
 }  // namespace
 }  // namespace cortado

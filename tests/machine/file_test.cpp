@@ -140,7 +140,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
           R"("task_overhead_us": 7, "instruction_set": "avx2"}], "links": [{"group": 2, "latency_us": 0, "bandwidth_gb_per_s": 3}], )"
           R"("nic_bandwidth_gb_per_s": 4, "bus_bandwidth_gb_per_s": 6, "host_bandwidth_gb_per_s": 0.5}], "network": {"latency_us": 5, "bandwidth_gb_per_s": 0.125}, )"
           R"("calibration": {"efficiency": {"memory": {"backward": 0.25}}, "exchange_correction": 2, )"
-          R"("message_overhead": {"network_us_per_mb": 250}, )"
+          R"("message_overhead": {"network_us_per_mb": 250}, "busy_link_us": 40, )"
           R"("allreduce": [{"devices": 4, "bytes": 4096, "time_us": 6}]})"),
       "m.json");
   const Device expected{"d", {1.5e9}, {2e9}, {int64_t{1} << 29}, {7e-6}, "avx2"};
@@ -156,6 +156,7 @@ TEST(MachineFile, UnitsAreThoseOfTheKeys) {
   EXPECT_EQ(graph.calibration().efficiency.at(TaskKind::memory, TaskPass::forward), 1);
   EXPECT_EQ(graph.calibration().exchange_correction, 2);
   EXPECT_EQ(graph.calibration().message_overhead, (MessageOverhead{.node = 0, .network = 2.5e-10}));
+  EXPECT_EQ(graph.calibration().busy_link, Seconds{4e-5});
   EXPECT_EQ(graph.calibration().allreduce, (std::vector<CollectiveTime>{{4, {4096}, {6e-6}}}));
 }
 
@@ -185,6 +186,7 @@ class RandomMachine {
     calibration.exchange_correction = number();
     calibration.collective_correction = number();
     calibration.message_overhead = {number(), number()};
+    calibration.busy_link = {number()};
     if (devices > 1) calibration.allreduce = {{2, {below(1 << 30) + 1}, {number()}}};
     return DeviceGraph(machine);
   }
@@ -310,6 +312,10 @@ TEST(MachineFile, RefusesWithFileKeyValueAndRemedy) {
       {with_calibration(R"("message_overhead": {"node_us_per_mb": -1})"),
        "calibration.message_overhead.node_us_per_mb: -1 is negative; give the microseconds of computing that "
        "1e6 bytes sent or received meanwhile cost a device"},
+      {with_calibration(R"("busy_link_us": -2)"),
+       "calibration.busy_link_us: -2 is negative; give the microseconds that a message waits while a sum "
+       "uses "
+       "its link"},
       {with_calibration(R"("allreduce": [{"devices": 2, "bytes": 4, "time_us": 1}])"),
        "calibration.allreduce[0].devices: 2 took part, but the machine has 1; leave this out or add devices"},
   };

@@ -3,6 +3,7 @@
 
 #include "cortado/comm/local/local_job.h"
 #include "cortado/measure/allreduce_probe.h"
+#include "cortado/measure/busy_link.h"
 #include "cortado/measure/link_probes.h"
 #include "cortado/measure/message_overhead.h"
 
@@ -83,6 +84,25 @@ TEST(Measure, MessagesCostComputingWithinNodesAndBetweenThem) {
       }
       if (ranks == static_cast<size_t>(nodes.back()) + 1) {
         EXPECT_EQ(overhead.node, 0);
+      }
+    }
+  }
+}
+
+TEST(Measure, BusyLinksAreThoseBetweenNodes) {
+  const std::vector<std::vector<int>> machines{{0, 0, 1}, {0, 1, 2}, {0, 0}, {0}};
+  for (const std::vector<int>& nodes : machines) {
+    const size_t ranks = nodes.size();
+    std::vector<Seconds> waits(ranks);
+    LocalJob(static_cast<int>(ranks)).run([&](Communicator& job) {
+      const std::vector<Link> pairs(ranks * ranks, Link{{1e-6}, {1e9}});
+      waits[static_cast<size_t>(job.rank())] = measure_busy_link(job, nodes, pairs, {0.01});
+    });
+    for (const Seconds& wait : waits) {
+      EXPECT_EQ(wait, waits[0]);
+      EXPECT_GE(wait.count, 0);
+      if (nodes.back() == 0) {
+        EXPECT_EQ(wait.count, 0);
       }
     }
   }

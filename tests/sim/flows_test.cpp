@@ -53,6 +53,17 @@ TEST(Flows, TellHowMuchOfThemIsDone) {
   EXPECT_NEAR(flows.done(second), 2.0 / 3, 1e-12);
 }
 
+TEST(Flows, TellWhetherPortsAreBusyWithWhatIsNeededLater) {
+  Flows flows(3);
+  flows.start(1, {{0, 0.5}, {1, 1}}, 2);
+  EXPECT_TRUE(flows.later_use({{1, 1}}, 1));
+  EXPECT_TRUE(flows.later_use({{2, 1}, {0, 1}}, 1));
+  EXPECT_FALSE(flows.later_use({{1, 1}}, 2));
+  EXPECT_FALSE(flows.later_use({{2, 1}}, 1));
+  flows.advance(flows.next_end());
+  EXPECT_FALSE(flows.later_use({{1, 1}}, 1));
+}
+
 TEST(Flows, WhatIsNeededSoonerGoesFirst) {
   Flows flows(2);
   const int late = flows.start(3, {{0, 1}}, 2), soon = flows.start(1, {{0, 0.75}}, 1),

@@ -219,6 +219,38 @@ TEST(Simulator, ServersTakeOneLayerAfterTheOther) {
   }
 }
 
+// A sum that finds a later one on its links waits for what is on the way, and only between nodes.
+TEST(Simulator, WhatIsNeededSoonerWaitsForWhatIsOnItsLinks) {
+  constexpr double wait = 5e-4;
+  const Network net = convolutions_and_product();
+  Strategy strategy = built_in_strategy("data", net, 2);
+  strategy.schedule.chunks.kind = GradientChunks::Kind::layer;
+  const auto programs = programs_of(net, strategy, 2);
+  for (const bool across : {true, false}) {
+    Machine machine = (across ? machine_of(2, 1) : machine_of(1, 2)).machine();
+    machine.calibration.busy_link = {wait};
+    const DeviceGraph graph(machine);
+    AnalyticCosts costs(graph);
+    StepSeconds seconds(programs[0], costs, graph.node_of_devices());
+    const Simulation found = simulate(programs, costs, graph);
+    int waited = 0;
+    for (const TimelineEntry& sum : testing::entries_of(programs[0], found)) {
+      const Step& step = programs[0].steps[sum.step];
+      if (step.group().empty()) continue;
+      const auto later = [&](const TimelineEntry& other) {
+        const Step& its = programs[0].steps[other.step];
+        return !its.group().empty() && its.needed > step.needed && other.begin < sum.begin &&
+               sum.begin < other.end;
+      };
+      if (!std::ranges::any_of(testing::entries_of(programs[0], found), later)) continue;
+      const double alone = seconds.of(step).count, took = (sum.end - sum.begin).count;
+      EXPECT_GE(took, (alone + (across ? wait : 0)) * (1 - 1e-9));
+      waited += took >= alone + wait * (1 - 1e-9) ? 1 : 0;
+    }
+    EXPECT_EQ(waited > 0, across);
+  }
+}
+
 // A rank's computing takes longer by what the bytes cost that moved while it computed: here one sum at a
 // time.
 TEST(Simulator, MessagesTakeTheirPartOfComputing) {

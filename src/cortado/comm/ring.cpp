@@ -1,6 +1,7 @@
 #include "cortado/comm/ring.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "cortado/base/error.h"
@@ -37,6 +38,12 @@ RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhas
     if (i + 1 == summed_chunks) schedule.summed = schedule.receives.size();
   }
   return schedule;
+}
+
+int64_t segment_over(double bytes_per_second) {
+  constexpr double seconds = 0.5e-3;
+  const double nearest = std::round(std::log2(std::max(1.0, bytes_per_second * seconds)));
+  return int64_t{1} << static_cast<int>(std::clamp(nearest, 14.0, 17.0));
 }
 
 std::vector<int64_t> balanced_chunks(int64_t count, int members) {

@@ -98,6 +98,7 @@ struct Calibration {
   TaskFactors correction;
   double exchange_correction = 1, collective_correction = 1;
   MessageOverhead message_overhead;
+  Seconds busy_link;  // that a message between nodes waits while a sum that is needed later uses its link
   std::vector<CollectiveTime> allreduce;
   bool operator==(const Calibration&) const = default;
 };

@@ -286,9 +286,9 @@ void read_collectives(const JsonObject& object, size_t devices, std::vector<Coll
 }
 
 void read_calibration(const JsonObject& file, Machine& machine) {
-  static constexpr Keys known = {"efficiency",          "correction",
-                                 "exchange_correction", "collective_correction",
-                                 "message_overhead",    "allreduce"};
+  static constexpr Keys known = {
+      "efficiency",   "correction", "exchange_correction", "collective_correction", "message_overhead",
+      "busy_link_us", "allreduce"};
   if (!file.has("calibration")) return;
   const JsonObject object = file.object("calibration", known, "an object");
   Calibration& calibration = machine.calibration;
@@ -307,6 +307,9 @@ void read_calibration(const JsonObject& file, Machine& machine) {
   if (object.has("collective_correction"))
     calibration.collective_correction = object.positive("collective_correction", plain, ratio);
   if (object.has("message_overhead")) calibration.message_overhead = overhead_of(object);
+  if (object.has("busy_link_us"))
+    calibration.busy_link = {object.not_negative(
+        "busy_link_us", micro, "the microseconds that a message waits while a sum uses its link")};
   const size_t devices = devices_of(machine);
   if (object.has("allreduce")) read_collectives(object, devices, calibration.allreduce);
 }

@@ -118,7 +118,7 @@ std::string factors_text(const TaskFactors& factors) {
   return "{" + text + "\n    }";
 }
 
-// Factors of 1, and overheads of 0, are left out.
+// Factors of 1, and overheads and waits of 0, are left out.
 std::string calibration_text(const Calibration& calibration) {
   std::vector<std::string> parts;
   auto add = [&](const char* key, const std::string& text) {
@@ -135,6 +135,7 @@ std::string calibration_text(const Calibration& calibration) {
                                         number_text(overhead.node, micro_per_mega),
                                         number_text(overhead.network, micro_per_mega)));
   }
+  if (calibration.busy_link.count != 0) add("busy_link_us", number_text(calibration.busy_link.count, micro));
   std::string times;
   for (const CollectiveTime& time : calibration.allreduce) {
     times +=

@@ -16,6 +16,7 @@
 #include "cortado/kernels/instruction_set.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/measure/allreduce_probe.h"
+#include "cortado/measure/busy_link.h"
 #include "cortado/measure/device_probes.h"
 #include "cortado/measure/host_facts.h"
 #include "cortado/measure/link_probes.h"
@@ -126,11 +127,10 @@ std::vector<std::string> notes(const std::vector<RankFacts>& ranks, double secon
           fmt::format("{} rank{}; rank 0 on {}.", ranks.size(), ranks.size() == 1 ? "" : "s",
                       ranks.front().processor[0] != 0 ? ranks.front().processor : "an unknown processor"),
           "All figures are effective. Peak: multiply-adds on registers. Memory bandwidth: a triad, counting "
-          "three "
-          "floats an element. All ranks at a time. Memory: the node's by its ranks.",
+          "three floats an element. All ranks at a time. Memory: the node's by its ranks.",
           "Pairs: half of a round trip, nobody else sending. Network interface: all ranks of a node sending "
-          "to the "
-          "next node at a time. Message overhead: what multiply-adds lose to messages round a ring."};
+          "to the next node at a time. Message overhead: what multiply-adds lose to messages round a ring. "
+          "Busy link: what a small sum takes longer beside a large one."};
 }
 
 }  // namespace
@@ -182,7 +182,8 @@ Machine measure_machine(Communicator& job, double seconds, device::DeviceRuntime
   for (const Link& link : pairs) machine.pairs.push_back(rounded(link));
   const MessageOverhead overhead = measure_message_overhead(job, nodes, pairs, {0.15 * seconds});
   machine.calibration.message_overhead = {rounded(overhead.node, 2), rounded(overhead.network, 2)};
-  machine.calibration.allreduce = measure_allreduce(job, {0.25 * seconds});
+  machine.calibration.busy_link = {rounded(measure_busy_link(job, nodes, pairs, {0.05 * seconds}).count, 2)};
+  machine.calibration.allreduce = measure_allreduce(job, {0.2 * seconds});
   for (CollectiveTime& time : machine.calibration.allreduce) time.time = {rounded(time.time.count)};
   return machine;
 }

@@ -58,7 +58,9 @@ std::string links_text(const DeviceGraph& graph) {
   const MessageOverhead& overhead = graph.calibration().message_overhead;
   text += fmt::format("{}a MB sent or received costs computing {:.0f} us within a node",
                       graph.nodes() > 1 ? "\n" : "", 1e12 * overhead.node);
-  if (graph.nodes() > 1) text += fmt::format(", {:.0f} us between nodes", 1e12 * overhead.network);
+  if (graph.nodes() > 1)
+    text += fmt::format(", {:.0f} us between nodes; a message waits {:.0f} us where a sum uses its link",
+                        1e12 * overhead.network, 1e6 * graph.calibration().busy_link.count);
   Table sums({{"allreduce of ranks"}, {"KiB"}, {"us"}, {"GB/s"}});
   for (const CollectiveTime& one : graph.calibration().allreduce) {
     sums.add({std::to_string(one.devices), fmt::format("{}", one.bytes.count / 1024),

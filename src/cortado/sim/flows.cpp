@@ -21,6 +21,13 @@ int Flows::start(double seconds, std::vector<Load> loads, double needed) {
   return next_++;
 }
 
+bool Flows::later_use(const std::vector<Load>& loads, double needed) const {
+  return std::ranges::any_of(flows_, [&](const Flow& flow) {
+    return flow.needed > needed &&
+           std::ranges::find_first_of(flow.loads, loads, {}, &Load::port, &Load::port) != flow.loads.end();
+  });
+}
+
 // Makes `left` true for now.
 void Flows::pass() {
   if (passed_ == 0) return;

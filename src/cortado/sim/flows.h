@@ -21,6 +21,8 @@ class Flows {
 
   // Starts a flow and returns its number, counted up. A flow with a smaller `needed` is needed sooner.
   int start(double seconds, std::vector<Load> loads, double needed = 0);
+  // Whether one that is needed later is under way and uses one of the ports.
+  bool later_use(const std::vector<Load>& loads, double needed) const;
   bool idle() const { return flows_.empty(); }
   double speed(int flow);       // relative to what it has alone
   double done(int flow) const;  // share of it, in [0, 1]

@@ -1,6 +1,7 @@
 #include "cortado/sim/ports.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace cortado {
@@ -87,6 +88,18 @@ std::vector<Flows::Load> Ports::collective(Collective kind, std::span<const int>
     add(loads, from, to, {share, share});
   }
   return merged(loads);
+}
+
+Seconds Ports::wait(int from, int to) const {
+  return machine_.crosses_nodes(from, to) ? machine_.calibration().busy_link : Seconds{};
+}
+
+// MPI's sums of few values take a round for each doubling of the members.
+Seconds Ports::wait(std::span<const int> group) const {
+  const double rounds = std::ceil(std::log2(static_cast<double>(group.size())));
+  const bool crosses =
+      std::ranges::any_of(group, [&](int member) { return machine_.crosses_nodes(group.front(), member); });
+  return crosses ? Seconds{rounds * machine_.calibration().busy_link.count} : Seconds{};
 }
 
 Seconds Ports::message_overhead(int from, int to, Bytes bytes) const {

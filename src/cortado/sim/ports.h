@@ -23,6 +23,11 @@ class Ports {
   Ports(const DeviceGraph& machine, EqualBlocks blocks) : machine_(machine), blocks_(blocks) {}
   int count() const { return 4 * machine_.devices() + 4 * machine_.nodes(); }
 
+  // How long a message between nodes, or one after the other of a collective, waits in all where sums that
+  // are needed later are on its way.
+  Seconds wait(int from, int to) const;
+  Seconds wait(std::span<const int> group) const;
+
   // What a message takes of the ports while it is under way, and how long it is under way when it is alone.
   std::vector<Flows::Load> message(int from, int to) const;
   Seconds message_seconds(int from, int to, Bytes bytes) const;

@@ -292,8 +292,8 @@ class Simulator {
   void meet_peer(int from, int to, Bytes bytes, int number, StepIndex index) {
     const int tag = rank(number).program.steps[index].as<steps::Exchange>()->tag;
     come({from, to, tag}, 2, number, index, [&] {
-      const int flow = flows_.start(ports_.message_seconds(from, to, bytes).count, ports_.message(from, to),
-                                    needed(rank(number), index));
+      const int flow = start_flow(ports_.message_seconds(from, to, bytes), ports_.message(from, to),
+                                  ports_.wait(from, to), needed(rank(number), index));
       for (int end : {from, to})
         add_overhead(end, flow,
                      {ports_.stands_for(from, to, end) * ports_.message_overhead(from, to, bytes).count});
@@ -311,12 +311,21 @@ class Simulator {
     come({-1, which, of.meetings[which]++}, here.size(), number, index, [&] {
       const Seconds alone = of.seconds.of(step);
       const auto [kind, bytes] = of.seconds.group_step(step);
-      const int flow =
-          flows_.start(alone.count, ports_.collective(kind, group, bytes, alone), needed(of, index));
+      const int flow = start_flow(alone, ports_.collective(kind, group, bytes, alone), ports_.wait(group),
+                                  needed(of, index));
       for (int member : here)
         add_overhead(member, flow, ports_.collective_overhead(kind, group, bytes, member));
       return flow;
     });
+  }
+
+  // A flow that finds its links busy with what is needed later takes `wait` more, in which it moves nothing.
+  int start_flow(Seconds alone, std::vector<Flows::Load> loads, Seconds wait, double needed) {
+    if (wait.count > 0 && flows_.later_use(loads, needed)) {
+      for (Flows::Load& load : loads) load.share *= alone.count / (alone + wait).count;
+      alone += wait;
+    }
+    return flows_.start(alone.count, std::move(loads), needed);
   }
 
   // Counts in iterations: programs of different ranks have different numbers of steps.

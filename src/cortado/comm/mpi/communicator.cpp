@@ -22,23 +22,6 @@ constexpr int ring_tags = 30000;  // MPI has at least 32,768; rings of a group t
 // Below this the library's tree of few messages is faster than a ring of many (bench/comm_bench.cpp).
 constexpr int64_t smallest_ring_bytes = 1 << 16;
 
-// Waits for a blocking call's request. MPI's own waits keep their core until the system takes it away, and
-// ranks may have more threads than there are cores: the one that is waited for must get one.
-void wait_for(MPI_Request& request) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::microseconds polled{100}, pause{50};
-  const auto begin = Clock::now();
-  for (int complete = 0;;) {
-    check_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
-    if (complete != 0) return;
-    if (Clock::now() - begin < polled) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(pause);
-    }
-  }
-}
-
 // Calls a function of MPI that takes a request as its last argument, and waits for its end.
 template <typename Begin, typename... Arguments>
 void wait_for_end(Begin begin, Arguments... arguments) {

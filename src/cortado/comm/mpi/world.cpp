@@ -14,6 +14,7 @@
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/launched_rank.h"
+#include "cortado/comm/mpi/link_rate.h"
 #include "cortado/comm/ring.h"
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
@@ -103,6 +104,21 @@ void check_mpi(int code) {
   throw PeerError("a peer failed: " + text);
 }
 
+void wait_for(MPI_Request& request) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds polled{100}, pause{50};
+  const auto begin = Clock::now();
+  for (int complete = 0;;) {
+    check_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+    if (complete != 0) return;
+    if (Clock::now() - begin < polled) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
 MPI_Datatype mpi_type(ElementType type) {
   switch (type) {
     case ElementType::f32:
@@ -154,9 +170,11 @@ MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds
   if (known != 0) largest_tag_ = *static_cast<int*>(most);
   check_launcher(size_);
   one_host_ = !apart && all_on_one_host(size_);
-  if (!one_host_) under_way_.limit(segment_bytes());
   exchanges_ = duplicate(MPI_COMM_WORLD);
   blocking_ = duplicate(MPI_COMM_WORLD);
+  if (one_host_) return;
+  segment_bytes_ = segment_over(link_rate(blocking_));
+  under_way_.limit(segment_bytes_);
 }
 
 MpiWorld::~MpiWorld() {

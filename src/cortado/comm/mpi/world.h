@@ -17,6 +17,10 @@ namespace cortado {
 // Throws PeerError with MPI's words unless `code` is MPI_SUCCESS.
 void check_mpi(int code);
 
+// Waits for a blocking call's request. MPI's own waits keep their core until the system takes it away, and
+// ranks may have more threads than there are cores: the one that is waited for must get one.
+void wait_for(MPI_Request& request);
+
 // How MPI takes elements of that type.
 MPI_Datatype mpi_type(ElementType type);
 
@@ -50,14 +54,15 @@ class MpiWorld {
   // Made at the first use, by all members together; kept.
   MpiGroup& group(std::span<const int> ranks);
   TrafficCount& traffic() { return traffic_; }
-  // Measured with bench/comm_bench.cpp: over shared memory long segments save handing over between processes,
-  // over a network shorter ones keep both directions of a link busy.
-  int64_t segment_bytes() const { return one_host_ ? int64_t{1} << 22 : int64_t{1} << 17; }
+  // What a ring sends at a time. Over shared memory long segments save handing over between processes
+  // (bench/comm_bench.cpp); over a network they follow its rate.
+  int64_t segment_bytes() const { return segment_bytes_; }
   UnderWay& under_way() { return under_way_; }
 
  private:
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
   int exceptions_ = 0;
+  int64_t segment_bytes_ = int64_t{1} << 22;
   bool one_host_ = true;
   bool begun_here_ = true;  // false: the program has begun MPI, and ends it
   std::function<void()> stuck_;
