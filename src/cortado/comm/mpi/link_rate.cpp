@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cortado/base/activity.h"
-#include "cortado/comm/mpi/world.h"
+#include "cortado/comm/mpi/calls.h"
 
 namespace cortado {
 

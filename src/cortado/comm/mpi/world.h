@@ -8,24 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "cortado/base/element_type.h"
+#include "cortado/comm/mpi/calls.h"
 #include "cortado/comm/traffic_count.h"
 #include "cortado/comm/under_way.h"
 
 namespace cortado {
-
-// Throws PeerError with MPI's words unless `code` is MPI_SUCCESS.
-void check_mpi(int code);
-
-// Waits for a blocking call's request. MPI's own waits keep their core until the system takes it away, and
-// ranks may have more threads than there are cores: the one that is waited for must get one.
-void wait_for(MPI_Request& request);
-
-// How MPI takes elements of that type.
-MPI_Datatype mpi_type(ElementType type);
-
-// Whether the MPI library says that it takes addresses of a GPU's memory.
-bool mpi_reads_device_memory();
 
 // MPI's communicator of some ranks of the job, and how many collectives were made on it.
 struct MpiGroup {
