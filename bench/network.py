@@ -36,7 +36,7 @@ from hosts import Hosts, bits_per_second, run
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Of a sample; of nets that are not named here, 3x224x224.
 SHAPES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32", "cifar10_full": "3x32x32", "caffenet": "3x227x227",
-          "inception-v3": "3x299x299", "inception-v3-aux": "3x299x299", "u-net": "3x256x256,256x256",
+          "inception-v3": "3x299x299", "inception-v3-aux": "3x299x299", "resnet-20": "3x32x32", "resnet-110": "3x32x32", "u-net": "3x256x256,256x256",
           "u-net-3d": "1x32x64x64,32x64x64"}
 WARM_UP = 2  # iterations that `cortado time` does not count
 

@@ -106,14 +106,16 @@ TEST(Ring, MovesAsFewBytesAsPossible) {
   }
 }
 
-TEST(Ring, SegmentsAreHalfAMillisecondOfTheLink) {
+TEST(Ring, SegmentsAreHalfAMillisecondOfTheLinkOrItsLatency) {
   const double mbit = 1e6 / 8;
-  EXPECT_EQ(segment_over(10 * mbit), 1 << 14);
-  EXPECT_EQ(segment_over(100 * mbit), 1 << 14);
-  EXPECT_EQ(segment_over(500 * mbit), 1 << 15);
-  EXPECT_EQ(segment_over(1000 * mbit), 1 << 16);
-  EXPECT_EQ(segment_over(10000 * mbit), 1 << 17);
-  EXPECT_EQ(segment_over(0), 1 << 14);
+  EXPECT_EQ(segment_over(10 * mbit, 1e-4), 1 << 14);
+  EXPECT_EQ(segment_over(100 * mbit, 1e-4), 1 << 14);
+  EXPECT_EQ(segment_over(500 * mbit, 1e-4), 1 << 15);
+  EXPECT_EQ(segment_over(1000 * mbit, 1e-4), 1 << 16);
+  EXPECT_EQ(segment_over(10000 * mbit, 1e-4), 1 << 17);
+  EXPECT_EQ(segment_over(0, 1e-4), 1 << 14);
+  EXPECT_EQ(segment_over(100 * mbit, 4e-3), 1 << 16);
+  EXPECT_EQ(segment_over(100 * mbit, 0.2), 1 << 17);
 }
 
 }  // namespace

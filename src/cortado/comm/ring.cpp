@@ -40,8 +40,8 @@ RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhas
   return schedule;
 }
 
-int64_t segment_over(double bytes_per_second) {
-  constexpr double seconds = 0.5e-3;
+int64_t segment_over(double bytes_per_second, double latency) {
+  const double seconds = std::max(0.5e-3, latency);
   const double nearest = std::round(std::log2(std::max(1.0, bytes_per_second * seconds)));
   return int64_t{1} << static_cast<int>(std::clamp(nearest, 14.0, 17.0));
 }

@@ -31,9 +31,10 @@ struct RingSchedule {
 };
 RingSchedule ring_schedule(std::span<const int64_t> counts, int member, RingPhases phases, int64_t segment);
 
-// Bytes of a segment over links of that rate: the power of two nearest to half a millisecond of it, 16 KiB to
-// 128 KiB. What is urgent waits for the segments on the way, and each segment costs its ends a message.
-int64_t segment_over(double bytes_per_second);
+// Bytes of a segment over links of that rate and latency in seconds: the power of two nearest to what a link
+// carries in half a millisecond, or in its latency if that is longer; 16 KiB to 128 KiB. What is urgent waits
+// for the segments on the way, and each segment costs its ends a message.
+int64_t segment_over(double bytes_per_second, double latency);
 
 // `count` elements in p chunks whose sizes differ by at most one.
 std::vector<int64_t> balanced_chunks(int64_t count, int members);

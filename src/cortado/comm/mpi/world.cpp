@@ -14,7 +14,7 @@
 #include "cortado/base/activity.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/launched_rank.h"
-#include "cortado/comm/mpi/link_rate.h"
+#include "cortado/comm/mpi/measured_link.h"
 #include "cortado/comm/ring.h"
 
 namespace cortado {
@@ -121,7 +121,8 @@ MpiWorld::MpiWorld(bool apart, std::function<void()> stuck, std::chrono::seconds
   exchanges_ = duplicate(MPI_COMM_WORLD);
   blocking_ = duplicate(MPI_COMM_WORLD);
   if (one_host_) return;
-  segment_bytes_ = segment_over(link_rate(blocking_));
+  const MeasuredLink link = measured_link(blocking_);
+  segment_bytes_ = segment_over(link.bytes_per_second, link.latency);
   under_way_.limit(segment_bytes_);
 }
 

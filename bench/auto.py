@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Whether `--strategy auto` is as fast as the best of the built-in strategies. Needs root and iproute2.
+
+    bench/auto.py --cortado build/release/cortado --rate 1gbit --out auto-1gbit
+    bench/auto.py --cortado build/release/cortado --rate here --nets resnet-50:4 alexnet:16
+
+On hosts as those of bench/network.py, or with --rate here on ranks in shared memory, each net is timed under auto and
+the built-in strategies in turns. The machine is measured first; strategies that it simulates to take more than
+--within times the least are left out. Printed are, per net: what auto chose, its step, the fastest other strategy and
+its step (the least of the rounds), and the first step over the second.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from hosts import Hosts
+from network import ROOT, SHAPES, Here
+
+STRATEGIES = ["data", "owt", "model", "spatial", "replicated", "single"]
+
+
+def cortado(options, hosts, verb, net, batch, *words):
+    model = ["--model", ROOT / "models" / net / "train_val.prototxt", "--batch", batch * hosts.count, "--input-shape",
+             SHAPES.get(net, "3x224x224")]
+    return hosts.within([options.cortado, verb, *model, *words])
+
+
+def on_ranks(hosts):
+    return ["--threads", 1, "--ranks", hosts.count, *hosts.options()]
+
+
+def simulated(options, hosts, net, batch, strategy, machine):
+    """Seconds of a step on the measured machine; infinity where the net cannot be cut so."""
+    report = pathlib.Path(hosts.folder.name) / "simulated.json"
+    try:
+        cortado(options, hosts, "simulate", net, batch, "--machine", machine, "--strategy", strategy, "--json", report)
+    except subprocess.CalledProcessError:
+        return float("inf")
+    return json.loads(report.read_text())["step_seconds"]
+
+
+def measured(options, hosts, net, batch, strategy):
+    """Seconds of a step, and what auto says that it chose."""
+    report = pathlib.Path(hosts.folder.name) / "time.json"
+    report.unlink(missing_ok=True)
+    try:
+        said = cortado(options, hosts, "time", net, batch, "--strategy", strategy, "--iterations", options.iterations,
+                       "--json", report, *on_ranks(hosts))
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"{net} under {strategy}: {error.stderr}") from error
+    chosen = re.search(r"strategy auto: ([^;]*?)(?:,|;|$)", said.stdout + said.stderr, re.MULTILINE)
+    return json.loads(report.read_text())["step_seconds"], chosen.group(1) if chosen else ""
+
+
+def row(options, hosts, net, batch, machine):
+    predicted = {strategy: simulated(options, hosts, net, batch, strategy, machine) for strategy in STRATEGIES}
+    near = [strategy for strategy in STRATEGIES if predicted[strategy] <= options.within * min(predicted.values())]
+    least = dict.fromkeys(["auto", *near], float("inf"))
+    choice = ""
+    for _ in range(options.rounds):
+        for strategy in least:
+            seconds, said = measured(options, hosts, net, batch, strategy)
+            least[strategy] = min(least[strategy], seconds)
+            choice = said or choice
+    best = min(near, key=least.get)
+    others = ", ".join(f"{strategy} {least[strategy]:.3f}" for strategy in near if strategy != best)
+    return (f"| {net} | {batch} | {options.rate} | {choice} | {least['auto']:.3f} | {best} | {least[best]:.3f} | "
+            f"{least['auto'] / least[best]:.3f} | {others} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cortado", type=lambda text: pathlib.Path(text).resolve(), required=True)
+    parser.add_argument("--rate", default="1gbit", help="of every link: 100mbit, 1gbit, 10gbit; here: shared memory, no hosts")
+    parser.add_argument("--nets", nargs="+", default=["alexnet:16", "resnet-50:4"])
+    parser.add_argument("--ranks", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--within", type=float, default=1.5)
+    parser.add_argument("--out", help="also write OUT.md")
+    options = parser.parse_args()
+    hosts = Here(options.ranks) if options.rate == "here" else Hosts(options.ranks, options.rate)
+    lines = ["| net | batch of a rank | link | auto chose | auto, s | best other | its s | auto over it | the rest |",
+             "|---|--:|---|---|--:|---|--:|--:|---|"]
+    print("\n".join(lines))
+    try:
+        machine = pathlib.Path(hosts.folder.name) / "machine.json"
+        hosts.within([options.cortado, "machine", "--seconds", 4, "--out", machine, *on_ranks(hosts)])
+        for net in options.nets:
+            name, _, batch = net.partition(":")
+            lines.append(row(options, hosts, name, int(batch or 4), machine))
+            print(lines[-1], flush=True)
+    finally:
+        hosts.down()
+    if options.out:
+        pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
