@@ -9,8 +9,16 @@ namespace {
 using testing::HandMade;
 using testing::NetBuilder;
 
+// Sizes are multiples of this: smaller gaps do not count.
+constexpr int64_t unit = 1 << 20;
+
 bool live_together(const Buffer& one, const Buffer& other) {
   return one.first_step <= other.last_step && other.first_step <= one.last_step;
+}
+
+bool meet(const Buffer::Life& one, Bytes size, const Buffer::Life& other, Bytes other_size) {
+  return one.first <= other.last && other.first <= one.last && one.offset < other.offset + other_size.count &&
+         other.offset < one.offset + size.count;
 }
 
 // Buffers that nobody touches, and batches, have no memory; others lie in the arena, none over another that
@@ -20,14 +28,15 @@ void expect_disjoint(const Program& program) {
     const Buffer& one = program.buffers[i];
     ASSERT_EQ(one.offset >= 0, one.first_step && one.kind != Buffer::Kind::batch) << one.name;
     if (one.offset < 0) continue;
-    EXPECT_EQ(one.offset % 64, 0);
-    EXPECT_LE(one.offset + one.size.count, program.arena.count);
-    for (BufferIndex j(0); j < i; ++j) {
-      const Buffer& other = program.buffers[j];
-      if (other.offset < 0 || !live_together(one, other)) continue;
-      EXPECT_TRUE(one.offset + one.size.count <= other.offset ||
-                  other.offset + other.size.count <= one.offset)
-          << one.name << " and " << other.name;
+    for (const Buffer::Life& life : one.lives()) {
+      EXPECT_EQ(life.offset % 64, 0);
+      EXPECT_LE(life.offset + one.size.count, program.arena.count);
+      for (BufferIndex j(0); j < i; ++j) {
+        const Buffer& other = program.buffers[j];
+        for (const Buffer::Life& its : other.lives())
+          EXPECT_FALSE(its.offset >= 0 && meet(life, one.size, its, other.size))
+              << one.name << " and " << other.name;
+      }
     }
   }
 }
@@ -95,6 +104,24 @@ TEST_F(PlanBuffers, WhatTwoIterationsTouchLivesThroughout) {
   expect_disjoint(made_.program);
 }
 
+// `kept` and `last` leave the first life of `again` one half of the memory, and the second the other.
+TEST_F(PlanBuffers, EachLifeLiesWhereItFits) {
+  const View again = made_.buffer(unit), kept = made_.buffer(unit), last = made_.buffer(unit);
+  made_.compute({}, {again});
+  made_.compute({again}, {kept});
+  made_.compute({kept}, {last});
+  made_.compute({kept, last}, {});
+  made_.compute({last}, {again}).action = steps::Compute{.again = true};
+  made_.compute({again}, {});
+  plan();
+  EXPECT_EQ(made_.program.arena.count, 2 * unit);
+  EXPECT_EQ(at(again).lives().size(), 2u);
+  EXPECT_NE(at(again).offset, at(again).offset_again);
+  EXPECT_EQ(at(again).offset_at(StepIndex(1)), at(again).offset);
+  EXPECT_EQ(at(again).offset_at(StepIndex(5)), at(again).offset_again);
+  expect_disjoint(made_.program);
+}
+
 TEST_F(PlanBuffers, BatchesLieElsewhere) {
   const View batch = made_.buffer(64, Buffer::Kind::batch), empty = made_.buffer(0);
   made_.compute({batch}, {empty});
@@ -102,9 +129,6 @@ TEST_F(PlanBuffers, BatchesLieElsewhere) {
   EXPECT_EQ(at(batch).offset, -1);
   EXPECT_EQ(made_.program.arena.count, 64);  // a place even for nothing
 }
-
-// Sizes are multiples of this: smaller gaps do not count.
-constexpr int64_t unit = 1 << 20;
 
 // Where the arena would end, were the largest buffers placed first.
 Bytes largest_first(const Program& program) {

@@ -96,12 +96,12 @@ std::vector<ParameterIndex> Executor::passing_gradients() const {
 
 // A graph would run the updates after all of its steps, when other tensors lie where gradients lay.
 void Executor::place_passing_gradients() {
-  for (const Step& step : program_.steps) {
+  for (StepIndex s : indices(program_.steps)) {
+    const Step& step = program_.steps[s];
     const auto* update = step.as<steps::Update>();
     if (!update || step.reads.empty()) continue;
     ensure(!device_.captures(), "gradients pass on a device that makes graphs");
-    parameters_.place_gradient(entries_[update->parameter],
-                               arena_.floats(program_.buffers[step.reads[0].buffer].offset));
+    parameters_.place_gradient(entries_[update->parameter], arena_.floats(offset_of(step.reads[0], s)));
   }
 }
 
@@ -241,14 +241,14 @@ void Executor::run_step(StepIndex index, const Update& update) {
   }
   std::visit(Overloaded{[&](const steps::Seed& seed) {
                           const View& view = step.writes[0];
-                          queue_.fill(arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+                          queue_.fill(arena_.floats(offset_of(view, index) + view.bytes.begin),
                                       static_cast<float>(seed.weight), elements_of(view));
                         },
                         [&](const steps::Update& done) {
                           if (update) update(entries_[done.parameter]);
                         },
                         [&](const OneOf<steps::Accumulate, steps::AccumulateParameter> auto&) {
-                          queue_.launch([this, &step] { accumulate(step); });
+                          queue_.launch([this, index] { accumulate(index); });
                         },
                         [&](const steps::Compute&) { run_work(index); },
                         [](const steps::Barrier&) {},  // run() looks at the loss
@@ -261,7 +261,7 @@ void Executor::run_step(StepIndex index, const Update& update) {
 void Executor::run_work(StepIndex index) {
   const Work& work = program_.works[program_.steps[index].work()];
   Bound& bound = bound_[index];
-  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i]);
+  for (size_t i = 0; i < work.inputs.size(); ++i) bound.arguments.inputs[i] = pointer(work.inputs[i], index);
   queue_.launch([this, index, iteration = iteration_] { compute(index, iteration); });
 }
 
@@ -320,15 +320,16 @@ void Executor::load(const Work& work) {
 }
 
 // A function that is launched.
-void Executor::accumulate(const Step& step) const {
+void Executor::accumulate(StepIndex index) const {
+  const Step& step = program_.steps[index];
   const auto* parameter = step.as<steps::AccumulateParameter>();
   float* to = parameter ? device_.for_kernels(parameters_.entries()[entries_[parameter->parameter]].gradient)
-                        : pointer(step.writes[0]);
+                        : pointer(step.writes[0], index);
   const ElementType type = program_.buffers[step.reads[0].buffer].type;
   const int64_t count = elements_of(step.reads[0]);
   with_tensor_type(type, [&]<typename E>() {
     std::vector<const E*> terms;
-    for (const View& view : step.reads) terms.push_back(elements<E>(pointer(view)));
+    for (const View& view : step.reads) terms.push_back(elements<E>(pointer(view, index)));
     if (parameter) terms.push_back(elements<E>(to));
     if (device_.runs_gpu_work())
       gpu::sum<E>(queue_.stream(), elements<E>(to), terms, count);

@@ -146,7 +146,7 @@ class Executor {
   std::vector<Carrier> host_carriers() const;
   void start_lane();
   void run_step(StepIndex index, const Update& update);
-  void bind_work(const Work& work, Arguments& arguments) const;
+  void bind_work(const Work& work, StepIndex step, Arguments& arguments) const;
   void set_values(BufferIndex buffer, const Shape& shape, std::span<const float> values);
   void start_message(StepIndex index);
   void begin_message(StepIndex index);
@@ -160,7 +160,7 @@ class Executor {
   bool replays(StepIndex index);
   void drain();
   void load(const Work& work);
-  void accumulate(const Step& step) const;
+  void accumulate(StepIndex index) const;
   // `compute`: runs a step of the compute lane; false: the last one.
   void run_lanes(const std::function<bool(StepIndex step)>& compute);
   Activity activity() const;
@@ -171,11 +171,15 @@ class Executor {
   Finding non_finite_output(const Work& work) const;
   // The memory of a buffer for launched functions, and where the samples of a work begin in it. Elements of
   // another type lie there, too (kernels/kernel.h).
-  float* pointer(BufferIndex buffer) const;
-  float* pointer(const View& view) const;
-  std::byte* bytes(const View& view) const { return reinterpret_cast<std::byte*>(pointer(view)); }
+  // Where it lies at that step; at none: at the end of the iteration.
+  float* pointer(const View& view, StepIndex step) const;
+  std::byte* bytes(const View& view, StepIndex step) const {
+    return reinterpret_cast<std::byte*>(pointer(view, step));
+  }
+  int64_t offset_of(const View& view, StepIndex step) const;
+  float* pointer(BufferIndex buffer, int64_t offset) const;
   // The same for messages, in memory of the host.
-  std::byte* message_pointer(const View& view) const;
+  std::byte* message_pointer(const View& view, StepIndex step) const;
   float* batch_pointer(BufferIndex buffer) const;
   std::span<const float> values(const View& view) const;
   int64_t elements_of(const View& view) const;

@@ -44,8 +44,8 @@ void Executor::bind_exchange(StepIndex index, const steps::Exchange& exchange) {
   const Movement movement = program_.movement_of(program_.steps[index]);
   if (staging_ && !(movement.sums && movement.in_tree)) return bind_on_device(index, exchange, movement);
   messages_[index].exchange = std::make_unique<BoundExchange>(
-      movement, message_pointer(exchange.from), message_pointer(exchange.to),
-      message_pointer(exchange.staging), host_carriers(), communicator_.rank(), exchange.tag);
+      movement, message_pointer(exchange.from, index), message_pointer(exchange.to, index),
+      message_pointer(exchange.staging, index), host_carriers(), communicator_.rank(), exchange.tag);
   if (staging_) staging_->bind_on_host(index);
 }
 
@@ -74,8 +74,8 @@ void Executor::bind_on_device(StepIndex index, const steps::Exchange& exchange, 
   }
   carriers.push_back({&communicator_, [this](std::byte* memory) { return staging_->host(memory); }, {}});
   messages_[index].exchange = std::make_unique<BoundExchange>(
-      movement, bytes(exchange.from), bytes(exchange.to), bytes(exchange.staging), std::move(carriers),
-      communicator_.rank(), exchange.tag, &staging_->queue_of_messages(by_links));
+      movement, bytes(exchange.from, index), bytes(exchange.to, index), bytes(exchange.staging, index),
+      std::move(carriers), communicator_.rank(), exchange.tag, &staging_->queue_of_messages(by_links));
   staging_->bind(index, *messages_[index].exchange, by_links);
 }
 
@@ -93,9 +93,10 @@ std::unique_ptr<Transmission> Executor::transmission_of(StepIndex index, bool by
   const std::vector<int>& group = step.group();
   if (const auto* statistics = step.as<steps::SumStatistics>()) {
     const View& sums = statistics->sums;
-    return sum_over(step,
-                    {by_links ? bytes(sums) : message_pointer(sums), program_.buffers[sums.buffer].type},
-                    elements_of(sums), by);
+    return sum_over(
+        step,
+        {by_links ? bytes(sums, index) : message_pointer(sums, index), program_.buffers[sums.buffer].type},
+        elements_of(sums), by);
   }
   const auto& entry = parameters_.entries()[entries_[step.parameters()[0]]];
   float* const own = device_.for_kernels(step.facts().values != Use::none ? entry.value : entry.gradient);
@@ -222,8 +223,8 @@ void Executor::bind_batch(StepIndex index, const steps::Exchange& exchange) {
   const Movement& movement = program_.works[exchange.work].movement;
   auto* from = reinterpret_cast<std::byte*>(batch_pointer(exchange.from.buffer));
   messages_[index].exchange =
-      std::make_unique<BoundExchange>(movement, from, message_pointer(exchange.to), nullptr, host_carriers(),
-                                      communicator_.rank(), exchange.tag);
+      std::make_unique<BoundExchange>(movement, from, message_pointer(exchange.to, index), nullptr,
+                                      host_carriers(), communicator_.rank(), exchange.tag);
 }
 
 Range Executor::updated_elements(ParameterIndex parameter) const {

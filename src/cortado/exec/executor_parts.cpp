@@ -36,7 +36,7 @@ void Executor::set_values(BufferIndex buffer, const Shape& shape, std::span<cons
   ensure(buffer && program_.buffers[buffer].type == ElementType::f32 &&
              std::ssize(values) == elements_of(program_.whole(buffer)),
          "values of another size or type than the tensor");
-  from_spoken(shape, values.data(), pointer(buffer));
+  from_spoken(shape, values.data(), pointer(program_.whole(buffer), {}));
 }
 
 void Executor::set_tensor(TensorIndex tensor, std::span<const float> values) {

@@ -38,7 +38,7 @@ std::span<const float> Executor::values(const View& view) const {
   const Buffer& of = program_.buffers[view.buffer];
   const std::byte* memory = staging_ && of.kind != Buffer::Kind::batch && of.offset >= 0
                                 ? staging_->values(view)
-                                : message_pointer(view);
+                                : message_pointer(view, {});
   if (!memory) return {};
   const int64_t count = elements_of(view);
   return with_tensor_type(of.type, [&]<typename E>() -> std::span<const float> {

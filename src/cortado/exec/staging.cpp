@@ -48,7 +48,7 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
       if (!computed_[other] && program.steps[other].lane == Lane::compute)
         computed_[other] = device_.make_event();
     std::visit(Overloaded{[&](const steps::SumStatistics& sum) {
-                            message.reads = message.writes = {copy_of(sum.sums)};
+                            message.reads = message.writes = {copy_of(sum.sums, s)};
                           },
                           [&](const steps::MovesParameters auto&) {
                             plan_parameters(step, message);
@@ -60,8 +60,8 @@ Staging::Staging(const Program& program, const ParameterStore& parameters, const
   }
 }
 
-Staging::Copy Staging::copy_of(const View& view) const {
-  const int64_t offset = program_.buffers[view.buffer].offset;
+Staging::Copy Staging::copy_of(const View& view, StepIndex step) const {
+  const int64_t offset = program_.buffers[view.buffer].offset_at(step);
   ensure(offset >= 0, "what is communicated lies in the arena");
   const int64_t begin = offset + view.bytes.begin;
   return {arena_.data() + begin, mirror_.data() + begin, {view.bytes.size()}};
@@ -84,8 +84,8 @@ void Staging::bind(StepIndex step, BoundExchange& exchange, bool by_links) {
 
 void Staging::bind_on_host(StepIndex step) {
   const auto& exchange = *program_.steps[step].as<steps::Exchange>();
-  if (exchange.from) messages_[step].reads = {copy_of(exchange.from)};
-  if (exchange.to) messages_[step].writes = {copy_of(exchange.to)};
+  if (exchange.from) messages_[step].reads = {copy_of(exchange.from, step)};
+  if (exchange.to) messages_[step].writes = {copy_of(exchange.to, step)};
 }
 
 void Staging::bind(StepIndex step, Transmission& by_links) {
@@ -106,8 +106,8 @@ void Staging::plan_parameters(const Step& step, Message& message) const {
   message.reads = message.writes = {{bytes(begin), message.parameters.data(), size}};
 }
 
-std::byte* Staging::host(const View& view) const {
-  return mirror_.data() + program_.buffers[view.buffer].offset + view.bytes.begin;
+std::byte* Staging::host(const View& view, int64_t offset) const {
+  return mirror_.data() + offset + view.bytes.begin;
 }
 std::byte* Staging::host(std::byte* in_arena) const { return copy_of({in_arena, {}}).host; }
 float* Staging::host_parameters(StepIndex step) const { return messages_[step].parameters.floats(); }
@@ -195,7 +195,8 @@ void Staging::computed(StepIndex step) {
 
 // Stays until something in the same buffer is asked for.
 const std::byte* Staging::values(const View& view) {
-  device::HostView copy(device_, arena_.floats(program_.buffers[view.buffer].offset + view.bytes.begin),
+  device::HostView copy(device_,
+                        arena_.floats(program_.buffers[view.buffer].offset_at_end() + view.bytes.begin),
                         (view.bytes.size() + 3) / 4);
   const auto& kept = values_.insert_or_assign(view.buffer, std::move(copy)).first->second;
   return reinterpret_cast<const std::byte*>(kept.values().data());

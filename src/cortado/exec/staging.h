@@ -35,8 +35,8 @@ class Staging {
 
   // The host's memory for what lies in the arena, and for what a step does to its parameters' gradients or
   // values.
-  std::byte* host(const View& view) const;
-  std::byte* host(std::byte* in_arena) const;  // as launched functions reach it
+  std::byte* host(const View& view, int64_t offset) const;  // `offset`: of its buffer, in the arena
+  std::byte* host(std::byte* in_arena) const;               // as launched functions reach it
   float* host_parameters(StepIndex step) const;
   // Device memory of a buffer of kind batch.
   float* batch(BufferIndex buffer) const;
@@ -81,7 +81,7 @@ class Staging {
   struct Batch {
     device::Memory memory, pinned;  // of the device, of the host
   };
-  Copy copy_of(const View& view) const;
+  Copy copy_of(const View& view, StepIndex step) const;
   Copy copy_of(const BoundExchange::Run& run) const;
   void plan_parameters(const Step& step, Message& message) const;
   void wait_before(const Step& step, device::Queue& queue) const;

@@ -26,14 +26,18 @@ struct Buffer {
   // Where what lies here is made again, the memory is free in between: the buffer lives from first_step to
   // `released` and from `again` to last_step. Nowhere: it lives throughout.
   StepIndex released{}, again{};
-  int64_t offset = -1;  // in the arena; set by plan_buffers
+  int64_t offset = -1,
+          offset_again = -1;  // in the arena, of the first life and of the second; set by plan_buffers
 
   struct Life {
     StepIndex first, last;
+    int64_t offset = -1;
   };
   std::vector<Life> lives() const;  // one or two; of a buffer that nobody touches none
   bool lives_at(StepIndex step) const;
-  bool lives_beside(const Buffer& other) const;  // at some step
+  // Where it lies at a step that touches it, and at the end of the iteration.
+  int64_t offset_at(StepIndex step) const { return again && step >= again ? offset_again : offset; }
+  int64_t offset_at_end() const { return again ? offset_again : offset; }
 };
 
 // Where in a buffer something lies: in all of it, or in the run of bytes of some samples.

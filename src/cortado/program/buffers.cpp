@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <functional>
-#include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "cortado/program/passes.h"
 
@@ -97,79 +97,95 @@ int64_t padded_size(const Buffer& buffer) {
   return (std::max<int64_t>(buffer.size.count, 1) + alignment - 1) / alignment * alignment;
 }
 
+// What gets a place: a life of a buffer.
+struct Item {
+  BufferIndex buffer;
+  int life = 0;  // of Buffer::lives
+  StepIndex first, last;
+  int64_t size = 0;
+
+  int64_t steps() const { return last.value() - first.value() + 1; }
+  double product() const { return static_cast<double>(size) * static_cast<double>(steps()); }
+};
+
+std::vector<Item> items_of(const Program& program) {
+  std::vector<Item> items;
+  for (BufferIndex index : indices(program.buffers)) {
+    const Buffer& buffer = program.buffers[index];
+    if (buffer.kind == Buffer::Kind::batch) continue;
+    int number = 0;
+    for (const Buffer::Life& life : buffer.lives())
+      items.push_back({index, number++, life.first, life.last, padded_size(buffer)});
+  }
+  return items;
+}
+
 // The most that lives at a step: no layout takes less.
-int64_t most_alive(const Program& program, const std::vector<BufferIndex>& placed) {
+int64_t most_alive(const Program& program, const std::vector<Item>& items) {
   IndexedVector<StepIndex, int64_t> change(program.steps.size() + 2, 0);
-  for (BufferIndex index : placed) {
-    const int64_t size = padded_size(program.buffers[index]);
-    for (const Buffer::Life& life : program.buffers[index].lives()) {
-      StepIndex after = life.last;
-      change[life.first] += size;
-      change[++after] -= size;
-    }
+  for (const Item& item : items) {
+    StepIndex after = item.last;
+    change[item.first] += item.size;
+    change[++after] -= item.size;
   }
   int64_t alive = 0, most = 0;
   for (int64_t each : change) most = std::max(most, alive += each);
   return most;
 }
 
-// A layout of the buffers: an offset of each, and the end of all.
+struct Placed {
+  Item item;
+  int64_t offset = 0;
+  int64_t end() const { return offset + item.size; }
+};
+
+// A layout of the lives: an offset of each, ascending, and the end of all.
 struct ArenaLayout {
-  IndexedVector<BufferIndex, int64_t> offsets;
+  std::vector<Placed> places;
   int64_t end = 0;
 };
 
-// Places the buffers in this order, each at the lowest offset where it overlaps none alive at the same time.
-ArenaLayout place_in_order(const Program& program, const std::vector<BufferIndex>& order) {
-  ArenaLayout layout{IndexedVector<BufferIndex, int64_t>(program.buffers.size(), -1)};
-  std::vector<BufferIndex> placed;  // by offset
-  for (BufferIndex index : order) {
-    const Buffer& buffer = program.buffers[index];
-    const int64_t size = padded_size(buffer);
+// Places the lives in this order, each at the lowest offset where it overlaps none of the same time.
+ArenaLayout place_in_order(const std::vector<Item>& order) {
+  ArenaLayout layout;
+  for (const Item& item : order) {
     int64_t offset = 0;
-    for (BufferIndex other : placed) {
-      if (!buffer.lives_beside(program.buffers[other])) continue;
-      if (offset + size <= layout.offsets[other]) break;
-      offset = std::max(offset, layout.offsets[other] + padded_size(program.buffers[other]));
+    for (const Placed& other : layout.places) {
+      if (item.last < other.item.first || other.item.last < item.first) continue;
+      if (offset + item.size <= other.offset) break;
+      offset = std::max(offset, other.end());
     }
-    layout.offsets[index] = offset;
-    layout.end = std::max(layout.end, offset + size);
-    auto by_offset = [&](BufferIndex a, BufferIndex b) { return layout.offsets[a] < layout.offsets[b]; };
-    placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
+    layout.end = std::max(layout.end, offset + item.size);
+    layout.places.insert(std::ranges::upper_bound(layout.places, offset, {}, &Placed::offset),
+                         {item, offset});
   }
   return layout;
 }
 
-int64_t life_length(const Buffer& buffer) {
-  return buffer.first_step ? buffer.last_step.value() - buffer.first_step.value() + 1 : 0;
-}
-
-// Lays out the largest first. Where this leaves gaps, tries the longest lives first, the largest products of
-// size and life, and the order of the first steps, and takes what ends first.
+// Lays out the largest first. Where this leaves gaps, tries the same with the longest lives first of equals,
+// the longest lives first, the largest products of size and life, and the order of the first steps, and takes
+// what ends first.
 void assign_offsets(Program& program) {
-  std::vector<BufferIndex> order;
-  for (BufferIndex i : indices(program.buffers)) {
-    const Buffer& buffer = program.buffers[i];
-    if (buffer.kind != Buffer::Kind::batch && buffer.first_step) order.push_back(i);
-  }
+  std::vector<Item> order = items_of(program);
   const int64_t least = most_alive(program, order);
-  const auto larger = [](const Buffer& a, const Buffer& b) { return a.size > b.size; };
-  const auto longer = [](const Buffer& a, const Buffer& b) { return life_length(a) > life_length(b); };
-  const auto more = [](const Buffer& a, const Buffer& b) {
-    return static_cast<double>(a.size.count) * static_cast<double>(life_length(a)) >
-           static_cast<double>(b.size.count) * static_cast<double>(life_length(b));
-  };
-  const auto earlier = [](const Buffer& a, const Buffer& b) { return a.first_step < b.first_step; };
   ArenaLayout best;
-  for (const auto& before : std::initializer_list<std::function<bool(const Buffer&, const Buffer&)>>{
-           larger, longer, more, earlier}) {
-    std::ranges::stable_sort(
-        order, [&](BufferIndex a, BufferIndex b) { return before(program.buffers[a], program.buffers[b]); });
-    ArenaLayout layout = place_in_order(program, order);
-    if (best.offsets.empty() || layout.end < best.end) best = std::move(layout);
-    if (best.end - least < least_gap) break;
+  const auto try_order = [&](auto before) {
+    if (!best.places.empty() && best.end - least < least_gap) return;
+    std::ranges::stable_sort(order, before);
+    ArenaLayout layout = place_in_order(order);
+    if (best.places.empty() || layout.end < best.end) best = std::move(layout);
+  };
+  try_order([](const Item& a, const Item& b) { return a.size > b.size; });
+  try_order([](const Item& a, const Item& b) {
+    return a.size != b.size ? a.size > b.size : a.steps() > b.steps();
+  });
+  try_order([](const Item& a, const Item& b) { return a.steps() > b.steps(); });
+  try_order([](const Item& a, const Item& b) { return a.product() > b.product(); });
+  try_order([](const Item& a, const Item& b) { return a.first < b.first; });
+  for (const Placed& place : best.places) {
+    Buffer& buffer = program.buffers[place.item.buffer];
+    (place.item.life == 0 ? buffer.offset : buffer.offset_again) = place.offset;
   }
-  for (BufferIndex index : order) program.buffers[index].offset = best.offsets[index];
   program.arena.count = std::max(program.arena.count, best.end);
 }
 

@@ -8,23 +8,13 @@ bool overlap(const View& one, const View& other) {
 
 std::vector<Buffer::Life> Buffer::lives() const {
   if (!first_step) return {};
-  if (!again) return {{first_step, last_step}};
-  return {{first_step, released}, {again, last_step}};
+  if (!again) return {{first_step, last_step, offset}};
+  return {{first_step, released, offset}, {again, last_step, offset_again}};
 }
 
 bool Buffer::lives_at(StepIndex step) const {
   return first_step && first_step <= step && step <= last_step &&
          (!again || step <= released || again <= step);
-}
-
-bool Buffer::lives_beside(const Buffer& other) const {
-  if (!first_step || !other.first_step) return false;
-  if (last_step < other.first_step || other.last_step < first_step) return false;
-  if (!again && !other.again) return true;
-  for (const Life& one : lives())
-    for (const Life& another : other.lives())
-      if (one.first <= another.last && another.first <= one.last) return true;
-  return false;
 }
 
 const StepFacts& Step::facts() const {

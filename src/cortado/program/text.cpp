@@ -113,8 +113,9 @@ std::string Program::text(const Network& network) const {
   }
   for (BufferIndex index : indices(buffers)) {
     const Buffer& buffer = buffers[index];
-    const std::string released =
-        buffer.again ? fmt::format(" but for ({},{})", buffer.released, buffer.again) : "";
+    const std::string released = buffer.again ? fmt::format(" but for ({},{}), then at {}", buffer.released,
+                                                            buffer.again, buffer.offset_again)
+                                              : "";
     text += fmt::format("buffer #{} {} {} bytes, steps [{},{}]{}, offset {}\n", index, buffer.name,
                         buffer.size.count, buffer.first_step, buffer.last_step, released, buffer.offset);
   }

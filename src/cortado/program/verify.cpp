@@ -117,15 +117,22 @@ void verify_races(const Program& program) {
       program.steps, [](const Step& s) { return s.lane == Lane::communication && !s.is<steps::Load>(); });
   if (!communicates) return;
   const auto before = steps_before(program);
-  const auto same_memory = [&](const View& one, const View& other) {
-    if (one.buffer == other.buffer) return overlap(one, other);
-    const int64_t at = program.buffers[one.buffer].offset, other_at = program.buffers[other.buffer].offset;
+  struct At {
+    const std::vector<View>& views;
+    StepIndex step;
+  };
+  const auto same_memory = [&](const View& one, StepIndex step, const View& other, StepIndex other_step) {
+    const int64_t at = program.buffers[one.buffer].offset_at(step),
+                  other_at = program.buffers[other.buffer].offset_at(other_step);
+    if (one.buffer == other.buffer && at == other_at) return overlap(one, other);
     return at >= 0 && other_at >= 0 && at + one.bytes.begin < other_at + other.bytes.end &&
            other_at + other.bytes.begin < at + one.bytes.end;
   };
-  const auto clash = [&](const std::vector<View>& writes, const std::vector<View>& touches) {
-    return std::ranges::any_of(writes, [&](const View& one) {
-      return std::ranges::any_of(touches, [&](const View& other) { return same_memory(one, other); });
+  const auto clash = [&](const At& writes, const At& touches) {
+    return std::ranges::any_of(writes.views, [&](const View& one) {
+      return std::ranges::any_of(touches.views, [&](const View& other) {
+        return same_memory(one, writes.step, other, touches.step);
+      });
     });
   };
   for (StepIndex s : indices(program.steps)) {
@@ -133,8 +140,9 @@ void verify_races(const Program& program) {
       const Step &step = program.steps[s], &earlier = program.steps[e];
       const bool together = step.lane == Lane::communication || earlier.lane == Lane::communication;
       if (!together || before[s].has(e)) continue;
-      const bool races = clash(step.writes, earlier.writes) || clash(step.writes, earlier.reads) ||
-                         clash(earlier.writes, step.reads);
+      const At written{step.writes, s}, written_before{earlier.writes, e};
+      const bool races = clash(written, written_before) || clash(written, {earlier.reads, e}) ||
+                         clash(written_before, {step.reads, s});
       check(!races, "steps {} ({}) and {} ({}) touch the same memory and may run together", e,
             name_of(earlier), s, name_of(step));
     }
@@ -156,18 +164,19 @@ void verify_disjoint(const Program& program) {
   by_end = by_start;
   std::ranges::stable_sort(by_start, {}, [](const Use& use) { return use.life.first; });
   std::ranges::stable_sort(by_end, {}, [](const Use& use) { return use.life.last; });
-  std::map<int64_t, const Buffer*> in_use;
+  std::map<int64_t, const Buffer*> in_use;  // by offset
   auto ended = by_end.begin();
   for (const auto& [buffer, life] : by_start) {
-    for (; ended->life.last < life.first; ++ended) in_use.erase(ended->buffer->offset);
-    const auto above = in_use.lower_bound(buffer->offset);
-    const Buffer* over = above == in_use.end() ? nullptr : above->second;
-    const Buffer* under = above == in_use.begin() ? nullptr : std::prev(above)->second;
-    check(over == nullptr || buffer->offset + buffer->size.count <= over->offset,
-          "{} and {} share memory while both live", buffer->name, over ? over->name : "");
-    check(under == nullptr || under->offset + under->size.count <= buffer->offset,
-          "{} and {} share memory while both live", buffer->name, under ? under->name : "");
-    in_use.emplace(buffer->offset, buffer);
+    for (; ended->life.last < life.first; ++ended) in_use.erase(ended->life.offset);
+    const auto above = in_use.lower_bound(life.offset);
+    const auto under = above == in_use.begin() ? in_use.end() : std::prev(above);
+    check(above == in_use.end() || life.offset + buffer->size.count <= above->first,
+          "{} and {} share memory while both live", buffer->name,
+          above == in_use.end() ? "" : above->second->name);
+    check(under == in_use.end() || under->first + under->second->size.count <= life.offset,
+          "{} and {} share memory while both live", buffer->name,
+          under == in_use.end() ? "" : under->second->name);
+    in_use.emplace(life.offset, buffer);
   }
 }
 

@@ -184,8 +184,9 @@ std::vector<Touch> within(const std::vector<Touch>& touches, const Buffer::Life&
   return inside;
 }
 
-bool share_memory(const Buffer& one, const Buffer& other) {
-  return one.offset < other.offset + other.size.count && other.offset < one.offset + one.size.count;
+// Of a life of a buffer of so many bytes, and of another.
+bool share_memory(const Buffer::Life& one, Bytes size, const Buffer::Life& other, Bytes other_size) {
+  return one.offset < other.offset + other_size.count && other.offset < one.offset + size.count;
 }
 
 void add_waits_between(Program& program, const std::vector<Touch>& earlier,
@@ -237,9 +238,10 @@ void add_memory_waits(Program& program) {
           std::ranges::any_of(firsts, communicates) ? all : communicated;
       for (BufferIndex e : candidates) {
         const Buffer& earlier = program.buffers[e];
-        if (earlier.offset < 0 || !share_memory(earlier, later)) continue;
+        if (earlier.offset < 0) continue;
         for (const Buffer::Life& before : earlier.lives())
-          if (before.last < life.first) add_waits_between(program, within(touching[e], before), firsts);
+          if (before.last < life.first && share_memory(before, earlier.size, life, later.size))
+            add_waits_between(program, within(touching[e], before), firsts);
       }
       for (StepIndex first : firsts) sort_unique(program.steps[first].waits);
     }
