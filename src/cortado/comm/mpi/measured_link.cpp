@@ -33,7 +33,7 @@ double latency(MPI_Comm comm, int size) {
     barrier(comm);
     least = std::min(least, seconds_since(begin).count);
   }
-  return least / std::ceil(std::log2(size));
+  return least / std::max(1.0, std::ceil(std::log2(size)));
 }
 
 double rate(MPI_Comm comm, int rank, int size) {
