@@ -26,8 +26,8 @@ struct Buffer {
   // Where what lies here is made again, the memory is free in between: the buffer lives from first_step to
   // `released` and from `again` to last_step. Nowhere: it lives throughout.
   StepIndex released{}, again{};
-  int64_t offset = -1,
-          offset_again = -1;  // in the arena, of the first life and of the second; set by plan_buffers
+  // In the arena, of the first life and of the second; set by plan_buffers.
+  int64_t offset = -1, offset_again = -1;
 
   struct Life {
     StepIndex first, last;
