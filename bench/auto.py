@@ -17,8 +17,7 @@ import pathlib
 import re
 import subprocess
 
-from hosts import Hosts
-from network import ROOT, SHAPES, Here
+from network import ROOT, SHAPES, write_table
 
 STRATEGIES = ["data", "owt", "model", "spatial", "replicated", "single"]
 
@@ -72,6 +71,14 @@ def row(options, hosts, net, batch, machine):
             f"{least['auto'] / least[best]:.3f} | {others} |")
 
 
+def rows(options, hosts):
+    machine = pathlib.Path(hosts.folder.name) / "machine.json"
+    hosts.within([options.cortado, "machine", "--seconds", 4, "--out", machine, *on_ranks(hosts)])
+    for net in options.nets:
+        name, _, batch = net.partition(":")
+        yield row(options, hosts, name, int(batch or 4), machine)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cortado", type=lambda text: pathlib.Path(text).resolve(), required=True)
@@ -83,21 +90,9 @@ def main():
     parser.add_argument("--within", type=float, default=1.5)
     parser.add_argument("--out", help="also write OUT.md")
     options = parser.parse_args()
-    hosts = Here(options.ranks) if options.rate == "here" else Hosts(options.ranks, options.rate)
-    lines = ["| net | batch of a rank | link | auto chose | auto, s | best other | its s | auto over it | the rest |",
-             "|---|--:|---|---|--:|---|--:|--:|---|"]
-    print("\n".join(lines))
-    try:
-        machine = pathlib.Path(hosts.folder.name) / "machine.json"
-        hosts.within([options.cortado, "machine", "--seconds", 4, "--out", machine, *on_ranks(hosts)])
-        for net in options.nets:
-            name, _, batch = net.partition(":")
-            lines.append(row(options, hosts, name, int(batch or 4), machine))
-            print(lines[-1], flush=True)
-    finally:
-        hosts.down()
-    if options.out:
-        pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
+    heading = ["| net | batch of a rank | link | auto chose | auto, s | best other | its s | auto over it | the rest |",
+               "|---|--:|---|---|--:|---|--:|--:|---|"]
+    write_table(options, heading, lambda hosts: rows(options, hosts))
 
 
 if __name__ == "__main__":

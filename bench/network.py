@@ -36,8 +36,8 @@ from hosts import Hosts, bits_per_second, run
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Of a sample; of nets that are not named here, 3x224x224.
 SHAPES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32", "cifar10_full": "3x32x32", "caffenet": "3x227x227",
-          "inception-v3": "3x299x299", "inception-v3-aux": "3x299x299", "resnet-20": "3x32x32", "resnet-110": "3x32x32", "u-net": "3x256x256,256x256",
-          "u-net-3d": "1x32x64x64,32x64x64"}
+          "inception-v3": "3x299x299", "inception-v3-aux": "3x299x299", "resnet-20": "3x32x32",
+          "resnet-110": "3x32x32", "u-net": "3x256x256,256x256", "u-net-3d": "1x32x64x64,32x64x64"}
 WARM_UP = 2  # iterations that `cortado time` does not count
 
 
@@ -140,8 +140,22 @@ def bench(options, hosts, net, batch):
                 f"{known(last.bytes / 2**20, '.1f')} | {last.wire / 2**20:.1f} | {known(link, '.3f')} | "
                 f"{known(computing, '.3f')} | {known(seconds / least, '.2f')} | {known(last.overlap, '.1f')} |")
         line += "".join(f" {one:.3f} ({100 * (one / seconds - 1):+.1f} %) |" for one in last.predicted)
-        print(line, flush=True)
         yield line
+
+
+def write_table(options, heading, rows):
+    """Prints the heading and what rows(hosts) yields, a line each, and writes OUT.md where it is asked for."""
+    hosts = Here(options.ranks) if options.rate == "here" else Hosts(options.ranks, options.rate)
+    lines = list(heading)
+    print("\n".join(lines))
+    try:
+        for line in rows(hosts):
+            print(line, flush=True)
+            lines.append(line)
+    finally:
+        hosts.down()
+    if options.out:
+        pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -163,21 +177,13 @@ def main():
                      '"data --compute model --machine FILE" alone')
     if options.rate == "here" and any(one.startswith("ddp") for one in options.strategies):
         parser.error("ddp runs over a network: give a --rate")
-    hosts = Here(options.ranks) if options.rate == "here" else Hosts(options.ranks, options.rate)
     lines = ["| net | batch of a rank | link | strategy | step s | times faster | MiB sent | MiB on the wire "
              "| s at the link's rate | computing s | step over the larger | R % |",
              "|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
     if options.predict:
         lines = [lines[0] + " predicted s, nothing hidden | simulated s |", lines[1] + "--:|--:|"]
-    print("\n".join(lines))
-    try:
-        for net in options.nets:
-            name, batch = net.split(":")
-            lines += bench(options, hosts, name, int(batch))
-    finally:
-        hosts.down()
-    if options.out:
-        pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
+    write_table(options, lines, lambda hosts: (line for net in options.nets
+                                               for line in bench(options, hosts, net.split(":")[0], int(net.split(":")[1]))))
 
 
 if __name__ == "__main__":

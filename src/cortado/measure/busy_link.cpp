@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/device/memory.h"
+#include "cortado/measure/link_probes.h"
 #include "cortado/measure/probe_timing.h"
 
 namespace cortado {
@@ -55,16 +55,9 @@ class SmallSums {
   const std::unique_ptr<Transmission> sum_;
 };
 
-// Floats whose sum keeps the slowest of the links busy for so long.
-int64_t floats_for(Seconds duration, std::span<const int> members, const std::vector<Link>& pairs,
-                   int ranks) {
-  double slowest = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < members.size(); ++i) {
-    const auto from = static_cast<size_t>(members[i]),
-               to = static_cast<size_t>(members[(i + 1) % members.size()]);
-    slowest = std::min(slowest, pairs[from * static_cast<size_t>(ranks) + to].bandwidth.bytes_per_second);
-  }
-  const double floats = slowest * duration.count / 2 / probes::float_bytes;
+// Floats whose sum keeps that link busy for so long.
+int64_t floats_for(Seconds duration, const Link& link) {
+  const double floats = link.bandwidth.bytes_per_second * duration.count / 2 / probes::float_bytes;
   return static_cast<int64_t>(std::clamp(floats, 0x1p16, 0x1p24));
 }
 
@@ -82,13 +75,10 @@ double wait_of(Communicator& job, const std::vector<int>& members, int64_t float
 
 Seconds measure_busy_link(Communicator& job, std::span<const int> nodes, const std::vector<Link>& pairs,
                           Seconds duration) {
-  std::vector<int> firsts;
-  for (int rank = 0; rank < job.size(); ++rank)
-    if (rank == 0 || nodes[static_cast<size_t>(rank)] != nodes[static_cast<size_t>(rank) - 1])
-      firsts.push_back(rank);
+  const std::vector<int> firsts = first_ranks(nodes);
   if (firsts.size() < 2) return {};
   const bool takes_part = std::ranges::find(firsts, job.rank()) != firsts.end();
-  const int64_t floats = floats_for(duration, firsts, pairs, job.size());
+  const int64_t floats = floats_for(duration, slowest_of_ring(firsts, pairs, job.size()));
   job.barrier();
   const std::vector<double> waits = values_of_ranks(job, takes_part ? wait_of(job, firsts, floats) : 0.0);
   return {std::accumulate(waits.begin(), waits.end(), 0.0) / static_cast<double>(firsts.size())};

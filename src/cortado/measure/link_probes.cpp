@@ -119,6 +119,25 @@ std::vector<std::vector<RankPair>> rounds_of_pairs(std::span<const int> nodes) {
   return rounds;
 }
 
+std::vector<int> first_ranks(std::span<const int> nodes) {
+  std::vector<int> firsts;
+  for (size_t rank = 0; rank < nodes.size(); ++rank)
+    if (rank == 0 || nodes[rank] != nodes[rank - 1]) firsts.push_back(static_cast<int>(rank));
+  return firsts;
+}
+
+Link slowest_of_ring(std::span<const int> members, const std::vector<Link>& pairs, int ranks) {
+  const auto link = [&](size_t i) -> const Link& {
+    const auto from = static_cast<size_t>(members[i]),
+               to = static_cast<size_t>(members[(i + 1) % members.size()]);
+    return pairs[from * static_cast<size_t>(ranks) + to];
+  };
+  Link slowest = link(0);
+  for (size_t i = 1; i < members.size(); ++i)
+    if (link(i).bandwidth < slowest.bandwidth) slowest = link(i);
+  return slowest;
+}
+
 std::vector<Link> measure_pairs(Communicator& job, std::span<const int> nodes, Seconds duration) {
   const auto rounds = rounds_of_pairs(nodes);
   struct Measured {

@@ -14,6 +14,13 @@ namespace cortado {
 using RankPair = std::pair<int, int>;
 std::vector<std::vector<RankPair>> rounds_of_pairs(std::span<const int> nodes);
 
+// The first rank of each node.
+std::vector<int> first_ranks(std::span<const int> nodes);
+
+// Of the links by which each member sends to the next one, round a ring, the one of the least bandwidth.
+// `pairs`: as measured between all ranks.
+Link slowest_of_ring(std::span<const int> members, const std::vector<Link>& pairs, int ranks);
+
 // All ranks call both probes with the same arguments; `duration` is about what one takes in all.
 
 // Links between all pairs of ranks as Machine::pairs, at every rank. Latency: half the median round trip of

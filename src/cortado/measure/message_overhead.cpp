@@ -9,6 +9,7 @@
 #include "cortado/device/memory.h"
 #include "cortado/exec/lane_thread.h"
 #include "cortado/kernels/peak.h"
+#include "cortado/measure/link_probes.h"
 #include "cortado/measure/probe_timing.h"
 
 namespace cortado {
@@ -20,7 +21,7 @@ class Ring {
  public:
   // All members make it with equal arguments. A member's messages take `times` times about `message_seconds`.
   Ring(Communicator& job, const std::vector<int>& members, const std::vector<Link>& pairs, double seconds)
-      : Ring(job, members, slowest(members, pairs, static_cast<size_t>(job.size())), seconds) {}
+      : Ring(job, members, slowest_of_ring(members, pairs, job.size()), seconds) {}
 
   // What it took of this rank's computing, and bytes that it sent and received meanwhile.
   struct Cost {
@@ -48,17 +49,6 @@ class Ring {
         received_({count_ * probes::float_bytes}),
         exchange_(exchange(job, members)),
         lane_(steps()) {}
-
-  static Link slowest(const std::vector<int>& members, const std::vector<Link>& pairs, size_t ranks) {
-    Link slowest = pairs[static_cast<size_t>(members[0]) * ranks + static_cast<size_t>(members[1])];
-    for (size_t i = 1; i < members.size(); ++i) {
-      const auto from = static_cast<size_t>(members[i]),
-                 to = static_cast<size_t>(members[(i + 1) % members.size()]);
-      const Link& link = pairs[from * ranks + to];
-      if (link.bandwidth < slowest.bandwidth) slowest = link;
-    }
-    return slowest;
-  }
 
   std::unique_ptr<Transmission> exchange(Communicator& job, const std::vector<int>& members) const {
     const auto at = static_cast<size_t>(std::ranges::find(members, job.rank()) - members.begin());
@@ -119,16 +109,11 @@ double ring_overhead(Communicator& job, const std::vector<int>& members, const s
 
 MessageOverhead measure_message_overhead(Communicator& job, std::span<const int> nodes,
                                          const std::vector<Link>& pairs, Seconds duration) {
-  std::vector<int> neighbours, firsts;
-  bool shared = false;  // some node
-  for (int rank = 0; rank < job.size(); ++rank) {
-    const int node = nodes[static_cast<size_t>(rank)];
-    if (node == nodes[static_cast<size_t>(job.rank())]) neighbours.push_back(rank);
-    if (rank == 0 || node != nodes[static_cast<size_t>(rank) - 1])
-      firsts.push_back(rank);
-    else
-      shared = true;
-  }
+  std::vector<int> neighbours, firsts = first_ranks(nodes);
+  for (int rank = 0; rank < job.size(); ++rank)
+    if (nodes[static_cast<size_t>(rank)] == nodes[static_cast<size_t>(job.rank())])
+      neighbours.push_back(rank);
+  const bool shared = std::ssize(firsts) < job.size();  // some node
   const bool several = firsts.size() > 1;
   const Seconds each{duration.count / (shared && several ? 2 : 1)};
   if (neighbours.size() < 2) neighbours.clear();

@@ -3,7 +3,6 @@
 #include <climits>
 #include <fmt/format.h>
 #include <numeric>
-#include <thread>
 
 #include "cortado/base/activity.h"
 #include "cortado/base/element_type.h"
