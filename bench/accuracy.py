@@ -12,7 +12,8 @@ all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 c
 
 Besides nets of models/, --nets takes recipes: resnet-20-cosine trains resnet-20 for 60 epochs with crops and flips, labels
 smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine policy; resnet-20-mixup does so with MixUp in place
-of smoothed labels; fast-cifar is that of bench/fast_cifar.py.
+of smoothed labels; resnet-20-cosine:1024 takes batches of 1024 and the rate in proportion; fast-cifar is that of
+bench/fast_cifar.py.
 """
 
 import argparse
@@ -46,13 +47,24 @@ def prepare(cortado, archive, work):
     (work / "models").symlink_to(ROOT / "models")
 
 
-# Means of blue, green and red over CIFAR-10's training images; batches of 128 of 50,000 images.
+# Means of blue, green and red over CIFAR-10's training images.
 MEANS = "mean_value: 114 mean_value: 123 mean_value: 125"
-EPOCH = 391
-RECIPE_SOLVER = {"type": '"Nesterov"', "base_lr": 0.1, "lr_policy": '"cosine"', "warmup_iter": 5 * EPOCH, "max_iter": 60 * EPOCH,
-                 "momentum": 0.9, "weight_decay": 0.0005, "test_iter": 100, "test_interval": 5 * EPOCH,
-                 "test_initialization": "false", "display": 100, "snapshot": 5 * EPOCH}
 RECIPES = ("resnet-20-cosine", "resnet-20-mixup")
+BATCH = 128
+
+
+def recipe_solver(batch):
+    """The rate is in proportion to the batch, as in Goyal et al., "Accurate, Large Minibatch SGD" (2017)."""
+    epoch = -(-50_000 // batch)
+    return {"type": '"Nesterov"', "base_lr": 0.1 * batch / BATCH, "lr_policy": '"cosine"', "warmup_iter": 5 * epoch,
+            "max_iter": 60 * epoch, "momentum": 0.9, "weight_decay": 0.0005, "test_iter": 100, "test_interval": 5 * epoch,
+            "test_initialization": "false", "display": 100, "snapshot": 5 * epoch}
+
+
+def split_recipe(net):
+    """Name and options of a net of --nets."""
+    name, *words = net.split(":")
+    return name, words
 
 
 def replaced(pattern, by, text, count=1):
@@ -62,11 +74,12 @@ def replaced(pattern, by, text, count=1):
     return text
 
 
-def recipe(name, work):
+def recipe(name, batch, work):
     """Writes the recipe's net and solver below `work`; returns the solver's path from there."""
-    folder = work / "recipes" / name
+    folder = work / "recipes" / f"{name}-{batch}"
     folder.mkdir(parents=True, exist_ok=True)
     net = (ROOT / "models/resnet-20/train_val.prototxt").read_text()
+    net = replaced(f"batch_size: {BATCH}", f"batch_size: {batch}", net)
     augment = f"mirror: true random_resized_crop: true crop_size: 32 min_area: 0.6 {MEANS}"
     if name == "resnet-20-mixup":
         augment += " mixup_alpha: 0.2"
@@ -78,9 +91,9 @@ def recipe(name, work):
     else:
         net = mixed_losses(net, loss)
     (folder / "train_val.prototxt").write_text(net)
-    solver = "".join(f"{key}: {value}\n" for key, value in RECIPE_SOLVER.items())
-    (folder / "solver.prototxt").write_text(f'net: "recipes/{name}/train_val.prototxt"\n{solver}')
-    return f"recipes/{name}/solver.prototxt"
+    solver = "".join(f"{key}: {value}\n" for key, value in recipe_solver(batch).items())
+    (folder / "solver.prototxt").write_text(f'net: "{folder.relative_to(work)}/train_val.prototxt"\n{solver}')
+    return folder.relative_to(work) / "solver.prototxt"
 
 
 # The loss of MixUp: that of each label, times its share (docs/reference/data.md). Tests have the plain loss.
@@ -140,6 +153,19 @@ def tests_of(log):
     return sorted(tests.items())
 
 
+def solver_of(net, work, folder, seed):
+    """Solver and initial weights, or None, relative to `work`."""
+    name, options = split_recipe(net)
+    if name in RECIPES:
+        return recipe(name, int(options[0]) if options else BATCH, work), None
+    if name == "fast-cifar":
+        import fast_cifar  # needs NumPy and Pillow
+        epochs = int(options[0]) if options else fast_cifar.EPOCHS
+        widths = [int(width) for width in options[1].split(",")] if options[1:] else fast_cifar.WIDTHS
+        return fast_cifar.write_recipe(work, folder, seed, epochs, widths)
+    return f"models/{net}/solver.prototxt", None
+
+
 def newest_snapshot(folder):
     states = folder.glob("net_iter_*.solverstate")
     return max(states, key=lambda state: int(state.stem.rsplit("_", 1)[1]), default=None)
@@ -149,10 +175,7 @@ def train(cortado, work, net, variant, seed, settings):
     """Accuracy after the last iteration."""
     folder = work / "_".join([net, *variant.replace("--", "").split(), f"seed{seed}"])
     folder.mkdir(exist_ok=True)
-    solver, weights = recipe(net, work) if net in RECIPES else f"models/{net}/solver.prototxt", None
-    if net == "fast-cifar":
-        import fast_cifar  # needs NumPy and Pillow
-        solver, weights = fast_cifar.write_recipe(work, folder, seed)
+    solver, weights = solver_of(net, work, folder, seed)
     done = folder / "accuracy.json"
     if not done.exists():
         log = folder / f"log{len(list(folder.glob('log*')))}.jsonl"
@@ -168,8 +191,19 @@ def train(cortado, work, net, variant, seed, settings):
         with open(folder / "output.txt", "a") as output:
             if subprocess.run(command, cwd=work, stdout=output, stderr=output).returncode:
                 sys.exit(f"{sys.argv[0]}: training failed; see the end of {output.name}")
-        done.write_text(json.dumps(tests_of(log)[-1]))
+        tests = tests_of(log)
+        if not tests:
+            sys.exit(f"{sys.argv[0]}: {net} was never tested: its solver's max_iter is below its test_interval")
+        done.write_text(json.dumps(tests[-1]))
     return json.loads(done.read_text())[1]
+
+
+def write_out(path, table, rows):
+    """Prints the table, and writes it and the figures where a path is given."""
+    print("\n".join(table))
+    if path:
+        path.with_suffix(".md").write_text("\n".join(table) + "\n")
+        path.with_suffix(".json").write_text(json.dumps(rows, indent=1))
 
 
 def main():
@@ -185,7 +219,7 @@ def main():
     arguments = parser.parse_args()
     cortado, work = arguments.cortado.resolve(), arguments.work.resolve()
     prepare(cortado, arguments.data, work)
-    if "fast-cifar" in arguments.nets:
+    if any(split_recipe(net)[0] == "fast-cifar" for net in arguments.nets):
         import fast_cifar  # needs NumPy and Pillow
         fast_cifar.prepare(cortado, arguments.data, work)
 
@@ -201,10 +235,7 @@ def main():
         cells = [f"{100 * accuracy:.2f}" for accuracy in row["accuracies"]]
         table.append(f"| {row['net']} | {row['variant'] or 'none'} | {' | '.join(cells)} | "
                      f"{100 * statistics.mean(row['accuracies']):.2f} |")
-    print("\n".join(table))
-    if arguments.out:
-        arguments.out.with_suffix(".md").write_text("\n".join(table) + "\n")
-        arguments.out.with_suffix(".json").write_text(json.dumps(rows, indent=1))
+    write_out(arguments.out, table, rows)
 
 
 if __name__ == "__main__":

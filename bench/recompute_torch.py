@@ -40,9 +40,9 @@ def double(inputs, outputs):
 class UNet(torch.nn.Module):
     """That of models/u-net: 64 to 1024 maps over five levels, upsampled by 2x2 deconvolutions."""
 
-    def __init__(self, wrap, maps=(64, 128, 256, 512, 1024), classes=2):
+    def __init__(self, wrap, maps=(64, 128, 256, 512, 1024), classes=2, channels=3):
         super().__init__()
-        inputs = (3,) + maps[:-1]
+        inputs = (channels, *maps[:-1])
         self.down = torch.nn.ModuleList(wrap(double(a, b)) for a, b in zip(inputs, maps))
         self.up = torch.nn.ModuleList(torch.nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(maps[:-1], maps[1:]))
         self.join = torch.nn.ModuleList(wrap(double(2 * a, a)) for a in maps[:-1])
