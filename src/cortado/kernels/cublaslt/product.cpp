@@ -122,9 +122,12 @@ Product Gpu::measured(const ProductOf& of) const {
                    bias = trial(of.m), workspace({most_workspace});
   if (!a.get() || !b.get() || !result.get() || !bias.get() || !workspace.get()) return made;
   const ProductPointers pointers{a.get(), b.get(), of.bias ? bias.get() : nullptr, result.get()};
-  made.algorithm_ = found[gpu::fastest(found, [&](const auto& algorithm, cudaStream_t stream) {
-    start(made, algorithm, stream, pointers, workspace.get());
-  })];
+  made.algorithm_ = found[gpu::fastest(
+      found,
+      [&](const auto& algorithm, cudaStream_t stream) {
+        start(made, algorithm, stream, pointers, workspace.get());
+      },
+      [&](const auto&) { return "a product of cuBLASLt, " + of.text(); })];
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "cortado/base/error.h"
@@ -63,7 +64,10 @@ std::optional<Plan> Gpu::measured(const GraphOf& of) try {
   }
   if (!there) return found.front();
   return found[gpu::fastest(
-      found, [&](const Plan& plan, cudaStream_t stream) { start(plan, stream, pointers, workspace.get()); })];
+      found, [&](const Plan& plan, cudaStream_t stream) { start(plan, stream, pointers, workspace.get()); },
+      [&](const Plan& plan) {
+        return fmt::format("engine {} of cuDNN for pass {}", plan.engine, of.text());
+      })];
 } catch (const Refusal&) {
   return std::nullopt;
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cortado/base/error.h"
 #include "cortado/base/units.h"
 
 // Measurements among the ways in which a library of a GPU may compute one thing.
@@ -32,9 +35,10 @@ class Trial {
 };
 
 // Milliseconds of one run(stream), the least of a few after one that warms up; infinite where CUDA refuses.
-// Looks no longer at what is far from `known`, the least so far of other runs.
-template <typename Run>
-float milliseconds(cudaStream_t stream, float known, Run&& run) {
+// Looks no longer at what is far from `known`, the least so far of other runs. Throws InternalError with
+// name() where a run fails on the GPU: nothing can run there any more.
+template <typename Run, typename Name>
+float milliseconds(cudaStream_t stream, float known, Run&& run, Name&& name) {
   constexpr int looks = 4;
   constexpr float far_cold = 4, far = 1.25F;  // the first run may load its kernel
   float least = std::numeric_limits<float>::infinity();
@@ -45,8 +49,9 @@ float milliseconds(cudaStream_t stream, float known, Run&& run) {
     run(stream);
     cudaEventRecord(end, stream);
     float taken = 0;
-    if (cudaEventSynchronize(end) != cudaSuccess || cudaEventElapsedTime(&taken, begin, end) != cudaSuccess)
-      break;
+    if (const cudaError_t error = cudaEventSynchronize(end); error != cudaSuccess)
+      throw InternalError(fmt::format("{}: {}", name(), cudaGetErrorString(error)));
+    if (cudaEventElapsedTime(&taken, begin, end) != cudaSuccess) break;
     if (look > 0) least = std::min(least, taken);
     if (taken > known * (look == 0 ? far_cold : far)) break;
   }
@@ -55,15 +60,17 @@ float milliseconds(cudaStream_t stream, float known, Run&& run) {
   return least;
 }
 
-// The number of the fastest of `ways`, run by run(way, stream); the first where nothing can be measured.
-template <typename Way, typename Run>
-size_t fastest(const std::vector<Way>& ways, Run&& run) {
+// The number of the fastest of `ways`, run by run(way, stream) and named by name(way); the first where
+// nothing can be measured.
+template <typename Way, typename Run, typename Name>
+size_t fastest(const std::vector<Way>& ways, Run&& run, Name&& name) {
   cudaStream_t stream = nullptr;
   if (ways.size() < 2 || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return 0;
   size_t best = 0;
   float least = std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < ways.size(); ++i) {
-    const float taken = milliseconds(stream, least, [&](cudaStream_t on) { run(ways[i], on); });
+    const float taken = milliseconds(
+        stream, least, [&](cudaStream_t on) { run(ways[i], on); }, [&] { return name(ways[i]); });
     if (taken < least) least = taken, best = i;
   }
   cudaStreamDestroy(stream);
