@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cortado/device/emulated/emulated_runtime.h"
+#include "cortado/exec/timed_runs.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/eltwise.h"
@@ -116,6 +117,28 @@ TEST(TimeTask, PartsOfChainsReadWhatThePartBeforeWrites) {
   EXPECT_EQ(parts[1].task.output_type(0), ElementType::bf16);
   EXPECT_EQ(parts[1].task.input_boxes[0], parts[0].task.output_boxes[0]);
   EXPECT_EQ(passes(time_task(chain, "reference")), "fwb");
+}
+
+PassTimes run_of(double forward, double backward) { return {{forward}, {}, {backward}}; }
+
+TEST(TimedRuns, AMomentsDisturbanceIsNotHalfOfTheResult) {
+  TimedRuns runs(5);
+  runs.add(run_of(0.0003, 0.0004));
+  EXPECT_FALSE(runs.are_enough());
+  runs.add(run_of(0.0003, 0.0280));
+  EXPECT_FALSE(runs.are_enough());
+  runs.add(run_of(0.0003, 0.0004));
+  EXPECT_TRUE(runs.are_enough());
+  EXPECT_EQ(runs.median().backward.count, 0.0004);
+}
+
+TEST(TimedRuns, EndWhenSecondsOrRunsAreEnough) {
+  TimedRuns steady(5), restless(3);
+  for (int i = 0; i < 2; ++i) steady.add(run_of(0.5, 0.5));
+  EXPECT_TRUE(steady.are_enough());
+  for (double seconds : {1.0, 2.0, 4.0}) restless.add(run_of(seconds, 0));
+  EXPECT_TRUE(restless.are_enough());
+  EXPECT_EQ(restless.median().forward.count, 2.0);
 }
 
 }  // namespace

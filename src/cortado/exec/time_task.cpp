@@ -14,6 +14,7 @@
 #include "cortado/comm/processors.h"
 #include "cortado/device/host_view.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/timed_runs.h"
 #include "cortado/kernels/element.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/select.h"
@@ -22,8 +23,6 @@
 namespace cortado {
 namespace {
 
-constexpr int least_runs = 2;
-constexpr double enough = 0.02;  // seconds of running, all passes together
 // Seconds below which a first run does not count: libraries write their code in it.
 constexpr double quick = 0.1;
 
@@ -82,21 +81,10 @@ class Stage {
   }
 
   PassTimes run(int most_runs) {
-    std::vector<PassTimes> runs;
-    double spent = 0;
-    if (const PassTimes first = once(); first.total().count >= quick) runs.push_back(first);
-    while (std::ssize(runs) < std::min(least_runs, most_runs) ||
-           (std::ssize(runs) < most_runs && spent < enough)) {
-      runs.push_back(once());
-      spent += runs.back().total().count;
-    }
-    PassTimes median;
-    for (auto pass : {&PassTimes::forward, &PassTimes::backward_weights, &PassTimes::backward}) {
-      std::ranges::sort(runs, {}, [&](const PassTimes& run) { return (run.*pass).count; });
-      const PassTimes &below = runs[(runs.size() - 1) / 2], &above = runs[runs.size() / 2];
-      (median.*pass).count = 0.5 * ((below.*pass).count + (above.*pass).count);
-    }
-    return median;
+    TimedRuns runs(most_runs);
+    if (const PassTimes first = once(); first.total().count >= quick) runs.add(first);
+    while (!runs.are_enough()) runs.add(once());
+    return runs.median();
   }
 
  private:
