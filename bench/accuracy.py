@@ -10,10 +10,10 @@ training is a folder below --work, with its log and snapshots. One that was stop
 one that is done is not done again: start this script again after whatever ended it. `--set max_iter=1000` shortens
 all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 cores a seed.
 
-Besides nets of models/, --nets takes recipes: resnet-20-cosine trains resnet-20 for 60 epochs with crops and flips, labels
-smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine policy; resnet-20-mixup does so with MixUp in place
-of smoothed labels; resnet-20-cosine:1024 takes batches of 1024 and the rate in proportion; fast-cifar is that of
-bench/fast_cifar.py.
+Besides nets of models/, --nets takes recipes, which need NumPy and Pillow: resnet-20-cosine trains resnet-20 for 60 epochs
+with crops of padded images and flips, labels smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine
+policy; resnet-20-mixup does so with MixUp in place of smoothed labels; resnet-20-cosine:1024 takes batches of 1024 and the
+rate in proportion; fast-cifar is that of bench/fast_cifar.py.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 
-from cifar_images import unpack
+from cifar_images import padded_databases, unpack
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -50,6 +50,7 @@ def prepare(cortado, archive, work):
 # Means of blue, green and red over CIFAR-10's training images.
 MEANS = "mean_value: 114 mean_value: 123 mean_value: 125"
 RECIPES = ("resnet-20-cosine", "resnet-20-mixup")
+PADS = {"resnet-20-cosine": 4, "resnet-20-mixup": 4, "fast-cifar": 2}  # of the images that are cropped
 BATCH = 128
 
 
@@ -79,12 +80,11 @@ def recipe(name, batch, work):
     folder = work / "recipes" / f"{name}-{batch}"
     folder.mkdir(parents=True, exist_ok=True)
     net = (ROOT / "models/resnet-20/train_val.prototxt").read_text()
-    net = replaced(f"batch_size: {BATCH}", f"batch_size: {batch}", net)
-    augment = f"mirror: true random_resized_crop: true crop_size: 32 min_area: 0.6 {MEANS}"
+    net = replaced(f"batch_size: {BATCH}", f"batch_size: {batch} shuffle: true", net)
+    net = replaced(r"examples/cifar10/cifar10_(train|test)_lmdb", rf"padded{PADS[name]}_\1_lmdb", net, 2)
+    net = replaced(r"mean_file: \S+", f"crop_size: 32 {MEANS}", net, 2)
     if name == "resnet-20-mixup":
-        augment += " mixup_alpha: 0.2"
-    net = replaced(r"mirror: true mean_file: \S+", augment, net)
-    net = replaced(r"mean_file: \S+", MEANS, net)
+        net = replaced("mirror: true", "mirror: true mixup_alpha: 0.2", net)
     loss = r'(layer \{\n  name: "loss"\n  type: "SoftmaxWithLoss"\n)(.*?\n\})'
     if name == "resnet-20-cosine":
         net = replaced(loss, r"\1  loss_param { label_smoothing: 0.1 }\n\2", net)
@@ -219,9 +219,9 @@ def main():
     arguments = parser.parse_args()
     cortado, work = arguments.cortado.resolve(), arguments.work.resolve()
     prepare(cortado, arguments.data, work)
-    if any(split_recipe(net)[0] == "fast-cifar" for net in arguments.nets):
-        import fast_cifar  # needs NumPy and Pillow
-        fast_cifar.prepare(cortado, arguments.data, work)
+    for name, pad in PADS.items():
+        if any(split_recipe(net)[0] == name for net in arguments.nets):
+            padded_databases(cortado, arguments.data, work, pad)
 
     rows = []
     for net in arguments.nets:

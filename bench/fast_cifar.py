@@ -17,12 +17,11 @@ import argparse
 import json
 import pathlib
 import struct
-import subprocess
 import sys
 import time
 
 import numpy
-from cifar_images import unpack
+from cifar_images import padded
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -52,32 +51,6 @@ def groups(widths):
     return list(zip((1, 2, 3), (WHITE, *widths), widths))
 
 
-def images_of(archive, work):
-    """Pads the archive's images by reflection; returns the folder of train/CLASS/*.png and test/CLASS/*.png."""
-    folder = work / "padded"
-    if not (folder / "done").exists():
-        unpack(archive, work)
-        for part in ("train", "test"):
-            source = next((work / "images").rglob(part))
-            for file in source.glob("*/*.jpg"):
-                values = numpy.asarray(Image.open(file).convert("RGB"))
-                padded = numpy.pad(values, ((PAD, PAD), (PAD, PAD), (0, 0)), mode="reflect")
-                target = folder / part / file.parent.name / (file.stem + ".png")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                Image.fromarray(padded).save(target)
-        (folder / "done").touch()
-    return folder
-
-
-def prepare(cortado, archive, work):
-    """Databases below `work`."""
-    folder = images_of(archive, work)
-    for part in ("train", "test"):
-        database = work / f"padded_{part}_lmdb"
-        if not database.exists():
-            subprocess.run([cortado, "data", "folders", folder / part, database, "--shuffle"], check=True)
-
-
 def batch_norm(net, name, bottom):
     net.layer("BatchNorm", f"{name}_bn", bottom, bottom, batch_norm_param={"moving_average_fraction": 0.6, "eps": 1e-5})
     params = [{"lr_mult": 0, "decay_mult": 0}, {"lr_mult": BIAS_RATE, "decay_mult": 1 / BIAS_RATE}]
@@ -93,9 +66,9 @@ def net_text(widths):
     net = Net("fast-cifar", deploy=False)
     for phase, batch in (("TRAIN", BATCH), ("TEST", TEST_BATCH)):
         transform = {"mirror": True if phase == "TRAIN" else None, "crop_size": EDGE, "mean_value": list(MEANS), "scale": SCALE}
-        source = f"padded_{phase.lower()}_lmdb"
-        net.phase_data(phase, "Data", transform_param=transform,
-                       data_param={"source": source, "batch_size": batch, "backend": Enum("LMDB")})
+        source = {"source": f"padded{PAD}_{phase.lower()}_lmdb", "batch_size": batch, "backend": Enum("LMDB"),
+                  "shuffle": True if phase == "TRAIN" else None}
+        net.phase_data(phase, "Data", transform_param=transform, data_param=source)
     top = net.conv("whiten", "data", WHITE, 2, bias=False, params=[{"lr_mult": 0, "decay_mult": 0}])
     top = swish(net, "whiten_swish", top)
     for group, _, outputs in groups(widths):
@@ -166,7 +139,7 @@ def write_recipe(work, folder, seed, epochs=EPOCHS, widths=WIDTHS):
     home = folder.relative_to(work)
     (folder / "train_val.prototxt").write_text(net_text(widths))
     (folder / "solver.prototxt").write_text(solver_text(str(home / "train_val.prototxt"), epochs))
-    write_safetensors(folder / "initial.safetensors", initial_weights(work / "padded", seed, widths))
+    write_safetensors(folder / "initial.safetensors", initial_weights(work / f"padded{PAD}", seed, widths))
     return home / "solver.prototxt", home / "initial.safetensors"
 
 
@@ -244,7 +217,7 @@ def train_torch(arguments):
     import torch
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    folder = images_of(arguments.data, arguments.work)
+    folder = padded(arguments.data, arguments.work, PAD)
     layout = torch.channels_last if arguments.channels_last else torch.contiguous_format
     weights = initial_weights(folder, arguments.seed, arguments.widths)
     net = torch_net(weights, arguments.widths).to(arguments.device, memory_format=layout)

@@ -452,11 +452,13 @@ TEST(FromCaffe, Sources) {
   auto data =
       as<Source>(
           declare("type: 'Data' data_param { source: 'db' batch_size: 8 backend: LMDB skip_corrupt: true"
-                  " } transform_param { crop_size: 24 mirror: true mean_value: 1 mixup_alpha: 0.5 }"))
+                  " shuffle: true } transform_param { crop_size: 24 mirror: true mean_value: 1 mixup_alpha: "
+                  "0.5 }"))
           .options();
   EXPECT_EQ(data.batch_size, 8);
   EXPECT_FALSE(data.leveldb);
   EXPECT_TRUE(data.skip_corrupt);
+  EXPECT_TRUE(data.shuffle);
   EXPECT_EQ(data.transform.crop_size, 24);
   EXPECT_EQ(data.transform.mean_values, std::vector<double>{1});
   EXPECT_EQ(data.transform.mixup_alpha, 0.5);

@@ -4,6 +4,7 @@
 #include "cortado/data/image_source.h"
 #include "cortado/data/leveldb.h"
 #include "cortado/data/lmdb.h"
+#include "cortado/data/shuffle.h"
 
 namespace cortado {
 
@@ -14,11 +15,13 @@ std::unique_ptr<RecordDatabase> open_records(const SourceOptions& source) {
   return std::make_unique<LmdbReader>(source.source);
 }
 
-// Records in key order; after the last comes the first.
+// Records in key order or, with `shuffle`, in a new one each epoch.
 class DatabaseSource : public ImageSource {
  public:
   DatabaseSource(const SourceOptions& source, const ReaderOptions& options)
-      : ImageSource(source, options), database_(open_records(source)) {
+      : ImageSource(source, options),
+        database_(open_records(source)),
+        order_(records(), [this](int64_t epoch) { return shuffled_order(stream_, epoch, records()); }) {
     caffe::Datum datum;
     DatumPixels pixels;
     read_first_good(datum, pixels);
@@ -26,7 +29,9 @@ class DatabaseSource : public ImageSource {
   }
 
   int64_t records() const override { return database_->size(); }
-  int64_t record_at(int64_t position) override { return position % database_->size(); }
+  int64_t record_at(int64_t position) override {
+    return source_.shuffle ? order_.at(position) : position % records();
+  }
   std::string record_name(int64_t record) override {
     return fmt::format("{} key '{}'", source_.source, database_->key(record));
   }
@@ -54,6 +59,7 @@ class DatabaseSource : public ImageSource {
   }
 
   std::unique_ptr<RecordDatabase> database_;
+  EpochOrder order_;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ LayerPtr data(const caffe::LayerParameter& layer) {
   options.source = p.source();
   options.batch_size = to_positive("batch_size", p.batch_size());
   options.leveldb = p.backend() == caffe::DataParameter::LEVELDB;
+  options.shuffle = p.shuffle();
   options.skip_corrupt = p.skip_corrupt();
   options.transform = transform(layer.transform_param());
   return make_source(std::move(options));
